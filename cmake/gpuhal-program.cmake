@@ -33,10 +33,10 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
     file(READ "${CMAKE_ARGV${at}}" bytes HEX)
     math(EXPR at "${at} + 1")
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-    # A compiler need not take lines of any length.
+    # Compilers may limit the length of a line.
     string(REPEAT "0x..," 20 line)
     string(REGEX REPLACE "(${line})" "\\1\n    " bytes "${bytes}")
-    # With a zero at the end, which does not count: no array is empty, and a text ends.
+    # Appends a zero, which the size does not include: so no array is empty, and text is terminated.
     string(APPEND arrays "static const _Alignas(16) unsigned char code_${number}[] = {\n    ${bytes}0};\n\n")
     string(APPEND codes "    {.size = sizeof(gpuhal_code), .format = \"${format}\", .code = code_${number}, .bytes = sizeof code_${number} - 1},\n")
     math(EXPR number "${number} + 1")
@@ -56,12 +56,12 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   return()
 endif()
 
-# ---- the function, and the forms that it is made of
+# ---- the function, and the formats that it supports
 
 include_guard(GLOBAL)
 set(GPUHAL_PROGRAM_SCRIPT ${CMAKE_CURRENT_LIST_FILE} CACHE INTERNAL "")
 
-# Looks for a compiler, and names the parts left out without it.
+# Looks for a compiler, and names the parts that are omitted without it.
 function(_gpuhal_program_compiler variable program form)
   find_program(${variable} NAMES ${ARGN} HINTS ENV CUDA_PATH ENV ROCM_PATH PATHS /usr/local/cuda /opt/cuda /opt/rocm PATH_SUFFIXES bin
                NO_CMAKE_FIND_ROOT_PATH)
@@ -71,7 +71,7 @@ function(_gpuhal_program_compiler variable program form)
   endif()
 endfunction()
 
-# Adds a form, a file that COMMAND makes, to the caller's lists.
+# Adds a format, a file that COMMAND creates, to the caller's lists.
 macro(_gpuhal_program_form format output)
   add_custom_command(OUTPUT ${output} ${ARGN} VERBATIM)
   list(APPEND forms ${format} ${output})
@@ -98,7 +98,7 @@ function(gpuhal_add_program name)
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "gpuhal_add_program: ${name}: SOURCES is missing or empty: list at least one .comp, .cl, .cu, .hip or .c file")
   endif()
-  if("HOST_FUNCTIONS" IN_LIST arg_KEYWORDS_MISSING_VALUES) # the other lists may well be empty
+  if("HOST_FUNCTIONS" IN_LIST arg_KEYWORDS_MISSING_VALUES) # the other lists may be empty
     message(FATAL_ERROR "gpuhal_add_program: ${name}: nothing stands behind HOST_FUNCTIONS: name the kernels, or leave it out")
   endif()
   foreach(kind IN ITEMS comp cl cu hip c)

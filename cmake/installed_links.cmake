@@ -1,5 +1,5 @@
-# Part of the installation: its documents link to the installed headers. In the sources the headers are in hal/include.
-# `documents` and `headers` are folders, relative to the prefix or absolute.
+# Part of the installation: its documents link to the installed headers, whereas in the sources the headers are in
+# hal/include. `documents` and `headers` are folders, relative to the prefix or absolute.
 
 get_filename_component(documents "${documents}" ABSOLUTE BASE_DIR "${CMAKE_INSTALL_PREFIX}")
 get_filename_component(headers "${headers}" ABSOLUTE BASE_DIR "${CMAKE_INSTALL_PREFIX}")

@@ -1,14 +1,16 @@
-# Optional dependencies of this build: headers of vendors, argp, jansson, cmocka, Python. Only this file looks for them. Each one found
-# becomes a target to link. One line for each part that is left out names the missing dependency.
+# Optional dependencies of this build: headers of vendors, argp, jansson, cmocka, Python. Only this file searches for
+# them. Each one that is found becomes a target to link. For each part that is omitted a line names the missing
+# dependency.
 #
-# CMAKE_PREFIX_PATH, also as a variable of the environment, names folders with include/ and lib/ to look in first.
+# CMAKE_PREFIX_PATH, which may also be an environment variable, lists folders with include/ and lib/ that are searched
+# first.
 
 option(GPUHAL_REQUIRE_ALL "Where something would be left out because a thing it needs was not found, end with an error" OFF)
 
 set(missing "")
 set(packages "")
 
-# gpuhal_need(TARGET HEADER PACKAGE [LIBRARY name]): makes the target to link if header and library exist.
+# gpuhal_need(TARGET HEADER PACKAGE [LIBRARY name]): creates the target to link if the header and the library exist.
 function(gpuhal_need target header package)
   cmake_parse_arguments(PARSE_ARGV 3 arg "" "LIBRARY" "")
   string(REGEX REPLACE "^gpuhal-|-headers$" "" name ${target})
@@ -56,7 +58,7 @@ if(NOT TARGET gpuhal-vulkan-headers)
   gpuhal_left_out("the vulkan plugin is" vulkan/vulkan_core.h libvulkan-dev)
 endif()
 
-# argp is in glibc; beside musl it is a library of its own.
+# argp is part of glibc; for musl it is a separate library.
 if(GPUHAL_TOOLS)
   include(CheckFunctionExists)
   check_function_exists(argp_parse GPUHAL_LIBC_HAS_ARGP)
@@ -72,7 +74,7 @@ if(GPUHAL_TOOLS)
   if(NOT TARGET gpuhal-jansson)
     gpuhal_left_out("gpuhal-probe, gpuhal-bench, gpuhal-lease and gpuhal-place are" jansson.h libjansson-dev)
   endif()
-  # The live view of gpuhal-probe; its other parts do not need this.
+  # The live view of gpuhal-probe; its other parts do not require this.
   gpuhal_need(gpuhal-ncurses curses.h libncurses-dev LIBRARY ncursesw)
   if(TARGET gpuhal-ncurses)
     target_compile_definitions(gpuhal-ncurses INTERFACE NCURSES_WIDECHAR=1)
@@ -83,8 +85,8 @@ if(GPUHAL_TOOLS)
   if(NOT GPUHAL_HELP2MAN AND GPUHAL_INSTALL)
     gpuhal_left_out("the manual pages are" help2man help2man)
   endif()
-  # gpuhal-bench-baseline compares a store with a hash table of the C++ library, and blocks of memory with a library in one header for C++, which
-  # Debian 12 does not have. Both are optional.
+  # gpuhal-bench-baseline compares a store with the C++ library's hash table, and memory blocks with a header-only C++
+  # library that Debian 12 does not include. Both are optional.
   if(NOT CMAKE_CXX_COMPILER) # it may have been installed since
     unset(CMAKE_CXX_COMPILER CACHE)
   endif()
@@ -106,7 +108,7 @@ if(GPUHAL_TOOLS)
   endif()
 endif()
 
-# The tests need all parts.
+# The tests require all parts.
 if(GPUHAL_TESTS)
   gpuhal_need(gpuhal-cmocka cmocka.h libcmocka-dev LIBRARY cmocka)
   gpuhal_need(gpuhal-libuv uv.h libuv1-dev LIBRARY uv)

@@ -1,5 +1,6 @@
-/* tests/test.h: the frame of every test program. Write TEST(what_shall_be_true) { … } in a *_test.c file; CMake finds
- * the names, and CTest runs each in a process of its own. The last line of the file is #include "test_main.h". */
+/* tests/test.h: declarations for every test program. Write TEST(what_shall_be_true) { … } in a *_test.c file; CMake
+ * finds the names, and CTest runs each test in a separate process. The last line of the file is #include
+ * "test_main.h". */
 #ifndef GPUHAL_TEST_H
 #define GPUHAL_TEST_H
 
@@ -16,7 +17,7 @@
 
 #define TEST(name) static void name(__attribute__((unused)) void **unused_state)
 
-/* Of a public call, in a file that includes gpuhal/error.h. */
+/* For public calls, in files that include gpuhal/error.h. */
 #define assert_ok(status)                                                                                              \
     do {                                                                                                               \
         if ((status) != GPUHAL_OK) {                                                                                   \
@@ -24,7 +25,7 @@
         }                                                                                                              \
     } while (0)
 
-/* The first line of a test that cannot run here: CTest shows it as skipped, with the sentence. */
+/* Use it as the first line of a test that cannot run here; CTest reports the test as skipped, with this sentence. */
 #define SKIP_TEST(sentence)                                                                                            \
     do {                                                                                                               \
         printf("skipped: %s\n", sentence);                                                                             \

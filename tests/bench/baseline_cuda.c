@@ -1,11 +1,11 @@
-/* baseline_cuda.c: the CUDA driver's functions, in the shape of baseline_stream.h. */
+/* baseline_cuda.c: the CUDA driver's functions with the interface of baseline_stream.h. */
 #include "../../plugins/cuda/cuda_api.h"
 #include "baseline_stream.h"
 #include "members.h"
 
 #define MEMBER(name, arguments)  CUresult(*name) arguments;
 #define SYMBOL(name, arguments)  {#name, &cuda.name},
-#define NOTHING(name, arguments) /* Functions that only some drivers have are not called here. */
+#define NOTHING(name, arguments) /* Optional functions are not called here. */
 
 static struct {
     GPUHAL_CUDA_FUNCTIONS(MEMBER, NOTHING)
@@ -64,7 +64,7 @@ typedef CUdeviceptr vendor_pointer;
 #define VENDOR_NON_BLOCKING        CU_STREAM_NON_BLOCKING
 #define VENDOR_SLEEPS              (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING)
 
-/* The symbol, or CUDA's own name, if it is not HIP's. */
+/* CUDA's symbol or name, if it differs from HIP's. */
 #define cuDeviceTotalMem cuDeviceTotalMem_v2
 #define cuEventDestroy   cuEventDestroy_v2
 #define cuGetDeviceCount cuDeviceGetCount

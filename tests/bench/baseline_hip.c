@@ -1,11 +1,11 @@
-/* baseline_hip.c: the functions of HIP, in the shape of baseline_stream.h. */
+/* baseline_hip.c: HIP's functions with the interface of baseline_stream.h. */
 #include "../../plugins/rocm/hip_api.h"
 #include "baseline_stream.h"
 #include "members.h"
 
 #define MEMBER(type, name, arguments)  type(*name) arguments;
 #define SYMBOL(type, name, arguments)  {#name, &hip.name},
-#define NOTHING(type, name, arguments) /* Functions that only some versions have are not called here. */
+#define NOTHING(type, name, arguments) /* Optional functions are not called here. */
 
 static struct {
     GPUHAL_HIP_FUNCTIONS(MEMBER, NOTHING)
@@ -42,14 +42,14 @@ static unsigned move_peer(const gpuhal_native *to_device, uint64_t to, const gpu
                                   (int)from_device->values[0], (size_t)bytes, stream);
 }
 
-/* Not every version of HIP has UUIDs. */
+/* UUIDs are not available in every version of HIP. */
 static unsigned describe_uuid(int device)
 {
     (void)device;
     return hipSuccess;
 }
 
-/* HIP 5 has another code for "no device". */
+/* HIP 5 returns another code for "no device". */
 static unsigned initialize(void)
 {
     const hipError_t code = hip.hipInit(0);
@@ -64,7 +64,7 @@ typedef void *vendor_pointer;
 #define VENDOR_NON_BLOCKING        hipStreamNonBlocking
 #define VENDOR_SLEEPS              (hipEventBlockingSync | hipEventDisableTiming)
 
-/* HIP's own name if it is not CUDA's. */
+/* HIP's name if it differs from CUDA's. */
 #define hipEventCreate hipEventCreateWithFlags
 #define hipGetVersion  hipRuntimeGetVersion
 #define hipMemAlloc    hipMalloc

@@ -1,5 +1,5 @@
-/* baseline_opencl.c: OpenCL through the same library file that the plugin opened, so that handles mean the same on both
- * sides. */
+/* baseline_opencl.c: OpenCL through the library that the plugin has opened, so that both sides can use the same
+ * handles. */
 #include "measure.h"
 #include "members.h"
 #include "opencl_calls.h"
@@ -62,8 +62,8 @@ static bool opencl_read(gpuhal_bench_baseline *baseline, void *to, const gpuhal_
     return true;
 }
 
-/* Waits for the event: clFinish is quicker on some drivers, but does not report whether the copy failed, so a program
- * that needs to know cannot use it. */
+/* Waits for the event. clFinish is faster on some drivers, but does not report whether the copy failed, so a program
+ * that checks for errors cannot use it. */
 static bool opencl_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from,
                         uint64_t bytes, uint64_t count)
 {
@@ -92,8 +92,8 @@ static void release_events(gpuhal_bench_opencl *o)
     o->event_count = 0;
 }
 
-/* Keeps the event of each copy: drivers continue after a failed copy (PoCL), so waiting for the last one alone would
- * hide the failure of the others. */
+/* Keeps the event of each copy. Some drivers (PoCL) continue after a failed copy, so waiting only for the last one
+ * would miss failures of the others. */
 static bool opencl_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from,
                            uint64_t bytes, uint64_t pieces)
 {
@@ -126,7 +126,7 @@ static bool opencl_await(gpuhal_bench_baseline *baseline)
     return gpuhal_bench_opencl_good("clWaitForEvents", code);
 }
 
-/* Waits for an event, as with a copy: clFinish does not report whether the memory was there. */
+/* Waits for an event, as after a copy, because clFinish does not report whether the memory could be committed. */
 static cl_int commit(const gpuhal_bench_opencl *o, cl_mem memory)
 {
     cl_event event;

@@ -1,7 +1,7 @@
 /* baseline_stream.c: direct calls of CUDA and HIP on memory of the library's devices.
  *
- * The device is made current once for all @count calls and is not current afterwards. So the library's side is measured
- * as in a program that does not use the API itself, and pays for making it current each time. */
+ * The device is made current once for all @count calls, and is not current afterwards. So the library is measured as
+ * in a program that does not use the vendor's API itself: the library has to make the device current in each call. */
 #include "baseline_stream.h"
 #include "measure.h"
 
@@ -30,7 +30,7 @@ static bool find_functions(const gpuhal_bench_stream_driver *driver, void *libra
     return gpuhal_bench_find_symbols(driver->name, library, driver->symbols, driver->symbol_count);
 }
 
-/* The work with the device current, @count times. */
+/* Work that is repeated @count times with the device current. */
 typedef struct job {
     unsigned (*once)(const stream_baseline *s, const struct job *work);
     const char *what;
@@ -39,7 +39,7 @@ typedef struct job {
     uint64_t from;
     uint64_t bytes;
     uint64_t pieces;
-    const gpuhal_native *from_device; /* Of copies between two devices. */
+    const gpuhal_native *from_device; /* for copies between two devices */
 } job;
 
 static bool run(gpuhal_bench_baseline *baseline, const job *work, uint64_t count)

@@ -1,9 +1,9 @@
-/* baseline_stream.h: the common part of the direct calls of CUDA and HIP: copies are given to a stream, and the
- * baseline waits for the stream or an event.
+/* baseline_stream.h: the direct calls that CUDA and HIP share. Copies are enqueued in a stream, and the baseline
+ * waits for the stream or an event.
  *
- * baseline_cuda.c and baseline_hip.c bring the functions, over baseline_calls.inc. They use the only copy of the
- * vendors' declarations, in the plugins' folders. Nothing is linked: the library is the one that the plugin opened, so
- * that handles mean the same. */
+ * baseline_cuda.c and baseline_hip.c implement the functions with baseline_calls.inc. They use the vendors'
+ * declarations in the plugins' folders. Nothing is linked: the functions come from the library that the plugin has
+ * opened, so that both sides can use the same handles. */
 #ifndef GPUHAL_BENCH_BASELINE_STREAM_H
 #define GPUHAL_BENCH_BASELINE_STREAM_H
 
@@ -15,36 +15,37 @@ typedef enum gpuhal_bench_direction {
     GPUHAL_BENCH_ON_DEVICE
 } gpuhal_bench_direction;
 
-/* One API behind functions of one shape. They return the API's code, 0 for success; streams and events are handles of
- * that API. */
+/* Functions of one API with a common interface. They return the API's code, 0 for success. Streams and events are
+ * the API's handles. */
 typedef struct gpuhal_bench_stream_driver {
     const char *name;                   /* "CUDA" */
-    const gpuhal_bench_symbol *symbols; /* Symbols that must be found before any other call. */
+    const gpuhal_bench_symbol *symbols; /* Symbols that are looked up before any other call. */
     size_t symbol_count;
-    /* Makes the device the calling thread's current one, and restores the previous one. */
+    /* Makes the device current on the calling thread; @c leave restores the previous one. */
     unsigned (*enter)(const gpuhal_native *device, int *out_before);
     void (*leave)(int before);
-    /* A stream that does not wait for the default one, and an event whose waiter sleeps, as the plugin uses them. */
+    /* Creates a stream that does not synchronize with the default stream, and an event with a sleeping wait, as the
+     * plugin uses them. */
     unsigned (*create)(void **out_stream, void **out_event);
     void (*destroy)(void *stream, void *event);
     unsigned (*move)(gpuhal_bench_direction direction, uint64_t to, uint64_t from, uint64_t bytes, void *stream);
-    /* Copies between two devices, which the library describes by these natives. */
+    /* Copies between two devices, given as the library's native handles. */
     unsigned (*move_peer)(const gpuhal_native *to_device, uint64_t to, const gpuhal_native *from_device, uint64_t from,
                           uint64_t bytes, void *stream);
     unsigned (*wait)(void *stream);
     unsigned (*record)(void *event, void *stream);
     unsigned (*wait_asleep)(void *event);
     unsigned (*allocate_and_free)(uint64_t bytes);
-    /* Initialises the API, and asks for its version and for the name, memory, UUID and PCI address of each device. */
+    /* Initializes the API and queries its version, and each device's name, memory, UUID and PCI address. */
     unsigned (*list)(int *out_count);
-    unsigned no_device; /* The code for a machine without a device. */
+    unsigned no_device; /* The code if there is no device. */
 } gpuhal_bench_stream_driver;
 
-/* Creates a stream on the device. NULL with gpuhal_bench_failure(). */
+/* Creates a stream on the device. Returns NULL and sets gpuhal_bench_failure() on failure. */
 gpuhal_bench_baseline *gpuhal_bench_stream_create(const gpuhal_bench_stream_driver *driver, void *library,
                                                   const gpuhal_native *device);
 
-/* Lists the devices, as baseline.h says. */
+/* Lists the devices as baseline.h requires. */
 bool gpuhal_bench_stream_list(const gpuhal_bench_stream_driver *driver, void *library, uint32_t *out_count);
 
 #endif

@@ -1,7 +1,7 @@
-/* baseline_vulkan.c: Vulkan on the VkDevice and VkQueue that the library uses. It reuses its objects: one command
- * buffer, one fence.
+/* baseline_vulkan.c: Vulkan on the library's VkDevice and VkQueue, with one command buffer and one fence that are
+ * reused.
  *
- * Nothing is linked: every function comes from the get_instance_proc_addr of the described device. */
+ * Nothing is linked: all functions come from the get_instance_proc_addr in the device's description. */
 #include "baseline_vulkan_memory.h"
 #include "measure.h"
 #include "members.h"
@@ -24,7 +24,7 @@ static bool failed(const char *call, VkResult code)
     return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
-/* Returns whether the VkDevice was made with addresses of buffers, by the chain of its features. */
+/* Returns whether the VkDevice was created with buffer addresses, according to its feature chain. */
 static bool has_addresses(const gpuhal_vulkan_device *device)
 {
     const VkPhysicalDeviceFeatures2 *features = device->features;
@@ -40,7 +40,8 @@ static bool has_addresses(const gpuhal_vulkan_device *device)
     return has;
 }
 
-/* Follows the last command of a submission: the host sees the written bytes too, as after a call of the library. */
+/* Records the last command of a submission, which makes the written bytes visible to the host, as the library's
+ * calls do. */
 static void make_visible(const vulkan_baseline *v)
 {
     const VkMemoryBarrier barrier = {
@@ -162,8 +163,8 @@ static bool make_fence(vulkan_baseline *v)
     return code == VK_SUCCESS || failed("vkCreateFence", code);
 }
 
-/* Functions from the device itself skip the loader's dispatch, as in any program that needs speed. A function that was
- * promoted later may exist under its older name alone. */
+/* Functions from the device itself skip the loader's dispatch, as in any program that requires speed. A function
+ * that was promoted later may only exist under its older name. */
 static bool find_functions(VkDevice device, PFN_vkGetDeviceProcAddr get, gpuhal_bench_vulkan_functions *out_vk)
 {
 #define REQUIRED(name) {#name, &out_vk->name, true},
@@ -188,7 +189,7 @@ static bool find_functions(VkDevice device, PFN_vkGetDeviceProcAddr get, gpuhal_
 
 gpuhal_bench_baseline *gpuhal_bench_vulkan_create(void *library, const gpuhal_native *device)
 {
-    (void)library; /* The described device brings its functions. */
+    (void)library; /* All functions come from the device's description. */
     const gpuhal_vulkan_device *described = device->typed;
     const PFN_vkGetInstanceProcAddr get = (PFN_vkGetInstanceProcAddr)described->get_instance_proc_addr;
     VkInstance instance = described->instance;

@@ -1,4 +1,4 @@
-/* baseline_vulkan_memory.c: memory of Vulkan, made, committed and released as in a program without the library. */
+/* baseline_vulkan_memory.c: allocates, commits and frees Vulkan memory as a program without the library does. */
 #include "baseline_vulkan_memory.h"
 #include "measure.h"
 
@@ -15,7 +15,8 @@ static bool failed(const char *call, VkResult code)
     return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
-/* Returns the first type among @types that has all of @wanted; the types are in the driver's order of preference. */
+/* Returns the first type in @types with all of the @wanted flags. The driver lists the types in its order of
+ * preference. */
 static uint32_t type_with(const gpuhal_bench_vulkan *v, uint32_t types, VkMemoryPropertyFlags wanted)
 {
     for (uint32_t i = 0; i < v->memory.memoryTypeCount; i++) {
@@ -29,7 +30,7 @@ static uint32_t type_with(const gpuhal_bench_vulkan *v, uint32_t types, VkMemory
 typedef struct vulkan_memory {
     VkBuffer buffer;
     VkDeviceMemory memory;
-    VkDeviceAddress address; /* 0: none. */
+    VkDeviceAddress address; /* 0 if none */
     uint32_t type;
 } vulkan_memory;
 
@@ -39,7 +40,7 @@ static void release(const gpuhal_bench_vulkan *v, const vulkan_memory *memory)
     v->vk.vkFreeMemory(v->device, memory->memory, NULL);
 }
 
-/* Makes a buffer with separate memory, and with an address, like the library's buffers. */
+/* Creates a buffer with its own memory and with an address, like the library's buffers. */
 static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *out_memory)
 {
     const VkBufferCreateInfo info = {
@@ -58,7 +59,7 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *
     if (code != VK_SUCCESS) {
         return failed("vkCreateBuffer", code);
     }
-    /* Some drivers want or demand separate memory for certain buffers, so that is queried too. */
+    /* Some drivers prefer or require dedicated memory for certain buffers, so this is queried too. */
     VkMemoryDedicatedRequirements alone = {.sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS};
     VkMemoryRequirements2 needs = {.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, .pNext = &alone};
     const VkBufferMemoryRequirementsInfo2 of_buffer = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
@@ -97,8 +98,8 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *
     return true;
 }
 
-/* Touches pages: memory of a software device is host memory, whose pages come at their first touch. Many pages take one
- * call. */
+/* Touches all pages: a software device's memory is host memory, whose pages are committed on the first access. One
+ * madvise() call commits many pages. */
 static void bring_pages(void *start, uint64_t bytes)
 {
     volatile char *at = start;
@@ -112,7 +113,7 @@ static void bring_pages(void *start, uint64_t bytes)
     }
 }
 
-/* If the host sees the memory the library's buffer has an address, so this one gets one too. */
+/* The library's buffer has a host address if the memory is host-visible, so this buffer gets one too. */
 static bool commit(const gpuhal_bench_vulkan *v, const vulkan_memory *memory, uint64_t bytes)
 {
     void *address;

@@ -1,4 +1,4 @@
-/* baseline_vulkan_memory.h: the state of the direct calls of Vulkan, and the calls that make memory (baseline.h). */
+/* baseline_vulkan_memory.h: the state of the direct Vulkan calls, and the calls that allocate memory (baseline.h). */
 #ifndef GPUHAL_BENCH_BASELINE_VULKAN_MEMORY_H
 #define GPUHAL_BENCH_BASELINE_VULKAN_MEMORY_H
 
@@ -7,7 +7,7 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
-/* The functions of the VkDevice that the baseline calls, and optional ones that only some devices have. */
+/* The functions of the VkDevice that the baseline calls; the optional ones exist only on some devices. */
 #define GPUHAL_BENCH_VULKAN_REQUIRED(X)                                                                              \
     X(vkCreateCommandPool) X(vkDestroyCommandPool) X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer)               \
     X(vkEndCommandBuffer) X(vkCmdCopyBuffer) X(vkCmdPipelineBarrier) X(vkQueueSubmit) X(vkCreateFence)               \
@@ -18,7 +18,7 @@
 #define GPUHAL_BENCH_VULKAN_MEMBER(name) PFN_##name name;
 typedef struct gpuhal_bench_vulkan_functions {
     GPUHAL_BENCH_VULKAN_REQUIRED(GPUHAL_BENCH_VULKAN_MEMBER)
-    GPUHAL_BENCH_VULKAN_OPTIONAL(GPUHAL_BENCH_VULKAN_MEMBER) /* NULL: the device was made without it. */
+    GPUHAL_BENCH_VULKAN_OPTIONAL(GPUHAL_BENCH_VULKAN_MEMBER) /* NULL if the device was created without it */
 } gpuhal_bench_vulkan_functions;
 
 typedef struct gpuhal_bench_vulkan {
@@ -29,9 +29,9 @@ typedef struct gpuhal_bench_vulkan {
     VkCommandPool pool;
     VkCommandBuffer commands;
     VkFence fence;
-    bool recording;     /* Commands were enqueued but not submitted. */
-    bool has_addresses; /* Buffers can be given addresses of the device. */
-    bool is_software;   /* Its memory is host memory. */
+    bool recording;     /* Commands have been recorded, but not submitted. */
+    bool has_addresses; /* Buffers can have device addresses. */
+    bool is_software;   /* The device's memory is host memory. */
     VkPhysicalDeviceMemoryProperties memory;
 } gpuhal_bench_vulkan;
 

@@ -1,5 +1,5 @@
-/* baselines.c: all comparisons of gpuhal-bench-baseline. A build without the headers of OpenCL or Vulkan does not know
- * their calls. */
+/* baselines.c: all comparisons of gpuhal-bench-baseline. A build without the headers of OpenCL or Vulkan omits their
+ * calls. */
 #include "members.h"
 
 static const gpuhal_bench_vendor vendors[] = {

@@ -1,7 +1,5 @@
-/* device_memory.c: how much memory of a device is taken, by other sources than the library: NVML, by the vendor's
- * declarations in the CUDA plugin's folder, and a file of the kernel's driver of AMD's. Reading them takes no memory of
- * the device.
- */
+/* device_memory.c: queries the used device memory without the library: through NVML, with the vendor's declarations
+ * in the CUDA plugin's folder, and through a file of AMD's kernel driver. The queries use no device memory. */
 #include "../../plugins/cuda/nvml_api.h"
 #include "measure.h"
 #include "members.h"
@@ -14,7 +12,7 @@
 
 #define MEMBER(name, arguments)  nvmlReturn_t(*name) arguments;
 #define SYMBOL(name, arguments)  {#name, &nvml.name},
-#define NOTHING(name, arguments) /* Functions that only some drivers have are not called here. */
+#define NOTHING(name, arguments) /* Optional functions are not called here. */
 
 static struct {
     GPUHAL_NVML_FUNCTIONS(MEMBER, NOTHING)

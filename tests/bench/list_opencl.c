@@ -1,9 +1,8 @@
-/* list_opencl.c: lists the devices of OpenCL, like a program that wants to choose among them.
+/* list_opencl.c: lists the OpenCL devices, like a program that has to choose one of them.
  *
  * Queries the version of each platform. For each device it queries the type, name, vendor, versions, memory, largest
- * allocation and compute units, and, unless it is the host's processor, its UUID and PCI address. Values that a driver
- * does not know are left out.
- */
+ * allocation and compute units, and the UUID and PCI address except for CPUs. Values that a driver does not report
+ * are omitted. */
 #include "members.h"
 #include "opencl_calls.h"
 
@@ -51,7 +50,7 @@ bool gpuhal_bench_opencl_list(void *library, uint32_t *out_count)
         cl_uint count = 0;
         cl.clGetPlatformInfo(platforms[p], CL_PLATFORM_VERSION, sizeof version, version, NULL);
         if (cl.clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, DEVICES_MAX, devices, &count) != CL_SUCCESS) {
-            continue; /* A platform without a device. */
+            continue; /* a platform without devices */
         }
         for (cl_uint d = 0; d < count && d < DEVICES_MAX; d++) {
             if (!describe(&cl, devices[d])) {

@@ -1,8 +1,8 @@
-/* list_vulkan.c: lists the devices of Vulkan, like a program that wants to choose among them.
+/* list_vulkan.c: lists the Vulkan devices, like a program that has to choose one of them.
  *
- * Makes an instance of Vulkan 1.1 or later, which every query needs. For each device it queries the extensions, since
- * they decide the other queries; name, versions, UUID and driver; its PCI address; its memory and its queues.
- */
+ * Creates an instance of Vulkan 1.1 or later, which all queries require. For each device it queries the extensions,
+ * on which the other queries depend, then the name, versions, UUID and driver, the PCI address, the memory and the
+ * queues. */
 #include "measure.h"
 #include "members.h"
 
@@ -28,7 +28,7 @@ static bool failed(const char *call, VkResult code)
     return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
-/* @out_instance is NULL if there is no driver. */
+/* Sets @out_instance to NULL if there is no driver. */
 static bool create_instance(PFN_vkGetInstanceProcAddr get, VkInstance *out_instance)
 {
     const PFN_vkEnumerateInstanceVersion ask = (PFN_vkEnumerateInstanceVersion)get(NULL, "vkEnumerateInstanceVersion");
@@ -70,7 +70,7 @@ static bool find_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance, f
     return true;
 }
 
-/* Finds whether the device has the extension for PCI addresses. */
+/* Queries whether the device supports the extension for PCI addresses. */
 static bool ask_extensions(const functions *vk, VkPhysicalDevice device, bool *out_pci)
 {
     uint32_t count = 0;

@@ -1,5 +1,5 @@
-/* map.cpp: std::unordered_map by std::string, looked up by a string that is made from the caller's characters, as a
- * program does that has its keys in C. */
+/* map.cpp: std::unordered_map with std::string keys. Each lookup constructs a string from the caller's characters,
+ * as a program with C keys does. */
 #include "members.h"
 
 #include <new>

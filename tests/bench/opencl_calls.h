@@ -1,10 +1,10 @@
-/* opencl_calls.h: the functions of OpenCL that the bench calls itself, from the library that the plugin opened. */
+/* opencl_calls.h: the OpenCL functions that the bench itself calls, from the library that the plugin has opened. */
 #ifndef GPUHAL_BENCH_OPENCL_CALLS_H
 #define GPUHAL_BENCH_OPENCL_CALLS_H
 
 #include "baseline.h"
 
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* every version has clCreateCommandQueue */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue exists in every version */
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
@@ -20,21 +20,21 @@ typedef struct gpuhal_bench_opencl_functions {
     GPUHAL_BENCH_OPENCL_FUNCTIONS(GPUHAL_BENCH_OPENCL_MEMBER)
 } gpuhal_bench_opencl_functions;
 
-/* The baseline of a device of OpenCL. */
+/* The baseline of an OpenCL device. */
 typedef struct gpuhal_bench_opencl {
     gpuhal_bench_baseline base;
     gpuhal_bench_opencl_functions cl;
     cl_device_id device;
     cl_context context;
-    cl_command_queue queue;               /* The baseline's own. */
-    cl_event events[GPUHAL_BENCH_PIECES]; /* Of the enqueued commands. */
+    cl_command_queue queue;               /* the baseline's own queue */
+    cl_event events[GPUHAL_BENCH_PIECES]; /* of the enqueued commands */
     cl_uint event_count;
 } gpuhal_bench_opencl;
 
-/* Finds all of them. False with gpuhal_bench_failure(). */
+/* Looks up all functions. Returns false and sets gpuhal_bench_failure() on failure. */
 bool gpuhal_bench_opencl_find(void *library, gpuhal_bench_opencl_functions *out_cl);
 
-/* False unless the call succeeded, with gpuhal_bench_failure(). */
+/* Returns whether the call succeeded; otherwise sets gpuhal_bench_failure(). */
 bool gpuhal_bench_opencl_good(const char *call, cl_int code);
 
 #endif

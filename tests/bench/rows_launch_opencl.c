@@ -1,8 +1,8 @@
-/* rows_launch_opencl.c: one launch with two buffers and two values on an application's queue, beside a program that
- * sets the four arguments, enqueues the kernel with an event, and queries the event once. If the launch has ended it
- * releases the event, as the library does in the meantime. The others are awaited outside the measured time. The
- * buffers are those of the earlier launch, or the result goes to several in turn. PoCL's device `basic` does the work
- * inside the call, the same on both sides. */
+/* rows_launch_opencl.c: a launch with two buffers and two values on an application's queue, compared with a program
+ * that sets the four arguments, enqueues the kernel with an event, and queries the event once. If the launch has
+ * ended, the program releases the event, as the library does too. It waits for the other events outside the measured
+ * time. The buffers are those of the previous launch, or the result alternates between several buffers. PoCL's
+ * device `basic` runs the kernel inside the call, on both sides. */
 #include "launcher.h"
 #include "members.h"
 #include "opencl_calls.h"
@@ -12,17 +12,17 @@
 enum { COUNT = 64, OFFSET = 4096, RESULTS = 4 };
 
 static const double launch_budget = 1 / 1.25;
-static const double offset_budget = 1 / 1.4; /* parts of buffers are separate objects in OpenCL */
+static const double offset_budget = 1 / 1.4; /* in OpenCL, ranges of buffers are separate objects */
 
 typedef struct pair {
-    gpuhal_bench_launcher gpuhal; /* Its y is one of the results. */
+    gpuhal_bench_launcher gpuhal; /* the launcher's y is one of the results */
     gpuhal_buffer *results[RESULTS];
     uint32_t result_count;
-    gpuhal_bench_opencl *direct; /* NULL: nothing to compare with. */
+    gpuhal_bench_opencl *direct; /* NULL if there is no comparison */
     cl_program program;
     cl_kernel kernel;
     cl_mem x, memory[RESULTS];
-    bool parts; /* They are parts of the buffers, and to be released. */
+    bool parts; /* memory[] are sub-buffers, which must be released */
 } pair;
 
 static bool launch_gpuhal(void *user, uint64_t count)
@@ -88,7 +88,7 @@ static bool settle_direct(void *user)
     return base->calls->submit(base) && (p->direct->event_count == 0 || base->calls->await(base));
 }
 
-/* Takes the memory of the library's buffers, or a part of it. */
+/* Gets the memory object of the library's buffer, or creates a sub-buffer of it. */
 static bool take_memory(pair *p, gpuhal_buffer *buffer, cl_mem *out_memory)
 {
     gpuhal_native native;
@@ -130,7 +130,7 @@ static bool open_direct(gpuhal_bench *bench, gpuhal_device *device, pair *p)
     return good;
 }
 
-/* Opens the launcher, and the results beside its own. */
+/* Opens the launcher and creates the other results. */
 static bool open_gpuhal(gpuhal_device *device, uint64_t offset, pair *p)
 {
     bool good = gpuhal_bench_launcher_open(device, COUNT, offset, &p->gpuhal);
@@ -165,7 +165,7 @@ static void close_pair(pair *p)
     gpuhal_bench_launcher_close(&p->gpuhal);
 }
 
-/* Checks that each result starts at 0, and gets the sum of three launches. */
+/* Checks that each result starts at 0 and receives the sum of three launches. */
 static bool prove(pair *p, const gpuhal_bench_side *side)
 {
     bool good = true;

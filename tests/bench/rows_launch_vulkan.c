@@ -1,6 +1,6 @@
-/* rows_launch_vulkan.c: 64 launches of one kernel on two parts of its buffers in turn, beside a program that records
- * them into one command buffer by hand: one pipeline, a descriptor set for each part, filled in earlier, a barrier
- * after each launch, one submission. */
+/* rows_launch_vulkan.c: 64 launches of one kernel that alternate between two ranges of its buffers, compared with a
+ * program that records them directly into one command buffer: one pipeline, one descriptor set per range that was
+ * written in advance, a barrier after each launch, and one submission. */
 #include "baseline_vulkan_memory.h"
 #include "launcher.h"
 #include "members.h"
@@ -31,7 +31,7 @@ typedef struct values {
 
 typedef struct pair {
     gpuhal_bench_launcher gpuhal;
-    gpuhal_bench_vulkan *direct; /* NULL: nothing to compare with. */
+    gpuhal_bench_vulkan *direct; /* NULL if there is no comparison */
     struct {
         FUNCTIONS(MEMBER)
     } vk;
@@ -78,9 +78,9 @@ static bool whole_gpuhal(void *user, uint64_t count)
     return true;
 }
 
-/* ---- by hand */
+/* ---- direct calls */
 
-/* Makes the writes of a launch visible to the next one, or to the host. */
+/* Makes the writes of a launch visible to the next launch or to the host. */
 static void make_visible(const pair *p, bool to_host)
 {
     const VkMemoryBarrier barrier = {
@@ -122,7 +122,7 @@ static bool submit_once(const pair *p)
            good("vkQueueSubmit", v->vk.vkQueueSubmit(v->queue, 1, &submit, v->fence));
 }
 
-/* One command buffer and one fence: the plan asks for one at a time. */
+/* One command buffer and one fence suffice, because the measurement plan waits for each submission. */
 static bool submit_direct(void *user, uint64_t count)
 {
     (void)count;
@@ -145,7 +145,7 @@ static bool whole_direct(void *user, uint64_t count)
     return true;
 }
 
-/* ---- making it */
+/* ---- creation */
 
 static bool find_functions(gpuhal_device *device, pair *p)
 {
@@ -243,7 +243,7 @@ static bool open_direct(gpuhal_bench *bench, gpuhal_device *device, pair *p)
     return p->direct != NULL && find_functions(device, p) && make_pipeline(p) && make_sets(p);
 }
 
-/* All functions are known once there is a module. */
+/* The functions have been looked up if the module exists. */
 static void close_pair(pair *p)
 {
     if (p->module != VK_NULL_HANDLE) {

@@ -1,7 +1,6 @@
-/* rows_step_opencl.c: the step of a small engine: a vector goes to the device, six kernels of the engine's own are
- * launched, the result comes back, and the engine waits for the queue. Beside it the same on a command queue of the
- * vendor's.
- */
+/* rows_step_opencl.c: one step of a small engine: a vector is copied to the device, the engine launches six of its
+ * own kernels, the result is copied back, and the engine waits for the queue. Compared with the same step on an
+ * OpenCL command queue. */
 #include "bench.h"
 #include "members.h"
 #include "opencl_calls.h"
@@ -11,7 +10,7 @@
 
 enum { LAYERS = 6, WIDTH = 64, VECTOR_BYTES = WIDTH * sizeof(float), MATRIX_BYTES = WIDTH * VECTOR_BYTES };
 
-static const double step_budget = 1 / 1.10; /* except on PoCL's `basic`, which does nothing asynchronously */
+static const double step_budget = 1 / 1.10; /* except on PoCL's `basic`, which executes everything synchronously */
 static const uint64_t timeout_ns = UINT64_C(10000000000);
 
 static const char source[] = "kernel void layer(global const float *matrix, global const float *x, global float *y)\n"
@@ -28,11 +27,11 @@ typedef struct step {
     gpuhal_queue *queue;
     gpuhal_buffer *matrix;
     gpuhal_buffer
-        *vectors[2]; /* Each layer takes one and fills the other; LAYERS is even, so the first holds the result. */
+        *vectors[2]; /* each layer reads one and writes the other; LAYERS is even, so vectors[0] has the result */
     gpuhal_bench_opencl *direct;
-    gpuhal_native first; /* vectors[0], as a cl_mem and an offset. */
+    gpuhal_native first; /* vectors[0] as a cl_mem and an offset */
     cl_program program;
-    cl_kernel layers[2]; /* From each vector to the other. */
+    cl_kernel layers[2]; /* from each vector to the other */
     float x[WIDTH];
     float y[WIDTH];
 } step;
@@ -81,7 +80,7 @@ static bool run_gpuhal(void *user, uint64_t count)
     return true;
 }
 
-/* Uses an event for each transfer: without one its failure is not reported. */
+/* Uses an event for each transfer, because otherwise its failure is not reported. */
 static bool step_directly(step *s)
 {
     const gpuhal_bench_opencl *o = s->direct;
@@ -119,7 +118,7 @@ static bool run_direct(void *user, uint64_t count)
     return true;
 }
 
-/* Not every driver has a compiler. */
+/* Returns whether the driver has a compiler. */
 static bool compiles(const gpuhal_bench_opencl *o)
 {
     cl_bool available = CL_FALSE;
@@ -128,8 +127,7 @@ static bool compiles(const gpuhal_bench_opencl *o)
     return code == CL_SUCCESS && available;
 }
 
-/* A layer moves every element by one place: the result shows exactly whether all of them have run, on the right
- * vector. */
+/* Each layer shifts the elements by one, so the result shows whether all layers have run on the right vector. */
 static bool write_matrix(step *s)
 {
     float matrix[WIDTH * WIDTH] = {0};
@@ -224,7 +222,7 @@ static bool prove(step *s, bool (*run)(void *, uint64_t), float first)
     return true;
 }
 
-/* Engines launch kernels by the vendor's own calls, so this row knows one API. */
+/* Engines launch kernels with the vendor's own calls, so this row is specific to one API. */
 void gpuhal_bench_opencl_rows_step(gpuhal_bench *bench, gpuhal_device *device)
 {
     step s = {.queue = NULL};

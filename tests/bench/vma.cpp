@@ -1,5 +1,5 @@
-/* vma.cpp: the Vulkan Memory Allocator, a library in one header for C++, as far as the bench compares with it. No
- * function of Vulkan is called, so none is linked; its checks are off, as in a program that is shipped. */
+/* vma.cpp: the part of the Vulkan Memory Allocator, a header-only C++ library, with which the bench compares. It
+ * calls no Vulkan function, so none is linked. Its assertions are disabled, as in a release build. */
 #define VMA_IMPLEMENTATION
 #define VMA_STATIC_VULKAN_FUNCTIONS  0
 #define VMA_DYNAMIC_VULKAN_FUNCTIONS 0
@@ -10,7 +10,7 @@
 
 #include "members.h"
 
-static volatile uint64_t sum_of_offsets; /* a program looks at them */
+static volatile uint64_t sum_of_offsets; /* volatile: keeps the compiler from removing the work */
 
 bool gpuhal_bench_vma_replay(const gpuhal_bench_trace *trace, uint64_t arena_bytes, uint64_t *handles)
 {

@@ -5,7 +5,7 @@
 
 static char output[1 << 18];
 
-/* Runs gpuhal-check with these arguments, keeps its output, and returns its exit status. */
+/* Runs gpuhal-check with these arguments, saves its output, and returns its exit status. */
 static int check(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static int check(const char *format, ...)
 {
@@ -38,7 +38,7 @@ static void expect_not_printed(const char *text)
     }
 }
 
-/* The misbehaving plugin, with this fault from now on. */
+/* Selects a fault of the misbehaving plugin. Returns the plugin's path. */
 static const char *faulty(const char *name)
 {
     static char path[512];
@@ -47,7 +47,7 @@ static const char *faulty(const char *name)
     return path;
 }
 
-/* A file of this content in a directory of its own. */
+/* Writes a file with this content into a new directory. Returns its path. */
 static const char *file_with(const char *name, const char *content)
 {
     static char path[256];
@@ -311,7 +311,7 @@ TEST(a_crash_costs_its_own_check_alone)
     expect_printed("\nok 5 - quiet: ");
 }
 
-/* TAP's directive for a failed test that does not fail the run; the reason comes after it. */
+/* TAP's directive for a failed test that does not fail the run; the reason follows. */
 #define TAP_EXPECTED_FAILURE " # TODO expected: "
 
 TEST(an_expected_failure_does_not_fail_the_run)

@@ -1,11 +1,10 @@
 /* fault_test.c: runs gpuhal-check on the misbehaving plugins of faults.inc: fault_test GPUHAL_CHECK DIRECTORY GROUP
  * [NAME].
  *
- * Runs all of the group, or only NAME, several at a time, since most of them wait as long as they work. Each must exit
- * with its status, and the named check must fail with a message that contains the sentence, with the number of the
- * rule, and with a hint. For every fault, the report must be complete: as many lines as the plan says. GROUP "count":
- * whether there are enough of them.
- */
+ * Runs all plugins of the group, or only NAME. Several run in parallel, since most of them spend half of the time
+ * waiting. Each run must exit with the expected status, and the named check must fail with a message that contains the
+ * expected sentence, the rule's number and a hint. For every fault the report must be complete: as many lines as the
+ * plan announces. The group "count" checks that faults.inc has enough faults. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +16,13 @@
 enum { AT_ONCE = 3, LEAST = 60, PERCENT = 95, ARGUMENTS = 16 };
 
 typedef struct variant {
-    const char *group; /* a heading, without any of the others */
+    const char *group; /* a heading; the other members are not set */
     const char *name, *file;
     int status;
     const char *options, *check;
     unsigned rule;
     const char *sentence;
-    bool missed; /* gpuhal-check does not see it */
+    bool missed; /* gpuhal-check does not detect it */
 } variant;
 
 static const variant variants[] = {
@@ -39,17 +38,17 @@ static const variant variants[] = {
 #define COUNT (sizeof variants / sizeof *variants)
 
 typedef struct run {
-    const variant *of; /* NULL: free */
+    const variant *of; /* NULL if the slot is free */
     pid_t pid;
     int output;
 } run;
 
 static const char *tool, *directory;
 
-/* The word @mix stands for the kernel of the test code. */
+/* @mix is replaced with the name of the test code's kernel. */
 #define MIX_OPTIONS "--program faulty_code.txt --format test-code --kernel mix"
 
-/* The child: becomes gpuhal-check. */
+/* Runs in the child. */
 static void become_tool(const variant *of, int output)
 {
     char file[1024], options[512];
@@ -93,7 +92,7 @@ static unsigned count_results(const char *output)
     return results;
 }
 
-/* The lines from that of the failed check to the end of its block; NULL if the check did not fail. */
+/* Returns the lines from the failed check's line to the end of its block; NULL if the check did not fail. */
 static char *block_of(const char *output, const char *check)
 {
     char wanted[96];
@@ -108,7 +107,7 @@ static char *block_of(const char *output, const char *check)
     return NULL;
 }
 
-/* @return NULL, or the error in the report */
+/* @return NULL, or what is wrong with the report */
 static const char *judge(const variant *of, int status, const char *output)
 {
     static char rule[32];
@@ -133,7 +132,7 @@ static const char *judge(const variant *of, int status, const char *output)
     return problem;
 }
 
-/* @return whether it ended as it should */
+/* @return true if the run ended as expected */
 static bool settle(run *one, int status)
 {
     const off_t bytes = lseek(one->output, 0, SEEK_END);
@@ -211,7 +210,7 @@ static int run_group(const char *group, const char *name)
     return good && count > 0 ? 0 : 1;
 }
 
-/* gpuhal-check must see nearly all faults. */
+/* gpuhal-check must detect nearly all faults. */
 static int count_all(void)
 {
     unsigned named = 0, missed = 0;

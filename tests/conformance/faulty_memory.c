@@ -1,5 +1,4 @@
-/* faulty_memory.c: memory of the misbehaving plugin: allocating, importing, exporting, mapping, registering,
- * cleaning. */
+/* faulty_memory.c: memory of the misbehaving plugin: allocate, import, export, map, register, flush and invalidate. */
 #include "faulty.h"
 
 #include <gpuhal/native.h>
@@ -16,7 +15,7 @@
 #define FIRST_ALIGNMENT 64u
 #define LIVE_MAX        4096
 
-/* All memory that is alive, and the bytes in use. */
+/* Protects the list of live memory and the number of bytes in use. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gpuhal_faulty_memory *live[LIVE_MAX];
 static uint64_t used[DEVICES];
@@ -127,7 +126,8 @@ static bool take_exportable(gpuhal_faulty_memory *memory)
     return descriptor >= 0 && ftruncate(descriptor, (off_t)memory->size) == 0 && take_shared(memory, descriptor);
 }
 
-/* A live allocation of the same size, for a request that exceeds the device; NULL: none. */
+/* If the request exceeds the device's memory, returns the bytes of a live allocation of the same size; NULL if there
+ * is none. */
 static unsigned char *taken_already(uint32_t index, uint64_t bytes)
 {
     unsigned char *found = NULL;
@@ -162,7 +162,7 @@ static bool take_bytes(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
     return true;
 }
 
-/* The host's view: memory of all kinds except DEVICE has one. */
+/* Memory of every kind except DEVICE has a host view. */
 static void take_host_view(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
 {
     const gpuhal_memory_kind kind = alloc->kind;
@@ -209,7 +209,7 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (is(alloc_beyond)) {
         gpuhal_faulty_read_behind(alloc, sizeof *alloc);
     }
-    static _Atomic pid_t first; /* process that allocated; its children are refused by its driver */
+    static _Atomic pid_t first; /* the process that allocated; the driver refuses its children */
     first = first ? first : getpid();
     if (is(fork_crashes) && first != getpid()) {
         signal(SIGSEGV, SIG_DFL);
@@ -401,7 +401,7 @@ static gpuhal_status faulty_export(gpuhal_plugin_device *device, const gpuhal_me
     return GPUHAL_OK;
 }
 
-/* Wraps the object of native_memory in a second record over the same bytes. */
+/* Wraps the object of native_memory in a second memory object over the same bytes. */
 static gpuhal_status faulty_wrap(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                                  gpuhal_memory *out_memory)
 {

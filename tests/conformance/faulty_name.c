@@ -1,4 +1,4 @@
-/* faulty_name.c: finds the fault of the misbehaving plugin by the name in the variable FAULTY. */
+/* faulty_name.c: looks up the misbehaving plugin's fault by the name in the variable FAULTY. */
 #include "faulty.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* faulty_plugin.c: handshake, facts, slots and openings of the misbehaving plugin. */
+/* faulty_plugin.c: handshake, facts, slots and device opening of the misbehaving plugin. */
 #include "faulty.h"
 
 #include <gpuhal/native.h>
@@ -19,7 +19,7 @@ static atomic_uint openings;
 static atomic_uint enumerations;
 static atomic_uint starts;
 
-static _Atomic(const gpuhal_host *) kept; /* of the last start */
+static _Atomic(const gpuhal_host *) kept; /* from the last start */
 static _Atomic(const gpuhal_host *) first_opener;
 
 const gpuhal_host *gpuhal_faulty_host(const gpuhal_host *of_opening)
@@ -86,7 +86,7 @@ static void take_signal(int number)
     (void)number;
 }
 
-/* A plugin that keeps nothing for a host has no instance; this one has one for a fault. */
+/* A plugin without state per host has no instance. This one exists for a fault. */
 struct gpuhal_plugin_instance {
     uint32_t unused;
 };
@@ -109,7 +109,7 @@ static gpuhal_status faulty_start(const gpuhal_host *host, gpuhal_plugin_instanc
     if (!is(option_late) && !is(option_in_slot)) {
         read_options(host);
     }
-    const char *removed = getenv("FAULTY_REMOVES"); /* a file, as a build does that runs meanwhile */
+    const char *removed = getenv("FAULTY_REMOVES"); /* a file that a concurrent build would remove */
     if (removed) {
         unlink(removed);
     }
@@ -176,7 +176,7 @@ static void report_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t 
     }
 }
 
-/* One device differs from the other in the last digit. */
+/* The two identities differ in the last digit. */
 static void report_identity(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
 {
     char uuid[64], address[32];
@@ -322,7 +322,7 @@ static gpuhal_status faulty_describe(const gpuhal_host *host, gpuhal_plugin_inst
     return GPUHAL_OK;
 }
 
-/* Forbidden effects of an opening on the process. */
+/* Side effects on the process that opening a device must not have. */
 static void misbehave_once(void)
 {
     static _Atomic unsigned settling;
@@ -331,7 +331,7 @@ static void misbehave_once(void)
         memset(arena, 1, 8192);
         __asm__ volatile("" : : "r"(arena) : "memory");
     }
-    if (is(leak_memory)) { /* of the system, past the allocator */
+    if (is(leak_memory)) { /* allocated from the system, not through the allocator */
         void *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         memset(pages, 1, 8192);
     }

@@ -1,6 +1,7 @@
-/* faulty_program.c: programs of the misbehaving plugin. Their format "test-code" is the text of faulty_code.txt. A
- * program has one kernel, mix: each 32-bit number of its second buffer becomes three times itself, plus the number at
- * the same place of the first buffer, plus a value. A group has 64 threads, each with one number. */
+/* faulty_program.c: programs of the misbehaving plugin. Their format "test-code" is the text of faulty_code.txt.
+ *
+ * A program has one kernel, mix. It replaces each 32-bit number of its second buffer by three times that number, plus
+ * the number at the same index in the first buffer, plus a value. A group has 64 threads, one number each. */
 #include "faulty.h"
 
 #include <sched.h>
@@ -189,7 +190,7 @@ static void faulty_kernel_destroy(gpuhal_plugin_kernel *kernel)
 
 /* ---- launches */
 
-/* A launch, as bytes that a queue takes. */
+/* The arguments of a launch, copied into the queue. */
 typedef struct run {
     unsigned char *to, *from;
     const uint32_t *late; /* launch_value_late: the caller's pointer to the value */
@@ -231,7 +232,7 @@ static void *run_elsewhere(void *user)
     return NULL;
 }
 
-/* Launches on another connection to the device, which does not know the queue. */
+/* Launches on another connection to the device, which does not know about the queue. */
 static gpuhal_status launch_elsewhere(const run *own)
 {
     pthread_t thread;

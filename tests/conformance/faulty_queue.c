@@ -1,5 +1,5 @@
 /* faulty_queue.c: queues and events of the misbehaving plugin. Each queue has a thread that runs the flushed work in
- * order. One lock protects everything in this file; it is not held while work runs. */
+ * order. One lock protects all state of this file; work runs without the lock. */
 #include "faulty.h"
 
 #include <gpuhal/native.h>
@@ -13,9 +13,9 @@
 typedef struct command {
     struct command *next;
     void (*work)(const void *arguments);
-    gpuhal_plugin_event *signals; /* or this event is done */
-    gpuhal_plugin_event *awaits;  /* or this one has to be */
-    uint64_t generation;          /* the recording of the event that this means */
+    gpuhal_plugin_event *signals; /* instead of work: completes this event */
+    gpuhal_plugin_event *awaits;  /* instead of work: waits for this event */
+    uint64_t generation;          /* number of the event's recording */
     unsigned char arguments[64];
 } command;
 
@@ -24,15 +24,15 @@ enum { RING_PLACES = 284 };
 struct gpuhal_plugin_queue {
     pthread_t thread;
     command *waiting, **waiting_end; /* enqueued */
-    command *flushed, **flushed_end; /* to be run */
-    unsigned places; /* taken by waiting commands */
+    command *flushed, **flushed_end; /* to be executed */
+    unsigned places; /* ring entries of waiting commands */
     bool taken;      /* by native_lock */
     bool ends;
 };
 
 struct gpuhal_plugin_event {
-    uint64_t recorded, done; /* counts */
-    uint64_t time_ns;        /* of the last time done */
+    uint64_t recorded, done; /* numbers of recordings */
+    uint64_t time_ns;        /* of the last completion */
     void (*notify)(void *user, gpuhal_status status);
     void *user;
 };
@@ -106,7 +106,7 @@ static void *serve(void *user)
     return NULL;
 }
 
-/* good_ring: every other command that is no transfer finds the ring full. Under the lock. */
+/* good_ring: for every second command that is not a transfer, the ring is full. Call with the lock held. */
 static bool is_full(const gpuhal_plugin_queue *queue, const command *model)
 {
     static uint32_t asked;
@@ -116,7 +116,7 @@ static bool is_full(const gpuhal_plugin_queue *queue, const command *model)
     return queue->places >= RING_PLACES && (is(ring_busy) || is(ring_loses) || is(good_ring));
 }
 
-/* A refusal has no effects: an event counts as recorded only here. Under the lock. */
+/* A refused command has no effects, so the event counts as recorded only here. Call with the lock held. */
 static gpuhal_status append_locked(gpuhal_plugin_queue *queue, const command *model)
 {
     if (is_full(queue, model)) {
@@ -257,7 +257,7 @@ static gpuhal_status faulty_event_record(gpuhal_plugin_queue *queue, gpuhal_plug
         finish_event(event, event->recorded);
     }
     const gpuhal_status flushed = status != GPUHAL_OK ? status : flush_now(queue);
-    if (flushed == GPUHAL_OK && is(good_held_up)) { /* the work is done inside the calls */
+    if (flushed == GPUHAL_OK && is(good_held_up)) { /* the calls themselves do the work */
         await_event(event, event->recorded);
     }
     return flushed;
@@ -273,7 +273,7 @@ static gpuhal_status faulty_event_query(gpuhal_plugin_event *event)
     if (is(query_finishes)) {
         await_event(event, event->recorded);
     }
-    static atomic_flag held_up = ATOMIC_FLAG_INIT; /* once, as by another program */
+    static atomic_flag held_up = ATOMIC_FLAG_INIT; /* once, as if another program caused it */
     if (is(query_waits) || (is(good_held_up) && !atomic_flag_test_and_set(&held_up))) {
         nanosleep(&(const struct timespec){.tv_nsec = 600000000}, NULL);
     }
@@ -360,7 +360,7 @@ static gpuhal_status faulty_native_event(gpuhal_plugin_event *event, gpuhal_nati
     return GPUHAL_OK;
 }
 
-/* Host memory needs no lock; the plugin plays a queue that needs one. */
+/* Host memory needs no lock; the plugin pretends that its queue does. */
 static gpuhal_status faulty_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns)
 {
     const uint64_t end = now_ns() + timeout_ns;

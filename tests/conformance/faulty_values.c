@@ -1,4 +1,4 @@
-/* faulty_values.c: live values of the misbehaving plugin's devices, and facts about the link between them. */
+/* faulty_values.c: live values of the misbehaving plugin's devices, and facts about the link between the devices. */
 #include "faulty.h"
 
 #include <stdatomic.h>
@@ -12,7 +12,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* The energy at a constant 75 W. */
+/* Energy at a constant power of 75 W. */
 static uint64_t energy(void)
 {
     const uint64_t microjoules = now_ms() * 75000;
@@ -26,7 +26,7 @@ static uint64_t value_of(gpuhal_key key, uint32_t index)
     const uint64_t used = in_use < TOTAL_BYTES ? in_use : TOTAL_BYTES;
     switch (key) {
     case GPUHAL_VALUE_MEMORY_FREE_BYTES:
-        if (is(good_shared)) { /* with a program that takes more and more */
+        if (is(good_shared)) { /* another program uses more and more memory */
             gpuhal_faulty_take(UINT64_C(256) << 10);
         }
         return is(sample_more_than_all) ? TOTAL_BYTES + 1 : (TOTAL_BYTES - used) >> (is(free_kibibytes) ? 10 : 0);

@@ -29,7 +29,7 @@
 
 enum { COPIES = 24, QUICK_COPIES = 6, TIMED_COPIES = 3 };
 
-/* A pair that began in time has this much longer to end, in seconds. */
+/* Additional seconds in which a pair that has begun must end. */
 static const double grace_s = 5;
 
 typedef struct matrix {
@@ -40,7 +40,7 @@ typedef struct matrix {
     uint64_t seed;
 } matrix;
 
-/* Progress of the child in a row, in memory that both processes see. */
+/* The child's progress in a row, in shared memory. */
 typedef struct progress {
     volatile uint32_t reported;
     volatile bool failed;
@@ -70,7 +70,7 @@ static unsigned char *random_bytes(uint64_t count, uint64_t *state)
     return bytes;
 }
 
-/* A third of the copies are up to 64 bytes, a third up to 64 KiB, a third up to the whole buffer. */
+/* A third of the copies are up to 64 bytes, a third up to 64 KiB, and a third up to the whole buffer. */
 static uint64_t pick_size(uint64_t whole, uint64_t *state)
 {
     static const uint64_t most[] = {64, 64 << 10, UINT64_MAX};
@@ -205,7 +205,7 @@ static bool try_pair(const matrix *m, gpuhal_device *from, gpuhal_device *to)
 
 __attribute__((noreturn)) static void copy_row(const matrix *m, uint32_t row, double end, progress *seen)
 {
-    gpuhal *gpu = NULL; /* the child does not use the parent's */
+    gpuhal *gpu = NULL; /* the child does not use the parent's object */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (gpuhal_open(NULL, &gpu) != GPUHAL_OK || gpuhal_device_count(gpu) != m->devices) {
         fprintf(stderr, "the child lists other devices: %s\n", gpuhal_last_error()->sentence);
@@ -217,10 +217,10 @@ __attribute__((noreturn)) static void copy_row(const matrix *m, uint32_t row, do
         seen->reported++;
     }
     fflush(NULL);
-    _exit(0); /* the parent's objects must not be cleaned up twice */
+    _exit(0); /* the parent's objects must not be destroyed twice */
 }
 
-/* False: the child had to be killed. */
+/* Returns false if the child had to be killed. */
 static bool await_child(pid_t child, double end, int *out_status)
 {
     const struct timespec moment = {.tv_nsec = 2000000};
@@ -241,7 +241,7 @@ static void report_without_copy(const matrix *m, uint32_t row, uint32_t column, 
                 NULL, ok, 0, m->bytes, 0, error);
 }
 
-/* Runs one child of a row. False: it failed at a pair, which is reported with the reason. */
+/* Runs one child of a row. Returns false if it failed at a pair, which is reported with the reason. */
 static bool run_child(const matrix *m, uint32_t row, double end, progress *seen)
 {
     char error[128] = "no child process can be made";
@@ -266,8 +266,8 @@ static bool run_child(const matrix *m, uint32_t row, double end, progress *seen)
     return false;
 }
 
-/* Copies from one device to all others. No pair begins after @end; after a crash another child continues with the next
- * pair. */
+/* Copies from one device to all others. No pair begins after @end. After a crash another child continues with the
+ * next pair. */
 static bool run_row(const matrix *m, uint32_t row, double end)
 {
     progress *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -323,7 +323,7 @@ int main(int argc, char **argv)
     m.devices = gpuhal_device_count(m.gpu);
     bool good = m.devices > 0;
     for (uint32_t row = 0; row < m.devices; row++) {
-        /* The rows share the remaining time equally, so that a row that hangs takes none from the others. */
+        /* The rows share the remaining time equally, so a hung row does not reduce the time of the others. */
         const double start = now();
         good = run_row(&m, row, start + (end - start) / (m.devices - row)) && good;
     }

@@ -20,7 +20,7 @@
 
 enum { BYTES = 3 << 20, PAGE = 65536, SKIPPED = 77, MARK = 0x5a };
 
-/* The driver as the program itself uses it. */
+/* The driver's functions that the program itself uses. */
 typedef struct driver {
 #define MEMBER(name, parameters) CUresult(*name) parameters;
 #define NOTHING(name, parameters)
@@ -68,11 +68,11 @@ static bool load_driver(const char **out_why)
     return true;
 }
 
-/* ---- checking after each call */
+/* ---- checks after each call */
 
 typedef struct check {
     const char *name;
-    CUcontext expected; /* The context that must be current after every call. */
+    CUcontext expected; /* The context that must be current after each call. */
     bool bad;
     unsigned calls;
     char detail[768]; /* of the first error */
@@ -98,7 +98,7 @@ static void expect_current(check *c, const char *call)
     }
 }
 
-/* Checks that the call succeeded, too. */
+/* Also checks that the call succeeded. */
 static bool went_well(check *c, const char *call, gpuhal_status status)
 {
     if (status != GPUHAL_OK) {
@@ -108,7 +108,7 @@ static bool went_well(check *c, const char *call, gpuhal_status status)
     return status == GPUHAL_OK;
 }
 
-/* Checks a call that some devices do not offer. */
+/* Checks a call that some devices do not support. */
 static bool was_offered(check *c, const char *call, gpuhal_status status)
 {
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
@@ -219,7 +219,7 @@ static void wrap(check *c, gpuhal_device *device, CUdeviceptr memory)
     }
 }
 
-/* @adopt: NULL to let the library open the device by itself. */
+/* @adopt is NULL if the library opens the device itself. */
 static void use_library(check *c, const gpuhal_native *adopt, CUdeviceptr memory)
 {
     gpuhal *gpu = NULL;
@@ -264,7 +264,7 @@ out:
     free(host);
 }
 
-/* ---- ways to hold a context */
+/* ---- kinds of current contexts */
 
 static bool report(const check *c)
 {
@@ -277,7 +277,7 @@ static bool report(const check *c)
     return !c->bad;
 }
 
-/* Allocates memory in the current context, filled with MARK; 0 with a complaint. */
+/* Allocates memory in the current context and fills it with MARK. Returns 0 and records the error on failure. */
 static CUdeviceptr marked_memory(check *c)
 {
     CUdeviceptr memory = 0;
@@ -302,7 +302,7 @@ static void expect_marked(check *c, CUdeviceptr memory)
     free(got);
 }
 
-/* Runs the check with @context current, and @below under it in the thread's stack. */
+/* Runs the check with @context current and @below next on the thread's stack. */
 static bool hold(const char *name, CUcontext below, CUcontext context, bool adopt)
 {
     check c = {.name = name, .expected = context};
@@ -322,7 +322,7 @@ static bool hold(const char *name, CUcontext below, CUcontext context, bool adop
     return report(&c);
 }
 
-/* A thread that never had a context gets none. */
+/* The library must not make a context current on a thread that never had one. */
 static void *hold_nothing(void *argument)
 {
     check c = {.name = "on a thread without a context there is none after every call"};
@@ -371,7 +371,7 @@ int main(void)
         (void)report(&c);
         return 1;
     }
-    expect_driver(&c, "cuCtxPopCurrent", cuda.cuCtxPopCurrent_v2(&none)); /* creating made it current */
+    expect_driver(&c, "cuCtxPopCurrent", cuda.cuCtxPopCurrent_v2(&none)); /* the creation made it current */
     bool good = hold("the device's primary context stays current through every call", own, primary, false);
     good = hold("a context of the program's own stays current through every call", primary, own, false) && good;
     good =

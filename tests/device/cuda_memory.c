@@ -69,7 +69,7 @@ static bool load_nvml(const char **out_why)
     return nvml.init() == NVML_SUCCESS;
 }
 
-/* Returns 0 if NVML does not report it. No device really uses 0 bytes: the driver keeps some for itself. */
+/* Returns 0 if NVML does not report it. The real value is never 0, because the driver reserves some memory. */
 static uint64_t used(const meter *m)
 {
     nvmlMemory_t memory;
@@ -83,7 +83,8 @@ static gpuhal *open_library(uint32_t isolation)
     return gpuhal_open(&config, &gpu) == GPUHAL_OK ? gpu : NULL;
 }
 
-/* Makes a meter for each CUDA device with an address. The list is opened and closed before anything is measured. */
+/* Makes a meter for each CUDA device with a PCI address. The library is opened and closed for the list before
+ * anything is measured. */
 static bool find_devices(const char **out_why)
 {
     gpuhal *gpu = open_library(GPUHAL_ISOLATION_ALWAYS);
@@ -133,8 +134,8 @@ static void look_at_everything(gpuhal *gpu)
     }
 }
 
-/* Makes one try. False if the library cannot be opened. The last measurement is before the library is closed, so that
- * memory which the library holds counts. */
+/* Measures once. Returns false if the library cannot be opened. The last measurement precedes the closing of the
+ * library, so memory that the library still holds counts. */
 static bool measure(uint32_t isolation)
 {
     pthread_t watcher;
@@ -171,7 +172,7 @@ static void report(const char *check, const meter *m, unsigned tries, bool good,
     fflush(stdout);
 }
 
-/* Measures all devices in each try; a device that was good once is done. */
+/* Measures all devices in each attempt, except those that already passed. */
 static bool takes_nothing(const char *check, uint32_t isolation)
 {
     bool done[DEVICES_MAX] = {false};
@@ -214,7 +215,7 @@ static bool sees_a_buffer(void)
     return all;
 }
 
-/* Child: starts the driver, counts devices, reports them, and lives on until the parent asks it to end. */
+/* Child: initializes the driver, counts the devices, reports the number, and waits until the parent closes the pipe. */
 __attribute__((noreturn)) static void start_driver(int say, int hear)
 {
     const char *named = getenv("GPUHAL_CUDA_LIBRARY");
@@ -233,7 +234,7 @@ __attribute__((noreturn)) static void start_driver(int say, int hear)
     _exit(0);
 }
 
-/* No other process of this test uses the device meanwhile. */
+/* No other process of this test uses the device during this measurement. */
 static bool compare_with_driver(void)
 {
     int from_child[2], to_child[2];

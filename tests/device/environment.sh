@@ -1,7 +1,7 @@
-# tests/device/environment.sh: the environment of the steps of run.sh, which reads this file: the machine's libraries and drivers that
-# the loaders do not find by themselves, and only the caller's settings that were given with --set.
+# tests/device/environment.sh: the environment of the steps of run.sh, which sources this file: the libraries and
+# drivers that the loaders do not find themselves, and no GPUHAL_* settings except those given with --set.
 
-# Whether the system's loader finds a library by its name.
+# Whether the system's loader finds a library by name.
 has_library() {
     for folder in $(printf '%s' "${LD_LIBRARY_PATH:-}" | tr ':' ' '); do
         [ ! -e "$folder/$1" ] || return 0
@@ -11,7 +11,8 @@ has_library() {
 
 look_also_in() { export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$1"; }
 
-# Libraries of the kit that the machine lacks, and the driver's own libraries if the loader does not search their folder.
+# Uses the kit's libraries that the machine lacks, and the driver's own libraries if the loader does not search their
+# folder.
 use_libraries() {
     if ! has_library libcuda.so.1; then
         for folder in /usr/local/nvidia/lib64 /usr/local/nvidia/lib; do
@@ -37,8 +38,8 @@ use_libraries() {
     fi
 }
 
-# Only settings of the user that were given with --set count, no file stays for later runs, and no step learns from an earlier
-# one: a plugin that was ended in one step is probed again in the next.
+# Only the user's settings that were given with --set apply, no files remain for later runs, and no step depends on an
+# earlier one: if a plugin was stopped in one step, the next step probes it again.
 leave_home() {
     mkdir "$work/home"
     settings=$(env | sed -n 's/^\(GPUHAL_[A-Za-z0-9_]*\)=.*/\1/p' | sort -u)
@@ -53,7 +54,7 @@ leave_home() {
     done
 }
 
-# Images of containers keep NVIDIA's driver in a folder of its own, where the loaders do not look for the libraries that belong to it.
+# Container images keep NVIDIA's driver in a separate folder, in which the loaders do not search for its libraries.
 use_drivers_elsewhere() {
     elsewhere=$(ls /usr/local/nvidia/share/vulkan/icd.d/*.json 2>/dev/null | tr '\n' ':')
     if [ -n "$elsewhere" ] && [ -z "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}${VK_ADD_DRIVER_FILES:-}" ]; then

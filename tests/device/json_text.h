@@ -1,10 +1,10 @@
-/* tests/device/json_text.h: writes a text as JSON, for programs that print one object a line. */
+/* tests/device/json_text.h: prints a string as JSON, for programs that print one object per line. */
 #ifndef GPUHAL_TEST_DEVICE_JSON_TEXT_H
 #define GPUHAL_TEST_DEVICE_JSON_TEXT_H
 
 #include <stdio.h>
 
-/* NULL becomes null. Only characters that JSON forbids are escaped; texts of the library are UTF-8. */
+/* Prints null for NULL. Escapes only the characters that JSON forbids; the library's strings are UTF-8. */
 static inline void print_json_text(const char *text)
 {
     if (text == NULL) {

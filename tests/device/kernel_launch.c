@@ -18,13 +18,13 @@
 
 enum { COUNT = 100000, GROUP = 256, SIDE = 100, TILE = 16, SKIPPED = 77 };
 
-/* The run of one device. */
+/* The run on one device. */
 typedef struct run {
     gpuhal_device *device;
     gpuhal_program *program;
     gpuhal_queue *queue;
     gpuhal_buffer *buffers[3];
-    float *numbers; /* COUNT */
+    float *numbers; /* COUNT elements */
     char wrong[160];
 } run;
 
@@ -48,7 +48,7 @@ static void expect_number(run *own, const char *what, int at, float got, float w
     }
 }
 
-/* Creates the kernel, and launches it with the first buffers, each from an offset of 64 bytes on, and the values. */
+/* Creates the kernel and launches it with the first buffers, each at an offset of 64 bytes, and the values. */
 static gpuhal_status launch(run *own, gpuhal_queue *queue, const char *name, uint32_t buffers, const uint32_t *values,
                             uint32_t value_count, const uint32_t sizes[4])
 {
@@ -72,11 +72,11 @@ static gpuhal_status launch(run *own, gpuhal_queue *queue, const char *name, uin
     gpuhal_kernel *kernel = NULL;
     gpuhal_status status = gpuhal_kernel_create(own->program, &desc, &kernel);
     status = status ? status : gpuhal_kernel_launch(queue, kernel, &how);
-    gpuhal_kernel_release(kernel); /* the queue keeps it */
+    gpuhal_kernel_release(kernel); /* the queue holds a reference */
     return status;
 }
 
-/* y = 1, x = 0, 1, 2, …; then twice y = 2x + y, in one queue. All numbers are exact. */
+/* y = 1, x = 0, 1, 2, …; then y = 2x + y twice in one queue. All numbers are exact. */
 static gpuhal_status try_saxpy(run *own)
 {
     const uint32_t groups[] = {GROUP, 1, (COUNT + GROUP - 1) / GROUP, 1};

@@ -1,18 +1,19 @@
 #!/bin/sh
-# tests/device/machine.sh: prints facts of a machine that may be the reason for a failure or slow speed there, so that no second visit is needed.
-# It needs only a shell, skips missing files and programs, and changes nothing. tests/device/run.sh puts it into log.txt.
+# tests/device/machine.sh: prints facts about a machine that may explain a failure or slow speed, so that nobody has to
+# return to it. It requires only a shell, skips missing files and programs, and changes nothing. tests/device/run.sh
+# writes its output to log.txt.
 set -u
 
 part() { printf '\n-- %s\n' "$*"; }
 
-# show COMMAND…: its output, at most 300 lines, for at most ten seconds.
+# show COMMAND…: prints at most 300 lines of the command's output; stops it after ten seconds.
 show() {
     command -v "$1" >/dev/null 2>&1 || return 0
     part "$*"
     timeout -k 1 10 "$@" 2>&1 </dev/null | head -n 300
 }
 
-# first_line FILE…: the name and the first line of each readable file.
+# first_line FILE…: prints the name and the first line of each readable file.
 first_line() {
     for file; do
         line=$(sed -n 1p "$file" 2>/dev/null) && [ -n "$line" ] || continue

@@ -15,12 +15,12 @@ mkdir -p "$kit/include" "$kit/lib" || exit 1
 
 say() { printf 'pack: %s\n' "$*"; }
 
-# The folder from which the compiler includes a header, or nothing.
+# Prints the folder from which the compiler includes a header, or nothing.
 folder_of() {
     printf '#include <%s>\n' "$1" | $cc -M -x c - 2>/dev/null | tr ' ' '\n' | sed -n "s|/$1\$||p" | head -n 1
 }
 
-# pack_headers FOLDER HEADER…: FOLDER under the place where its first header lies, "." for single files.
+# pack_headers FOLDER HEADER…: copies FOLDER from the directory of its first header, or single files for ".".
 pack_headers() {
     below=$1
     shift

@@ -1,12 +1,15 @@
-# tests/device/report.sh: writes report.json and report.md from the files that tests/device/run.sh left in $work; run.sh reads this file with a dot.
+# tests/device/report.sh: writes report.json and report.md from the files that tests/device/run.sh has written to $work;
+# run.sh sources this file.
 #
-# In $work lie, one line for each thing and fields between tabs: steps (record() writes them), survey (the output of survey.c); lines of text:
-# left_out, notes, cards; lines of JSON: copy-matrix.out, cuda; and the names of the steps whose output is that of gpuhal-bench: bench.
-# run.sh may call it before all of these exist.
+# Files in $work with one entry per line and fields separated by tabs: steps (written by record()), survey (the output
+# of survey.c). Files with lines of text: left_out, notes, cards. Files with lines of JSON: copy-matrix.out, cuda. bench
+# contains the names of the steps whose output is that of gpuhal-bench. run.sh may call this file's functions before all
+# of the files exist.
 
-# ---- pieces
+# ---- conversions
 
-# Quotes a text; all but printable ASCII is dropped, so that the result is JSON for any name of a driver. Most texts need no program for that.
+# Quotes a string. Drops everything except printable ASCII, so that the result is valid JSON whatever a driver's name
+# contains. Most strings are converted without starting a program.
 json_text() {
     case $1 in
     *[!\ -~]* | *[\\\"]*) printf '"%s"' "$(printf '%s' "$1" | tr '\n\t' '  ' | tr -cd '\040-\176' | sed 's/\\/\\\\/g; s/"/\\"/g')" ;;
@@ -14,7 +17,7 @@ json_text() {
     esac
 }
 
-# The lines of a file as an array of texts.
+# Prints the lines of a file as an array of strings.
 json_texts() {
     comma=''
     printf '['
@@ -26,14 +29,14 @@ json_texts() {
     printf ']'
 }
 
-# The part of a program's output that is JSON, as ours print it: an object a line, or a document with a member a line. Drivers print into
-# the output, and a program that was killed may have left half a line.
+# Extracts the JSON from a program's output: one object per line, or a document with one member per line. Drivers also
+# print to the output, and a killed program may have left an incomplete line.
 json_of() {
     text='"([^"\\]|\\.)*"'
     tr -cd '\012\040-\176' <"$1" | grep -E "^\{\"[a-z_]+\":.*\}\$|^ *[]}],?\$|^ *($text: )?($text|-?[0-9][-+.0-9eE]*|true|false|null|\[\]?|\{\}?),?\$"
 }
 
-# Lines that are objects as an array.
+# Prints the lines that are objects as an array.
 json_lines() {
     printf '['
     if [ -f "$1" ]; then
@@ -42,7 +45,7 @@ json_lines() {
     printf ']'
 }
 
-# A document of one program; null if it was stopped before its end.
+# Prints a program's document, or null if the program was stopped before the end.
 json_document() {
     if [ -f "$1" ] && json_of "$1" >"$work/document" && [ "$(head -c 1 "$work/document")" = '{' ] && [ "$(tail -n 1 "$work/document")" = '}' ]; then
         cat "$work/document"
@@ -51,7 +54,7 @@ json_document() {
     fi
 }
 
-# For awk: the members of each line of gpuhal-bench about a row lie in row[]. Other lines are skipped.
+# For awk: stores the members of each line of gpuhal-bench about a row in row[]. Skips other lines.
 rows='!/^\{"device":/ { next }
     { split("", row); rest = $0
       while (match(rest, /"[a-z_0-9]+":("([^"\\]|\\.)*"|[-+.a-z0-9]+)/)) {
@@ -60,22 +63,22 @@ rows='!/^\{"device":/ { next }
           gsub(/^"|"$/, "", value); gsub(/\\"/, "\047", value); row[substr(key, 2)] = value } }
 '
 
-# The rows that missed a budget or could not be measured.
+# Lists the rows that missed a budget or could not be measured.
 missed_rows() {
     awk "$rows"'
         row["ok"] == "false" { printf "%s%s %s%s%s", many++ ? "; " : "", row["device"], row["test"], row["bytes"] + 0 ? " " row["bytes"] : "", row["error"] != "null" ? ": " row["error"] : "" }' "$1"
 }
 
-# gpuhal-bench prints its status last.
+# gpuhal-bench prints its status last, so the status shows that the output is complete.
 bench_is_whole() { grep -q '^{"status":' "$work/$1.out" && echo true || echo false; }
 
 markdown_text() { printf '%s' "$1" | sed 's/|/\\|/g'; }
 
 # ---- speed
 
-# The promises for CUDA and HIP, each with the worst of the results that belong to it; fields between tabs: device, what, least or most,
-# unit, budget, number of results, worst, low, high, bytes, true or false or null. "-" is nothing. A bench that was stopped, or that could
-# not measure a row, can show that a promise is broken, but not that it is kept.
+# Prints the promises for CUDA and HIP, each with the worst of its results. Fields, separated by tabs: device, what,
+# least or most, unit, budget, number of results, worst, low, high, bytes, true or false or null. "-" means no value. If
+# a bench was stopped or could not measure a row, it can show that a promise is broken, but not that it is kept.
 speed() {
     set --
     while read -r name; do
@@ -144,13 +147,13 @@ speed() {
                 else printf "\t-\t-\t-\t-\tnull\n"
             }
         }' "$@"
-    # The same query of NVML, repeated all the time meanwhile.
+    # The same NVML query, repeated throughout the measurement.
     grep '"before":' "$work/cuda" | grep 'takes no' | awk -F '"' '{
         before = after = $0; sub(/.*"before":/, "", before); sub(/.*"peak":/, "", after)
         printf "%s\t%s\tmost\tKiB\t0\t1\t%.0f\t%.0f\t%.0f\t-\t%s\n", $10, $4, (after - before) / 1024, (after - before) / 1024, (after - before) / 1024, /"ok":true/ ? "true" : "false" }'
 }
 
-# ---- the whole
+# ---- the reports
 
 is_gpu='$1 == "device" && ($4 == "gpu" || $4 == "integrated_gpu") && $5 == "hardware"'
 
@@ -258,7 +261,7 @@ write_json() {
     printf ']\n}\n'
 }
 
-# A table of the measurements of gpuhal-bench.
+# Prints a table of gpuhal-bench's measurements.
 bench_table() {
     awk "$rows"'
          function scaled(value, unit) {

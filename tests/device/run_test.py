@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tests/device/run.sh, and the build that it relies on, as their users see them. One test a run: run_test.py TEST SOURCE BUILD WORK
-CMAKE GENERATOR COMPILER."""
+"""Tests tests/device/run.sh, and the build on which it relies, as users run them. One test per run: run_test.py TEST
+SOURCE BUILD WORK CMAKE GENERATOR COMPILER."""
 
 import json
 import os
@@ -52,7 +52,8 @@ def read_report(here, out):
 
 
 def run_script(here, out, *arguments, **environment):
-    """The exit code, the output, and the report. A variable that is None is not set; those of the library keep their values."""
+    """Returns the exit code, the output and the report. A variable whose value is None is unset; GPUHAL_* variables are
+    passed with --set."""
     shutil.rmtree(out, ignore_errors=True)
     variables = {name: value for name, value in {**os.environ, **environment}.items() if value is not None}
     settings = [word for name, value in environment.items() if name.startswith("GPUHAL_") for word in ("--set", f"{name}={value}")]
@@ -69,7 +70,7 @@ def results(report):
 
 def a_run_without_a_gpu_says_so_and_passes(here):
     nowhere = {f"GPUHAL_{name}_LIBRARY": "/nonexistent/library" for name in ("CUDA", "NVML", "HIP")}
-    # The steps of OpenCL and Vulkan resemble those of CUDA, which the run with a GPU has.
+    # The steps of OpenCL and Vulkan are similar to CUDA's, which the run with a GPU includes.
     code, text, report = run_script(here, here.work / "report", "--quick", "--use", here.build, GPUHAL_BACKENDS="cuda,rocm", **nowhere)
     expect(code == 0, f"exit code {code}", text)
     found = [d for d in report["devices"] if d["type"] in ("gpu", "integrated_gpu") and not d["software"]]
@@ -96,7 +97,8 @@ def a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory(here)
     reports = fresh(here.work / "fake-reports")
     code, text, report = run_script(
         here, here.work / "report-fake", "--quick", "--use", here.build, GPUHAL_BACKENDS="cuda",
-        FAKE_CUDA="devices 2; memory * 96M; rate 2G; strict 1; value * processes 1",  # small, and slow by waiting: copies cost no time
+        # small devices; copies wait, but use no CPU time
+        FAKE_CUDA="devices 2; memory * 96M; rate 2G; strict 1; value * processes 1",
         FAKE_CUDA_REPORT=str(reports / "fake"), GPUHAL_CUDA_LIBRARY=str(fakes / "libcuda.so.1"),
         GPUHAL_NVML_LIBRARY=str(fakes / "libnvidia-ml.so.1"))
     expect(code == 0, f"exit code {code}", text)
@@ -114,7 +116,7 @@ FAKE_KERNELS = b"".join(b".kernel %s\n" % name for name in (b"saxpy", b"reduce",
 
 
 def write_amd_machine(folder):
-    """A hipcc whose output the fake accepts as a bundle of code, and the folder that it is in."""
+    """Writes a hipcc whose output the fake accepts as a code bundle. Returns its folder."""
     header = bytearray(64)
     header[:7], header[18], header[52], header[54], header[58] = b"\x7fELF\2\1\1", 224, 64, 56, 64
     code = bytes(header) + FAKE_KERNELS + bytes(64)
@@ -176,7 +178,7 @@ def begin_copy_matrix(here, plugin):
 
 
 def end_copy_matrix(plugin, running):
-    """The exit code, and the result of each pair of that plugin's device and the processor's."""
+    """Returns the exit code and the result of each pair of this plugin's device and the CPU."""
     pairs = [json.loads(line) for line in running.communicate()[0].splitlines()]
     names = {f"{plugin}:0": "odd", "cpu:0": "cpu"}
     return running.returncode, {(names[pair["from"]], names[pair["to"]]): (pair["ok"], pair["error"] or "") for pair in pairs}
@@ -253,7 +255,8 @@ def steps_that_fail_hang_or_crash_leave_the_others_running(here):
     expect((promise["device"], promise["worst"], promise["held"]) == ("cuda:0", 0.89, False) and promise["results"] > 0, f"{promise}")
     expect(f"at least 0.980 | {promise['results']} | 0.890 | 0.880 to 0.900 | 1 MiB | **missed**" in (here.work / "report-odd/report.md").read_text(), "it is not shown")
     expect("\n* a to a: x\n" in (here.work / "report-odd/report.md").read_text(), "it does not say why a pair failed")
-    # A step has not failed if it would have had more time, had others taken less. A busy machine needs longer to come this far.
+    # A step has not failed if it was stopped only because other steps used up the time. A busy machine takes longer to
+    # reach it.
     for seconds in (5, 20, 60, 240):
         code, text, report = run_script(here, here.work / "report-late", "--use", build, "--seconds", seconds)
         steps = {step["name"]: (step["result"], step["reason"]) for step in report["steps"]}
@@ -336,7 +339,8 @@ def an_ended_script_leaves_the_report_of_what_has_been(here):
 
 
 def a_thin_machine_has_its_report_too(here):
-    """No home, no place for temporary files except the usual one, no memory to lock, and a tree without its history in a read-only folder."""
+    """No home directory, no temporary folder except the usual one, no lockable memory, and a read-only tree without its
+    history."""
     source = fresh(here.work / "thin-source")
     (source / "tests/device").mkdir(parents=True)
     for name in ("run.sh", "report.sh", "environment.sh", "machine.sh", "report.schema.json"):
@@ -354,7 +358,7 @@ def a_thin_machine_has_its_report_too(here):
     expect(report["machine"]["source"] == "", "it knows a revision")
 
 
-# Installed headers and libraries are not found: the search is below a folder that does not exist.
+# Hides installed headers and libraries: the search is limited to a folder that does not exist.
 BARE = ("-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY",
         "-DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON")
 LEFT_OUT = (("the opencl plugin is", "CL/cl.h"), ("the vulkan plugin is", "vulkan/vulkan_core.h"),
@@ -394,5 +398,5 @@ TESTS = (a_run_without_a_gpu_says_so_and_passes, a_run_with_a_gpu_proves_that_co
 
 if __name__ == "__main__":
     here = Here(*sys.argv[2:])
-    here.work /= sys.argv[1]  # tests run side by side
+    here.work /= sys.argv[1]  # tests run in parallel
     {test.__name__: test for test in TESTS}[sys.argv[1]](here)

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A field has neither tabs nor ends of lines in it. */
+/* Replaces tabs and line ends in the field. */
 static void print_field(const char *text)
 {
     putchar('\t');

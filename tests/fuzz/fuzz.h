@@ -1,4 +1,4 @@
-/* tests/fuzz/fuzz.h: the check of a target, the same in a build for fuzzing and in the replay. */
+/* tests/fuzz/fuzz.h: the check of a fuzz target, the same for fuzzing and for the replay. */
 #ifndef GPUHAL_TEST_FUZZ_H
 #define GPUHAL_TEST_FUZZ_H
 
@@ -15,7 +15,6 @@
         }                                                                                                              \
     } while (0)
 
-/* The target. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
 #endif

@@ -1,6 +1,8 @@
-/* tests/fuzz/registry_fuzz.c: any bytes as a registry. The registry is written and read again without loss, takes
- * changes, replaces another one as an import does, and is complete afterwards. Beside the unchanged bytes, they are
- * read with corrected checksums, so that the parser reaches the text after those. */
+/* tests/fuzz/registry_fuzz.c: arbitrary bytes as a registry. The parsed registry is written and parsed again without
+ * loss, accepts changes, replaces another registry as an import does, and is complete afterwards.
+ *
+ * Each input is parsed unchanged, and also with corrected checksums, so that the parser reaches the text behind
+ * them. */
 #include "fuzz.h"
 #include "registry/checksum.h"
 #include "registry/serial.h"
@@ -16,7 +18,7 @@ static gpuhal_text written(const gpuhal_database *database)
     return text;
 }
 
-/* Reads a text that was written here, which must be complete. */
+/* Parses a text that this file has written, which must be complete. */
 static gpuhal_database read_whole(const gpuhal_text *text)
 {
     gpuhal_database database;
@@ -26,7 +28,7 @@ static gpuhal_database read_whole(const gpuhal_text *text)
     return database;
 }
 
-/* Sees all interfaces again, and a new one. */
+/* Records all known interfaces and a new one. */
 static void change(gpuhal_database *database)
 {
     size_t count;
@@ -63,7 +65,7 @@ static void change(gpuhal_database *database)
     free(seen);
 }
 
-/* Replaces a registry with two interfaces: these are gone, and their numbers are not assigned again. */
+/* Imports over a registry with two interfaces. Both disappear, and their numbers are not assigned again. */
 static void import(const gpuhal_database *imported)
 {
     gpuhal_database known = {0};
@@ -114,8 +116,8 @@ static void check(const char *text, size_t count)
     gpuhal_database_finish(&database);
 }
 
-/* The text with right checksums: before each `[`, and at the end, a record is closed; crc lines of its own are
- * dropped. */
+/* Returns the text with a correct crc line after each record, before the next `[` and at the end. Existing crc lines
+ * are dropped. */
 static gpuhal_text closed(const char *text, size_t count)
 {
     gpuhal_text out = {0};

@@ -1,6 +1,5 @@
-/* tests/fuzz/replay.c: main() of a target without a fuzzer. Each file of the named folders goes through the target
- * once, then again with each byte changed in turn, so that the normal run of the tests covers a part of a fuzzer's
- * work. */
+/* tests/fuzz/replay.c: main() of a target without a fuzzer. Runs the target once on each file of the given folders,
+ * then again with each byte changed in turn, so that a normal test run does part of a fuzzer's work. */
 #include "fuzz.h"
 
 #include <dirent.h>

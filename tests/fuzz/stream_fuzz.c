@@ -1,12 +1,12 @@
-/* tests/fuzz/stream_fuzz.c: any bytes from a helper. The sizes of the pieces make no difference, and a stream with a
- * good end is complete. */
+/* tests/fuzz/stream_fuzz.c: arbitrary bytes from a helper. The chunk size makes no difference, and a stream that ends
+ * correctly is complete. */
 #include "fuzz.h"
 #include "loader/device_rules.h"
 #include "loader/stream.h"
 
 #include <string.h>
 
-/* Feeds pieces of `step` bytes, each a copy of exactly its size, so that a sanitizer sees reads after its end. */
+/* Feeds chunks of `step` bytes. Each is a copy of exactly its size, so that a sanitizer detects reads past the end. */
 static void feed(gpuhal_stream *stream, gpuhal_load_context *load, const uint8_t *bytes, size_t count, size_t step)
 {
     *load = (gpuhal_load_context){.name = "fuzzed"};

@@ -1,6 +1,5 @@
-/* tests/install/consumer.c: another project's program. It prints the state of every plugin, moves bytes to every device
- * and back, and names the files of gpuhal in its address space; install_test.py compares them with the installed
- * files. */
+/* tests/install/consumer.c: another project's program. It prints the state of every plugin, moves bytes to every
+ * device and back, and prints the mapped files of gpuhal, which install_test.py compares with the installed files. */
 #include <gpuhal/gpuhal.h>
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// tests/install/consumer.cpp: another project's program in C++17: the same bytes to every device and back through gpuhal.hpp, and the
-// form of a failure there.
+// tests/install/consumer.cpp: another project's C++17 program, which moves the same bytes through gpuhal.hpp to every
+// device and back, and checks how gpuhal.hpp reports a failure.
 #include <gpuhal/gpuhal.hpp>
 
 #include <cstdio>
@@ -41,7 +41,7 @@ static void add_one(void *const *arguments, const gpuhal_host_group *group)
     static_cast<uint32_t *>(arguments[0])[group->group[0]]++;
 }
 
-/* The handle of the program ends before its kernel is launched. */
+/* The program object is released before its kernel is launched. */
 static bool runs_a_kernel(gpuhal_device *device)
 {
     static const gpuhal_host_function functions[] = {{"add_one", add_one}, {nullptr, nullptr}};

@@ -29,7 +29,7 @@ class Skipped(Exception):
 
 
 def run(*command, cwd=None, env=None):
-    """Runs a command; returns its output on success. The error of a failure has all of its output."""
+    """Runs a command and returns its output. The error of a failed command contains all of its output."""
     result = subprocess.run([str(part) for part in command], cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True, check=False)
     if result.returncode != 0:
@@ -43,7 +43,7 @@ def expect(condition, sentence, output=""):
 
 
 def clean_environment(**added):
-    """The caller's environment without any GPUHAL_ variable, except that no registry is kept."""
+    """Returns the caller's environment without any GPUHAL_ variable, except that no registry is kept."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUHAL_")}
     return {**kept, "GPUHAL_REGISTRY": "none", **added}
 
@@ -55,7 +55,8 @@ def fresh(path):
 
 
 def check_consumer(program, expected_files, mapped, env=None, plugins=("cpu", "opencl", "vulkan")):
-    """Runs consumer.c: the plugins must have come from the expected files, and only files matching `mapped` may be loaded."""
+    """Runs consumer.c and checks that the plugins came from the expected files and that only files matching `mapped`
+    are loaded."""
     output = run(program, env=env or clean_environment())
     for name in plugins:
         states = "ok" if name == "cpu" else "ok|no_driver|no_device"
@@ -135,7 +136,7 @@ def a_cmake_project_uses_the_package(o):
         f"-DCMAKE_C_COMPILER={o.cc}")
     run(o.cmake, "--build", build)
     check_consumer(build / "with-gpuhal", f"{o.libdir}/gpuhal/gpuhal-{{name}}.so", f"{o.libdir}/.*")
-    # A statically linked program has no shared library of gpuhal beside which it could find the plugins.
+    # A statically linked program has no shared gpuhal library next to which it could find the plugins.
     output = check_consumer(build / "with-gpuhal-static", f"{o.libdir}/gpuhal/gpuhal-{{name}}.so", f"{o.libdir}/gpuhal/gpuhal-.*",
                             clean_environment(GPUHAL_PLUGIN_PATH=f"{o.libdir}/gpuhal"))
     expect("libgpuhal.so" not in output, "the static program has loaded libgpuhal.so", output)
@@ -233,7 +234,7 @@ def files_below(folder):
 
 
 def make_packages(o, work):
-    """The Debian packages of the build tree by name, and which of them is the library's."""
+    """Returns the build tree's Debian packages by name, and which of them is the library's."""
     for program in ("dpkg-deb", "dpkg-shlibdeps", "file"):
         if not shutil.which(program):
             raise Skipped(f"no {program} here")
@@ -281,13 +282,13 @@ def every_installed_file_is_in_one_debian_package_and_they_work_together(o):
     check_consumer(work / "consumer", f"{libdir}/gpuhal/gpuhal-{{name}}.so", f"{libdir}/.*")
 
 
-# Installed headers and libraries are not found: the search is below a folder that does not exist.
+# Hides installed headers and libraries: the search is limited to a folder that does not exist.
 BARE = ("-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY")
 WHOLE = ("-DCMAKE_FIND_ROOT_PATH=", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=BOTH", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=BOTH")
 
 
 def parent(o, build, definitions, *targets):
-    """Configures the parent project, and builds those targets."""
+    """Configures the parent project and builds these targets."""
     run(o.cmake, "-S", o.source / "tests/install/parent", "-B", build, "-G", "Ninja", f"-DGPUHAL_SOURCE={o.source}",
         f"-DCMAKE_C_COMPILER={o.cc}", f"-DCMAKE_CXX_COMPILER={o.cxx}", *definitions)
     run(o.cmake, "--build", build, "--target", *targets)
@@ -303,7 +304,8 @@ def check_parent(build):
 
 
 def a_parent_project_uses_the_sources_in_every_form_and_with_a_compiler_alone(o):
-    """One build directory for all forms: the library is built once; later only the parts that GPUHAL_BUILTIN changes are built again."""
+    """All forms share one build directory: the library is built once, and later only the parts that GPUHAL_BUILTIN
+    changes are rebuilt."""
     if not o.cxx:
         raise Skipped("no C++ compiler here")
     build, alone, prefix = fresh(o.work / "parent"), fresh(o.work / "alone"), fresh(o.work / "parent-installed")
@@ -330,7 +332,7 @@ HOST_FORMS = {"saxpy opencl-c": "2f2a2079", "saxpy host-library": "7f454c46", "l
 
 
 def refused(*command):
-    """The output of a command that must fail."""
+    """Returns the output of a command that must fail."""
     try:
         output = run(*command)
     except Failed as failure:
@@ -339,7 +341,7 @@ def refused(*command):
 
 
 def program_sources(o, name):
-    """A folder with tests/install/programs and the kernel of docs/programs.md."""
+    """Creates a folder with tests/install/programs and the kernel of docs/programs.md."""
     folder = fresh(o.work / f"{name}-source")
     shutil.copytree(o.source / "tests/install/programs", folder, dirs_exist_ok=True)
     page = (o.source / "docs/programs.md").read_text(encoding="utf-8")
@@ -349,7 +351,7 @@ def program_sources(o, name):
 
 
 def program_forms(o, folder, build, *definitions):
-    """Builds the programs of a folder; returns the lines of configuring about programs, and the first bytes of each form."""
+    """Builds the programs of a folder. Returns CMake's lines about programs, and the first bytes of each format."""
     said = run(o.cmake, "-S", folder, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={o.cc}", *definitions)
     run(o.cmake, "--build", build, "--target", "programs")
     output = run(build / "programs")
@@ -361,7 +363,7 @@ def program_forms(o, folder, build, *definitions):
 
 
 def check_forms(left_out, forms):
-    """Each form exists, or a line says which compiler it lacks."""
+    """Checks that each format exists or that a line names the missing compiler."""
     rows = {"saxpy spirv": "03022307", "saxpy fatbin": "50ed55ba", "saxpy ptx": "2f2f0a2f", "saxpy hip-fatbin": None}
     lacking = {"glslangValidator": ["saxpy spirv"], "nvcc": ["saxpy fatbin", "saxpy ptx"], "hipcc": ["saxpy hip-fatbin"], "clang": []}
     for _, compiler in left_out:

@@ -1,4 +1,4 @@
-/* An application that knows the example plugin: its option, and its functions beyond gpuhal. */
+/* An application that knows the example plugin: it uses the plugin's option and its extension functions. */
 #include <gpuhal/gpuhal.h>
 
 #include "example.h"

@@ -24,7 +24,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Folder of the sources, and a CTest expression for the tests that must notice. The first that fits counts.
+# A folder of sources, and a CTest expression for the tests that must detect faults there. The first match applies.
 TESTS = [
     ("hal/core/base/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|"
                   r"job|trace|options|fault_log|deadline|rescan)\."),
@@ -65,7 +65,8 @@ STATEMENT = re.compile(r"^\s+((\(void\))?[a-z_][\w.>\[\]*-]*\([^{}]*\);|[a-z_*][
 
 
 def code_lines(text):
-    """The lines of C code that are neither comment nor preprocessor, with strings and comments blanked to keep columns."""
+    """Yields the lines of C code that are neither comments nor preprocessor lines. Strings and comments are blanked,
+    which keeps the columns."""
     blank = lambda match: re.sub(r"[^\n]", " ", match.group(0))
     text = re.sub(r"/\*.*?\*/|//[^\n]*", blank, text, flags=re.S)
     text = re.sub(r'"(\\.|[^"\\\n])*"|\'(\\.|[^\'\\\n])*\'', blank, text)
@@ -80,7 +81,7 @@ def code_lines(text):
 
 
 def mutants_of(path):
-    """Every (line, begin, end, replacement, word) of a file."""
+    """Yields every (line, begin, end, replacement, word) of a file."""
     text = (ROOT / path).read_text()
     original = text.split("\n")
     for number, line in code_lines(text):
@@ -97,7 +98,7 @@ def mutants_of(path):
 
 
 def choose(files, count, seed):
-    """Equally many from each folder, as far as it has enough; in an order that the seed alone determines."""
+    """Chooses equally many from each folder, if it has enough, in an order that only the seed determines."""
     folders = {}
     for path in sorted(files):
         for mutant in mutants_of(path):
@@ -111,7 +112,7 @@ def choose(files, count, seed):
 
 
 def sources(arguments):
-    """Library and plugin sources: all, those given, or those changed since a revision."""
+    """Returns the source files of the library and plugins: all, the given ones, or those that changed since a revision."""
     command = ["git", "ls-files", "hal/*.c", "plugins/*.c"]
     if arguments.since:
         command = ["git", "diff", "--name-only", "--diff-filter=d", arguments.since, "--", "hal/*.c", "plugins/*.c"]
@@ -120,14 +121,15 @@ def sources(arguments):
 
 
 def adopt_orphans():
-    """From now on a descendant whose parent ends is a child of this process, also one that left its session and its group."""
+    """From now on a descendant whose parent ends becomes a child of this process, even if it has left its session and
+    group."""
     child_subreaper = 36  # PR_SET_CHILD_SUBREAPER of sys/prctl.h
     if ctypes.CDLL(None, use_errno=True).prctl(child_subreaper, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def children():
-    """The numbers of this process' children. None can belong to another process: they stay taken until this process waits for them."""
+    """Yields the PIDs of this process's children. No PID can be reused before this process waits for the child."""
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(stat.read_text().rpartition(")")[2].split()[1])
@@ -138,7 +140,7 @@ def children():
 
 
 def end_descendants():
-    """Kills the children until no child is left: the children of an ended one become children of this process."""
+    """Kills children until none is left. The children of an ended child become children of this process."""
     try:
         while True:
             for child in children():
@@ -149,7 +151,8 @@ def end_descendants():
 
 
 def run(command, timeout, **options):
-    """True, False, or None if it took too long. All processes that it started end with it, after adopt_orphans()."""
+    """Returns True, False, or None if the command took too long. Kills all processes that the command started; requires
+    adopt_orphans()."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
                           start_new_session=True, **options) as process:
         try:
@@ -161,7 +164,7 @@ def run(command, timeout, **options):
 
 
 def prepare(work):
-    """A copy of the files, configured."""
+    """Copies the files and configures the copy."""
     tree = work / "tree"
     names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True,
                            capture_output=True).stdout.decode().split("\0")
@@ -169,7 +172,7 @@ def prepare(work):
         source, copy = ROOT / name, tree / name
         if source.is_file() and not (copy.is_file() and copy.read_bytes() == source.read_bytes()):
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, copy)  # with a new time: a stopped run may have left a built mutant
+            shutil.copy(source, copy)  # updates the time, because a stopped run may have left a built mutant
     command = ["cmake", "-G", "Ninja", "-S", tree, "-B", work / "build", "-DCMAKE_BUILD_TYPE=Release",
                "-DCMAKE_C_FLAGS=-O1 -w", f"-DPython3_EXECUTABLE={sys.executable}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -181,12 +184,14 @@ def tests_of(path):
 
 
 def ctest(work, jobs, expression, *more):
-    """The tests of an expression, without the whole runs of tests/device, whose names begin like those of the device's unit tests."""
+    """Returns the command for the tests of an expression. Excludes the whole runs of tests/device, whose names begin
+    like those of the device's unit tests."""
     return ["ctest", "--test-dir", str(work / "build"), "-j", str(jobs), "-R", expression, *(more or ("-LE", "^device$"))]
 
 
 def build_command(work, expression, unit):
-    """The command that builds the programs of these tests, and their dependencies. A test without a program of its own may need everything."""
+    """Returns the command that builds the programs of these tests and their dependencies. A test without its own
+    program may require everything."""
     listed = subprocess.run(ctest(work, 1, expression, *(("-L", "^unit$") if unit else ("-LE", "^device$")), "--show-only=json-v1"),
                             check=True, text=True, capture_output=True).stdout
     programs = {test["name"].partition(".")[0] + "_test" for test in json.loads(listed)["tests"]}
@@ -196,7 +201,8 @@ def build_command(work, expression, unit):
 
 
 def notice(work, jobs, expression, seconds, unit):
-    """True if all these tests pass, otherwise as run(). The unit tests come first: they are quick. Both together have the seconds."""
+    """Returns True if all these tests pass, otherwise as run(). The unit tests run first, because they are quick. The
+    time limit applies to both together."""
     ends = time.monotonic() + seconds
     passed = run(ctest(work, jobs, expression, "-L", "^unit$", "--stop-on-failure"), seconds)
     if unit:
@@ -206,12 +212,14 @@ def notice(work, jobs, expression, seconds, unit):
 
 
 def ready(arguments, expression, known):
-    """The command that builds these tests, and seconds for them: their time without a mutation counts, so that a busy machine kills no
-    mutant. The tests must pass, or the mutant shows nothing."""
+    """Returns the command that builds these tests, and their time limit. The limit is based on their time without a
+    mutation, so that a busy machine kills no mutant. The unmutated tests must pass; otherwise a failure would prove
+    nothing."""
     if expression not in known:
         build = build_command(arguments.work, expression, arguments.unit)
         only = ("-L", "^unit$") if arguments.unit else ("-LE", "^device$")
-        tests = ctest(arguments.work, arguments.jobs, expression, *only, "--no-tests=error")  # without this option CTest would succeed
+        # without this option CTest would succeed
+        tests = ctest(arguments.work, arguments.jobs, expression, *only, "--no-tests=error")
         if run(build, 3600) is not True:
             sys.exit(f"the tests {expression} cannot be built")
         began = time.monotonic()
@@ -222,7 +230,7 @@ def ready(arguments, expression, known):
 
 
 def judge(arguments, tree, mutant, build, seconds):
-    """Returns the cause of death, or that the mutant survived."""
+    """Returns what killed the mutant, or that it survived."""
     path, number, begin, end, replacement = mutant
     original = (ROOT / path).read_text()
     lines = original.split("\n")
@@ -239,7 +247,8 @@ def judge(arguments, tree, mutant, build, seconds):
 
 
 def summary(results):
-    """Lines of a Markdown table: how many mutants of each folder were killed. A change that does not compile is not a mutant."""
+    """Returns the lines of a Markdown table with the killed mutants of each folder. A change that does not compile does
+    not count as a mutant."""
     folders = {}
     for result in results:
         if result["outcome"] != "build":

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""run.py changes only code, always the same for one seed, and leaves no process that a mutant started."""
+"""Checks that run.py changes only code, makes the same changes for the same seed, and leaves no process that a mutant
+started."""
 import os
 import pathlib
 import sys
@@ -24,7 +25,7 @@ int compare(int a, int b)
 """
 
 
-# Leaves its session, and then its parent, as a helper process does; writes its number, and stays.
+# Leaves its session and then its parent, as a helper process does; writes its PID and keeps running.
 HELPER = """import os, pathlib, sys, time
 if os.fork() == 0:
     os.setsid()
@@ -41,7 +42,7 @@ time.sleep(float(sys.argv[2]))
 
 class Processes(unittest.TestCase):
     def end_of(self, seconds, timeout):
-        """The result of run() for a program that takes this long, once its helper is gone."""
+        """Returns the result of run() for a program that takes this long, after its helper has ended."""
         run.adopt_orphans()
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "helper"

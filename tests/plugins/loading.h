@@ -1,4 +1,4 @@
-/* tests/plugins/loading.h: the faults of bad.c that appear while it is loaded: constructors, a resolver, thread-local
+/* tests/plugins/loading.h: the faults of bad.c that appear during loading: constructors, a resolver, thread-local
  * storage. */
 #ifndef LOADING_H
 #define LOADING_H
@@ -78,7 +78,7 @@ __attribute__((constructor)) static void construct(void)
 }
 
 #if defined VARIANT_good_leaves_handlers
-/* Plugins are never unloaded, so this never runs: the exit handlers of a driver must not run at the end. */
+/* Plugins are never unloaded and a driver's exit handlers must not run, so this never runs. */
 __attribute__((destructor)) static void destruct(void)
 {
     crash();
@@ -86,7 +86,7 @@ __attribute__((destructor)) static void destruct(void)
 #endif
 
 #if defined VARIANT_resolver_crashes
-/* The dynamic loader calls this resolver to choose a function while it binds symbols, before any constructor. */
+/* The dynamic loader calls this resolver to choose a function while it binds symbols, before any constructor runs. */
 __attribute__((used)) static void (*resolve(void))(void)
 {
     write_to_nowhere();
@@ -96,7 +96,7 @@ void gpuhal_test_resolved(void) __attribute__((ifunc("resolve")));
 #endif
 
 #if defined VARIANT_thread_storage_too_large
-/* Thread-local storage at a fixed offset, larger than the room for it. */
+/* Thread-local storage at a fixed offset, larger than the space available. */
 static _Thread_local volatile char storage[8 << 20] __attribute__((tls_model("initial-exec")));
 #endif
 

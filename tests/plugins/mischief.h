@@ -1,8 +1,8 @@
-/* tests/plugins/mischief.h: the damage that a plugin may do to its process, one function for each kind. bad.c says
- * which variant calls which function, and when.
+/* tests/plugins/mischief.h: the damage that a plugin may do to its process, one function per kind. bad.c selects the
+ * variant that calls each function, and when.
  *
- * All of it is bounded: no effect outlives a test by more than a few seconds, and no effect reaches beyond the process,
- * its children and the files that the plugin was copied to. */
+ * All of it is limited: no effect outlasts a test by more than a few seconds, or reaches beyond the process, its
+ * children and the files to which the plugin was copied. */
 #ifndef MISCHIEF_H
 #define MISCHIEF_H
 
@@ -52,7 +52,7 @@ MAYBE void spin(void)
     }
 }
 
-/* As drivers do that write functions when they need them. */
+/* Imitates drivers that generate code at run time. */
 MAYBE void map_made_code(void)
 {
     int file = memfd_create(".code", MFD_CLOEXEC);
@@ -76,7 +76,7 @@ static __attribute__((noinline, unused)) unsigned overflow(unsigned depth)
     return depth == ~0u ? 0 : overflow(depth + 1) + (unsigned)more[0];
 }
 
-/* Leaves no stack for a report of the crash. */
+/* Leaves no stack for a crash report. */
 MAYBE void overflow_all_stacks(void)
 {
     const stack_t none = {.ss_flags = SS_DISABLE};
@@ -93,7 +93,7 @@ MAYBE void nap(__attribute__((unused)) int number)
     usleep(1000);
 }
 
-/* The fault comes again as soon as the handler returns; the handler leaves the processor to others. */
+/* The fault repeats when the handler returns. The handler sleeps, so that it does not occupy a processor. */
 MAYBE void swallow_crashes(void)
 {
     signal(SIGSEGV, nap);
@@ -106,7 +106,7 @@ MAYBE void *crash_in_thread(__attribute__((unused)) void *user)
     return NULL;
 }
 
-/* Waits for the lock of the dynamic loader, which the loading thread holds: this process neither ends nor continues. */
+/* Waits for the dynamic loader's lock, which the loading thread holds, so this process neither ends nor continues. */
 MAYBE void *exit_in_thread(__attribute__((unused)) void *user)
 {
     exit(4);
@@ -126,7 +126,8 @@ MAYBE void start_thread(void *(*body)(void *))
     }
 }
 
-/* Takes and uses memory until there is none, then uses the failed result, as drivers do that do not check it. */
+/* Allocates and touches memory until allocation fails, then uses the failed result, like a driver that does not check
+ * it. */
 MAYBE void eat_memory(void)
 {
     struct rlimit limit = {.rlim_cur = HUNGER_BYTES, .rlim_max = HUNGER_BYTES};
@@ -154,7 +155,7 @@ MAYBE void close_everything(void)
     }
 }
 
-/* A report as from a healthy plugin, with a device that this plugin cannot open. */
+/* Forges a healthy plugin's report, with a device that this plugin cannot open. */
 MAYBE void forge_listing(void)
 {
     put("\n[device]\nindex = 4\ncapabilities = 4294967295\ntext.name = Forged\nu64.type = 1\nu64.software = 0\n"
@@ -189,7 +190,7 @@ MAYBE void hang_while_there(const char *path)
 
 /* ---- other processes */
 
-/* A process that no group and no parent leads to; it has a copy of every descriptor. */
+/* Leaves a process outside of the parent's process group and tree, with a copy of every descriptor. */
 MAYBE void leave_daemon(int floods)
 {
     pid_t child = fork();
@@ -208,7 +209,7 @@ MAYBE void leave_daemon(int floods)
     waitpid(child, NULL, 0);
 }
 
-/* This process ends at once; its child, which has the stream, continues for a while. */
+/* This process exits immediately; its child inherits the stream and continues for a while. */
 MAYBE void become_daemon(void)
 {
     if (fork() != 0) {
@@ -218,7 +219,7 @@ MAYBE void become_daemon(void)
     hang();
 }
 
-/* Joins the group of the parent. */
+/* Joins the parent's process group. */
 MAYBE void leave_group(void)
 {
     if (setpgid(0, getpgid(getppid())) || getpgrp() == getpid()) {
@@ -267,7 +268,7 @@ MAYBE void leave_handlers(void)
 
 /* ---- files */
 
-/* The path of the file that this code was loaded from. */
+/* Returns the path of the file that contains this code. */
 MAYBE void own_path(char *out, size_t bytes)
 {
     Dl_info info;
@@ -277,7 +278,7 @@ MAYBE void own_path(char *out, size_t bytes)
     snprintf(out, bytes, "%s", info.dli_fname);
 }
 
-/* Puts another file in the place of the one that was checked. */
+/* Replaces the file that was checked by another one. */
 MAYBE void replace_itself(void)
 {
     char path[PATH_MAX], other[PATH_MAX + 8];
@@ -298,7 +299,7 @@ MAYBE void delete_itself(void)
 
 /* ---- the library itself */
 
-/* A driver that is itself a program with GPUs: it looks for plugins, and finds itself among them. */
+/* Imitates a driver that is itself a GPU program: it searches for plugins, and finds itself among them. */
 MAYBE void open_the_library(const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

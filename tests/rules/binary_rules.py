@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The rules of the project that can be read from built files. Each is one CTest test: binary_rules.py RULE COMPILER ARGUMENT…
+"""The project's rules for built files. Each is one CTest test: binary_rules.py RULE COMPILER ARGUMENT…
 
-Like the rules on sources, each is first tried on small examples, compiled on the spot: a rule that lets the bad one pass is broken.
+As with the rules for sources, each is first tried on small examples that are compiled on the spot; a rule that accepts the bad
+example is broken.
 """
 
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import c_text
 
-# libpthread, libdl and librt were files of their own before glibc 2.34; musl has one file for all.
+# libpthread, libdl and librt were separate files before glibc 2.34; musl has a single file.
 LIBC = re.compile(r"(libc|libpthread|libdl|librt)\.so\.\d+|ld-linux.*\.so\.\d+|libc\.musl-.*|ld-musl-.*")
 
 
@@ -56,7 +57,7 @@ def plugins_export_the_query_function_only(*plugins):
 
 
 def libraries_need_libc_only(*libraries):
-    """LIBRARY…: no library but libc is needed, and no search path is built in."""
+    """LIBRARY…: only libc is needed, and no search path is built in."""
     for path in libraries:
         dynamic = run("readelf", "--dynamic", "--wide", path)
         for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
@@ -67,7 +68,7 @@ def libraries_need_libc_only(*libraries):
 
 
 def programs_search_libraries_beside_themselves_alone(*programs):
-    """PROGRAM…: an empty entry of a search path, or one that does not begin with the program's own folder, means the user's current folder."""
+    """PROGRAM…: every entry of a search path begins with the program's own folder; an empty one would mean the current folder."""
     for path in programs:
         for value in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", run("readelf", "--dynamic", "--wide", path)):
             for entry in value.split(":"):
@@ -85,7 +86,7 @@ def libraries_are_bound_at_once_and_never_unloaded(*libraries):
 
 
 def libraries_run_no_code_when_loaded(*libraries):
-    """LIBRARY…: no constructor and no destructor except the ones that the compiler puts into every shared object."""
+    """LIBRARY…: the only constructors and destructors are those that the compiler adds to every shared object."""
     for path in libraries:
         sizes = re.findall(r"\((INIT_ARRAYSZ|FINI_ARRAYSZ)\)\s+(\d+)", run("readelf", "--dynamic", "--wide", path))
         for kind, size in sizes:
@@ -111,7 +112,7 @@ EXAMPLES = {
 
 
 def try_on_examples(rule, compiler):
-    """Sentences about examples that the rule judges wrongly. An example is a source, or further options with the good source."""
+    """Yields a sentence for each example that the rule judges wrongly. An example is a source, or extra options for the good source."""
     options, bad, good, arguments = EXAMPLES[rule]
     for example, expected in ((bad, True), (good, False)):
         with tempfile.TemporaryDirectory() as directory:

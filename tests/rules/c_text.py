@@ -1,4 +1,4 @@
-"""C sources as text: which part is code, which a comment, which a string. Used by the rules, which need no real parser."""
+"""C sources as text: code, comments and strings. Used by the rules, which do not need a real parser."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ TOKEN = re.compile(
 
 
 def _blank(text):
-    """Spaces of the same shape, so that line numbers stay right."""
+    """Replaces everything except newlines by spaces, so that line numbers stay correct."""
     return "\n".join(" " * len(line) for line in text.split("\n"))
 
 
@@ -25,12 +25,12 @@ def without_strings(text):
 
 
 def code_only(text):
-    """Neither comments nor the contents of strings."""
+    """Blanks comments and the contents of strings."""
     return TOKEN.sub(lambda m: _blank(m.group()) if m.lastgroup == "comment" else '""' if m.lastgroup == "string" else "' '", text)
 
 
 def strings(text):
-    """Each string literal with its line, comments left out."""
+    """Each string literal outside of comments, with its line."""
     for match in TOKEN.finditer(text):
         if match.lastgroup == "string":
             yield line_of(text, match.start()), match.group()[1:-1]
@@ -62,7 +62,7 @@ API = re.compile(r"^GPUHAL_(?:PLUGIN_)?API\s+(?P<type>[\w\s\*]*?)(?P<name>\w+)\s
 
 
 def public_functions(header_text):
-    """Each function marked GPUHAL_API or GPUHAL_PLUGIN_API: (line, return type, name, the comment right before it or '')."""
+    """Each function marked GPUHAL_API or GPUHAL_PLUGIN_API: (line, return type, name, the comment directly before it or '')."""
     code = without_comments(header_text)
     for match in API.finditer(code):
         before = header_text[: match.start()].rstrip()

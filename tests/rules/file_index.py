@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The index of files: file_index.py SOURCE_DIRECTORY [--write].
 
-Makes docs/files.md from the first sentence of each file's first comment, or says where the page differs. A file that only says "see OTHER" shares
-the row of the other file.
+Makes docs/files.md from the first sentence of each file's first comment, or reports differences from the page. A file whose comment is only
+"see OTHER" shares the other file's row.
 """
 
 import os
@@ -17,12 +17,12 @@ HEAD = """# The files
 This page is made from the first comment of each file (`python3 tests/rules/file_index.py . --write`), and a test compares them.
 [Architecture](architecture.md) leads through the files in the order in which one would read them.
 """
-# The ways in which the first comment begins: C, lines of "//", a docstring, lines of "#".
+# Forms of the first comment: C, "//" lines, a docstring, "#" lines.
 COMMENTS = (r"/\*+(.*?)\*/", r"((?://[^\n]*\n)+)", r'"""(.*?)"""', r"((?:#[^\n]*\n)+)")
 
 
 def first_comment(text):
-    """Its text, with empty lines between paragraphs; "" if the file does not begin with one."""
+    """Returns its text, with empty lines between paragraphs; "" if the file does not begin with a comment."""
     text = re.sub(r"\A#(?:!|version|compdef)[^\n]*\n", "", text)
     for form in COMMENTS:
         match = re.match(form, text, re.S)
@@ -32,7 +32,7 @@ def first_comment(text):
 
 
 def subject(name, comment):
-    """The first sentence without the name of the file before it."""
+    """The first sentence, without the file name before it."""
     paragraph = " ".join(comment.split("\n\n")[0].split())
     before, colon, after = paragraph.partition(": ")
     if colon and re.search(r"(?<![\w-])" + re.escape(name) + r"(?![\w-])", before):
@@ -42,7 +42,7 @@ def subject(name, comment):
 
 
 def rows(files):
-    """(names, subject) for each row, of the files of one folder: {name: text}."""
+    """Returns (names, subject) of each row, for the files of one folder: {name: text}."""
     subjects = {name: subject(name, first_comment(text)) for name, text in files.items()}
     other = {name: match.group(1) for name, text in subjects.items() if (match := re.match(r"see ([\w./-]+\w)", text)) and match.group(1) in files}
     for name in sorted(set(files) - set(other)):
@@ -50,7 +50,7 @@ def rows(files):
 
 
 def tree(root):
-    """{folder: {name: text}} of the files that the page lists."""
+    """Returns {folder: {name: text}} of the files that the page lists."""
     found = {}
     for top in FOLDERS:
         for directory, folders, names in os.walk(root / top):

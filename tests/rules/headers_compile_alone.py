@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Every public header compiles alone, twice in one file, without a warning: headers_compile_alone.py STANDARD INCLUDE_DIRECTORY COMPILER…
 
-STANDARD is c11, c++17 and so on. The first compiler sees each header alone; a declaration missing there is missing for all, so the others see
-all headers in one file, for their warnings. Compilers that are not installed are passed over with a sentence; without any the test is skipped.
+STANDARD is c11, c++17 and so on. The first compiler compiles each header alone. A missing declaration is missing for every compiler, so the
+others compile all headers in one file, only for their warnings. Compilers that are not installed are skipped with a message; if none is
+installed, the test is skipped.
 """
 
 import shutil
@@ -22,7 +23,7 @@ BAD_HEADERS = {
 
 
 def complaint_of(compiler, standard, directory, *headers):
-    """The compiler's messages about a file that includes only the headers, each twice; None if it has none."""
+    """Returns the compiler's messages about a file that includes only the headers, each twice; None if there are none."""
     language = "c++" if "++" in standard else "c"
     command = [compiler, "-x", language, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", str(directory), "-"]
     include = "".join(f"#include <{header}>\n" for header in headers)

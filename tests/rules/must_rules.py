@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The numbered rules of docs/vendor-guide.md name the checks that test them: must_rules.py CTEST SOURCE_DIRECTORY BUILD_DIRECTORY.
 
-After each rule, which begins with **M-01, there is a paragraph that begins with "Checked by:". It names checks of gpuhal-check
-(`symbols`) or tests (`loader_corpus.…`, with a dot), which must exist, or says after "Not by a program:" why there are none. For each check that it names, a line of tests/conformance/faults.inc has a plugin that breaks this rule and fails this check. The
-rule that a check gives by default, in tools/check/checks.inc, names the check. Numbers are never reused and come in any order, each of
-them once and none left out; tools/check/rules.inc has a hint for each.
+A rule begins with its number, such as **M-01. A paragraph "Checked by:" follows it, and names checks of gpuhal-check (`symbols`) or
+tests (`loader_corpus.…`, with a dot), which must exist; or it explains after "Not by a program:" why there are none. For each named check,
+tests/conformance/faults.inc has a plugin that breaks this rule and fails this check. The default rule of each check in
+tools/check/checks.inc must name the check. Numbers are never reused; they may be in any order, but each occurs exactly once and none is
+missing. tools/check/rules.inc has a hint for each.
 """
 
 import json
@@ -19,7 +20,7 @@ HONEST = "Not by a program:"
 
 
 def complaints(guide, checks, tests, hints, proofs):
-    """checks: name to the number of the default rule; proofs: pairs of check and rule number."""
+    """checks: {name: number of the default rule}; proofs: pairs of a check and a rule number."""
     rules = list(RULE.finditer(guide))
     if not rules:
         yield "there is no rule"
@@ -59,7 +60,7 @@ def tests_of(ctest, build, *more):
 
 
 def try_on_examples():
-    """Sentences about examples that are judged wrongly."""
+    """Yields a sentence for each example that is judged wrongly."""
     rule, other = "**M-01 It MUST.** So.\n\n", "**M-02 It MUST.** So.\n\n"
     checks, proofs = {"symbols": 1}, {("symbols", 1), ("symbols", 2)}
     one = rule + "Checked by: `symbols`.\n"

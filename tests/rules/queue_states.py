@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The page of a queue's states: queue_states.py SOURCE_DIRECTORY [--write].
 
-Makes docs/queue-states.md from hal/core/queue/states.inc, or says where the page differs. Also: a state is reached from the first one of its
-region, and no change leads to another region.
+Makes docs/queue-states.md from hal/core/queue/states.inc, or reports differences from the page. Also checks that every state can be
+reached from the first state of its region, and that no change leads to another region.
 """
 
 import re

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""A slot of gpuhal_ops that no check of gpuhal-check judges, or that the trace does not know, fails the build: slot_rules.py COMPILER
+"""A slot of gpuhal_ops fails the build if no check of gpuhal-check tests it, or if the trace does not know it: slot_rules.py COMPILER
 SOURCE_DIRECTORY.
 
-Compiles the files that include the tables of slots as they are, and with a plugin.h that has one slot more, one slot less, and two slots exchanged.
+Compiles the files that include the slot tables, unchanged and with a plugin.h that has an extra slot, a missing slot, or two exchanged
+slots.
 """
 
 import subprocess

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The rules of the project that can be read from the sources. Each is one CTest test: source_rules.py RULE SOURCE_DIRECTORY.
+"""The project's rules for the sources. Each is one CTest test: source_rules.py RULE SOURCE_DIRECTORY.
 
-A rule is a generator of sentences, one for each place where it is broken. Before the rule reads the tree it is tried on small
-examples: it must complain about the bad ones and be silent about the good ones, so that a rule that finds nothing is noticed.
+A rule is a generator that yields a sentence for each violation. Before it reads the tree, it is tried on small examples: it must
+report the bad ones and accept the good ones, so that a rule that never finds anything is detected.
 """
 
 import os
@@ -14,15 +14,15 @@ from pathlib import Path
 import c_text
 from layers import LAYERS, layer_of
 
-# Headers of vendors that are installed; tools call no vendor's library.
+# Installed vendor headers; tools do not call a vendor's library.
 OF_SYSTEM = re.compile(r"^(?:CL|cuda|hip|vk_mem_alloc|vulkan)\b")
-# Internal parts of the library that are complete without the rest: these programs compile them in, and measure them.
+# Parts of the library that work without the rest. These programs compile them in and measure them.
 MEASURED = {"tools/bench": {"hal/core/memory/blocks.h"}}
 OF_VENDORS = {"gpuhal/plugin.h", "gpuhal/types.h", "gpuhal/native.h"}
 BANNED = ("strcpy strcat sprintf vsprintf strtok atoi atol atoll atof gets system popen alloca abort exit _exit quick_exit assert "
           "dlclose dlopen dlsym getenv secure_getenv setenv putenv printf vprintf fprintf vfprintf dprintf puts putchar fputs fputc "
           "perror signal sigaction fork atexit").split()
-# Places at which a banned call is allowed, and the reason.
+# Places where a banned call is allowed, with the reason.
 PERMITTED = {
     "hal/core/os/linux/environment.c": {"getenv", "secure_getenv"},           # the one reader of the environment
     "plugins/stream/environment.c": {"getenv"},                          # variables of the vendor's library, as it reads them
@@ -33,7 +33,7 @@ PERMITTED = {
 }
 LINES_AT_MOST = 800
 COLUMNS_AT_MOST = 120
-# Put together here, so that this file does not break its own rule.
+# Assembled here, so that this file does not break its own rule.
 UNFINISHED = re.compile(r"\b(?:%s)\b" % "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")))
 
 
@@ -67,7 +67,7 @@ def layers_include_only_themselves_and_lower_ones(root):
 
 
 def parts_reach_the_core_by_one_header_each(root):
-    """Beside the public headers. The state of a part in the gpuhal object, and callbacks, are functions there."""
+    """Public headers are allowed as well. The header declares functions for a part's state in the gpuhal object, and for callbacks."""
     for part in ("node", "schedule"):
         for path in c_text.sources(root, f"hal/{part}"):
             text = c_text.read(path)
@@ -80,8 +80,8 @@ def parts_reach_the_core_by_one_header_each(root):
 
 
 def stays_at_home(root, path, home, public, vendors=True, shared=()):
-    """The includes of one file: of our headers only the named public ones (None: all), files below `home` or in `shared`, and the
-    baselines of the folder; and headers of vendors, unless `vendors` is false."""
+    """A file may include the named public headers (None: all), files below `home` or in `shared`, the baselines of the folder, and
+    vendor headers if `vendors` is true."""
     for line, kind, name in c_text.includes(c_text.read(path)):
         if kind == "<":
             if name.startswith("gpuhal/") and public is not None and name not in public:
@@ -106,8 +106,8 @@ def stays_at_home(root, path, home, public, vendors=True, shared=()):
 
 
 def plugins_see_the_vendor_headers_and_their_own_folder_only(root):
-    """All see plugins/common, which has headers alone. A plugin with a stream_names.h is built with plugins/stream. It sees that folder
-    too, whose sources see the headers that all such plugins have."""
+    """All may use plugins/common, which contains only headers. A plugin with a stream_names.h is built with plugins/stream, and may use
+    that folder as well. The sources there may use the headers that all such plugins have."""
     common, shared = root / "plugins/common", root / "plugins/stream"
     streams = sorted(path.parent for path in root.glob("plugins/*/stream_names.h"))
     for path in c_text.sources(root, "plugins"):
@@ -129,7 +129,7 @@ def the_library_and_the_plugins_make_no_banned_call(root):
     call = re.compile(r"(?<![\w.>])(%s)\s*\(" % "|".join(BANNED))
     for path in c_text.sources(root, "hal", "plugins"):
         where = path.relative_to(root).as_posix()
-        # The helper is a program: it may end itself, and its handlers are its own.
+        # The helper is a program, so it may exit and install handlers.
         permitted = {"_exit", "exit", "sigaction", "signal"} if where.startswith("hal/core/loader/helper/") else PERMITTED.get(where, set())
         text = c_text.code_only(c_text.read(path))
         for match in call.finditer(text):
@@ -183,7 +183,7 @@ def nothing_is_left_marked_as_unfinished(root):
     for path, text in text_files(root):
         if not UNFINISHED.search(text):
             continue
-        # TAP has a directive of that name, so in C only comments and code count, not the output of programs.
+        # TAP has a directive of this name, so in C only comments and code count, not the output of programs.
         for match in UNFINISHED.finditer(c_text.without_strings(text) if path.suffix in (".c", ".h") else text):
             yield f"{place(root, path, c_text.line_of(text, match.start()))}: {match.group()}"
 
@@ -223,7 +223,7 @@ def environment_variables_and_their_table_agree(root):
 
 
 def headings(text):
-    """The names by which links reach a page's headings."""
+    """The link targets of a page's headings."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
     return {re.sub(r"[^\w -]", "", line.lower()).strip().replace(" ", "-") for line in re.findall(r"^#+ (.*)$", text, re.M)}
 
@@ -267,7 +267,7 @@ def the_table_of_first_calls_has_every_header_that_declares_calls(root):
 
 
 def unwanted_words(root):
-    """The words of the forms in tests/rules/words.txt, the forms as one expression, and the words to use instead of each."""
+    """Returns the words of each form in tests/rules/words.txt, an expression that matches all forms, and {form: replacement}."""
     instead = {}
     for line in c_text.read(root / "tests/rules/words.txt").splitlines():
         if line and not line.startswith("#"):
@@ -275,13 +275,13 @@ def unwanted_words(root):
             groups = forms.split(" | ")
             for form in groups if len(groups) > 1 else forms.split():
                 instead[form] = instead_of_them
-    # An underscore separates words, so that identifiers are seen through.
+    # An underscore separates words, so that words inside identifiers are found.
     words = [set(form.split()) for form in instead]
     return words, re.compile(r"(?<![A-Za-z])(?:%s)(?![A-Za-z])" % "|".join(form.replace(" ", r"[\s_]+(?:\*\s+)?") for form in instead), re.I), instead
 
 
 def plain_text_of(page):
-    """A page without its quotations: code and names, old ones too."""
+    """A page with its quoted code and names blanked, which may be old ones."""
     return re.sub(r"^```.*?^```|`[^`\n]*`", lambda m: re.sub(r"[^\n]", " ", m.group()), page, flags=re.S | re.M)
 
 
@@ -290,7 +290,7 @@ def words_of_our_own_are_not_used(root):
     tree = [path for folder in ("hal", "plugins", "tools", "tests", "examples") for path in sorted((root / folder).rglob("*")) if path.is_file()]
     for path in tree + sorted(root.glob("docs/*.md")) + sorted(root.glob("*.md")):
         where = path.relative_to(root).as_posix()
-        # json_former.c prints the keys of a document that was released before there was this rule.
+        # json_former.c prints the keys of a document that was released before this rule existed.
         if where in ("tests/rules/words.txt", "tools/probe/json_former.c") or not re.search(r"\.(?:c|h|hpp|inc|py|sh|md|cmake|txt|gpuhal)$", where):
             continue
         text = c_text.read(path)
@@ -312,7 +312,7 @@ def slots_of_plugins(root):
 
 
 def closes_before(text, opening, position):
-    """Whether the parenthesis at `opening` is closed before `position`."""
+    """Returns whether the parenthesis at `opening` is closed before `position`."""
     depth = 0
     for character in text[opening:position]:
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -322,7 +322,7 @@ def closes_before(text, opening, position):
 
 
 def calls_of_plugins_are_watched(root):
-    """A slot is called between the beginning of a gpuhal_call and its end, in the same function; and nowhere by another name."""
+    """A slot is only called between the beginning and the end of a gpuhal_call in the same function, and never under another name."""
     slots = "|".join(slots_of_plugins(root))
     called = re.compile(r"(?:->|\.)(%s)\s*\(" % slots)
     renamed = re.compile(r"(?<![=!<>])=\s*[\w>.-]*\b(?:ops|plugin)(?:->|\.)(%s)\s*[;,]|(?:->|\.)(%s)\s*\)\s*\(" % (slots, slots))
@@ -356,7 +356,7 @@ WORDS = "# forms = instead\ngadget gadgets = thing\nblue box | blue boxes = tele
 # Two plugins that are built with plugins/stream; one has a header that the other lacks.
 STREAMS = {"plugins/stream/s.h": "", "plugins/x/stream_names.h": '#include "../stream/s.h"\n', "plugins/y/stream_names.h": "", "plugins/y/b.h": ""}
 
-# rule: (trees that break it, trees that keep it); PUBLIC is in all of them.
+# rule: (trees that break it, trees that obey it); all of them contain PUBLIC.
 EXAMPLES = {
     layers_include_only_themselves_and_lower_ones: (
         [{"hal/core/base/a.c": '#include "loader/loader.h"\n'}, {"hal/core/base/a.c": '#include "../loader/loader.h"\n'},
@@ -450,7 +450,7 @@ EXAMPLES = {
 
 
 def try_on_examples(rule):
-    """Sentences about examples that the rule judges wrongly."""
+    """Yields a sentence for each example that the rule judges wrongly."""
     for expected, trees in zip((True, False), EXAMPLES[rule]):
         for tree in trees:
             with tempfile.TemporaryDirectory() as directory:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The calls of files, by the symbols of their objects: symbol_rules.py layers|circles COMPILER OBJECT…
+"""Calls between files, from the symbols of their objects: symbol_rules.py layers|circles COMPILER OBJECT…
 
-circles: no two files use each other's functions or variables, directly or by others. layers: nor does a file of hal/ use those of a higher
-layer. The rules are first tried on small examples, compiled on the spot.
+circles: no two files use each other's functions or variables, directly or through other files. layers: in addition, no file of hal/ uses
+those of a higher layer. The rules are first tried on small examples that are compiled on the spot.
 """
 
 import re
@@ -31,7 +31,7 @@ def file_of(path):
 
 
 def calls(objects, file_of):
-    """{file: {other file: a symbol of its}}, and whether any file has a symbol."""
+    """Returns {file: {other file: one of its symbols}}, and whether any file has a symbol."""
     home, uses = {}, defaultdict(set)
     output = subprocess.run(["nm", "--extern-only", "--format=posix", "--print-file-name", *objects], check=True, stdout=subprocess.PIPE,
                             text=True).stdout
@@ -55,7 +55,7 @@ def layer(file):
 
 
 def circles(edges):
-    """One way round for each set of files that call each other."""
+    """One circle for each set of files that call each other."""
     done = set()
     for start in sorted(edges):
         way = [start]

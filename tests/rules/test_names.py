@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Every test that a page or a program names exists: test_names.py CTEST SOURCE_DIRECTORY BUILD_DIRECTORY.
 
-Expressions of CTest stand in .ci/run, tests/mutation/run.py and the commands of the pages. Each alternative of an expression, also inside
-its groups, selects a test or a label: one that selects nothing leaves tests out without a word. Capital letters stand for any name.
-Names in backquotes, `group.test` or `group.beginning…`, stand in the pages and the public headers. They count if a group of tests has this
-name; names of files and of options are others'. Each line of docs/guarantees.md that begins with a star is a promise: one sentence that
-ends with the tests that show it, in parentheses. The build has to have all tests: CMakeLists.txt adds this rule to no other.
+CTest expressions are in .ci/run, tests/mutation/run.py and the commands of the pages. Each alternative of an expression, also inside its
+groups, must select a test or a label; one that selects nothing would silently leave out tests. Capital letters stand for any name.
+The pages and the public headers contain names in backquotes, `group.test` or `group.beginning…`. They count if a group of tests has this
+name; others are names of files or options. Each line of docs/guarantees.md that begins with a star is a promise: one sentence that ends
+with the tests that prove it, in parentheses. CMakeLists.txt adds this rule only to builds that have all tests.
 """
 
 import re
@@ -22,7 +22,7 @@ SHOWN = re.compile(r" \(((?:`[^`]+`(?:, )?)+)\)\.$")
 
 
 def parts_of(expression):
-    """The alternatives at the top of an expression, and the places of the insides of its groups, if it is one alternative."""
+    """Returns the top-level alternatives of an expression and, if there is only one, the positions of its groups' contents."""
     alternatives, groups, depth, begin = [], [], 0, 0
     for match in re.finditer(r"\\.|\[\]?[^]]*\]|[()|]", expression):
         at, mark = match.start(), match.group()
@@ -41,7 +41,7 @@ def parts_of(expression):
 
 
 def choices_of(expression):
-    """Expressions with one choice each: of the alternatives at the top, or of those of one group while the other groups stay whole."""
+    """Returns expressions with one choice made in each: a top-level alternative, or an alternative of one group, with the other groups unchanged."""
     alternatives, groups = parts_of(expression)
     if len(alternatives) > 1:
         return [choice for alternative in alternatives for choice in choices_of(alternative)]
@@ -53,13 +53,13 @@ def choices_of(expression):
 
 
 def selects(expression, texts):
-    """Whether CTest finds the expression in one of the texts: there a letter behind a backslash is that letter and no class."""
+    """Returns whether CTest finds the expression in one of the texts. In CTest, a backslash before a letter does not make a class."""
     python = re.sub(r"\\([A-Za-z])", r"\1", re.sub(r"[A-Z]{2,}", ".+", expression))
     return any(re.search(python, text) for text in texts)
 
 
 def expressions_of(text):
-    """Pairs in a script or a page: whether labels are selected, and the expression. Expressions in variables have a ^ and no slash."""
+    """Returns pairs from a script or a page: whether labels are selected, and the expression. Expressions in variables contain a ^ and no slash."""
     text = re.sub(r"(?:^|\s)# .*|\$\w+\|?", "", text, flags=re.M)
     found = [("L" in option, (quoted or word)) for option, quoted, word in re.findall(r"\s-(L|LE|R|E) (?:'([^'\n]+)'|([a-z][\w|]*))", text)]
     strings = [one or two for one, two in re.findall(r"(?:=|^ +)'([^'\n]*\^[^'\n]*)'|=\"([^\"\n]*\^[^\"\n]*)\"", text, re.M)]
@@ -104,7 +104,7 @@ def complaints_of_promises(where, text, tests):
 
 
 def try_on_examples():
-    """Sentences about examples that are judged wrongly."""
+    """Yields a sentence for each example that is judged wrongly."""
     tests = {"queue.ends": ["unit"], "queue.ends_well": ["unit"], "cpu.works": ["system", "soak"], "a.b.c": []}
     expressions = lambda text: complaints_of_expressions("x", expressions_of(text), tests)
     names = lambda text: complaints_of_names("x", text, tests, {"cpu.threads"})

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The rule that nothing is public without a user: user_rules.py SOURCE_DIRECTORY.
 
-Each function of the public headers is called by a tool, an example, an adapter or the Python package; tests do not count. without_user.txt has the
-exceptions, each with its reason, and none that has a caller or is no public function. Before the rule reads the tree it is tried on small ones.
+Each function of the public headers is called by a tool, an example, an adapter or the Python package; tests do not count. without_user.txt lists the
+exceptions, each with its reason; an exception must be a public function without a caller. Before the rule reads the tree, it is tried on
+small trees.
 """
 
 import io
@@ -65,7 +66,7 @@ def broken(root):
             yield f"{header}: {name} has no caller in {', '.join(USERS)}: give it a user, remove it, or state in {EXCEPTIONS} why it stays"
 
 
-# ---- the rule is tried
+# ---- trying the rule
 
 HEADER = {f"{HEADERS}/a.h": "/** A. */\nGPUHAL_API int gpuhal_a(void);\nGPUHAL_API void\ngpuhal_b(void (*fn)(void), int x);\n"}
 GOOD = ({"tools/x.c": "int main(void) { return gpuhal_a(); }", EXCEPTIONS: "# why\n\ngpuhal_b: the next adapter calls it\n"},
@@ -83,7 +84,7 @@ BAD = ({"tools/x.c": "int main(void) { return gpuhal_a(); }", EXCEPTIONS: ""},
 
 
 def tried():
-    """Sentences about small trees that the rule judges wrongly."""
+    """Yields a sentence for each small tree that the rule judges wrongly."""
     for is_bad, trees in ((True, BAD), (False, GOOD)):
         for tree in trees:
             with tempfile.TemporaryDirectory() as directory:

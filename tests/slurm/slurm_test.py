@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A real Slurm of one node with two GPUs, whose driver is the fake one: the output of gpuhal-probe --format gres is its gres.conf, and device
-cgroups keep a job to its GPUs. BUILD; 77 means skipped.
+"""Runs a real Slurm with one node and two GPUs of the fake driver. The output of gpuhal-probe --format gres is its
+gres.conf, and device cgroups restrict a job to its GPUs. BUILD; 77 means skipped.
 
-Everything runs in namespaces of its own, of mounts, processes, network and host name: /dev has the nodes of the GPUs, ports are free, and all
-processes end with the first. Only control groups outlive this process; the test removes them afterwards."""
+Everything runs in its own mount, PID, network and UTS namespaces: /dev has the nodes of the GPUs, all ports are
+free, and all processes end with the first one. Only cgroups outlive this process; the test removes them afterwards."""
 
 import errno
 import fcntl
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from probe_formats_test import Tree  # noqa: E402
 from probe_support import check  # noqa: E402
 
-GPUS, NVIDIA = 2, 195  # how many, and the major number of their nodes
+GPUS, NVIDIA = 2, 195  # number of GPUs, and the major number of their nodes
 ADDRESSES = ("0000:11:00.0", "0000:21:00.0")
 SECONDS = 60
 CGROUPS = Path("/sys/fs/cgroup")
@@ -69,14 +69,15 @@ def skip(why):
 # ---------------------------------------------------------------------------------------------- in the namespaces
 
 def bring_loopback_up():
-    """With a second address: where there is none but 127.0.0.1, the C library finds none to listen at (AI_ADDRCONFIG)."""
+    """Adds a second address. If 127.0.0.1 is the only one, the C library finds no address for listening
+    (AI_ADDRCONFIG)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh22x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
         fcntl.ioctl(any_socket, 0x8916, struct.pack("16sHH4s16x", b"lo:1", socket.AF_INET, 0, socket.inet_aton("127.0.0.2")))  # SIOCSIFADDR
 
 
 def make_devices(root):
-    """/dev has the nodes that every program needs, and those of the GPUs."""
+    """Creates in /dev the nodes that every program requires, and those of the GPUs."""
     dev = root + "/dev"
     for name in ("null", "zero", "full", "random", "urandom", "tty"):
         number = os.stat("/dev/" + name).st_rdev
@@ -111,7 +112,7 @@ class Cluster:
             subprocess.Popen((name, *options), env=self.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
     def configure(self):
-        """gres.conf is the output of the program, and its first lines have the values for slurm.conf."""
+        """Writes the program's output as gres.conf. Its first lines contain the values for slurm.conf."""
         gres = subprocess.run((self.build / "bin/gpuhal-probe", "--format", "gres", "--output", self.folder + "/gres.conf"),
                               env=self.environment, capture_output=True, text=True, check=False)
         check(gres.returncode == 0, gres)
@@ -151,20 +152,20 @@ class Cluster:
         return [f"---- {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in files]
 
     def srun(self, *options, program="gpuhal-probe", arguments=()):
-        """Runs a program in tasks; each first lists the nodes that it can open."""
+        """Runs a program in several tasks. Each task first lists the nodes that it can open."""
         path = self.build / {"gpuhal-probe": "bin", "workers": "examples"}[program] / program
         return self.run("srun", "--quiet", *options, sys.executable, "-B", os.path.abspath(__file__), "task", str(path), *arguments)
 
 
 def driver_of(numbers):
-    """The statements of the fake driver if these GPUs can be opened."""
+    """Returns the fake driver's statements for these GPUs."""
     lines = [f"devices {len(numbers)}", "memory * 1G", "name * NVIDIA H100 80GB HBM3"]
     lines += [f"pci {place} {ADDRESSES[number]}; uuid {place} {number + 1:032x}" for place, number in enumerate(numbers)]
     return "; ".join(lines + (["link 0 1 nvlink 4 18"] if len(numbers) == 2 else []))
 
 
 def task(program, *arguments):
-    """In a job: CUDA lists the GPUs that the process may open, as the kernel decides. The nodes have no driver."""
+    """Runs in a job. CUDA lists the GPUs that the kernel permits the process to open. The nodes have no driver."""
     given = []
     for number in range(GPUS):
         try:
@@ -178,7 +179,7 @@ def task(program, *arguments):
 
 
 def opened(result):
-    """The nodes that each rank can open, by its number."""
+    """Returns the nodes that each rank can open, by rank."""
     return {int(rank): json.loads(numbers) for rank, numbers in re.findall(r"^rank (\d+) opens (\[.*\])$", result.stdout, re.M)}
 
 
@@ -222,7 +223,7 @@ def two_ranks_on_one_gpu_are_refused(cluster):
 
 
 def run_inside(folder, build):
-    tempfile.tempdir = folder  # the caller removes it, also after a failure here
+    tempfile.tempdir = folder  # the caller removes it, even after a failure here
     subprocess.run(("mount", "-t", "proc", "proc", "/proc"), check=True)
     socket.sethostname("localhost")
     bring_loopback_up()
@@ -246,7 +247,8 @@ def groups_of_slurm():
 
 
 def remove_groups(tries):
-    """Removes the groups that Slurm made, from the innermost one; a process there may still be ending. Returns whether none is left."""
+    """Removes Slurm's cgroups, the innermost first. A process in a cgroup may still be ending, so this retries. Returns
+    whether none is left."""
     for _ in range(tries):
         for group in groups_of_slurm():
             for folder, _, _ in os.walk(group, topdown=False):
@@ -268,7 +270,7 @@ def what_is_lacking(build):
         return "only root may make nodes, control groups and namespaces"
     if not os.access(CGROUPS / "devices/cgroup.procs", os.W_OK) or not (CGROUPS / "freezer/cgroup.procs").exists():
         return "there is no device cgroup of version 1, or none that can be changed"
-    if not remove_groups(1):  # empty ones are of a run that was killed
+    if not remove_groups(1):  # empty cgroups remain from a run that was killed
         return "Slurm is running on this machine"
     if subprocess.run(("unshare", "-mpnuf", "true"), stderr=subprocess.DEVNULL, check=False).returncode != 0:
         return "namespaces cannot be made here"
@@ -283,7 +285,7 @@ def main(build):
     lacking = what_is_lacking(build)
     if lacking:
         skip(lacking)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the code after "finally" runs, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the code in "finally" also runs
     with tempfile.TemporaryDirectory(prefix="gpuhal-slurm-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         try:

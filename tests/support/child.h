@@ -1,4 +1,4 @@
-/* tests/support/child.h: a child of a fork, which ends by itself if it hangs. */
+/* tests/support/child.h: a forked child, which exits if it hangs. */
 #ifndef GPUHAL_TEST_CHILD_H
 #define GPUHAL_TEST_CHILD_H
 

@@ -1,10 +1,10 @@
-/* tests/support/count.h: how often a test repeats its work. */
+/* tests/support/count.h: the number of times that a test repeats its work. */
 #ifndef GPUHAL_TEST_COUNT_H
 #define GPUHAL_TEST_COUNT_H
 
 #include <stdlib.h>
 
-/* Returns `count`, times GPUHAL_TEST_TIMES if that is set. The tests of `ctest -C large` set it. */
+/* Returns `count`, multiplied by GPUHAL_TEST_TIMES if it is set. The tests of `ctest -C large` set it. */
 static inline unsigned test_count(unsigned count)
 {
     const char *times = getenv("GPUHAL_TEST_TIMES");

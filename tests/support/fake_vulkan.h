@@ -1,8 +1,7 @@
-/* tests/support/fake_vulkan.h: the fake Vulkan driver as a test sees it: its script, and its reports
- * (fakes/vulkan/control.h).
+/* tests/support/fake_vulkan.h: the fake Vulkan driver in a test: its script and its reports (fakes/vulkan/control.h).
  *
- * The driver reads its script once in a process, so every test with one runs in a process of its own, as CTest runs it.
- */
+ * The driver reads its script once per process, so every test with a script runs in a separate process, as with
+ * CTest. */
 #ifndef GPUHAL_TEST_FAKE_VULKAN_H
 #define GPUHAL_TEST_FAKE_VULKAN_H
 
@@ -31,7 +30,7 @@ static inline void *fake_vulkan_symbol(void *library, const char *name)
     return symbol;
 }
 
-/* Must come before anything else in a test. */
+/* Call this first in a test. */
 static inline fake_vulkan fake_vulkan_script(const char *script)
 {
     static bool used;
@@ -60,7 +59,7 @@ static inline fake_vulkan fake_vulkan_script(const char *script)
     return fake;
 }
 
-/* Expects, at the end of a test, that no rule was broken and nothing was left behind. */
+/* Call this at the end of a test. Expects that no rule was broken and nothing was leaked. */
 static inline void fake_vulkan_expect_clean(const fake_vulkan *fake)
 {
     for (unsigned v = 0; v < fake->violations() && *fake->violation(v); v++) {

@@ -26,7 +26,7 @@ static int fault_errno;
 static _Atomic(const char *) failed;
 static _Atomic int64_t held;
 
-/* Counts the call; true if it is the one that fails. */
+/* Counts the call; returns true if this call must fail. */
 static bool is_hit(bool allocation, const char *name)
 {
     gpuhal_fault kind = fault_kind;
@@ -37,7 +37,7 @@ static bool is_hit(bool allocation, const char *name)
     return hit;
 }
 
-/* The fate of a system call. */
+/* The planned result of a system call. */
 typedef struct fate {
     bool fails, dies_after, is_short;
     int error;
@@ -212,13 +212,13 @@ ssize_t __wrap_write(int file, const void *bytes, size_t count)
     if (lot.fails) {
         return ERRNO(-1);
     }
-    /* The process is killed in the middle of the write, or the disk takes only a part of it. */
+    /* Writes half, if the process is killed in the middle of the write or the disk is full. */
     ssize_t answer = __real_write(file, bytes, lot.dies_after || lot.is_short ? count / 2 : count);
     die_if(lot.dies_after);
     return answer;
 }
 
-/* Closes even when it fails, as the kernel does. */
+/* Even a failed close() releases the descriptor, as in the kernel. */
 int __real_close(int file);
 int __wrap_close(int file);
 int __wrap_close(int file)

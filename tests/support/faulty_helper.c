@@ -1,5 +1,5 @@
-/* tests/support/faulty_helper.c: linked into the helper program. The file named by GPUHAL_TEST_FAULTS says which of its
- * calls fails, and receives the number of its calls. */
+/* tests/support/faulty_helper.c: code that is linked into the helper program. The file named by GPUHAL_TEST_FAULTS
+ * selects the call that fails, and receives the number of calls. */
 #include "support/faulty_helper.h"
 
 #include "support/faults.h"

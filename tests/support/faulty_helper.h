@@ -1,4 +1,4 @@
-/* tests/support/faulty_helper.h: the memory that a test shares with the helper program whose calls fail. */
+/* tests/support/faulty_helper.h: the memory that a test shares with the helper program that has failing calls. */
 #ifndef GPUHAL_TEST_FAULTY_HELPER_H
 #define GPUHAL_TEST_FAULTY_HELPER_H
 

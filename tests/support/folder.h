@@ -1,5 +1,5 @@
-/* tests/support/folder.h: a folder of a test. It is removed once the test has ended in any way. A process beside the
- * test waits for that, since drivers replace signal handlers, and some signals cannot have one. */
+/* tests/support/folder.h: a temporary folder for a test. It is removed after the test, however the test ends. A
+ * separate process waits for the end, since drivers replace signal handlers and some signals cannot be handled. */
 #ifndef GPUHAL_TEST_FOLDER_H
 #define GPUHAL_TEST_FOLDER_H
 
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 static char test_folder[64];       /* "": no folder */
-static int test_folder_kept = -1; /* while this end of a pipe is open the folder stays */
+static int test_folder_kept = -1; /* the folder stays while this end of a pipe is open */
 
-/* The waiting process is not a child of the test, since the test may count its children. */
+/* The waiting process is not a child of the test, because the test may count its children. */
 static inline void remove_test_folder_later(int when)
 {
     static const char script[] = "exec >/dev/null 2>&1; cat; rm -rf \"$1\"";
@@ -39,7 +39,7 @@ static inline void make_test_folder(const char *name)
     test_folder_kept = ends[1];
 }
 
-/* For a test that has removed the folder itself. */
+/* For tests that remove the folder themselves. */
 static inline void forget_test_folder(void)
 {
     close(test_folder_kept);

@@ -1,8 +1,8 @@
-/* tests/support/halting.h: a plugin over host memory, with every slot that the core calls, whose driver can be made to
+/* tests/support/halting.h: a plugin over host memory with every slot that the core calls. Its driver can be made to
  * stop in one of them.
  *
- * Two devices, halting:0 and halting:1, which reach each other's memory. Work is done when it is enqueued; events are
- * done unless the test holds them back. */
+ * Two devices, halting:0 and halting:1, can access each other's memory. Work completes when it is enqueued, and so do
+ * events, unless the test holds them back. */
 #ifndef GPUHAL_TEST_HALTING_H
 #define GPUHAL_TEST_HALTING_H
 
@@ -15,24 +15,24 @@ typedef struct gpuhal_halting_state {
     _Atomic(const char *)
         slot; /* the driver stops in this slot from now on, "queued_copy" for copy with a queue, "queued_launch",
                * "program_compiled_bytes" for program_compiled without a buffer; NULL: in none */
-    _Atomic(const char *) also; /* and in this one */
+    _Atomic(const char *) also; /* a second slot */
     _Atomic uint32_t stopped;   /* calls that are stopped now */
     _Atomic uint32_t openings;  /* devices that are open */
     _Atomic uint32_t events;    /* created and not yet destroyed */
-    _Atomic uint32_t answered;  /* queries and waits for events */
+    _Atomic uint32_t answered;  /* event queries and waits */
     _Atomic uint32_t unrecorded, unrecorded_most; /* launches of all queues since an event was recorded */
     uint32_t hidden;            /* device memory has no host address, and is mapped */
     uint32_t not_coherent;      /* host addresses need memory_flush() and memory_invalidate() */
     uint32_t honors_timeouts, no_native_lock, no_write, no_peers, fork_safe;
     _Atomic uint32_t samples;   /* samples taken */
-    _Atomic uint32_t work_goes_on; /* events are not done */
+    _Atomic uint32_t work_goes_on; /* events are not complete */
     _Atomic gpuhal_status record_says; /* result of event_record */
-    _Atomic gpuhal_status query_says;  /* result of event_query once work is done */
+    _Atomic gpuhal_status query_says;  /* result of event_query for completed work */
     _Atomic gpuhal_status elapsed_says; /* result of elapsed */
-    _Atomic int32_t native_locks;      /* locked and not unlocked */
+    _Atomic int32_t native_locks;      /* number of locks that are held */
     _Atomic uint32_t queue_flags;      /* of the last queue that was created */
     _Atomic uint32_t fail_peer_copy; /* with DEVICE_LOST */
-    uint32_t no_queued_launch;       /* launches with a queue are left to its worker */
+    uint32_t no_queued_launch;       /* launches in a queue are left to the queue's worker */
     gpuhal_status compiled_says;     /* result of program_compiled */
 } gpuhal_halting_state;
 
@@ -40,7 +40,7 @@ extern gpuhal_halting_state gpuhal_halting;
 
 const gpuhal_plugin *gpuhal_halting_query(uint32_t host_abi, const gpuhal_host *host);
 
-/* Stops here if the test wants it, until the test lets it go on. */
+/* If the test has stopped this slot, blocks until the test releases it. */
 void gpuhal_halting_pass(const char *slot);
 /* halting_range.c: the slots of virtual memory. */
 void gpuhal_halting_describe_ranges(gpuhal_ops *ops);

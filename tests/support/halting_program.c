@@ -1,5 +1,5 @@
-/* tests/support/halting_program.c: programs of the plugin of halting.h. Any code is a program, and any name is a kernel
- * with one buffer; the kernel writes nothing. */
+/* tests/support/halting_program.c: programs of the plugin in halting.h. Any code is a program, and any name is a
+ * kernel with one buffer; the kernel writes nothing. */
 #include "support/halting.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* tests/support/halting_range.c: see halting.h. A whole range has memory; commits are ignored. */
+/* tests/support/halting_range.c: see halting.h. A range always has all of its memory; commits are ignored. */
 #include "support/halting.h"
 
 #include <stdlib.h>

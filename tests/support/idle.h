@@ -1,7 +1,7 @@
-/* tests/support/idle.h: waits until a process may be forked under a sanitizer.
+/* tests/support/idle.h: waits until a process may fork under a sanitizer.
  *
- * The address sanitizer's allocator has locks of its own, which a thread takes while it begins. A lock that is held at
- * a fork stays locked in the child for ever, and the next allocation there hangs (GCC 12). */
+ * A starting thread takes locks of the address sanitizer's allocator. A lock that is held during a fork stays locked
+ * in the child for ever, and the child's next allocation hangs (GCC 12). */
 #ifndef GPUHAL_TEST_IDLE_H
 #define GPUHAL_TEST_IDLE_H
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether the thread sleeps. A thread that has ended in the meantime does not count. */
+/* A thread that has ended in the meantime counts as sleeping. */
 static inline bool thread_sleeps(const char *thread)
 {
     char path[64], line[256] = "";
@@ -26,7 +26,7 @@ static inline bool thread_sleeps(const char *thread)
     return !read || !state || state[2] == 'S';
 }
 
-/* All sleep at once: none holds a lock that another waits for. */
+/* If all threads sleep at the same time, none of them holds a lock that another waits for. */
 static inline bool other_threads_sleep(void)
 {
     bool sleep = true;

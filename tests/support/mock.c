@@ -1,4 +1,4 @@
-/* tests/support/mock.c: see mock.h. The plugin and its devices; mock_memory.c has their memory. */
+/* tests/support/mock.c: see mock.h. The plugin and its devices; their memory is in mock_memory.c. */
 #include "support/mock_device.h"
 
 #include "test.h"

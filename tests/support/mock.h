@@ -1,9 +1,9 @@
-/* tests/support/mock.h: a plugin over host memory whose devices can be given any shape and any fault, linked into tests
- * as a built-in.
+/* tests/support/mock.h: a plugin over host memory, linked into tests as a built-in. Its devices can have any
+ * properties and any fault.
  *
- * Set gpuhal_mock before gpuhal_open(); read the counters afterwards. The slots keep the rules of plugin.h like the
- * strictest driver: an unaligned range, a range outside the memory or an overlap is an error of the core and fails the
- * call with GPUHAL_ERROR_DRIVER. */
+ * Set gpuhal_mock before gpuhal_open(); read the counters afterwards. The slots are as strict as the strictest driver:
+ * an unaligned range, a range outside the memory or an overlap is an error of the core and fails the call with
+ * GPUHAL_ERROR_DRIVER. */
 #ifndef GPUHAL_TEST_MOCK_H
 #define GPUHAL_TEST_MOCK_H
 
@@ -26,16 +26,16 @@ enum {
     GPUHAL_MOCK_SAMPLE = 16,
     GPUHAL_MOCK_LINK = 32
 };
-/* A GPUHAL_NATIVE_OPENCL_DEVICE must have this in values[0] for the mock to adopt it; the adopted device has no fill. A
- * GPUHAL_NATIVE_OPENCL_BUFFER is wrapped with its address in values[0] and its size in values[1]. */
+/* The mock adopts a GPUHAL_NATIVE_OPENCL_DEVICE only with this in values[0]; the adopted device has no fill. It wraps
+ * a GPUHAL_NATIVE_OPENCL_BUFFER with its address in values[0] and its size in values[1]. */
 #define GPUHAL_MOCK_NATIVE UINT64_C(0x1ab)
 
-/* Handles of the mock's own, for the same process: its name, and a descriptor in the last bytes. */
+/* The mock's own kind of handle, for the same process: the mock's name, and a descriptor in the last bytes. */
 #define GPUHAL_MOCK_HANDLE (GPUHAL_VENDOR_KIND_FIRST + 2)
 
-/* A value that sample() returns; may be set at any time, the number before the key. */
+/* A value that sample() returns. It may be set at any time; set the number before the key. */
 typedef struct gpuhal_mock_value {
-    _Atomic gpuhal_key key; /* 0: not used */
+    _Atomic gpuhal_key key; /* 0: unused */
     _Atomic gpuhal_missing missing;
     _Atomic uint64_t u64;
 } gpuhal_mock_value;
@@ -43,9 +43,9 @@ typedef struct gpuhal_mock_value {
 typedef struct gpuhal_mock_device {
     const char *name, *uuid, *pci; /* NULL: "mock", missing */
     gpuhal_device_type type;       /* 0: gpu */
-    uint32_t software, unified, pageable_access; /* facts; 0 of the last two: missing */
+    uint32_t software, unified, pageable_access; /* facts; the last two are missing if 0 */
     uint32_t hidden;               /* device memory has no host address */
-    uint32_t own_addresses;        /* the device sees its memory elsewhere than the host does */
+    uint32_t own_addresses;        /* the address on the device differs from the host address */
     uint32_t skewed;               /* host addresses are 8 bytes after a multiple of the alignment */
     uint32_t not_coherent;         /* host addresses need memory_flush() and memory_invalidate() */
     uint32_t no_read_write, no_fill, no_rect;
@@ -54,41 +54,41 @@ typedef struct gpuhal_mock_device {
     uint32_t quiet_failures;       /* fails without a report */
     uint32_t spurious_report;               /* reports something and succeeds */
     uint32_t refuses;              /* slots that exist and return NOT_SUPPORTED: GPUHAL_MOCK_… bits */
-    uint32_t import_kinds, export_kinds, adopt_kinds; /* facts; 0: missing. OPAQUE_FD is done with a memfd. */
+    uint32_t import_kinds, export_kinds, adopt_kinds; /* facts; 0: missing. OPAQUE_FD uses a memfd. */
     uint64_t import_alignment;     /* 0: missing */
     const char *driver_uuid;       /* NULL: missing */
-    uint32_t slow_write_us;        /* how long write and fill stay once the bytes are there */
-    uint32_t slow_copy_us;         /* and copy */
-    uint32_t short_imports;        /* an import gets a byte less than was asked for */
+    uint32_t slow_write_us;        /* delay of write and fill after the bytes are moved */
+    uint32_t slow_copy_us;         /* the same for copy */
+    uint32_t short_imports;        /* an import is one byte shorter than requested */
     uint32_t ignores_alignment;    /* addresses are 64 bytes after a multiple of the alignment */
     uint32_t caches_imports;       /* works on a copy of imported host memory, as OpenCL drivers for discrete GPUs do */
     uint64_t copy_alignment, fill_alignment;
-    uint64_t total_bytes;          /* 0: 1 GiB; above it OUT_OF_MEMORY */
+    uint64_t total_bytes;          /* 0: 1 GiB; larger allocations fail with OUT_OF_MEMORY */
     uint64_t compute_units;        /* 0: missing */
     const char *partition;         /* NULL: missing */
-    const char *unlisted;          /* why it is no device; NULL: it is one */
+    const char *unlisted;          /* the reason why it is not a device; NULL if it is one */
     gpuhal_compute_mode compute_mode; /* 0: missing */
-    uint64_t allocation_max;       /* 0: none stated */
-    uint64_t page_bytes;           /* virtual memory in multiples of this and of the system's pages; 0: none */
-    uint32_t slow_range_us;        /* how long a commit or a decommit lasts */
-    const char *formats; /* of programs: mock_program.c; NULL: it offers none */
+    uint64_t allocation_max;       /* 0: not reported */
+    uint64_t page_bytes;           /* granularity of virtual memory, rounded up to system pages; 0: no virtual memory */
+    uint32_t slow_range_us;        /* duration of a commit or a decommit */
+    const char *formats; /* program formats, see mock_program.c; NULL: no programs */
     uint32_t keeps_compiled; /* offers program_compiled */
-    uint32_t compiles_kernels; /* kernels are compiled one by one, and kept with their program */
-    const char *compiler; /* a library that is loaded when the first program is compiled; NULL: none */
-    uint32_t compiler_is_late; /* or when its binary is asked for */
+    uint32_t compiles_kernels; /* kernels are compiled one by one, and cached in their program */
+    const char *compiler; /* a library that is loaded at the first compilation; NULL: none */
+    uint32_t compiler_is_late; /* it is loaded only when the program's binary is requested */
     uint32_t range_host, range_skewed; /* reserved addresses have a host address; they begin 64 bytes into a page */
-    /* Faults, may be set at any time. */
+    /* Faults; may be set at any time. */
     gpuhal_mock_value values[4];
     _Atomic gpuhal_status fail_load, fail_kernel, fail_launch;
-    _Atomic gpuhal_status fail_compiled; /* when the core asks for the bytes */
-    _Atomic int64_t compiled_more; /* bytes that are added after the core asked for the size; < 0: all go */
+    _Atomic gpuhal_status fail_compiled; /* when the core requests the binary */
+    _Atomic int64_t compiled_more; /* added to the binary after the core requested its size; < 0: all bytes disappear */
     _Atomic uint32_t no_group_size; /* kernels are created without a group size */
     _Atomic uint32_t hold_launches; /* launches wait until it is 0 */
     _Atomic gpuhal_status fail_reserve, fail_commit, fail_decommit, fail_sample;
     _Atomic gpuhal_status fail_open, fail_allocate, fail_import, fail_copy, fail_read, fail_write;
     /* Counters. */
     _Atomic int64_t openings, allocations, allocated_bytes, copies, reads, writes, fills, rects, maps, imports, cleans;
-    _Atomic int64_t programs, kernels; /* existing ones */
+    _Atomic int64_t programs, kernels; /* existing objects */
     _Atomic int64_t loads, compilations, launches, launches_held; /* calls; waiting calls */
     _Atomic int64_t ranges, commits, decommits; /* existing ranges; successful calls */
     _Atomic int64_t staging_bytes, staging_bytes_most; /* memory of kinds UPLOAD and READBACK */
@@ -98,32 +98,32 @@ typedef struct gpuhal_mock_state {
     uint32_t count;
     uint32_t slow_open_ms;
     uint32_t fork_safe;
-    uint32_t chatty_open; /* logs a line while it opens */
+    uint32_t chatty_open; /* logs a line when opened */
     uint32_t links;       /* offers link() */
-    _Atomic uint32_t unplugged; /* bit for each device that is not listed */
+    _Atomic uint32_t unplugged; /* a bit for each device that is not listed */
     _Atomic uint32_t enumerations;
     const gpuhal_host *host; /* the host that start() received */
     const char *library, *driver; /* the vendor's library, and the driver that it loads; NULL: none */
-    gpuhal_key stop_key;  /* the value whose reading GPUHAL_MOCK_SAMPLE stops; 0: every one */
-    uint32_t stop_device; /* the number of the device, from 1 on, that it stops for; 0: every one */
+    gpuhal_key stop_key;  /* the value for which GPUHAL_MOCK_SAMPLE stops; 0: all */
+    uint32_t stop_device; /* the device for which it stops, numbered from 1; 0: all */
     _Atomic uint32_t stops;   /* GPUHAL_MOCK_START … */
-    _Atomic uint32_t stopped; /* calls that are stopped there */
-    _Atomic pthread_t stopped_thread; /* of the last of them */
+    _Atomic uint32_t stopped; /* calls that are stopped now */
+    _Atomic pthread_t stopped_thread; /* thread of the last stopped call */
     _Atomic long sample_thread;       /* gettid() in the last call of sample() */
     gpuhal_mock_device devices[GPUHAL_MOCK_DEVICES];
 } gpuhal_mock_state;
 
 extern gpuhal_mock_state gpuhal_mock;
 
-/* The query functions: "mock", and "cpu" (one plain device of type cpu), both over gpuhal_mock. */
+/* The query functions of "mock" and of "cpu" (one plain device of type cpu). Both use gpuhal_mock. */
 const gpuhal_plugin *gpuhal_mock_query(uint32_t host_abi, const gpuhal_host *host);
 const gpuhal_plugin *gpuhal_mock_cpu_query(uint32_t host_abi, const gpuhal_host *host);
 
-/* The mock plugin lists five devices of different types: software, an integrated GPU, two GPUs, the first of them with
- * a UUID, an accelerator. */
+/* Makes the mock plugin list five devices: software, an integrated GPU, a GPU with a UUID, another GPU, an
+ * accelerator. */
 void gpuhal_mock_five_kinds(void);
-/* Opens a gpuhal object with the mock plugin alone (and the mock's cpu if `with_cpu`), in this process, without the
- * environment. `config` may be NULL; its members for plugins are replaced. Fails the test if it cannot open. */
+/* Opens a gpuhal object with only the mock plugin (and the mock's cpu if `with_cpu`), in this process, ignoring the
+ * environment. `config` may be NULL; its plugin members are replaced. Fails the test if the object cannot be opened. */
 gpuhal *gpuhal_mock_open(const gpuhal_config *config, int with_cpu);
 /* Creates a buffer of `bytes` on device number `index`, or fails the test. */
 gpuhal_buffer *gpuhal_mock_buffer(gpuhal *gpu, uint32_t index, uint64_t bytes);

@@ -1,4 +1,4 @@
-/* tests/support/mock_memory.c: memory of the mock's devices, and the slots that move bytes. See mock.h. */
+/* tests/support/mock_memory.c: memory of the mock's devices, and the transfer slots. See mock.h. */
 #include "support/mock_device.h"
 
 #include "support/pattern.h"
@@ -20,7 +20,7 @@ static void raise_most(_Atomic int64_t *most, int64_t now)
     }
 }
 
-/* Bytes have the requested alignment, and at least 64, so that a test fails if the core forgot to ask for more. */
+/* The alignment is exactly as requested, but at least 64, so that a test fails if the core requests too little. */
 static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
 {
     void *bytes = NULL;
@@ -40,7 +40,7 @@ static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
     return bytes;
 }
 
-/* A handle of the mock's own kind names the exporter's descriptor, which stays the exporter's. -1 for any other
+/* The mock's own kind of handle contains the exporter's descriptor, which the exporter keeps. Returns -1 for other
  * bytes. */
 static int descriptor_of(const gpuhal_handle *handle)
 {
@@ -49,7 +49,7 @@ static int descriptor_of(const gpuhal_handle *handle)
     return memcmp(handle->as.ipc, "mock!", 4) == 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : -1;
 }
 
-/* The strictest possible driver: it checks every promise of the core. */
+/* Checks every guarantee of the core, like the strictest possible driver. */
 static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, block *memory)
 {
     gpuhal_mock_device *mock = device->mock;
@@ -220,7 +220,7 @@ static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_nati
     return GPUHAL_OK;
 }
 
-/* The address of a range that obeys the rules; NULL for any other range. */
+/* Returns the address of a range that obeys the rules; NULL for any other range. */
 unsigned char *gpuhal_mock_range(const gpuhal_mock_device *mock, const gpuhal_memory *memory, uint64_t offset,
                                  uint64_t bytes)
 {

@@ -1,10 +1,10 @@
-/* tests/support/mock_program.c: programs of the mock. Code is a text: "program" and the names of its kernels, then a
- * new line; "wrong …" does not compile. There are two kernels, over 32-bit numbers:
+/* tests/support/mock_program.c: programs of the mock. Code is a string: "program" and the names of its kernels, then
+ * a newline; "wrong …" does not compile. There are two kernels, for 32-bit numbers:
  *
  *     add(to: read and written, value)                to[i] += value, for each thread
  *     sum(out: written, in: read, count, local)       out[0] = the sum of in[0 … count - 1]
  *
- * The compiled form of a program is "compiled ", its code, and the names of its kernels if those are compiled. */
+ * The compiled form of a program is "compiled ", its code, and the names of the compiled kernels. */
 #include "support/mock_device.h"
 
 #include "test.h"
@@ -17,7 +17,7 @@
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
     char *code;
-    char kernels[32]; /* the compiled ones: " add sum" */
+    char kernels[32]; /* the compiled kernels: " add sum" */
 };
 
 struct gpuhal_plugin_kernel {

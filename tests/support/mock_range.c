@@ -1,5 +1,6 @@
-/* tests/support/mock_range.c: virtual memory of the mock's devices, as strict as CUDA's. The memory of one commit is
- * taken back whole, and a range is in one call at a time. Bytes without memory cannot be touched. See mock.h. */
+/* tests/support/mock_range.c: virtual memory of the mock's devices, as strict as CUDA's: the memory of one commit can
+ * only be decommitted as a whole, only one call at a time may use a range, and bytes without memory cannot be
+ * accessed. See mock.h. */
 #include "support/mock_device.h"
 
 #include "test.h"
@@ -9,7 +10,7 @@
 struct gpuhal_plugin_range {
     gpuhal_plugin_device *device;
     gpuhal_mock_block block;
-    uint32_t *commits; /* for each page the number of the commit that gave it memory; 0: none did */
+    uint32_t *commits; /* for each page, the number of the commit that provided its memory; 0: none */
     uint32_t newest;
     _Atomic bool called;
 };
@@ -67,7 +68,7 @@ static gpuhal_status reserve(gpuhal_plugin_device *device, uint64_t bytes, gpuha
     return GPUHAL_OK;
 }
 
-/* False if the call breaks a rule. */
+/* Returns false if the call breaks a rule. */
 static bool begin(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes)
 {
     const uint64_t page = range->device->mock->page_bytes;

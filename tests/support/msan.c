@@ -1,6 +1,7 @@
-/* tests/support/msan.c: calls of glibc that fill in a structure without the MemorySanitizer of clang 14 knowing it. A
- * build with that sanitizer has them in every program; a runtime that knows them keeps its own. */
-#undef _FILE_OFFSET_BITS /* glibc's headers call stat64 "stat" with this macro */
+/* tests/support/msan.c: glibc functions that fill in a structure, but are unknown to clang 14's MemorySanitizer. A
+ * build with that sanitizer links this file into every program; a runtime that knows the functions uses its own
+ * versions. */
+#undef _FILE_OFFSET_BITS /* this macro makes glibc's headers rename stat to stat64 */
 
 #include <fcntl.h>
 #include <sanitizer/msan_interface.h>

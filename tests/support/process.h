@@ -1,5 +1,5 @@
-/* tests/support/process.h: the threads, descriptors and mapped files of this process, as the system reports them; and a
- * part of a test in a process of its own. */
+/* tests/support/process.h: the threads, descriptors and mapped files of this process, as the system reports them; and
+ * a function that runs part of a test in a child process. */
 #ifndef GPUHAL_TEST_PROCESS_H
 #define GPUHAL_TEST_PROCESS_H
 
@@ -38,7 +38,7 @@ static inline void *end_thread(void *user)
     return user;
 }
 
-/* Must come before the library has threads. A sanitizer starts one of its own beside the program's first. */
+/* Call this before the library starts threads. A sanitizer may start a thread of its own. */
 static inline int count_threads_first(void)
 {
     pthread_t first;
@@ -50,7 +50,7 @@ static inline int count_threads_first(void)
     return count_threads();
 }
 
-/* The system lists a thread that was joined, or that ends by itself, for a moment longer. */
+/* The system lists a thread for a short time after it ended or was joined. */
 static inline bool threads_come_down_to(int most)
 {
     for (int i = 0; i < 5000 && count_threads() > most; i++) {
@@ -59,7 +59,7 @@ static inline bool threads_come_down_to(int most)
     return count_threads() <= most;
 }
 
-/* Whether a file whose path contains `part` is mapped. */
+/* Returns true if a file is mapped whose path contains `part`. */
 static inline bool is_mapped(const char *part)
 {
     char line[1024];
@@ -73,7 +73,8 @@ static inline bool is_mapped(const char *part)
     return found;
 }
 
-/* Runs expect in a process of its own, since the fakes read their machine once. True if it reached its end. */
+/* Runs `expect` in a child, because the fakes read their machine once per process. Returns true if it reached its
+ * end. */
 static inline bool passes_in_child(void (*expect)(const void *what), const void *what)
 {
     const pid_t child = fork();

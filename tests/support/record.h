@@ -1,4 +1,4 @@
-/* tests/support/record.h: single present records of a gpuhal object, of the kinds of gpuhal/view.h: the data that
+/* tests/support/record.h: single current records of a gpuhal object (the record kinds of gpuhal/view.h). The data that
  * they point to outlives the view. */
 #ifndef GPUHAL_TEST_RECORD_H
 #define GPUHAL_TEST_RECORD_H
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* As gpuhal_view_get() on a view that is made for it. */
+/* Like gpuhal_view_get() on a temporary view. */
 static inline gpuhal_status record_now(const gpuhal *gpu, gpuhal_record_kind kind, uint32_t index, void *out_record)
 {
     gpuhal_view *view = NULL;
@@ -25,7 +25,7 @@ static inline uint32_t records_now(const gpuhal *gpu, gpuhal_record_kind kind)
     return count;
 }
 
-/* The report of the first plugin with this name; its name is "" if there is none. */
+/* Returns the report of the first plugin with this name. If there is none, the report's name is "". */
 static inline gpuhal_plugin_report report_of(const gpuhal *gpu, const char *name)
 {
     gpuhal_plugin_report report = {.size = sizeof report};
@@ -36,7 +36,7 @@ static inline gpuhal_plugin_report report_of(const gpuhal *gpu, const char *name
     return report.name && strcmp(report.name, name) == 0 ? report : (gpuhal_plugin_report){.name = ""};
 }
 
-/* The device as an interface; all 0 for one that is not listed. */
+/* Returns all zeros for a device that is not listed. */
 static inline gpuhal_interface_info interface_of(const gpuhal_device *device)
 {
     gpuhal_interface_info iface = {.size = sizeof iface};

@@ -1,5 +1,5 @@
-/* support/stack.h: measures how much stack a function takes: the stack is painted before the call, and the remaining
- * paint is counted after it. The function runs in a thread and may use cmocka's checks. */
+/* support/stack.h: measures the stack use of a function: fills the stack with a pattern before the call, and counts
+ * the remaining pattern after it. The function runs in a thread and may use cmocka's checks. */
 #ifndef TESTS_SUPPORT_STACK_H
 #define TESTS_SUPPORT_STACK_H
 
@@ -19,7 +19,7 @@ static inline void *stack_do_nothing(__attribute__((unused)) void *unused)
     return NULL;
 }
 
-/* Returns bytes, without the part that a thread itself takes. @p run returns NULL if all went well. */
+/* Returns the number of bytes, without the thread's own use. @p run returns NULL on success. */
 static inline size_t stack_taken_by(void *(*run)(void *user))
 {
     enum { BYTES = 256 << 10, PAINT = 0x5a };

@@ -1,5 +1,5 @@
 /* tests/support/stops.h: a driver that stops in one slot, and the effects on every other thread. Each case runs in a
- * child of its own, since a thread stays stuck; the children run side by side.
+ * separate child, since one of its threads stays blocked; the children run in parallel.
  *
  * The test defines how its driver is opened and stopped: open_fixture(), stop_driver() and driver_has_stopped(). */
 #ifndef GPUHAL_TEST_STOPS_H
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #ifdef __SANITIZE_THREAD__
-/* An object whose device hangs is never freed, and its threads are never joined. */
+/* The object of a hanging device is never freed, and its threads are never joined. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -28,7 +28,7 @@ enum { BYTES = 65536 };
 #define HANG_NS (2 * SECOND_NS)
 #endif
 #define HANG_SECONDS ((double)HANG_NS / 1e9)
-/* hang_ns, a second, and the delay of a busy machine. */
+/* hang_ns, one second, and the delay of a busy machine. */
 #define LEARNT_SECONDS (HANG_SECONDS + 3)
 
 typedef struct fixture {
@@ -45,12 +45,12 @@ typedef struct fixture {
     _Atomic int changes;  /* notifications of the listener */
 } fixture;
 
-/* HIDDEN: device memory has no host address. NOT_COHERENT: it has one that needs flushing. NO_WRITE: writes are staged.
- * HONORS: waiting threads may call the plugin. SILENT: the call returns no status. */
+/* HIDDEN: device memory has no host address. NOT_COHERENT: its host address needs flushing. NO_WRITE: writes are
+ * staged. HONORS: waiting threads may call the plugin. SILENT: the call returns no status. */
 enum { HIDDEN = 1, HONORS = 2, NO_LOCK = 4, SILENT = 8, NOT_COHERENT = 16, NO_WRITE = 32, NO_PEERS = 64 };
 
 typedef struct stop {
-    const char *slot; /* or the driver's function behind it */
+    const char *slot; /* or the driver function that the slot calls */
     void (*prepare)(fixture *s);
     gpuhal_status (*act)(fixture *s);
     uint32_t flags;
@@ -58,7 +58,7 @@ typedef struct stop {
 
 /* Opens the object and finds the devices. */
 static void open_fixture(fixture *s);
-/* Stops the driver in this slot from now on; NULL: lets it go on. */
+/* Stops the driver in this slot from now on; NULL: lets it continue. */
 static void stop_driver(const char *slot);
 static bool driver_has_stopped(void);
 
@@ -164,7 +164,7 @@ static inline void prepare_record(fixture *s)
     assert_ok(gpuhal_copy(s->queue, s->a, 0, s->b, 0, 64));
     assert_ok(do_record(s));
 }
-/* The event returns to the queue, and the end of the queue destroys it. */
+/* The event returns to the queue, which destroys it at its own end. */
 static inline void prepare_spare_event(fixture *s)
 {
     prepare_record(s);
@@ -204,7 +204,7 @@ static inline gpuhal_status do_peer_copy(fixture *s)
 {
     return gpuhal_copy(NULL, s->a, 0, s->far, 0, BYTES);
 }
-/* A full ring: the vendor's function waits. */
+/* The ring is full, so the vendor's function waits. */
 static inline gpuhal_status do_queued_copy(fixture *s)
 {
     return gpuhal_copy(s->queue, s->a, 0, s->b, 0, 64);
@@ -229,7 +229,7 @@ static inline void wait_for_stop(const char *slot)
     }
 }
 
-/* Starts a thread that does the act, and waits until the driver has stopped. */
+/* Starts a thread that makes the call, and waits until the driver has stopped. */
 static inline void begin_act(fixture *s, pthread_t *thread)
 {
     stop_driver(s->what->slot);
@@ -237,7 +237,7 @@ static inline void begin_act(fixture *s, pthread_t *thread)
     wait_for_stop(s->what->slot);
 }
 
-/* Must be called as soon as the driver has stopped. */
+/* Call this as soon as the driver has stopped. */
 static inline void expect_lost(fixture *s)
 {
     double began = now();
@@ -262,7 +262,7 @@ static inline void expect_lost(fixture *s)
     assert_int_equal(gpuhal_device_sample(s->device, 0, &value, 1, NULL), GPUHAL_ERROR_DEVICE_LOST);
 }
 
-/* A call since then may take `hang_ns` and the delay of a busy machine. */
+/* Calls after `began` may take `hang_ns` and the delay of a busy machine. */
 static inline void expect_in_time(double began, const char *call)
 {
     if (now() - began > LEARNT_SECONDS) {
@@ -279,7 +279,7 @@ static inline void close_in_time(fixture *s)
 
 /* ---- children */
 
-/* Skips the search for leaks: the objects of a device that hangs stay. */
+/* Skips the leak check, because the objects of a hanging device are never freed. */
 static inline void end_now(void)
 {
     fflush(NULL);
@@ -299,7 +299,7 @@ static inline void end_child(pid_t child, const char *name)
 typedef void play_fn(fixture *s);
 enum { AT_ONCE_MOST = 64 };
 
-/* Runs every case, `at_once` of them side by side; `name` says which one failed. */
+/* Runs every case, `at_once` of them in parallel; `name` identifies a case that failed. */
 static inline void play_all(const stop *list, size_t all, size_t at_once, play_fn *play_one)
 {
     static fixture s;

@@ -1,10 +1,10 @@
-/* tests/support/torture.h: runs a task, and lets one of its calls after the other fail.
+/* tests/support/torture.h: runs a task repeatedly; a different call fails each time.
  *
- * Each round is a process of its own: the task with a fault, then the task without a fault, which must succeed.
- * Afterwards no thread and no child is left, and no more descriptors, allocations and mappings are held than after a
- * task without any fault. A round that crashes or hangs names the call. If there are more calls than rounds, calls at
- * equal distances are taken; GPUHAL_TEST_ROUNDS sets the number of rounds, and GPUHAL_TEST_CALL takes one call alone.
- */
+ * Each round is a separate process: the task with a fault, then the task without a fault, which must succeed.
+ * Afterwards no thread and no child exists, and no more descriptors, allocations and mappings exist than after a task
+ * without any fault. If a round crashes or hangs, the message names the failing call. If there are more calls than
+ * rounds, the failing calls are spread evenly; GPUHAL_TEST_ROUNDS sets the number of rounds, and GPUHAL_TEST_CALL
+ * selects a single call. */
 #ifndef GPUHAL_TEST_TORTURE_H
 #define GPUHAL_TEST_TORTURE_H
 
@@ -21,26 +21,26 @@
 
 enum { TORTURE_ROUNDS = 240, TORTURE_PATIENCE_S = 60 };
 
-/* Report of a round; shared between the processes. */
+/* A round's report, in memory that the processes share. */
 typedef struct torture_round {
     _Atomic unsigned calls;
-    _Atomic int64_t held, held_once; /* at the end; after the first run if nothing fails */
+    _Atomic int64_t held, held_once; /* at the end; after the first run without a fault */
     _Atomic size_t descriptors, descriptors_once;
-    _Atomic int status, clean_status; /* of the work with the fault, and without */
+    _Atomic int status, clean_status; /* of the run with the fault, and of the run without */
     char name[32], sentence[256];
 } torture_round;
 
-/* Does the task, checks its results if it succeeds, and releases everything in any case. */
+/* Runs the task, checks its results if it succeeds, and releases everything in either case. */
 typedef gpuhal_status torture_work(void);
 
-/* This thread, and those of ThreadSanitizer, which starts another in the child of a fork. */
+/* This thread, and those of ThreadSanitizer, which starts another thread in a forked child. */
 #if defined __SANITIZE_THREAD__
 enum { TORTURE_THREADS = 3 };
 #else
 enum { TORTURE_THREADS = 1 };
 #endif
 
-/* Whether a child is left. A helper that was killed may take a moment to end on a busy machine. */
+/* On a busy machine, a killed helper may take a moment to exit. */
 static inline bool has_children(void)
 {
     siginfo_t info;
@@ -85,7 +85,7 @@ static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned
     _exit(has_children() ? 4 : settled ? 0 : 5);
 }
 
-/* Runs one round; fails the test unless the round ends as it should. */
+/* Fails the test unless the round ends as it should. */
 static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsigned at, void (*before)(void),
                                     torture_round *round)
 {
@@ -118,7 +118,7 @@ static inline unsigned torture_step(unsigned calls)
     return (calls + rounds - 1) / rounds;
 }
 
-/* Lets every call fail once, or every n-th; each round begins with `before`, which may be NULL. */
+/* Makes each call, or each n-th call, fail once. Each round begins with `before`, which may be NULL. */
 static inline void torture(torture_work *task, gpuhal_fault kind, void (*before)(void))
 {
     torture_round *round = mmap(NULL, sizeof *round, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

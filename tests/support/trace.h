@@ -1,5 +1,4 @@
-/* tests/support/trace.h: traces of queues, as tests look at them: trace_check.py checks them and prints their contents.
- */
+/* tests/support/trace.h: queue traces for tests: trace_check.py checks them and prints their contents. */
 #ifndef GPUHAL_TEST_TRACE_H
 #define GPUHAL_TEST_TRACE_H
 
@@ -7,7 +6,7 @@
 
 #include <dirent.h>
 
-/* One piece, as the check prints it. */
+/* A piece of work in the trace, as trace_check.py prints it. */
 typedef struct traced_piece {
     unsigned long long number, begin, end;
     long long bytes; /* -1: none */
@@ -17,7 +16,7 @@ typedef struct traced_piece {
 typedef struct traced {
     traced_piece *pieces; /* malloc'ed */
     size_t count;
-    traced_piece events[16]; /* recordings of events, with only an event's members; `end` is the time */
+    traced_piece events[16]; /* event recordings, with only an event's members; `end` is the time */
     size_t event_count;
     unsigned long long written, dropped, unfinished;
     struct {
@@ -39,7 +38,7 @@ static inline void traced_line(traced *all, const char *line)
                piece.category, piece.name, bytes, piece.usage, piece.path, piece.clock, piece.status, &piece.begin,
                &piece.end) == 11) {
         piece.bytes = bytes[0] == '-' ? -1 : atoll(bytes);
-        if ((all->count & (all->count - 1)) == 0) { /* full at every power of two */
+        if ((all->count & (all->count - 1)) == 0) { /* grow at each power of two */
             all->pieces = realloc(all->pieces, (all->count ? 2 * all->count : 1) * sizeof piece);
             assert_non_null(all->pieces);
         }
@@ -116,7 +115,7 @@ static inline unsigned long long traced_sum(const traced *all, const char *usage
     return 0;
 }
 
-/* Expects that the traced work of one device's queues equals the device's counters. */
+/* Expects that the traced work of a device's queues equals the device's counters. */
 static inline void expect_usage(const traced *all, const gpuhal_device *device)
 {
     gpuhal_usage usage = {.size = sizeof usage};

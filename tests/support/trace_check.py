@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks a trace of queues (gpuhal/trace.h) against the promises of that header, and prints its contents, a line for each
-thing, in the order of the pieces' numbers, with names as in addresses: trace_check.py FILE
+"""Checks a queue trace against the promises of gpuhal/trace.h, and prints its contents, one item per line, in the order of the
+pieces' numbers, with URL-encoded names: trace_check.py FILE
 
     piece NUMBER LANE CATEGORY NAME BYTES USAGE PATH CLOCK STATUS BEGIN END
     event NUMBER LANE CLOCK STATUS TIME
@@ -66,7 +66,7 @@ def check_lanes(pieces):
 
 
 def check_arrows(events, pieces):
-    """The pairs of pieces. An arrow begins and ends within one of its lane."""
+    """Returns the pairs of pieces. An arrow begins and ends inside a piece of its lane."""
     def at(event, begins):
         found = [p["args"]["number"] for p in pieces if p["tid"] == event["tid"] and ns(p["ts"]) <= ns(event["ts"]) and
                  (ns(event["ts"]) < ns(p["ts"]) + ns(p["dur"]) or p["dur"] == 0) and

@@ -1,5 +1,5 @@
-/* tests/support/trace_file.h: the file of a trace, of queues or of pools: its place in a test, and the refused
- * files. */
+/* tests/support/trace_file.h: trace files of queues and of pools: their path in a test, and files that must be
+ * refused. */
 #ifndef GPUHAL_TEST_TRACE_FILE_H
 #define GPUHAL_TEST_TRACE_FILE_H
 
@@ -19,7 +19,7 @@ static inline void begin_traces(void)
     snprintf(trace_path, sizeof trace_path, "%s/trace", test_folder);
 }
 
-/* The folder may contain only the trace. */
+/* Expects that the folder contains nothing else than the trace. */
 static inline void end_traces(void)
 {
     unlink(trace_path);
@@ -33,7 +33,6 @@ static inline gpuhal_status start_pool_trace(gpuhal *gpu)
     return gpuhal_trace_start(gpu, &desc);
 }
 
-/* Whether the file has exactly these bytes. */
 static inline bool has_text(const char *path, const char *text)
 {
     char found[200];
@@ -77,7 +76,7 @@ static inline void expect_bad_files_refused(gpuhal *gpu, gpuhal_trace_kind kind)
     assert_true(S_ISCHR(info.st_mode));
 }
 
-/* A trace is written to the target of a symbolic link; a link without a target is refused. */
+/* A trace is written to a symbolic link's target; a dangling link is refused. */
 static inline void expect_links_followed(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     char link[80];
@@ -95,7 +94,7 @@ static inline void expect_links_followed(gpuhal *gpu, gpuhal_trace_kind kind)
     unlink(trace_path);
 }
 
-/* The program's own output is never replaced, under any name. */
+/* The program's own output is never replaced, whatever its name. */
 static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     char pipe_end[40];
@@ -110,7 +109,7 @@ static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_trace_kind kind
     assert_int_equal(by_descriptor, GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(by_name, GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(fstat(output, &info), 0);
-    assert_int_equal(info.st_nlink, 1); /* the name still leads to this file */
+    assert_int_equal(info.st_nlink, 1); /* the name still refers to this file */
     close(output);
     assert_int_equal(pipe(ends), 0);
     snprintf(pipe_end, sizeof pipe_end, "/dev/fd/%d", ends[1]);
@@ -120,7 +119,7 @@ static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_trace_kind kind
     unlink(trace_path);
 }
 
-/* A file with other contents than a trace of this kind stays as it is. */
+/* A file whose content is not a trace of this kind is not changed. */
 static inline void expect_other_files_kept(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     static const char *const theirs[] = {"GGUF, or whatever it is", "{\"traceEvents\":[]}", "{",
@@ -137,7 +136,7 @@ static inline void expect_other_files_kept(gpuhal *gpu, gpuhal_trace_kind kind)
         unlink(trace_path);
     }
     assert_ok(gpuhal_trace_write(gpu, kind, trace_path));
-    assert_ok(gpuhal_trace_write(gpu, kind, trace_path)); /* a trace of its own kind is replaced */
+    assert_ok(gpuhal_trace_write(gpu, kind, trace_path)); /* a trace of the same kind is replaced */
     unlink(link);
     unlink(trace_path);
 }
@@ -157,7 +156,7 @@ static inline void expect_bad_variables_refused(const char *variable)
         assert_non_null(strstr(gpuhal_last_error()->sentence, bad[i]));
     }
     assert_true(has_text(trace_path, "GGUF"));
-    assert_ok(open_with_variable(variable, "", NULL, NULL, &gpu)); /* counts as not set */
+    assert_ok(open_with_variable(variable, "", NULL, NULL, &gpu)); /* equivalent to an unset variable */
     gpuhal_close(gpu);
 }
 

@@ -1,5 +1,5 @@
 /* tests/support/tree.h: a machine's /sys, /dev and /proc as the library and its plugins see them, written file by file
- * below a directory that is removed with the test. */
+ * below a directory that is removed after the test. */
 #ifndef GPUHAL_TEST_TREE_H
 #define GPUHAL_TEST_TREE_H
 
@@ -16,7 +16,7 @@
 
 static char tree_root[64];
 
-/* Makes the full path, and the parents that it needs. */
+/* Builds the full path, and creates its parent directories. */
 static inline void place_in_tree(const char *path, char whole[512])
 {
     snprintf(whole, 512, "%s/%s", tree_root, path);
@@ -69,7 +69,6 @@ static inline void remove_tree(void)
     (void)nftw(tree_root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Removes a directory of the tree. */
 static inline void remove_part(const char *path)
 {
     char whole[512];
@@ -77,7 +76,7 @@ static inline void remove_part(const char *path)
     assert_int_equal(nftw(whole, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-/* Begins an empty machine. Must come after use_machine(). */
+/* Begins an empty machine. Call it after use_machine(). */
 static inline void begin_tree(void)
 {
     snprintf(tree_root, sizeof tree_root, "/tmp/gpuhal-machine-XXXXXX");
@@ -85,7 +84,7 @@ static inline void begin_tree(void)
     setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
 }
 
-/* A file of the kernel that no process can write, not even one of root. It stands for a node that may not be opened. */
+/* Returns a kernel file that no process can write, not even as root. It stands for a node that may not be opened. */
 static inline const char *forbidden_or_skip(void)
 {
     static const char forbidden[] = "/proc/sys/kernel/osrelease";

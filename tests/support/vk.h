@@ -1,6 +1,6 @@
-/* tests/support/vk.h: a Vulkan program in a few calls, for tests that need one beside the library: an instance and a
- * device of their own, and the functions of both. Every function fails the test if it fails, except vk_open_instance(),
- * which says whether there is a device. */
+/* tests/support/vk.h: a small Vulkan program for tests that need one beside the library: its own instance and device,
+ * and their functions. Every function fails the test on error, except vk_open_instance(), which returns whether a
+ * device exists. */
 #ifndef GPUHAL_TEST_VK_H
 #define GPUHAL_TEST_VK_H
 
@@ -25,7 +25,7 @@
                         DO(vkBeginCommandBuffer) DO(vkEndCommandBuffer) DO(vkCmdCopyBuffer) DO(vkCmdFillBuffer)        \
                             DO(vkCmdPipelineBarrier)
 
-/* Functions of a program that runs shaders; the fake driver has none of these. */
+/* Functions for running shaders; the fake driver has none of them. */
 #define VK_SHADER_FUNCTIONS(DO)                                                                                        \
     DO(vkCreateShaderModule)                                                                                           \
     DO(vkDestroyShaderModule) DO(vkCreateDescriptorSetLayout) DO(vkDestroyDescriptorSetLayout)                         \
@@ -33,7 +33,7 @@
             DO(vkCreateDescriptorPool) DO(vkDestroyDescriptorPool) DO(vkAllocateDescriptorSets)                        \
                 DO(vkUpdateDescriptorSets) DO(vkCmdBindPipeline) DO(vkCmdBindDescriptorSets) DO(vkCmdDispatch)
 
-enum { VK_FAMILIES = 4, VK_QUEUES = 4 }; /* limits for a device, and for a family */
+enum { VK_FAMILIES = 4, VK_QUEUES = 4 }; /* limits per device, and per family */
 
 typedef struct vk {
     PFN_vkGetInstanceProcAddr get_instance_proc;
@@ -43,7 +43,7 @@ typedef struct vk {
     VkPhysicalDeviceMemoryProperties memory;
     VkDevice device;
     uint32_t family_count;
-    VkQueue queues[VK_FAMILIES]; /* the first one of each family */
+    VkQueue queues[VK_FAMILIES]; /* the first queue of each family */
 #define VK_MEMBER(name) PFN_##name name;
     VK_INSTANCE_FUNCTIONS(VK_MEMBER)
     VK_DEVICE_FUNCTIONS(VK_MEMBER)
@@ -51,20 +51,19 @@ typedef struct vk {
 #undef VK_MEMBER
 } vk;
 
-/* Opens the loader library and makes an instance; `layer` may be NULL. False, with a sentence, if the loader, the layer
- * or a device is missing. */
+/* Opens the loader library and creates an instance; `layer` may be NULL. Returns false with a message if the loader,
+ * the layer or a device is missing. */
 bool vk_open_instance(vk *v, uint32_t api, const char *layer, const char **out_why);
 /* The chain begins with VkPhysicalDeviceFeatures2, or is NULL. */
 void vk_open_device(vk *v, const char *const *extensions, uint32_t extension_count, const void *features);
 void vk_close_device(vk *v);
 
 VkBuffer vk_buffer(const vk *v, VkDeviceSize bytes, VkBufferUsageFlags usage);
-/* Allocates and binds memory for a buffer, of the first type with these properties. */
+/* Allocates memory of the first type with these properties, and binds it to the buffer. */
 VkDeviceMemory vk_memory(const vk *v, VkBuffer buffer, VkMemoryPropertyFlags wanted);
 VkCommandPool vk_pool(const vk *v, uint32_t family);
-/* Begins a command buffer. */
 VkCommandBuffer vk_begin(const vk *v, VkCommandPool pool);
-/* Ends the command buffer, submits it to the queue of a family, and waits. */
+/* Ends the command buffer, submits it to a queue of the family, and waits. */
 void vk_run(const vk *v, uint32_t family, VkCommandBuffer commands);
 
 #endif

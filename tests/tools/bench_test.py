@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The output of gpuhal-bench, only on the processor, which every machine has; tests that take `baseline` are about gpuhal-bench-baseline.
-One test a run: bench_test.py TEST PROGRAM [ARGUMENT...]. Figures are never part of a test."""
+"""Tests the output of gpuhal-bench on the CPU, which every machine has. Tests with the parameter `baseline` test
+gpuhal-bench-baseline. One test per run: bench_test.py TEST PROGRAM [ARGUMENT...]. No test checks measured figures."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def run(program, *options, code=0, **more):
 
 
 def results(program, *options):
-    """The rows of a whole run, whose header and status are checked here."""
+    """Returns the rows of a complete run after checking its header and status."""
     header, *rows, last = map(json.loads, run(program, "--json", *options).splitlines())
     assert header["schema"] == "gpuhal.bench/2" and set(header["host"]) == {"name", "os", "kernel", "architecture", "cpu", "processors"}, header
     assert last == {"status": "passed", "held": 0, "missed": 0, "errors": 0}, last
@@ -61,7 +61,7 @@ def results(program, *options):
 
 
 def check_schema(*lines):
-    """Every line follows the schema, as far as python3-jsonschema is installed."""
+    """Checks every line against the schema if python3-jsonschema is installed."""
     docs = Path(__file__).resolve().parents[2] / "docs"
     schema, probe = (json.loads((docs / name).read_text(encoding="utf-8")) for name in ("gpuhal.bench-2.schema.json", "gpuhal.probe-2.schema.json"))
     assert schema["$defs"]["host"]["properties"] == probe["$defs"]["host"]["properties"], "probe and bench describe the machine alike"
@@ -77,7 +77,7 @@ def check_schema(*lines):
 
 
 def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_the_slower_one(baseline):
-    os.environ["POCL_DEVICES"] = "pthread"  # pairs of two would take as long as all the rest
+    os.environ["POCL_DEVICES"] = "pthread"  # pairs of two devices would take as long as all other tests
     rows = results(baseline, "--baseline")
     tests = {row["test"] for row in rows}
     devices = {row["device"] for row in rows}
@@ -97,14 +97,15 @@ def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_
 
 
 def a_quick_run_compares_every_row_with_direct_calls(baseline, device, reports=None):
-    """Over a fake driver. `reports`: a folder of the test for the fake CUDA's reports; its NVML reads there how much memory is taken."""
+    """Runs over a fake driver. `reports` is a folder for the fake CUDA's reports, from which its NVML reads how much
+    memory is in use."""
     if reports:
         shutil.rmtree(reports, ignore_errors=True)
         os.makedirs(reports)
         os.environ["FAKE_CUDA_REPORT"] = os.path.join(reports, "report")
     rows = results(baseline, "--baseline", "--device", device)
     tests = {row["test"] for row in rows}
-    # The kernel's files of AMD's GPUs are not faked.
+    # The kernel files of AMD GPUs are not faked.
     expected = {*WITH_STREAMS, *"staging_memory share share_memory".split(), *(["device_memory"] if reports else [])}
     assert expected <= tests, f"no row is about {expected - tests}"
     compared = {row["test"] for row in rows if row["baseline"] is not None or row["baseline_bytes_per_second"] is not None}
@@ -242,7 +243,7 @@ ROW = '{"operation":"allocate","result":"ok","pool":1,"buffer":1,"queue":null,"b
 
 
 def replay(program, text, *options, code=0):
-    """The rows by their names, and the text on standard error."""
+    """Returns the rows by name, and the text on standard error."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(text if isinstance(text, bytes) else text.encode())
         file.flush()
@@ -271,7 +272,8 @@ def a_replay_says_what_the_requests_cost_and_what_they_take(program):
 
 def a_replay_states_the_peak_of_what_is_reserved_also_where_it_comes_after_that_of_use(program):
     os.environ["GPUHAL_BACKENDS"] = "cpu"
-    a, b, c = 30 << 20, 30 << 20, 33 << 20  # two segments of 32 MiB, and for the last one, when they are free, one of its own
+    # the first two use one segment of 32 MiB each; the third uses its own segment when they have been freed
+    a, b, c = 30 << 20, 30 << 20, 33 << 20
     rows, errors = replay(program, csv(f"allocate,0x1,{a},0", f"allocate,0x2,{b},0", f"free,0x1,{a},0", f"free,0x2,{b},0", f"allocate,0x3,{c},0"))
     assert round(rows["replay_overhead"]["gpuhal"], 1) == 6.7 and round(rows["replay_peak"]["gpuhal"], 1) == 61.7 and not errors, (rows, errors)
 

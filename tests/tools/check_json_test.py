@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The output of gpuhal-check --json, over the misbehaving plugin of tests/conformance. check_json_test.py TEST|all PROGRAM FAULTY SCHEMA;
-77 means skipped."""
+"""Tests the output of gpuhal-check --json, over the misbehaving plugin of tests/conformance. check_json_test.py
+TEST|all PROGRAM FAULTY SCHEMA; 77 means skipped."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from probe_support import changed, check, read_schema, spoilings, validator
 
 
 class Report:
-    """Lines of a report, in order; each follows the schema."""
+    """The lines of a report in order. Each line must match the schema."""
 
     def __init__(self, tool, text):
         self.lines = [json.loads(line) for line in text.splitlines()]
@@ -40,7 +40,7 @@ class Tool:
         self.good_manifest = os.path.join(faulty, "manifests/good.gpuhal")
 
     def run(self, *options, code, fault="good_all", **more):
-        """The report; @code: the exit status that is the same without --json."""
+        """Returns the report. @code is the expected exit status, with and without --json."""
         environment = os.environ | {"FAULTY": fault}
         done = subprocess.run([self.program, "--json", *options], env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=100, **more)
         plain = subprocess.run([self.program, *options], env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=100, **more)
@@ -52,7 +52,7 @@ class Tool:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def mixed(self):
-        """A report with every result: copy fails, on the second device as expected, and there is no manifest."""
+        """Returns a report with every result: copy fails, on the second device as expected, and there is no manifest."""
         with tempfile.NamedTemporaryFile("w", suffix=".expect") as expect:
             expect.write("copy@1: known since last week\n")
             expect.flush()
@@ -176,7 +176,7 @@ def a_reader_that_goes_ends_the_run_with_4(tool):
 
 
 def wait_for_hang(process):
-    """Waits until the child of @process sleeps, as the plugin does that hangs in read."""
+    """Waits until @process's child sleeps, because the plugin hangs in read."""
     quiet = 0
     while quiet < 10:
         time.sleep(0.05)
@@ -194,7 +194,8 @@ def a_run_that_a_signal_ends_reports_what_has_run(tool):
         for form in (["--json"], []):
             options = [*form, "--only", "describe", "--only", "read@0", tool.plugin]
             with subprocess.Popen([tool.program, *options], env=os.environ | {"FAULTY": "read_hangs"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as process:  # if a shell ignores it
+                                  # the shell may ignore the signal
+                                  text=True, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as process:
                 wait_for_hang(process)
                 process.send_signal(number)
                 out, err = process.communicate(timeout=100)

@@ -1,5 +1,6 @@
-"""A real device cgroup that refuses nodes: of version 1, whose files have the rules, and of version 2, in which a program of the kernel decides
-(BPF_PROG_TYPE_CGROUP_DEVICE in linux/bpf.h), which an ordinary process cannot read. Both refuse with EPERM. Only for root."""
+"""A real device cgroup that denies access to nodes. In version 1 files contain the rules. In version 2 a kernel program
+decides (BPF_PROG_TYPE_CGROUP_DEVICE in linux/bpf.h), which ordinary processes cannot read. Both deny with EPERM.
+Requires root."""
 
 import ctypes
 import os
@@ -7,12 +8,14 @@ import struct
 from pathlib import Path
 
 FIRST, UNIFIED = Path("/sys/fs/cgroup/devices"), (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
-BPF, PROG_LOAD, PROG_ATTACH, CGROUP_DEVICE, ATTACH_TO_DEVICES = 321, 5, 8, 15, 6  # the first: of x86-64
-LOAD, MOVE, IS, IS_NOT, END = 0x61, 0xB7, 0x15, 0x55, 0x95  # instructions: of a word, a number, two jumps, the end
+# BPF: the system call's number on x86-64
+BPF, PROG_LOAD, PROG_ATTACH, CGROUP_DEVICE, ATTACH_TO_DEVICES = 321, 5, 8, 15, 6
+# instructions: load a word, load a constant, two jumps, exit
+LOAD, MOVE, IS, IS_NOT, END = 0x61, 0xB7, 0x15, 0x55, 0x95
 
 
 class Group:
-    """A group below `parent`, which a child enters before exec."""
+    """A cgroup below `parent`, which a child process enters before exec."""
 
     def __init__(self, parent):
         self.path = parent / f"gpuhal-test-{os.getpid()}"
@@ -42,7 +45,8 @@ class Second(Group):
         return found[0] if found and os.uname().machine == "x86_64" else None
 
     def deny(self, major, minors):
-        """The program has the major number in the second word of its argument, the minor one in the third; 0 refuses."""
+        """The program finds the major number in the second word of its argument and the minor number in the third. It
+        returns 0 to deny access."""
         minors = list(minors)
         code = [(LOAD, 2, 1, 4, 0), (LOAD, 3, 1, 8, 0), (MOVE, 0, 0, 0, 1), (IS_NOT, 2, 0, len(minors), major)]
         code += [(IS, 3, 0, len(minors) - at, minor) for at, minor in enumerate(minors)]

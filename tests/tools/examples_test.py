@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The programs of examples/ that need no other program: FILE TEST FOLDER FAKES CUDA. TEST may be all (together.py), and CUDA is 1 if their kernel has a
-form for CUDA; 77 means skipped."""
+"""Tests the programs of examples/ that require no other program: FILE TEST FOLDER FAKES CUDA. TEST may be all
+(together.py). CUDA is 1 if their kernel was compiled for CUDA. 77 means skipped."""
 
 import array
 import json
@@ -21,7 +21,7 @@ class Examples:
         self.folder, self.fakes, self.cuda = folder, fakes, cuda == "1"
 
     def run(self, program, *arguments, cards="", **variables):
-        """With `cards` over the fake of CUDA."""
+        """Runs the program with `cards` over the fake of CUDA."""
         environment = {**os.environ, "POCL_DEVICES": "pthread basic", **variables}
         if cards:
             if program in ("workers", "pipeline") and not self.cuda:
@@ -33,7 +33,7 @@ class Examples:
 
 
 def workers_of(done):
-    """The device of each worker; all values of the workers must be right."""
+    """Returns each worker's device after checking that all values of the workers are right."""
     check(done.returncode == 0 and not done.stderr, done)
     return re.findall(r"^worker \d+: ([^:]+:\d+).*: 65536 of 65536 values right(?:, in \d+\.\d{3} ms)?$", done.stdout, re.M)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The devices that a process is given, by the kernel's own means: a device cgroup, namespaces, another user. FILE TEST PROGRAM FAKES; TEST may be all
-(together.py); 77 means skipped: all of it needs root."""
+"""Tests the devices that the kernel's own mechanisms give a process: a device cgroup, namespaces, another user. FILE
+TEST PROGRAM FAKES; TEST may be all (together.py); 77 means skipped. All tests require root."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import device_cgroup
 import recorded_test
 import together
 
-NVIDIA, GPUS, GIVEN = 195, 8, 2  # the major number of the nodes; of eight GPUs the third is given
+NVIDIA, GPUS, GIVEN = 195, 8, 2  # major number of the nodes; number of GPUs; index of the given GPU
 LINE = "1 GPU ready; 7 more of this host are not given"
 
 
@@ -25,7 +25,7 @@ def skip(why):
 
 
 class Host:
-    """Eight GPUs with real nodes; CUDA lists one of them, and there is no sign of a container."""
+    """Eight GPUs with real nodes. CUDA lists one of them, and nothing indicates a container."""
 
     def __init__(self, program, fakes):
         folder = Path(__file__).resolve().parent.parent / "recorded/docker-one-of-8"
@@ -55,7 +55,7 @@ def check(condition, *shown):
 
 
 def enter_a_cgroup(kind, program, fakes):
-    """A machine, and the group, which gives a job one of its GPUs."""
+    """Returns a machine and a cgroup that gives a job one of its GPUs."""
     if not kind.parent():
         skip(f"there is no device cgroup of the {kind.__name__.lower()} version, or none that can be changed")
     try:
@@ -97,7 +97,8 @@ def a_job_in_a_device_cgroup_of_version_2_has_the_gpus_of_that_alone(program, fa
 
 
 def take_away(kind, program, fakes):
-    """A reload of systemd takes a container's GPUs out of its device cgroup (NVIDIA/nvidia-docker#1730): its driver then fails."""
+    """A reload of systemd removes a container's GPUs from its device cgroup (NVIDIA/nvidia-docker#1730), so its driver
+    fails."""
     host, group = enter_a_cgroup(kind, program, fakes)
     try:
         group.deny(NVIDIA, range(GPUS))

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The wording of gpuhal-probe: its output for the commands below is compared with gpuhal-probe.golden.
+"""Compares the wording of gpuhal-probe's output for the commands below with gpuhal-probe.golden.
 
     golden_test.py PROGRAM ODD_PLUGINS GOLDEN [--write]     --write: as cmake --build build/default --target golden
 
-Other tests check exit codes, states and documents, and leave the wording to this one. Parts that differ from one machine and run to the
-next are words in capitals in the file. So are the grammar of selectors and the hint after a mistake, which are long."""
+Other tests check exit codes, states and documents, and leave the wording to this one. Capitalized words in the file
+stand for parts that differ between machines and runs, and for the grammar of selectors and the hint after an error,
+which are long."""
 
 import difflib
 import os
@@ -39,10 +40,10 @@ class Script:
         self.text += f"\n==== {text}\n"
 
     def run(self, *options, place=None, plugins=(), only="", **settings):
-        """`only`: lines of the output that matter, if the others are elsewhere in the file."""
+        """`only` selects lines of the output, if the other lines are elsewhere in the file."""
         result = self.probe.run(*options, plugins=plugins, **(place.settings() if place else {}) | settings)
         shown = " ".join([f"{name}={value}" for name, value in settings.items() if name != "COLUMNS"] + ["gpuhal-probe", *map(repr_of, options)])
-        # The width of a column depends on the name of the processor.
+        # The width of a column depends on the CPU's name.
         printed = "".join(re.sub(r"(\S) {2,}", r"\1  ", line) + "\n" for line in result.out.splitlines() if re.search(only, line))
         said = "".join(f"! {line}\n" for line in result.err.splitlines())
         self.text += self.neutral(f"$ {shown} -> {result.code}\n{printed}{said}", place)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The devices that gpuhal-lease gives on recorded machines (tests/recorded). lease_machines_test.py TEST|all PROGRAM PROBE FAKES; 77 means skipped."""
+"""Tests which devices gpuhal-lease selects on recorded machines (tests/recorded). lease_machines_test.py TEST|all
+PROGRAM PROBE FAKES; 77 means skipped."""
 
 import json
 import os
@@ -19,7 +20,7 @@ RECORDED = Path(__file__).resolve().parent.parent / "recorded"
 
 
 class Played:
-    """One recorded machine, with a ledger of its own. The test can change which processes use it."""
+    """A recorded machine with its own ledger. The test can change which processes use the machine."""
 
     def __init__(self, place, program, probe, fakes, name):
         machine = Machine(RECORDED / name)
@@ -30,7 +31,7 @@ class Played:
         self.environment = Player(program, fakes, place).environment(machine) | {"GPUHAL_LEDGER": place + "/ledger", "GPUHAL_REGISTRY": "none"}
 
     def change(self, *lines):
-        """Statements of the fake of CUDA, after those of the machine."""
+        """Appends statements of the CUDA fake to those of the machine."""
         self.environment["FAKE_CUDA"] += "\n" + "\n".join(lines)
 
     def start(self, *arguments):
@@ -44,12 +45,13 @@ class Played:
         return out, err
 
     def hold(self, *options):
-        """The GPUHAL_DEVICES of a command that runs until the test ends it, once it has its lease; and the command."""
+        """Starts a command that runs until the test ends it. Returns its GPUHAL_DEVICES once it has its lease, and the
+        command."""
         process = self.start("run", *options, "--", "sh", "-c", 'echo "$GPUHAL_DEVICES"; exec sleep 60')
         return process.stdout.readline().strip(), process
 
     def leased(self, *options):
-        """The devices of a command that ends at once."""
+        """Returns the devices of a command that ends immediately."""
         return self.run("run", *options, "--", "sh", "-c", 'echo "$GPUHAL_DEVICES"')[0].strip()
 
     def status(self):
@@ -60,7 +62,7 @@ class Played:
         return json.loads(done.stdout)
 
     def named(self):
-        """By id, as the probe lists it: the device's name in GPUHAL_DEVICES."""
+        """Returns the device's name in GPUHAL_DEVICES by its ID in the output of gpuhal-probe."""
         return {own["id"]: f"uuid={own['uuid'].removeprefix('GPU-')}" if own["uuid"] else f"pci={own['pci_address']}" for own in self.probed()["devices"]}
 
 
@@ -229,7 +231,7 @@ def a_lesser_gpu_is_no_equal_of_the_best_one_if_another_lesser_one_is_left_out(p
 
 def the_gpus_beside_a_sick_one_are_leased(play):
     machine = play("h100-8")
-    machine.change("fail nvmlDeviceGetUtilizationRates 1+ 16")  # of all devices
+    machine.change("fail nvmlDeviceGetUtilizationRates 1+ 16")  # on all devices
     _, err = machine.run("run", "--", "true", code=FAILED)
     check("1 GPU is wanted, and 0 can be leased: cuda:0 needs a reset" in err, err)
     for lines in (("value 0 memory_repair 1",), ("value 0 link_replays 3",), ("value 0 fabric 3", "value 0 fabric_status 999"), ("value 0 ecc_uncorrected 3",)):

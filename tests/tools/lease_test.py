@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""gpuhal-lease from its users' view, over the fake CUDA driver and the CPU. lease_test.py TEST|all PROGRAM FAKES SCHEMA; 77 means skipped."""
+"""Tests gpuhal-lease as users run it, over the fake CUDA driver and the CPU. lease_test.py TEST|all PROGRAM FAKES
+SCHEMA; 77 means skipped."""
 
 import json
 import os
@@ -27,7 +28,7 @@ class Tool:
             "GPUHAL_CUDA_LIBRARY": os.path.join(cuda, "libcuda.so.1"), "GPUHAL_NVML_LIBRARY": os.path.join(cuda, "libnvidia-ml.so.1")}
 
     def start(self, *arguments, before=None, **settings):
-        """`before` is called in the new process, before the program is."""
+        """`before` is called in the new process before the program starts."""
         return subprocess.Popen([self.program, *arguments], env=self.environment | settings, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=before)
 
@@ -50,7 +51,7 @@ class Tool:
         return self.document(*arguments, "--json", **settings)["error"]
 
     def hold(self, *options, **settings):
-        """A command that runs until the test ends it, once it has its lease."""
+        """Starts a command that runs until the test ends it, and waits until it has its lease."""
         process = self.start("run", *options, "--", "sh", "-c", "echo ready; exec sleep 60", **settings)
         check(process.stdout.readline() == "ready\n", process)
         return process
@@ -72,11 +73,12 @@ def a_command_gets_its_devices_by_uuid_and_its_exit_status_is_passed_on(tool):
     check(int(number) >= 1 and hip == "-1" and rocr == "unset", out)
     check(tool.status()["leases"] == [], tool.status())
     out, _ = tool.run("run", "--devices", "cpu", "--", "sh", "-c", 'echo "${CUDA_VISIBLE_DEVICES-unset}|$GPUHAL_DEVICES"', CUDA_VISIBLE_DEVICES="0")
-    check(out == "|cpu:0\n", out)  # no GPU is leased, so the program sees none
+    check(out == "|cpu:0\n", out)  # no GPU is leased, so the program sees no GPU
 
 
 def the_exit_status_is_passed_on_where_the_tools_parent_ignores_its_children(tool):
-    process = tool.start("run", "--", "sh", "-c", "exit 7", before=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))  # programs keep these
+    # programs inherit these
+    process = tool.start("run", "--", "sh", "-c", "exit 7", before=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     _, err = process.communicate(timeout=DEADLINE)
     check(process.returncode == 7, process.returncode, err)
 
@@ -143,7 +145,7 @@ def a_lease_of_a_killed_command_is_free_for_one_that_waits(tool):
 
 
 def machine_folder(tool, mode, group=-1):
-    """A folder that stands for /, with the folder of the machine's ledger; the tool has no other ledger."""
+    """Creates a folder that stands for /, with the folder of the machine's ledger. The tool has no other ledger."""
     root = os.path.join(os.path.dirname(tool.environment.pop("GPUHAL_LEDGER")), "root")
     folder = os.path.join(root, "run", "gpuhal")
     os.makedirs(folder)
@@ -221,7 +223,7 @@ def certain_devices_are_leased_by_selector_and_memory_is_counted(tool):
     check(len(document["leases"][0]["devices"]) == 1 and document["leases"][0]["devices"][0]["bytes"] == 512 << 20, document)
     table, _ = tool.run("status")
     check("512 MiB" in table and "held" in table and "sh" in table, table)
-    row = table.splitlines()[-2].split()  # before its label
+    row = table.splitlines()[-2].split()  # the text before the label
     check(row[1:5] == ["held", str(process.pid), pwd.getpwuid(os.getuid()).pw_name, "gpuhal-lease"], table)
     holder = document["leases"][0]
     check((holder["pid"], holder["user"], holder["command"]) == (process.pid, os.getuid(), "gpuhal-lease"), document)
@@ -278,7 +280,8 @@ def a_number_of_another_pid_namespace_is_marked(tool):
     inner.stdout.readline()
     lease = tool.status()["leases"][0]
     with open(f"/proc/{lease['pid']}/comm", encoding="utf-8") as file:
-        check(file.read().strip() == lease["command"] and not lease["pid_is_foreign"], lease)  # the kernel knows it by this namespace's number
+        # the kernel reports the process by its PID in this namespace
+        check(file.read().strip() == lease["command"] and not lease["pid_is_foreign"], lease)
     os.kill(max(process["pid"] for process in lease["processes"]), signal.SIGKILL)
     inner.wait(DEADLINE)
 
@@ -341,7 +344,7 @@ def labels_that_are_not_ascii_are_shown_as_they_are(tool):
     waiting = subprocess.Popen([tool.program, "run", "--", path], env=tool.environment, stdin=subprocess.PIPE)
     while not (leases := tool.status()["leases"]):
         time.sleep(0.02)
-    check(leases[0]["label"] == "x" + "ä" * 23, leases)  # the command's name, cut between two characters
+    check(leases[0]["label"] == "x" + "ä" * 23, leases)  # the command's name, truncated between two characters
     waiting.communicate(timeout=DEADLINE)
 
 
@@ -397,7 +400,8 @@ def a_limit_that_the_driver_keeps_for_the_control_group_bounds_a_lease(tool):
     _, err = tool.run("run", "--no-wait", "--devices", "cuda:0", "--memory", "2GiB", "--", "true", code=FAILED, **limited)
     check("fewer bytes (nvml) than the 2147483648" in err, err)
     out, _ = tool.run("run", "--no-wait", "--memory", "2GiB", "--", "sh", "-c", "echo $GPUHAL_DEVICES", **limited)
-    check(out.startswith("uuid=10111213-") and out.strip().endswith("@2147483648B"), out)  # a library without leases keeps this, too
+    # a library without lease support also honours this limit
+    check(out.startswith("uuid=10111213-") and out.strip().endswith("@2147483648B"), out)
     tool.run("run", "--no-wait", "--devices", "2", "--memory", "2GiB", "--", "true", code=FAILED, **limited)
 
 

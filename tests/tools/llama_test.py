@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""examples/llama, over tiny models that are made here. One test a run: llama_test.py TEST PROGRAM GENERATOR; 77 means skipped."""
+"""Tests examples/llama with tiny models that the tests generate. One test per run: llama_test.py TEST PROGRAM
+GENERATOR; 77 means skipped."""
 
 import os
 import random
@@ -41,7 +42,7 @@ class Llama:
         return done.stdout
 
     def refuses(self, path, *options, **where):
-        """The sentence of a run that fails."""
+        """Returns the error message of a failing run."""
         done = self.run(path, *options, **where)
         check(done.returncode in (1, 2) and not done.stdout and done.stderr.count("llama-run: ") == 1, options, done)
         return done.stderr[done.stderr.index("llama-run: "):]
@@ -57,7 +58,7 @@ def all_instructions_of_the_processor_give_equal_logits_for_each_type(llama):
 
 
 def equal_on(llama, device):
-    """Tokens and the leads of their logits; skipped if there is no such device."""
+    """Compares tokens and logit leads. Skipped if the device does not exist."""
     backends = ",".join(dict.fromkeys(one.split(":")[0] for one in device.split(",")))
     for kind in TYPES:
         model = llama.model("--type", kind, "--layers", "3")
@@ -118,7 +119,7 @@ def a_trace_has_the_bytes_of_the_model_and_every_token_and_its_waits(llama):
 
 
 def word(text):
-    """The number of a word, by its letters from the mark of a blank on (make_model.c)."""
+    """Returns the number of a word whose letters begin with the mark for a blank (make_model.c)."""
     number = 0
     for letter in text:
         number = number * 27 + (0 if letter == " " else ord(letter) - ord("a") + 1) + 1
@@ -175,7 +176,7 @@ def errors_name_what_is_wrong(llama):
 
 
 def replaced(raw, name, change):
-    """The model with one tensor's record changed: `change` takes and returns its offset, dimensions and type."""
+    """Returns the model with one changed tensor record. `change` receives and returns its offset, dimensions and type."""
     at = raw.index(struct.pack("<Q", len(name)) + name.encode()) + 8 + len(name)
     count = struct.unpack_from("<I", raw, at)[0]
     record = f"<{count}QIQ"

@@ -1,5 +1,5 @@
-"""The files of a machine below /sys, /proc, /dev and /etc as one text, and back as files below a directory. tests/recorded/README.md has
-the grammar; tools/record-machine.sh writes it."""
+"""Converts the files of a machine below /sys, /proc, /dev and /etc into one text, and back into files below a
+directory. tests/recorded/README.md has the grammar; tools/record-machine.sh writes the text."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Tree:
-    """Absolute paths, and their contents: bytes of a file, a symbolic link ("->", TARGET), or None for an empty directory."""
+    """Maps absolute paths to contents: a file's bytes, a symbolic link ("->", TARGET), or None for an empty directory."""
 
     def __init__(self, folder):
         self.folder, self.things, self.modes = Path(folder), {}, {}
@@ -31,7 +31,7 @@ class Tree:
         return self
 
     def statement(self, word, rest):
-        """Returns the directory of the entries that follow."""
+        """Returns the directory of the following entries."""
         if word == "at":
             self.things.setdefault(rest, None)
             return rest
@@ -55,7 +55,8 @@ class Tree:
         return ""
 
     def device(self, words):
-        """`PLACE NODE [as ADDRESS]`: a device of PCI; with `as` its own files are those of another device, unless they follow."""
+        """Parses `PLACE NODE [as ADDRESS]`, a PCI device. With `as` it has the files of another device unless its own
+        files follow."""
         place, address = "/sys" + words[0], words[0].rsplit("/", 1)[1]
         if words[2:3] == ["as"]:
             other = self.things[f"/sys/bus/pci/devices/{words[3]}"][1]
@@ -88,7 +89,7 @@ class Tree:
         return None
 
     def write(self, root):
-        """Replaces the contents of the directory. Links are relative, so that they stay below it."""
+        """Replaces the directory's contents. Links are relative, so that they stay below the directory."""
         shutil.rmtree(root, ignore_errors=True)
         os.makedirs(root)
         for path in sorted(self.things):

@@ -1,5 +1,5 @@
-/* odd_plugin.c: plugins that misbehave in ways that a user of gpuhal-probe sees. ODD_NAME is the name of the backend,
- * and ODD_KIND its misbehaviour. In all other respects it is one device whose memory is host memory. */
+/* odd_plugin.c: plugins that misbehave in ways that users of gpuhal-probe notice. ODD_NAME is the backend's name,
+ * and ODD_KIND selects the misbehaviour. Otherwise the plugin has one device, whose memory is host memory. */
 #include <gpuhal/plugin.h>
 
 #include <signal.h>
@@ -17,10 +17,10 @@ enum kind {
     HANGS_AT_OPEN,
     PRINTS_AT_OPEN,
     COPIES_WRONG,
-    HAS_A_TWIN, /* two such plugins name the same PCI address */
+    HAS_A_TWIN, /* two such plugins report the same PCI address */
     HAS_A_LONG_NAME,
     HANGS_AT_COPY,
-    HAS_ITS_OWN_NUMBERS /* two devices, with facts and a link that only their vendor knows */
+    HAS_ITS_OWN_NUMBERS /* two devices, with vendor-specific facts and a vendor-specific link */
 };
 
 struct gpuhal_plugin_device {
@@ -155,7 +155,7 @@ static gpuhal_status odd_open(const gpuhal_host *host, gpuhal_plugin_instance *i
         return adopt ? GPUHAL_ERROR_NOT_SUPPORTED : GPUHAL_ERROR_NOT_FOUND;
     }
     if (ODD_KIND == CRASHES_AT_OPEN) {
-        signal(SIGSEGV, SIG_DFL); /* sanitizers catch it, and exit */
+        signal(SIGSEGV, SIG_DFL); /* otherwise sanitizers would catch the signal and exit */
         raise(SIGSEGV);
     }
     while (ODD_KIND == HANGS_AT_OPEN) {

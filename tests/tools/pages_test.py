@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Output of gpuhal-probe on pages equals its output on recorded machines: PAGES_TEST SOURCE_DIRECTORY."""
+"""Checks that output of gpuhal-probe on pages equals its output on recorded machines: PAGES_TEST SOURCE_DIRECTORY."""
 
 import re
 import sys
@@ -30,7 +30,8 @@ def wrong_screens():
 
 
 def symptoms_that_nothing_prints():
-    """Texts quoted in the first column of a table; … stands for anything. JSON is of a later run than the screen, and has its sentences."""
+    """Checks the texts quoted in the first column of a table, in which … matches anything. The JSON is from a later run
+    than the screen and contains its messages."""
     printed = " ".join(" ".join(file.read_text(encoding="utf-8").split()) for name in ("screens.txt", "probe.json") for file in recorded.glob(f"*/{name}"))
     for line in (source / "docs/troubleshooting.md").read_text(encoding="utf-8").splitlines():
         first = re.match(r"\| (.*?) \| ", line)
@@ -41,7 +42,7 @@ def symptoms_that_nothing_prints():
 
 
 def answers_that_a_screen_does_not_have():
-    """The table of questions: texts on the screen of a machine, and options that its last line names."""
+    """Checks the table of questions: texts on the screen of a machine, and options that its last line names."""
     page = (source / "docs/instead-of.md").read_text(encoding="utf-8").split("## What the default screen answers")[-1]
     answered = re.findall(r"^\| (.*) \| `(.*)` \| `([\w-]+)` \|$", page, re.M)
     named = re.findall(r"^\| .* \| ((?:`--[^`]+`(?:; )?)+) \|$", page, re.M)
@@ -57,7 +58,7 @@ def answers_that_a_screen_does_not_have():
 
 
 def words_without_a_line():
-    """gpuhal-probe's words for states of hardware, for health, and for other findings."""
+    """Checks gpuhal-probe's words for hardware states, for health, and for other findings."""
     page = "".join(line for line in (source / "docs/errors.md").read_text(encoding="utf-8").splitlines(True) if line.startswith("| `"))
     states = re.search(r"gpuhal_hardware_state_name.*?\{(.*?)\}", (source / "hal/node/hardware.c").read_text(encoding="utf-8").replace("{\n", "", 1), re.S)[1]
     health = (source / "tools/probe/health.c").read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpuhal-place, over models that are made here. place_test.py TEST|all PROGRAM SCHEMA; 77 means skipped."""
+"""Tests gpuhal-place with models that the tests generate. place_test.py TEST|all PROGRAM SCHEMA; 77 means skipped."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def tensor(name, sizes, kind):
 
 
 def gguf(blocks=4, embedding=64, tied=False, extra_entries=(), extra_tensors=(), heads=8, kv_heads=2):
-    """A header as llama.cpp's converters write it: grouped heads, and weights of 8 bits."""
+    """Returns a header as llama.cpp's converters write it, with grouped heads and 8-bit weights."""
     entries = [entry("general.architecture", STRING, text("llama")), entry("general.name", STRING, text("tiny")),
                entry("tokenizer.ggml.tokens", ARRAY, struct.pack("<IQ", STRING, 3) + text("a") + text("b") + text("")),
                entry("tokenizer.ggml.scores", ARRAY, struct.pack("<IQ", F32, 2) + struct.pack("<2f", 1, 2)),
@@ -48,8 +48,8 @@ def gguf(blocks=4, embedding=64, tied=False, extra_entries=(), extra_tensors=(),
     return b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(entries)) + b"".join(entries) + b"".join(tensors)
 
 
-BLOCK = (64 * 64 + 64 * 256) // 32 * 34  # bytes of a block of that model
-STATE = 2 * (8 + 8) * 2 * 2048           # of its KV cache
+BLOCK = (64 * 64 + 64 * 256) // 32 * 34  # bytes of one block of this model
+STATE = 2 * (8 + 8) * 2 * 2048           # bytes of its KV cache
 EMBEDDING = 64 * 100 * 2
 
 
@@ -59,7 +59,7 @@ class Tool:
         self.folder = tempfile.TemporaryDirectory()
 
     def run(self, model, *options, code=0):
-        """@model: the bytes of a file. Returns the output, and the text on standard error."""
+        """Writes @model, the bytes of a file. Returns the output and the text on standard error."""
         path = os.path.join(self.folder.name, "model")
         with open(path, "wb") as file:
             file.write(model)
@@ -225,7 +225,7 @@ def a_file_that_lies_is_refused_and_never_believed(tool):
             b"GGUF" + struct.pack("<IQQ", 3, 2**60, 2**60), good[:-9]]
     for lie in lies:
         check("model: " in tool.run(lie, "--given", "x=1GiB", code=1).stderr, lie[:64])
-    for _ in range(40): # for every damage to the model there is a plan or a sentence
+    for _ in range(40): # for every damaged model the program prints a plan or an error message
         spoilt = bytearray(good)
         for _ in range(3):
             spoilt[dice.randrange(4, len(spoilt))] = dice.randrange(256)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Drawings of gpuhal-plot from recorded results and traces. plot_test.py TEST|all PROGRAM RESULTS. Exit code 77: matplotlib is missing."""
+"""Tests the drawings of gpuhal-plot with recorded results and traces. plot_test.py TEST|all PROGRAM RESULTS. Exit code
+77: matplotlib is missing."""
 
 import os
 import subprocess
@@ -30,7 +31,7 @@ def needs_matplotlib():
 
 
 def drawn(plot, text):
-    """All words of the drawing."""
+    """Returns all words of the drawing."""
     run(plot, "-", plot.place / "a.svg", text=text)
     return ["".join(element.itertext()).strip() for element in xml.parse(plot.place / "a.svg").getroot().iter(SVG + "text")]
 
@@ -67,7 +68,7 @@ def the_picture_is_a_png_where_its_name_says_so(plot):
 
 
 def trace_of(recorded):
-    """The lines of a recorded trace, without the first one."""
+    """Returns the lines of a recorded trace except the first one."""
     return recorded.results.with_name("pool_trace.jsonl").read_text().splitlines(keepends=True)
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""gpuhal-probe --format cdi: by the published schema, by the rules of the specification that it lacks, and on recorded machines."""
+"""Tests gpuhal-probe --format cdi against the published schema, against rules of the specification that the schema does
+not contain, and on recorded machines."""
 
 import json
 import os
@@ -12,15 +13,15 @@ from pathlib import Path
 from probe_formats_test import Tree
 from probe_support import check, fake_cuda, fakes_of, main, on_recorded
 
-VERSION = "580.65.06"  # of NVIDIA's driver on the recorded machines
-SHOWN = "580"  # the driver's version in the output of a machine (recorded_test.py)
+VERSION = "580.65.06"  # NVIDIA's driver version on the recorded machines
+SHOWN = "580"  # the driver version in a machine's output (recorded_test.py)
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?")
 FIELDS = {"document": {"cdiVersion", "kind", "devices", "containerEdits"}, "device": {"name", "containerEdits"},
           "edits": {"deviceNodes", "mounts"}, "node": {"path", "permissions"}, "mount": {"hostPath", "containerPath", "options"}}
 
 
 def complaints_about(document):
-    """By the schema, whose two files become one."""
+    """Validates against the schema, whose two files are merged."""
     try:
         import jsonschema
     except ImportError:
@@ -43,7 +44,8 @@ def check_edits(edits, nodes):
 
 
 def cdi_of(result):
-    """The edits by the name of the device, and those of every device, as a runtime reads the file: it refuses keys that it does not know."""
+    """Returns the edits by device name, and those of every device. Reads the file like a runtime, which rejects unknown
+    keys."""
     document = json.loads(result.out)
     check(not complaints_about(document), complaints_about(document), result)
     check(set(document) <= FIELDS["document"] and document["kind"] == "gpuhal/gpu" and document["cdiVersion"] == "0.5.0", document)
@@ -61,7 +63,8 @@ def nodes_of(edits):
 
 
 class Driver:
-    """The libraries of NVIDIA's driver as a package installs them, the fake libcuda among them. They stay until the test has ended."""
+    """Installs the libraries of NVIDIA's driver as a package does, including the fake libcuda. They exist until the
+    test ends."""
 
     kept = []
 
@@ -175,7 +178,7 @@ def each_part_of_a_divided_gpu_has_its_capabilities(probe):
     devices, _ = cdi_of(probe.run("--format", "cdi", "--backends", "cuda", **settings))
     check(nodes_of(devices["0"]) == parts | {"/dev/nvidia0", "/dev/nvidiactl"}, "and no node of the display, which is that of the whole", devices)
     check([name[:4] for name in devices] == ["0", "MIG-", "all"], devices)
-    run = on_recorded("nvidia-mig")  # CUDA gives this process one of three parts, and NVML names all
+    run = on_recorded("nvidia-mig")  # CUDA lists one of three partitions for this process; NVML lists all
     devices, _ = cdi_of(run("--format=cdi", **Driver().settings()))
     for name, caps in (("0", (30, 31)), ("1", (66, 67)), ("2", (75, 76))):
         check({f"/dev/nvidia-caps/nvidia-cap{i}" for i in caps} == {node for node in nodes_of(devices[name]) if "caps" in node}, name, devices)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Completion by each shell, in a real terminal: the line after the tab key was pressed."""
+"""Tests the completion in each shell, in a real terminal: the line after the tab key."""
 
 import os
 import re

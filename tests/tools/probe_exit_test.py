@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exit statuses of gpuhal-probe, and its messages when something is wrong. See probe_support.py."""
+"""Tests the exit statuses of gpuhal-probe, and its messages if something is wrong. See probe_support.py."""
 
 import json
 import os
@@ -149,7 +149,8 @@ def errors_in_the_kernels_log_are_counted_and_those_of_programs_are_not(probe):
             ([], [], None), ([XID.format(79)], ["errors_logged"], "its driver logged 1 error since the machine started, the last one Xid 79"),
             ([XID.format(48), "4,1,1,-;NVRM: Xid (0000:c1:00): 64, x"], ["errors_logged"], "logged 2 errors since the machine started, the last one Xid 64"),
             ([XID.format(79).replace("c1", "c2"), XID.format("x"), XID.format(79)[:40], "NVRM: Xid (PCI:0000:c1:00", "NVRM: Xid ("], [], None),
-            (["12" + XID.format(79)[1:], "4,9,1,-;checked: NVRM: Xid (PCI:0000:c1:00): 79, x"], [], None),  # of a program; and no error
+            # of a program, and not an error
+            (["12" + XID.format(79)[1:], "4,9,1,-;checked: NVRM: Xid (PCI:0000:c1:00): 79, x"], [], None),
             (["x" * 9000, XID.format(79)], ["errors_logged"], "Xid 79")):
         run = on_recorded("prohibited", {"dev/kmsg": "\n".join(lines + more) + "\n"})
         document = json.loads(run("--json").out)
@@ -189,12 +190,12 @@ def a_run_that_lasts_reads_of_the_kernels_log_what_is_new(probe):
                 check(time.monotonic() - begin < 30, sentence, found)
         wait_for(1, 79)
         with open(log, "r+", encoding="utf-8") as file:
-            file.write(old)  # it was read already
+            file.write(old)  # already read earlier
             file.seek(0, os.SEEK_END)
             file.write(new[:30])
         time.sleep(0.5)
         with open(log, "a", encoding="utf-8") as file:
-            file.write(new[30:])  # the end of a line that was read in part
+            file.write(new[30:])  # the rest of a line of which the beginning was read earlier
         wait_for(2, 48)
     finally:
         child.kill()
@@ -207,19 +208,21 @@ def what_values_say_of_the_health_of_a_gpu_is_a_sentence_and_a_reset_that_is_nee
             ("value 0 ecc_uncorrected 3", 0, ["ecc_uncorrected"], "cuda:0: 3 memory errors could not be corrected"),
             ("value 0 ecc_uncorrected 1; value 0 throttle 64", 0, ["ecc_uncorrected", "throttled_by_heat"], "1 memory error could not be corrected"),
             ("value 0 throttle 128", 0, ["throttled_by_power_brake"], "the power supply demands it"),
-            ("value 0 throttle 4", 0, [], None),  # its power limit
+            ("value 0 throttle 4", 0, [], None),  # the device's power limit
             ("value 0 memory_repair 1", 0, ["repair_pending"], "its memory has errors, and a reset is needed to repair it"),
             ("value 0 memory_repair 2", 0, ["repair_failed"], "no spare rows are left"),
             ("value 0 memory_repair -1; value 0 pages_pending 1", 0, ["repair_pending"], "a reset is needed to repair it"),
-            ("value 0 pcie_width 4; value 0 pcie_generation 1", 0, [], None),  # NVML's maximum may be more than the slot has
+            # NVML's maximum may exceed that of the slot
+            ("value 0 pcie_width 4; value 0 pcie_generation 1", 0, [], None),
             ("mode 0 exclusive", 0, [], None),
-            ("mode 0 exclusive; process 0 4242 1G draws", 0, [], None),  # only computing processes take it
+            # only compute processes occupy an exclusive device
+            ("mode 0 exclusive; process 0 4242 1G draws", 0, [], None),
             ("process 0 4242 1G", 0, [], None),
             ("mode 0 exclusive; process 0 1 1G", 0, ["taken"], "cuda:0: its compute mode is exclusive, and process 1 has it: until that ends, no other one can compute on it"),
             ("nvswitch 4 18", 0, [], None),
             ("nvswitch 4 18; value 0 link_replays 3; value 0 link_recoveries 1", 0, ["link_errors"], "cuda:0: its links to other GPUs (NVLink) had 4 errors"),
-            ("value 0 link_replays 3", 0, [], None),  # of a GPU without links
-            ("nvswitch 4 18; value 0 links_down 2", 0, [], None),  # no file says how many there should be
+            ("value 0 link_replays 3", 0, [], None),  # on a GPU without links
+            ("nvswitch 4 18; value 0 links_down 2", 0, [], None),  # no file contains the expected number
             ("value 0 fabric 0", 0, [], None),
             ("value 0 fabric 1", 0, ["fabric_not_ready"], "cuda:0: the fabric manager has not set up the switches between it and other GPUs"),
             ("value 0 fabric 2", 0, ["fabric_not_ready"], "has not set up"),
@@ -259,7 +262,7 @@ def fewer_gpus_than_are_expected_answer_4(probe):
 
 
 def a_gpu_that_answers_reset_required_to_everything_and_hangs_costs_its_values_in_time(probe):
-    """Whichever call of NVML fails: the GPU is listed, and each missing value has a reason."""
+    """Whichever NVML call fails, the GPU is listed, and each missing value has a reason."""
     run = on_recorded("reset-required")
     for call, code, codes in ((1, 0, ["values_timed_out"]), (3, 0, ["values_timed_out"]), (10, 4, ["reset_needed", "values_timed_out"]),
                               (25, 4, ["reset_needed", "values_timed_out"])):
@@ -281,7 +284,7 @@ def links_that_are_down_are_those_that_an_equal_gpu_has(probe):
             ("nvswitch 4 18; value 1 links_down 2; name 1 Fake H200", [], None),
             ("link 0 1 nvlink 4 4; value 0 links_down 1", ["cuda:0"], "cuda:0: only 3 of its 4 links to other GPUs (NVLink) are up"),
             ("link 0 1 nvlink 4 4; fail nvmlDeviceGetNvLinkState 1+ 999", [], None),
-            ("devices 3; link 0 1 nvlink 4 4", [], None)):  # the third one has no bridge
+            ("devices 3; link 0 1 nvlink 4 4", [], None)):  # the third GPU has no bridge
         settings = fake_cuda(script if script.startswith("devices") else f"devices 2; {script}") | {"GPUHAL_BACKENDS": "cpu,cuda"}
         document, result = probe.json(**settings)
         check([problem["hardware"] for problem in document["problems"] if problem["code"] == "links_down"] == words and result.code == 0, script, result)
@@ -302,16 +305,17 @@ def a_gpu_that_one_process_has_alone_is_not_ready_for_another(probe):
 
 
 def a_gpu_that_this_process_verified_is_not_taken_by_what_another_pid_namespace_numbers(probe):
-    """Probed in this process, which then has it open; a driver in a container may list that by a number of the machine."""
+    """This process probes the device and thus has it open. A driver in a container may list this process by the host's
+    PID."""
     settings = fake_cuda("devices 1; mode 0 exclusive; memory * 1G; process 0 4194305 1G") | {"GPUHAL_BACKENDS": "cpu,cuda", "GPUHAL_ISOLATION": "never"}
     check(": 1 GPU ready" in probe.run("--verify", **settings).out and ": 0 of 1 GPU ready" in probe.run(**settings).out)
 
 
 def exclusive_gpus_whose_driver_hangs_cost_the_time_of_timeout_and_not_some_for_each(probe):
-    """Only lists of processes call the function that hangs, and this format has none."""
+    """Only process lists call the function that hangs, and this format contains none."""
     settings = fake_cuda("devices 8; mode * exclusive; memory * 1G; hang nvmlDeviceGetProcessUtilization 1+") | {"GPUHAL_BACKENDS": "cpu,cuda"}
     runs = []
-    for _ in range(5): # on a loaded machine a driver that works may need more than the time of --timeout, too
+    for _ in range(5): # on a loaded machine even a working driver may exceed --timeout
         begin = time.monotonic()
         runs.append((probe.run("--format", "gres", "--timeout", "0.3", **settings).code, time.monotonic() - begin))
     check(any(code == 0 and seconds < 0.7 for code, seconds in runs), runs)
@@ -535,7 +539,7 @@ def a_closed_standard_output_answers_1(probe):
 
 
 def system_files_that_are_no_files_cost_values_and_not_the_program(probe):
-    """Each file of a recorded machine, and those of the host, is a pipe without a writer, then a device without an end."""
+    """Replaces each file of a recorded machine and of the host by a pipe without a writer, then by an endless device."""
     for machine in ("h100-8", "mi300x-partitions", "nvidia-mig"):
         run = on_recorded(machine)
         for endless in (False, True):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Explanations of gpuhal-probe, and its report. See probe_support.py."""
+"""Tests the explanations of gpuhal-probe, and its report. See probe_support.py."""
 
 import os
 import pwd
@@ -122,7 +122,7 @@ def a_report_has_no_beginnings_of_uuids_either(probe):
 
 
 def a_timeout_is_for_everything_together(probe):
-    """Two devices hang when they are verified: each has a part of the time, and the processor its turn."""
+    """Two devices hang during verification. Each gets a share of the time, and the CPU is still verified."""
     begin = time.monotonic()
     document, result = probe.json("--verify", "--timeout", "6", plugins=("stuck", "halting"))
     check(time.monotonic() - begin < 20 and result.code == 4, time.monotonic() - begin, result)

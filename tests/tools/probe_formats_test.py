@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The formats of gpuhal-probe for other programs, read as those programs read them."""
+"""Tests the formats of gpuhal-probe for other programs, parsed as those programs parse them."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ NAMED = 'devices 2; memory * 80G; used 0 61G; name 0 Fake "H100", 80GB \\ HBM3; 
 
 
 def families_of(text):
-    """As a scraper reads them; 77 if the parser is not installed."""
+    """Parses metrics like a scraper; 77 if the parser is not installed."""
     try:
         from prometheus_client.openmetrics.parser import text_string_to_metric_families
     except ImportError:
@@ -39,7 +39,7 @@ def start(probe, *options, **settings):
 
 
 def wait_for(what, *shown):
-    """Waits until what() is true, and returns its result."""
+    """Waits until what() returns a true value, and returns it."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
         result = what()
@@ -166,7 +166,8 @@ def openmetrics_passes_the_parser_of_a_scraper(probe):
 
 
 def heads_of(text):
-    """TYPE and HELP by name, as the parser of node_exporter's textfile collector takes them: for a metric of exactly that name."""
+    """Returns TYPE and HELP by name, as node_exporter's textfile collector parses them: for a metric of exactly this
+    name."""
     return {kind: dict(re.findall(rf"^# {kind} (\S+) (.+)$", text, re.M)) for kind in ("TYPE", "HELP")}
 
 
@@ -346,7 +347,8 @@ def metrics_that_are_measured_over_a_time_are_those_of_a_repetition(probe):
 # ---------------------------------------------------------------------------------------------- Slurm
 
 class Tree:
-    """A machine below GPUHAL_SYSTEM_ROOT: two sockets with four cores each, whose threads the kernel numbers in turns."""
+    """A machine below GPUHAL_SYSTEM_ROOT: two sockets with four cores each. The kernel's CPU numbers alternate between
+    the sockets."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -386,7 +388,7 @@ KEYWORDS = {"name", "type", "file", "multiplefiles", "cores", "links", "flags", 
 
 
 def gres_of(text):
-    """The lines of a gres.conf, by the grammar of its manual page: comments, and keywords with a value each."""
+    """Parses the lines of a gres.conf by the grammar of its manual page: comments, and keywords with one value each."""
     lines = []
     for line in text.splitlines():
         line = line.partition("#")[0].strip()
@@ -463,7 +465,8 @@ def gres_conf_has_the_files_of_the_one_part_of_a_divided_gpu(probe):
     tree.put(capabilities.replace("gi3", "gi4") + "/access", "DeviceFileMinor: 39")
     result = probe.run("--format", "gres", "--backends", "cuda", **settings)
     check([line["multiplefiles"] for line in gres_of(result.out)] == ["/dev/nvidia0,/dev/nvidia-caps/nvidia-cap30,/dev/nvidia-caps/nvidia-cap31"], result)
-    settings["FAKE_CUDA"] += "; fail nvmlDeviceGetGpuInstanceId 1+ 999"  # and then no file says which of the two it is
+    # without this file the two cannot be distinguished
+    settings["FAKE_CUDA"] += "; fail nvmlDeviceGetGpuInstanceId 1+ 999"
     result = probe.run("--format", "gres", "--backends", "cuda", **settings)
     check(not gres_of(result.out) and "# left out: cuda:0 0000:11:00.0" in result.out, result)
 

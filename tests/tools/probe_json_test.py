@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The output of gpuhal-probe --json. See probe_support.py."""
+"""Tests the output of gpuhal-probe --json. See probe_support.py."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def a_changed_document_does_not_pass_the_schema(probe):
         document, _ = probe.json("--verify", "--env", "--links", plugins=("twin_a", "twin_b"), GPUHAL_SYSTEM_ROOT=root)
     check(document["hardware"] and document["problems"], document["hardware"])
     check(not complaints(probe, document), complaints(probe, document))
-    # One of each kind stands for all.
+    # One entry of each kind suffices.
     document["links"] = document["links"][:1]
     document["environment"] = document["environment"][:2]
     document["devices"] = [device for device in document["devices"] if device["id"] in ("cpu:0", "twin_a:0")]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Links between devices: gpuhal-probe --links. See probe_support.py."""
+"""Tests links between devices: gpuhal-probe --links. See probe_support.py."""
 
 import os
 import re
@@ -13,7 +13,7 @@ def by_ends(document):
 
 
 def cells_of(text, title):
-    """The table with this title, which may continue below: the text at (from, to)."""
+    """Returns the table with this title, which may continue below, as the text at (from, to)."""
     cells, above = {}, None
     for line in text.splitlines():
         words = line.split()
@@ -146,7 +146,7 @@ def sentences_without_a_legend_end_the_screen(probe):
 
 
 def two_islands(inside, between):
-    """Eight devices: 0 to 3, and 4 to 7."""
+    """Returns links of eight devices in two groups: 0 to 3, and 4 to 7."""
     return "; ".join(f"link {a} {b} {inside if (a < 4) == (b < 4) else between}" for a in range(8) for b in range(a + 1, 8))
 
 
@@ -181,13 +181,13 @@ def a_link_that_failed_is_in_a_table_and_in_no_sentence(probe):
 
 
 def a_legend_never_says_two_things_about_one_pair(probe):
-    """A driver that offers direct access although no connection closer than the host's memory is known."""
+    """The driver offers direct access, although no closer connection than host memory is known."""
     result = probe.run("--links", "--backends", "cuda", **fake_cuda("devices 3; link 0 1 system"))
     check("host+" not in result.out, result)
 
 
 def make_pci(root, places):
-    """A tree of PCI devices: address to path below /sys/devices, and its NUMA node."""
+    """Creates a tree of PCI devices, given as the path below /sys/devices and the NUMA node by address."""
     bus = os.path.join(root, "sys/bus/pci/devices")
     os.makedirs(bus)
     for address, (path, node) in places.items():

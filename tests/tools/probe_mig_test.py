@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Parts of divided GPUs (MIG): the parts that CUDA gives this process, and the others, which NVML lists. See probe_support.py."""
+"""Tests MIG partitions: those that CUDA gives this process, and the others, which NVML lists. See probe_support.py."""
 
 import csv
 import io
@@ -52,7 +52,8 @@ def whole_gpus_beside_a_divided_one_have_their_line_in_gres_conf(probe):
         out = on_recorded(name)("--format", "gres").out
         check(out.count("\nName=") == (7 if name == "mig-empty-on-one" else 0) and "MIG is on, and it has no instance" in out, out)
     numbers = re.findall(r"^Name=.* File=/dev/nvidia(\d+)", on_recorded("h100-8")("--format", "gres", CUDA_VISIBLE_DEVICES="2").out, re.M)
-    check(numbers == list("01234567"), numbers)  # others list the parts that a variable hides from this process, in the order of the nodes
+    # if a variable hides partitions from this process, other interfaces list them in the order of the nodes
+    check(numbers == list("01234567"), numbers)
 
 
 def another_part_is_used_by_its_uuid(probe):

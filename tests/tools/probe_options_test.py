@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Options of gpuhal-probe. See probe_support.py."""
+"""Tests the options of gpuhal-probe. See probe_support.py."""
 
 import os
 import re
@@ -75,7 +75,7 @@ def variables_alone_are_printed_without_running_plugins(probe):
 
 
 def variables_of_vendors_are_printed_where_they_are_set(probe):
-    """All causes that the library names for hidden hardware, and the variables that docs/environment.md names."""
+    """Returns all causes of hidden hardware that the library reports, and the variables in docs/environment.md."""
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
     with open(os.path.join(source, "hal/node/hardware_hidden.c"), encoding="utf-8") as file:
         names = set(re.findall(r'\{"[a-z]+", "([A-Z_]+)", (?:FILTER|MASK|LIST)\}', file.read()))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The processes that use the GPUs, as gpuhal-probe prints them. See probe_support.py."""
+"""Tests the list of processes that use the GPUs in gpuhal-probe's output. See probe_support.py."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ CONTAINER = "8d21c0ffee4ab7d0a1b2c3d4e5f60718293a4b5c6d7e8f900112233445566778"
 
 
 class Processes:
-    """The files of processes below GPUHAL_SYSTEM_ROOT, and the user alice."""
+    """Writes the files of processes below GPUHAL_SYSTEM_ROOT, and the user alice."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -47,7 +47,7 @@ class Processes:
 
 
 def lines_of(result):
-    """The block of the processes: its title and the lines after it."""
+    """Returns the block of the processes: its title and the following lines."""
     lines = result.out.splitlines()
     titles = [i for i, line in enumerate(lines) if re.match(r"  ID +USER +PID +MEMORY +COMMAND", line)]
     if not titles:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The output of gpuhal-probe for people. See probe_support.py."""
+"""Tests the screen output of gpuhal-probe. See probe_support.py."""
 
 import os
 import re

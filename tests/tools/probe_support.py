@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs gpuhal-probe for the tests of the files probe_….py: FILE TEST PROGRAM ODD_PLUGINS SCHEMA. TEST may be all (together.py); 77 means skipped."""
+"""Runs gpuhal-probe for the tests in the files probe_….py: FILE TEST PROGRAM ODD_PLUGINS SCHEMA. TEST may be all
+(together.py); 77 means skipped."""
 
 import copy
 import fcntl
@@ -20,7 +21,7 @@ import unicodedata
 
 import together
 
-DEADLINE = 100  # seconds for one run; the tests have a little more
+DEADLINE = 100  # seconds for one run; a whole test has slightly more
 SETTINGS = ("GPUHAL_", "KUBERNETES_", "SLURM_", "FLUX_", "PBS_", "LSB_", "SGE_", "_CONDOR_", "APPTAINER_", "SINGULARITY_", "container", "POCL_DEVICES", "NO_COLOR", "COLUMNS", "TERM", "LC_", "LANG")
 
 
@@ -33,7 +34,8 @@ class Result:
 
 
 class Probe:
-    """Runs the program. Starting the drivers of this machine takes long, so only tests that check them have them: `use_drivers()`."""
+    """Runs the program. Starting this machine's drivers takes long, so only tests that check them use them:
+    `use_drivers()`."""
 
     def __init__(self, program, odd, schema):
         self.program, self.odd, self.schema_path, self.drivers = program, odd, schema, False
@@ -63,7 +65,7 @@ class Probe:
             raise AssertionError(f"no JSON: {error}\n{result}") from None
 
     def on_terminal(self, *options, columns=80, plugins=(), **settings):
-        """Output and messages go to one terminal, as at a desk."""
+        """Runs the program with output and messages on one terminal, as for an interactive user."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         child = subprocess.Popen([self.program, *options], env=self.environment(plugins, settings), stdin=slave, stdout=slave,
@@ -74,7 +76,7 @@ class Probe:
             if select.select([master], [], [], 0.2)[0]:
                 try:
                     block = os.read(master, 65536)
-                except OSError:  # Linux: the other side has closed
+                except OSError:  # on Linux: the other side has closed the terminal
                     break
                 if not block:
                     break
@@ -84,7 +86,7 @@ class Probe:
 
 
 def screen_lines(text):
-    """The lines that a terminal shows at the end: without colours, and without wiped progress."""
+    """Returns the lines that a terminal shows at the end, without colours and erased progress."""
     lines = []
     for line in text.replace("\r\n", "\n").split("\n"):
         shown = ""
@@ -129,7 +131,7 @@ def complaints(probe, document):
 
 
 def places(value, path=()):
-    """The path and name of a member, for every object in the document."""
+    """Yields the path and name of each member of every object in the document."""
     if isinstance(value, dict):
         for key in value:
             yield path, key
@@ -140,7 +142,8 @@ def places(value, path=()):
 
 
 def spoilings(document):
-    """The path, the member, the change, and how it is made. An unknown name passes: newer documents have more."""
+    """Yields the path, the member, a description of the change, and the function that makes it. Unknown names are
+    allowed, because newer documents have more members."""
     for path, key in places(document):
         yield path, key, "removed", lambda at: at.pop(key)
         yield path, key, "of a wrong type", lambda at: at.update({key: [1.5]})
@@ -151,7 +154,8 @@ def at_path(document, path):
 
 
 def changed(document, path, change):
-    """A copy with a change there, without the other entries of the document's lists, since validating those takes time."""
+    """Returns a copy with a change at the path. The other entries of the document's lists are removed, because
+    validating them takes time."""
     small, path = {key: [] if isinstance(value, list) else value for key, value in document.items()}, list(path)
     if len(path) > 1 and isinstance(document[path[0]], list):
         small[path[0]], path[1] = [document[path[0]][path[1]]], 0
@@ -161,7 +165,7 @@ def changed(document, path, change):
 
 
 def fakes_of(vendor, library):
-    """The folder of a fake driver; 77 if it was not built."""
+    """Returns the folder of a fake driver; 77 if it was not built."""
     folder = os.path.join(os.environ.get("PROBE_TEST_FAKES", "/nowhere"), vendor)
     if not os.path.exists(os.path.join(folder, library)):
         print(f"skipped: the fake {library} was not built")
@@ -170,22 +174,22 @@ def fakes_of(vendor, library):
 
 
 def fake_cuda(machine):
-    """Settings for devices that do not exist."""
+    """Returns settings for devices of the fake CUDA."""
     folder = fakes_of("cuda", "libcuda.so.1")
     return {"GPUHAL_CUDA_LIBRARY": os.path.join(folder, "libcuda.so.1"), "FAKE_CUDA": machine,
             "GPUHAL_NVML_LIBRARY": os.path.join(folder, "libnvidia-ml.so.1")}
 
 
 def fake_hip(machine):
-    """The same for AMD."""
+    """Returns settings for devices of the fake HIP."""
     folder = fakes_of("rocm", "libamdhip64.so.6")
     return {"GPUHAL_HIP_LIBRARY": os.path.join(folder, "libamdhip64.so.6"), "FAKE_HIP": machine,
             "GPUHAL_AMD_SMI_LIBRARY": os.path.join(folder, "libamd_smi.so"), "GPUHAL_SYSTEM_ROOT": os.path.join(folder, "system")}
 
 
 def on_recorded(name, files=()):
-    """A function that runs the program with options on a machine of tests/recorded, after the machine's earlier runs; 77 without the fakes.
-    `files`: paths and texts that its tree has beside its own."""
+    """Returns a function that runs the program with options on a machine of tests/recorded, after the machine's earlier
+    runs; 77 without the fakes. `files` are paths and contents of additional files in the machine's tree."""
     import recorded_test
     fakes, recorded = os.environ.get("PROBE_TEST_FAKES", "/nowhere"), os.path.join(os.path.dirname(os.path.abspath(__file__)), "../recorded")
     machine = recorded_test.Machine(os.path.realpath(os.path.join(recorded, name)))
@@ -204,7 +208,7 @@ def on_recorded(name, files=()):
             file.write(text)
 
     def spoil(endless):
-        """Replaces readable files of the machine by things that are not files: a pipe, or a link to a device."""
+        """Replaces the machine's readable files by pipes, or by links to an endless device."""
         root = environment["GPUHAL_SYSTEM_ROOT"]
         for name in ("etc/os-release", "usr/lib/os-release", "proc/meminfo", "proc/cpuinfo", "proc/sys/kernel/hostname", "proc/sys/kernel/osrelease"):
             path = os.path.join(root, name)
@@ -227,18 +231,19 @@ def on_recorded(name, files=()):
 
 
 def rows_of(result):
-    """The lines of the table that name a device, not a process: mark and id."""
+    """Returns the mark and ID of the table's lines about devices, without those about processes."""
     table = re.split(r"^  ID +USER ", result.out, maxsplit=1, flags=re.M)[0]
     return [(line[0], line[2:].split()[0]) for line in table.splitlines() if re.match("[*+! ] [a-z][a-z0-9_]*:[0-9]+ ", line)]
 
 
 def is_a_path(line):
-    """Whether the line has only a path, after its label: paths are not broken, so that a user can copy them."""
+    """Returns whether the line contains only a path after its label. Paths are not broken, so that users can copy them."""
     return re.fullmatch(r" +(?:[a-z]+ +)?/\S+", line)
 
 
 def machine_with(*devices):
-    """A folder for GPUHAL_SYSTEM_ROOT: a machine whose PCI bus has these display controllers, each (address, vendor, device, kernel driver)."""
+    """Creates a folder for GPUHAL_SYSTEM_ROOT: a machine whose PCI bus has these display controllers, each (address,
+    vendor, device, kernel driver)."""
     root = tempfile.TemporaryDirectory()
     for address, vendor, device, driver in devices:
         folder = os.path.join(root.name, "sys/devices/pci0000:00", address)
@@ -256,7 +261,7 @@ def machine_with(*devices):
 
 
 def read_schema():
-    """Once for all tests of a file; its path is the last argument."""
+    """Called once for all tests of a file, with a path as the last argument."""
     if importlib.util.find_spec("jsonschema"):
         validator(sys.argv[-1])
 

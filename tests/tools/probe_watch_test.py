@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The live view of gpuhal-probe in a real terminal emulator, tmux."""
+"""Tests the live view of gpuhal-probe in a real terminal emulator, tmux."""
 
 import os
 import re
@@ -94,7 +94,7 @@ def keys_select_pause_sort_reverse_and_filter(probe):
 
 
 def environment(pid):
-    """The state of a process; "" if it has ended meanwhile, as processes of other tests do."""
+    """Returns a process's state, or "" if it has ended in the meantime, as processes of other tests may."""
     try:
         with open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -119,7 +119,7 @@ def the_screen_is_as_before_after_q_and_after_signals(probe):
                 os.kill(int(mine[0]), getattr(signal, f"SIG{how}"))
             lines = terminal.wait("^ended 0$")
             check(any(line == "before" for line in lines) and not any("cuda:0" in line for line in lines), how, *lines)
-            terminal.run("stty -a | grep -o ' echo ' ; echo 'still' 'here'")  # keys are shown again
+            terminal.run("stty -a | grep -o ' echo ' ; echo 'still' 'here'")  # the terminal echoes keys again
             terminal.wait("^still here$")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""tools/record-machine.sh over recorded machines, and over this one.
+"""Tests tools/record-machine.sh on recorded machines and on this machine.
 
-    record_machine_test.py TEST|all RECORDER RECORDED_MACHINES PROGRAM"""
+record_machine_test.py TEST|all RECORDER RECORDED_MACHINES PROGRAM"""
 
 import os
 import re
@@ -13,7 +13,8 @@ from pathlib import Path
 import together
 from machine_tree import Tree
 
-# Texts that are replaced, files that only the author of a tree added, and people and their processes, which are not recorded.
+# Files whose text is replaced, files that only a tree's author added, and users and their processes, which are not
+# recorded.
 REPLACED = re.compile(r"/etc/passwd|/proc/\d+/.*|/sys/class/kfd/kfd/proc/.*|/proc/(sys/kernel/(hostname|random/boot_id)|self/cgroup|cpuinfo|device-tree/.*)|.*/unique_id|/dev/kvm|"
                       r"/sys/class/drm/card\d+|.*/(card\d+|axi:gpu)(/.*)?|.*/(of_node|subsystem).*|.*_(label|max)|/usr/.*|/sys/bus/.*/drivers.*")
 UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|unique_id \d+")
@@ -35,7 +36,7 @@ def without_numbers(what):
 
 
 def keep_two_gpus(tree):
-    """Two of several equal devices are enough."""
+    """Keeps only two of several equal devices."""
     addresses = sorted({match.group() for match in map(re.compile(r"(?<=/devices/)\w{4}:\w\w:\w\w\.\w$").search, tree.things) if match})
     tree.things = {path: what for path, what in tree.things.items() if not any(one in f"{path} {what}" for one in addresses[2:])}
 
@@ -90,7 +91,7 @@ def of_a_sleeping_gpu_nothing_is_read_that_wakes_it(recorder, folder):
 
 
 def a_recording_of_this_machine_plays(recorder, folder):
-    """gpuhal-probe lists the same hardware with it as without it."""
+    """Checks that gpuhal-probe lists the same hardware with and without the file."""
     program, listed = sys.argv[4], []
     with tempfile.TemporaryDirectory() as place:
         record(recorder, place).write(place + "/root")

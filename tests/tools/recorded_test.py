@@ -22,9 +22,10 @@ from machine_tree import Tree
 
 DEADLINE = 60
 WIDTHS = (80, 120, 200)
-IN_ALL_FORMATS = ("docker-one-of-8", "nvidia-and-amd", "nvidia-mig")  # of the others the default screen and JSON are kept
+# for the others only the default screen and JSON are kept
+IN_ALL_FORMATS = ("docker-one-of-8", "nvidia-and-amd", "nvidia-mig")
 RUNS = (("probe.json", "--format=json"), ("probe.csv", "--format=csv"), ("gres.conf", "--format=gres"), ("metrics.txt", "--format=openmetrics"))
-NOWHERE = "/nowhere"  # a path for a library that this machine lacks
+NOWHERE = "/nowhere"  # path of a library that the machine lacks
 LIBRARIES = {"cuda": (("GPUHAL_CUDA_LIBRARY", "cuda/libcuda.so.1"),),
              "nvml": (("GPUHAL_NVML_LIBRARY", "cuda/libnvidia-ml.so.1"),),
              "hip": (("GPUHAL_HIP_LIBRARY", "rocm/libamdhip64.so.6"),),
@@ -33,12 +34,12 @@ LIBRARIES = {"cuda": (("GPUHAL_CUDA_LIBRARY", "cuda/libcuda.so.1"),),
              "vulkan": (("GPUHAL_VULKAN_LIBRARY", None),),
              "opencl": (("GPUHAL_OPENCL_LIBRARY", None),)}
 DRASTIC = re.compile(r"\breboot\b|--shutdown\b|--gpu-reset\b|\bsed -i\b|\btee /|\bmokutil --import\b|\bprime-select\b|\brestart (…|nvidia-fabric)|delete pod\b")
-WORDS_WIDTH = 67  # of words between commands: --explain has least room for them
-CAPABILITIES = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: a mode shall deny access to root, too
+WORDS_WIDTH = 67  # width of the text between commands; --explain has the least space for it
+CAPABILITIES = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: dropped, so that file modes also deny access to root
 
 
 class Machine:
-    """The file `machine`: sections in brackets, and lines."""
+    """Parses the file `machine`: sections in brackets, and lines."""
 
     def __init__(self, folder):
         self.folder, self.sections, section = Path(folder), {}, None
@@ -93,10 +94,10 @@ class Player:
         return done.returncode, self.neutral(done.stdout.decode("utf-8")), self.neutral(done.stderr.decode("utf-8"))
 
     def neutral(self, text):
-        """Replaces the parts that differ from one run and build to the next."""
+        """Replaces the parts that differ between runs and builds."""
         for path, word in ((self.root, ""), (self.place, "/STATE"), (self.build, "/BUILD")):
             text = text.replace(path, word)
-        processor = rf"(?<![\w.]){platform.machine()}(?!\w)"  # the program's own, in every machine
+        processor = rf"(?<![\w.]){platform.machine()}(?!\w)"  # the program's own architecture, on every machine
         for pattern, word in ((processor, "MACHINE"), (r'(?<="processors": )\d+', "0"),
                               (r"(\.so\.\d+)(\.\d+)+", r"\1"),
                               (r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?\b", lambda found: "".join("0" if c.isdigit() else c for c in found[0])),
@@ -106,7 +107,7 @@ class Player:
         return text
 
     def play(self, machine):
-        """The expected files by name, and the printed metrics."""
+        """Returns the expected files by name, and the printed metrics."""
         for name in machine.lines("earlier"):
             earlier = Machine(machine.folder.parent / name)
             self.run(earlier, self.environment(earlier))
@@ -131,7 +132,7 @@ def give_up_rights():
 
 
 def compact(value, indent=""):
-    """JSON in which a value that fits on one line has one line, so that differences can be read."""
+    """Formats JSON so that differences are readable: a value that fits on one line is on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if len(line) + len(indent) <= 150 or not isinstance(value, (dict, list)) or not value:
         return line if indent else line + "\n"
@@ -154,8 +155,8 @@ def lacks(machine):
 
 
 def wrong_advice(document):
-    """A command that restarts the machine, ends other work, or changes its files, has a warning in the line before it, and a restart
-    has a line of its own; words fit in a line."""
+    """Checks that a command which restarts the machine, ends other work, or changes its files has a warning in the line
+    before it, and that a restart has its own line. Checks that the text fits on its lines."""
     for fix in {one["fix"] for one in document["hardware"] + document["problems"] if one["fix"]}:
         lines = fix.split("\n")
         for before, line in zip(["", *lines], lines):
@@ -168,7 +169,8 @@ def wrong_advice(document):
 
 
 def disagreements(files, metrics):
-    """Exit status, JSON and metrics agree about the machine, and the screen marks everything worse than a note."""
+    """Checks that exit status, JSON and metrics agree about the machine, and that the screen marks everything worse
+    than a note."""
     grades = set(re.findall(r"^gpuhal_hardware_grade{.*} ([0-3])$", metrics, re.M))
     first, screen = files["screens.txt"].split("\n$ COLUMNS")[0].split("\n", 1)
     problems = {one["grade"] for one in json.loads(files["probe.json"])["problems"]}

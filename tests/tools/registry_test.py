@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""gpuhal-probe's display and changes of the record. One test a run: registry_test.py TEST PROGRAM ODD_PLUGINS SCHEMA; 77 means
-skipped. Most records are written here, so that their dates and numbers are known."""
+"""Tests how gpuhal-probe displays and changes the registry. One test per run: registry_test.py TEST PROGRAM ODD_PLUGINS
+SCHEMA; 77 means skipped. The tests write most registries themselves, so that their dates and numbers are known."""
 
 import json
 import os
@@ -77,7 +77,8 @@ def everything():
 
 
 def machine_key():
-    """No line of a key can be known here except those of variables; a variable that is not set stays so."""
+    """Returns lines of a cache key. Only a variable's line has a known value here: that of a variable which is never
+    set."""
     return ("variable GPUHAL_TEST_NEVER_SET",)
 
 
@@ -122,7 +123,7 @@ def no_line_of_the_record_is_wider_than_the_screen(probe):
 
 
 def partitions_of_amd_keep_their_numbers_in_a_record_with_their_former_names(probe):
-    """Their addresses are not known there: only the UUID, as the library writes it, identifies them."""
+    """The registry does not contain their addresses; only the UUID in the library's format identifies them."""
     parts = [record("interface", ("generation", 3), ("number", 7 - part), ("physical", 5), ("present", 1), ("backend", "rocm"), ("partition", part),
                     ("name", "Fake MI300X"), ("uuid", "31613262-3363-3464-3565-366637303830"), ("first_seen", MARCH), ("last_seen", JULY))
              for part in range(2)]
@@ -396,7 +397,7 @@ def a_difference_is_reported_until_it_is_accepted_however_often_the_machine_is_l
     place = Place()
     two, one = fake_cuda("devices 2; name 1 Second Card"), fake_cuda("devices 1")
     settings = place.settings(GPUHAL_BACKENDS="cuda")
-    check(probe.run(**settings, **two).code == 0)  # the record; the first --diff compares with it
+    check(probe.run(**settings, **two).code == 0)  # this run writes the record with which the first --diff compares
     for _ in range(3):
         less = probe.run("--diff", **settings, **one)
         check(less.code == 7 and less.out.startswith("gone "), less)
@@ -417,7 +418,7 @@ def the_first_comparison_reports_what_an_earlier_run_found_missing(probe):
     place = Place()
     two, one = fake_cuda("devices 2; name 1 Second Card"), fake_cuda("devices 1")
     settings = place.settings(GPUHAL_BACKENDS="cuda")
-    for machine in (two, one):  # the second records the loss
+    for machine in (two, one):  # the second run records the loss
         probe.run(**settings, **machine)
     for _ in range(2):
         result = probe.run("--diff", **settings, **one)
@@ -491,7 +492,7 @@ def devices_of_the_processor_are_compared_by_name(probe):
 
 
 def what_cannot_be_kept_is_said(probe):
-    settings = {"GPUHAL_REGISTRY": "/proc/nowhere", "COLUMNS": "400"}  # if no folder can be made
+    settings = {"GPUHAL_REGISTRY": "/proc/nowhere", "COLUMNS": "400"}  # no folder can be created there
     result = probe.run("--diff", "--backends", "cpu", **settings)
     check(result.code == 0 and "no devices were recorded before" in result.out, result)
     check("the results are not cached: the record in /proc/nowhere cannot be written" in result.err, result)
@@ -504,7 +505,7 @@ def what_cannot_be_kept_is_said(probe):
         check(shown.code == 0 and "nothing is recorded; the directory cannot be written: Permission denied\n" in shown.out, shown)
 
 
-# ---------------------------------------------------------------------------------------------- a listing that is cached
+# ---------------------------------------------------------------------------------------------- a cached list
 
 def a_plugin_that_reported_a_failure_is_said_to_run_again(probe):
     settings = Place(registry_text(plugin("failing", state=4, stage=7, reason="it failed"))).settings(COLUMNS="400")
@@ -535,7 +536,8 @@ def the_document_says_which_results_are_cached(probe):
 
 # ---------------------------------------------------------------------------------------------- links
 
-PAIR = ("--links", "--backends", "cuda", "--device", "cuda:0,cuda:1")  # without those of the processor, which are measured too
+# without the CPU's links, which would be measured too
+PAIR = ("--links", "--backends", "cuda", "--device", "cuda:0,cuda:1")
 
 
 def links_that_were_measured_are_listed_without_measuring(probe):
@@ -552,7 +554,7 @@ def links_that_were_measured_are_listed_without_measuring(probe):
     result = probe.run(*PAIR, **settings)
     check(re.search(r"\^         cached, measured (between )?20", result.out) and "--verify measures again" in " ".join(result.out.split()), result)
     check("^" not in probe.run(*PAIR, "--verify", **settings).out)
-    # The library does not watch the fake's script: it needs a command to list again.
+    # The library does not watch the fake's script, so only a command makes it list the devices again.
     newer = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18; driver_text 599.01") | {"GPUHAL_ISOLATION": "always"}
     listed, result = probe.json(*PAIR, **newer)
     check(all(not link["cached"] and link["verified"] is None for link in listed["links"]), result)

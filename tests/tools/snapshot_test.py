@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Results of gpuhal-snapshot from PyTorch's memory snapshots. snapshot_test.py TEST|all PROGRAM."""
+"""Tests gpuhal-snapshot with PyTorch's memory snapshots. snapshot_test.py TEST|all PROGRAM."""
 
 import os
 import pickle
@@ -15,7 +15,8 @@ def entry(action, address, size):
     return {"action": action, "addr": address, "size": size, "stream": 16, "time_us": 1, "frames": [{"filename": "a.py", "line": 1, "name": "f"}]}
 
 
-# As torch.cuda.memory._snapshot() has it: 0x100 was there before and still is, 0x300 was there before and is freed.
+# In the format of torch.cuda.memory._snapshot(). 0x100 and 0x300 existed before the trace; 0x100 still exists, 0x300
+# has been freed.
 SNAPSHOT = {
     "segments": [{"device": 0, "address": 0x100, "total_size": 2048, "stream": 16, "segment_type": "small",
                   "blocks": [{"size": 512, "requested_size": 500, "state": "active_allocated", "frames": []},

@@ -11,11 +11,11 @@ import time
 
 from probe_support import check
 
-PATIENCE = 60  # seconds for steps that take a fraction of one on an idle machine
+PATIENCE = 60  # seconds for steps that take a fraction of a second on an idle machine
 
 
 class Terminal:
-    """A shell in a terminal, which runs a command."""
+    """A shell in a terminal that runs a command."""
 
     def __init__(self, probe, columns, lines, plugins=(), shell="sh -i", prompt=r"^\$", **settings):
         if not shutil.which("tmux"):
@@ -24,7 +24,7 @@ class Terminal:
         self.folder = tempfile.TemporaryDirectory()
         self.socket = os.path.join(self.folder.name, "tmux")
         environment = probe.environment(plugins, settings) | {"PS1": "$ ", "ENV": ""}
-        environment.pop("TERM", None)  # tmux says which terminal it is
+        environment.pop("TERM", None)  # tmux sets it
         exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items() if re.fullmatch(r"\w+", name))
         script = os.path.join(self.folder.name, "shell")
         with open(script, "w", encoding="utf-8") as file:
@@ -60,8 +60,8 @@ class Terminal:
         return self.tmux("capture-pane", "-p", *options).split("\n")[:-1]
 
     def wait(self, *patterns):
-        """Waits until a line of the screen matches each pattern, and returns the whole screen. The screen may be read in the middle of a frame: the
-        test must have a pattern for each text that it needs."""
+        """Waits until each pattern matches a line of the screen, and returns the whole screen. The screen may be read
+        in the middle of a frame, so the test must pass a pattern for each text that it checks."""
         end = time.monotonic() + PATIENCE
         while True:
             lines = self.lines()

@@ -1,16 +1,18 @@
-"""Runs the tests of a file, which are its functions of given parameters: one by its name, or `all`, each in a child of its own. The child has
-Python and the file's imports already: starting them takes longer than most tests. 77 means skipped."""
+"""Runs the tests of a file, which are its functions with given parameters. Runs one test by name, or for `all` each in
+its own child process. The children inherit Python and the file's imports, because starting those takes longer than
+most tests. 77 means skipped."""
 
 import inspect
 import os
 import sys
 import tempfile
 
-AT_ONCE = 2  # most tests wait longer than they work
+AT_ONCE = 2  # most tests wait more than they compute
 
 
 def run(functions, parameters, wanted, test, first=lambda: None):
-    """`test` runs the given function, in a child if `wanted` is all; `first` runs before them and does the common part; the file's exit status."""
+    """`test` runs the given function, in a child process if `wanted` is all. `first` runs before all tests and does
+    their common preparation. Returns the file's exit status."""
     if wanted != "all":
         return test(functions[wanted])
     first()

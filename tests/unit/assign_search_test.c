@@ -1,4 +1,4 @@
-/* The search for an assignment, over plain numbers, compared with all possible assignments. */
+/* The search for an assignment, on plain numbers, compared with all possible assignments. */
 #include "schedule_support.h"
 
 #include "schedule/assign.h"
@@ -39,7 +39,8 @@ static void make(problem *own, uint32_t *random, gpuhal_assign_policy policy)
     }
 }
 
-/* Whether the assignment obeys places and rooms; returns its *out_units_used and *out_most_steps. */
+/* Returns whether each item is on an allowed unit and no unit is over its capacity, with the number of used units and
+ * the largest number of steps on one unit. */
 static bool is_valid(const problem *own, const uint32_t *units, uint32_t *out_units_used, uint32_t *out_most_steps)
 {
     uint64_t used[UNITS_MOST] = {0};
@@ -59,7 +60,7 @@ static bool is_valid(const problem *own, const uint32_t *units, uint32_t *out_un
     return true;
 }
 
-/* Looks at all assignments; false if none is valid. */
+/* Tries all assignments; returns false if none is valid. */
 static bool find_best(const problem *own, uint32_t *out_units_used, uint32_t *out_most_steps)
 {
     uint32_t units[ITEMS_MOST] = {0}, at = 0, used = 0, most = 0;
@@ -105,7 +106,7 @@ TEST(an_assignment_is_found_exactly_when_there_is_one_and_pack_and_spread_are_th
     assert_true(found > 1000 && impossible > 1000); /* both cases occur often */
 }
 
-/* The rule of a policy by itself, without search: the unit that an item gets, given the items before it. */
+/* A policy's rule alone, without search: the unit for an item, given the items before it. */
 static uint32_t choose(const problem *own, const uint64_t *used, uint32_t item, uint32_t next)
 {
     uint32_t best = GPUHAL_NONE;
@@ -172,7 +173,7 @@ TEST(without_effort_left_the_search_says_that_there_may_be_an_assignment)
                                          {.total_bytes = 100, .free_bytes = 100},
                                          {.total_bytes = 100, .free_bytes = 100}};
     uint32_t chosen[ITEMS], stuck = 0;
-    for (uint32_t i = 0; i < ITEMS; i++) { /* of 3, 5 and 7 bytes: slightly more than there is room for */
+    for (uint32_t i = 0; i < ITEMS; i++) { /* of 3, 5 and 7 bytes: slightly more than the capacity */
         items[i] = (gpuhal_assign_item){.bytes = 6 + 3 * (i % 2), .steps = 1, .former = GPUHAL_NONE};
         for (uint32_t u = 0; u < 3; u++) {
             places[3 * i + u] = (gpuhal_assign_place){.offer = u, .room = 100};
@@ -207,8 +208,8 @@ TEST(the_device_of_before_is_kept_exactly_within_the_margin)
     }
 }
 
-/* The first item goes to the first unit, which then has too little room for the second one. Once the first item is
- * taken back, none of its load is left, and the third item finds that unit less busy. */
+/* The first item is put on the first unit, which then has too little room for the second one. Once the first item is
+ * moved, none of its load remains there, and the third item finds that unit less busy. */
 TEST(an_item_that_is_taken_back_leaves_no_load_behind)
 {
     const struct {

@@ -1,4 +1,4 @@
-/* The device of each step: gpuhal_assign(), as an application uses it. */
+/* The device of each step: gpuhal_assign() as an application uses it. */
 #include "schedule_support.h"
 
 #include <gpuhal/schedule.h>
@@ -19,7 +19,8 @@ static gpuhal_assignment *assign(gpuhal *gpu, const gpuhal_assign_desc *desc)
     return assignment;
 }
 
-/* Compares the devices of the steps with "0 1 - cpu" (numbers of the mock's, - for none), and ends the assignment. */
+/* Compares the devices of the steps with a string like "0 1 - cpu" (the mock's device numbers, - for none), and
+ * destroys the assignment. */
 static void expect_devices(gpuhal_assignment *assignment, uint32_t steps, const char *expected)
 {
     char text[256] = "";
@@ -132,7 +133,7 @@ TEST(other_choices_are_found_if_the_first_ones_leave_a_step_without_room)
     const gpuhal_assign_step steps[] = {STEP(&six_gib), STEP(&six_gib), STEP(&one_gib), STEP(&ten_gib)};
     const gpuhal_assign_desc desc = {
         .size = sizeof desc, .policy = GPUHAL_ASSIGN_ROUND_ROBIN, .steps = steps, .step_count = 4};
-    expect_devices(assign(gpu, &desc), 4, "0 1 1 0"); /* with the third step in turn, no device has ten GiB left */
+    expect_devices(assign(gpu, &desc), 4, "0 1 1 0"); /* in turn, the third would leave no device with ten GiB */
     gpuhal_close(gpu);
 }
 
@@ -152,7 +153,7 @@ TEST(steps_of_a_group_are_on_one_device_unless_splitting_is_allowed)
     for (uint32_t i = 0; i < 4; i++) {
         steps[i].flags = GPUHAL_STEP_MAY_SPLIT;
     }
-    expect_devices(assign(gpu, &desc), 4, "0 1 0 1"); /* c stays with a */
+    expect_devices(assign(gpu, &desc), 4, "0 1 0 1"); /* c is on the device of a */
     gpuhal_close(gpu);
 }
 
@@ -229,12 +230,12 @@ TEST(least_loaded_does_not_move_a_step_for_noise_nor_for_its_own_load)
         .size = sizeof desc, .policy = GPUHAL_ASSIGN_LEAST_LOADED, .steps = steps, .step_count = 1, .balance = balance};
     expect_devices(assign(gpu, &desc), 1, "0");
     steps[0].flags = GPUHAL_STEP_RUNS;
-    for (uint32_t round = 0; round < 30; round++) { /* the step keeps its device busy; the other device is idle */
+    for (uint32_t round = 0; round < 30; round++) { /* the step keeps its device busy, while the other device is idle */
         set_load(0, GIB(15), 850 + next_random(&random) % 100);
         set_load(1, GIB(16), next_random(&random) % 100);
         expect_devices(assign(gpu, &desc), 1, "0");
     }
-    set_load(0, GIB(2), 1000); /* other work came */
+    set_load(0, GIB(2), 1000); /* other work has arrived */
     expect_devices(assign(gpu, &desc), 1, "1");
     set_load(0, GIB(16), 0);
     set_load(1, GIB(15), 900);
@@ -252,7 +253,7 @@ TEST(a_running_step_keeps_a_device_that_is_full_of_its_own_bytes)
     const gpuhal_assign_desc desc = {
         .size = sizeof desc, .policy = GPUHAL_ASSIGN_LEAST_LOADED, .steps = steps, .step_count = 1, .balance = balance};
     expect_devices(assign(gpu, &desc), 1, "0");
-    set_load(0, GIB(6), 500); /* the model now uses this memory */
+    set_load(0, GIB(6), 500); /* the model itself now occupies this memory */
     refuse(gpu, &desc, GPUHAL_ERROR_INFEASIBLE, "\"model\"", "6442450944 bytes free");
     steps[0].flags = GPUHAL_STEP_RUNS;
     expect_devices(assign(gpu, &desc), 1, "0");

@@ -1,10 +1,10 @@
-/* Every allocation of rankings and assignments fails once. */
+/* Each allocation of rankings and assignments fails once. */
 #include "support/torture.h"
 #include "support/torture_mock.h"
 
 #include <gpuhal/schedule.h>
 
-/* Ranks, and assigns twice with a balance. */
+/* Ranks, then assigns twice with a balance. */
 static gpuhal_status assign_around(void)
 {
     const gpuhal_need need = {.size = sizeof need, .bytes = 4096};

@@ -4,7 +4,7 @@
 /* The program is not a library, so its only pure file is compiled into the test. */
 #include "../../tools/bench/statistics.c"
 
-/* Ranks from the table of the sign test, two-sided 5 %. */
+/* The ranks are from the table of the two-sided sign test at 5 %. */
 TEST(the_interval_of_the_median_has_the_ranks_of_the_sign_test)
 {
     static const struct {
@@ -53,7 +53,7 @@ TEST(the_largest_series_stays_inside_the_range_of_a_double)
     assert_in_range(rank, 465, 470);
 }
 
-/* Noise as on a shared machine: most samples are slightly late, some very late. The true median of each series is
+/* Noise as on a shared machine: most samples are slightly late, some are very late. The true median of each series is
  * 10. */
 static double noisy(uint64_t *state)
 {

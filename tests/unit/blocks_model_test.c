@@ -1,5 +1,5 @@
-/* The block allocator beside a model, arrays of ranges: each byte of a region has one owner, requests fail only if no
- * free range fits, and free neighbours in the same bins are one block. */
+/* The block allocator compared with a model made of arrays of ranges: each byte of a region has one owner, requests
+ * fail only if no free range fits, and adjacent free ranges in the same bins are one block. */
 #include "blocks_support.h"
 
 enum { REGIONS = 4, USED_MAX = 200, RANGES_MAX = 2 * USED_MAX * OWNERS, STEPS = 100000 };
@@ -8,7 +8,7 @@ enum { USED = -1 };
 
 typedef struct {
     uint64_t offset, bytes;
-    int owner; /* USED, or the number of the bins that have it as free */
+    int owner; /* USED, or the number of the bins that list it as free */
     gpuhal_block_id id;
     void *user;
 } range;
@@ -22,7 +22,7 @@ static region model[REGIONS];
 static uint32_t used_count;
 static uint64_t random_state = 88172645463325252;
 
-/* 0 to below - 1. */
+/* Returns a number from 0 to below - 1. */
 static uint64_t pick(uint64_t below)
 {
     random_state ^= random_state << 13;
@@ -54,7 +54,7 @@ static void merge_ranges(region *in)
     in->count = kept + 1;
 }
 
-/* The blocks of a region are exactly the ranges of the model, from the first to the last. */
+/* The region's blocks are exactly the model's ranges, from first to last. */
 static void expect_region(uint32_t number, gpuhal_block_id any)
 {
     region *in = &model[number];
@@ -81,7 +81,7 @@ static void expect_region(uint32_t number, gpuhal_block_id any)
     assert_int_equal(any, 0);
 }
 
-/* The bins have the model's totals, and each entry of the table is a block or spare. */
+/* The bins have the same totals as the model, and each table entry is either a block or spare. */
 static void expect_bins(void)
 {
     uint32_t entries = 1 + blocks.spare;
@@ -140,7 +140,8 @@ static void add_region(uint32_t number, int owner, uint64_t bytes)
     expect_region(number, id);
 }
 
-/* Takes from the blocks, and takes the same bytes from the matching free range of the model. False: none fits. */
+/* Allocates a block, and removes the same bytes from the matching free range of the model. Returns false if none
+ * fits. */
 static bool take(int owner, uint64_t bytes, uint64_t alignment)
 {
     const gpuhal_block_id id = gpuhal_blocks_take(&blocks, bins[owner], bytes, alignment);
@@ -173,7 +174,7 @@ static bool take(int owner, uint64_t bytes, uint64_t alignment)
     return true;
 }
 
-/* A range of that kind, used or free; NULL if 20 random choices are all of the other kind. */
+/* Returns a random range, used or free as requested; NULL if 20 random choices were all of the other kind. */
 static range *pick_range(bool used, uint32_t *out_region)
 {
     for (int tries = 0; tries < 20; tries++) {
@@ -245,7 +246,7 @@ static void extend(uint32_t number, int owner, uint64_t bytes)
     expect_region(number, id);
 }
 
-/* Removes the region if it is free as a whole, and adds one in its place. */
+/* If the whole region is free, removes it and adds another one. */
 static bool replace(uint32_t number, int owner, uint64_t bytes)
 {
     const range first = model[number].ranges[0];
@@ -272,7 +273,8 @@ TEST(blocks_behave_like_an_array_of_ranges)
         add_region(r, (int)r % OWNERS, UINT64_C(3000) << r);
     }
     for (uint32_t step = 0; step < STEPS; step++) {
-        /* For a while most steps take, then most give, so that regions become full and empty in turn. */
+        /* Phases that mostly allocate alternate with phases that mostly free, so that regions become full and empty in
+         * turn. */
         const uint64_t takes = step / 1000 % 2 ? 20 : 60, what = pick(100);
         const int owner = (int)pick(OWNERS);
         if (what < takes) {

@@ -1,4 +1,4 @@
-/* tests/unit/blocks_support.h: a table of blocks, and three owners. */
+/* tests/unit/blocks_support.h: a block table with three owners. */
 #ifndef GPUHAL_TEST_BLOCKS_SUPPORT_H
 #define GPUHAL_TEST_BLOCKS_SUPPORT_H
 

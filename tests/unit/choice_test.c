@@ -1,8 +1,8 @@
-/* gpuhal_choose() as a table: a machine, a request, the order, and the rule that decided each place.
+/* gpuhal_choose() as a table of machine, request, resulting order, and the rule that decided each place.
  *
- * A machine is a list of offers: an id, then its words. Numbers are GiB, permille and counts; a card is a unit of its
- * own unless `of=N` names the card whose memory it shares; `lack` and `avoided` are the results of naming and
- * health. */
+ * A machine is a list of offers: an id, then its keywords. Numbers are GiB, permille and counts. Each card is a
+ * separate unit unless `of=N` names the card whose memory it shares. `lack` and `avoided` are the results of naming
+ * and health. */
 #include "device/choice.h"
 #include "test.h"
 
@@ -32,7 +32,7 @@ static void read_word(const char *word, machine *m, uint32_t at)
         offer->total_bytes = GIB(number);
     } else if (sscanf(word, "free=%u", &number) == 1) {
         offer->free_bytes = offer->unit_free_bytes = GIB(number);
-    } else if (sscanf(word, "limit=%u", &number) == 1) { /* limit of that free memory */
+    } else if (sscanf(word, "limit=%u", &number) == 1) { /* limit on that free memory */
         offer->free_bytes = GIB(number);
     } else if (sscanf(word, "units=%u", &number) == 1) {
         offer->compute_units = number;
@@ -50,7 +50,7 @@ static void read_word(const char *word, machine *m, uint32_t at)
         offer->avoided = GPUHAL_LACK_HEALTH;
     } else if (strcmp(word, "lack") == 0) {
         m->lacks[at] = GPUHAL_LACK_NAME;
-    } else if (strcmp(word, "cpu") == 0) { /* the processor is only allowed */
+    } else if (strcmp(word, "cpu") == 0) { /* the CPU is only allowed */
         offer->is_cpu = true;
         offer->lack = GPUHAL_LACK_CPU;
         offer->type = 0;
@@ -154,7 +154,7 @@ TEST(each_machine_and_request_has_the_order_and_the_reasons_of_the_table)
         {"cuda:0 avoided total=80; cuda:1 total=8; vulkan:0 software", "best",
          "cuda:1; vulkan:0 by software; cuda:0 by health"},
         {"cuda:0; cuda:1 total=1", "best", "cuda:1; cuda:0 by total"}, /* unknown counts as 0 */
-        /* an offer that lacks something comes last, after the processor */
+        /* an offer that lacks something comes last, even after the CPU */
         {"cuda:0 lack total=80; cuda:1 total=8", "best", "cuda:1; cuda:0 by lack"},
         {"cpu:0 cpu; cuda:0 total=8", "best", "cpu:0; cuda:0 by backend"},
         {"cpu:0 cpu; cuda:0 total=8", "best cpu_last", "cuda:0; cpu:0 by cpu"},
@@ -164,14 +164,14 @@ TEST(each_machine_and_request_has_the_order_and_the_reasons_of_the_table)
         {"cuda:0; cpu:0 cpu", "best cpu_last cpu cuda", "cpu:0; cuda:0 by listed"},
         {"cuda:0; rocm:0; vulkan:0", "best vulkan", "vulkan:0; cuda:0 by listed; rocm:0 by backend"},
         {"vulkan:0 avoided; cuda:0", "best vulkan cuda", "cuda:0; vulkan:0 by health"},
-        /* one interface of each unit */
+        /* one interface per unit */
         {"cuda:0; vulkan:0 of=0; cuda:1", "best one_each", "cuda:0; cuda:1 by place"},
         {"cuda:0; vulkan:0 of=0; cuda:1", "best one_each vulkan", "vulkan:0; cuda:1 by listed"},
         {"cuda:0 lack; vulkan:0 of=0; cuda:1", "best one_each", "cuda:1; vulkan:0 by backend"},
         /* free memory */
         {"cuda:0 total=16 free=4; cuda:1 total=16 free=12", "most_free", "cuda:1; cuda:0 by room"},
         {"cuda:0 total=80; cuda:1 total=16 free=1", "most_free", "cuda:1; cuda:0 by measure"},
-        {"cuda:0 total=80; cuda:1 total=90", "most_free", "cuda:1; cuda:0 by room"}, /* not measured: the total */
+        {"cuda:0 total=80; cuda:1 total=90", "most_free", "cuda:1; cuda:0 by room"}, /* total if not measured */
         {"cuda:0 free=9 limit=2; cuda:1 free=12 limit=2", "most_free", "cuda:1; cuda:0 by unit_room"},
         {"cuda:0 free=9 promised=8; cuda:1 free=4", "most_free", "cuda:1; cuda:0 by room"},
         {"cuda:0 free=4 promised=8; cuda:1 free=0 promised=1", "most_free", "cuda:0; cuda:1 by unit_room"},
@@ -187,12 +187,12 @@ TEST(each_machine_and_request_has_the_order_and_the_reasons_of_the_table)
         {"cuda:0 total=8 free=8 limit=1 busy=0; cuda:1 total=8 free=6 busy=0", "least_loaded",
          "cuda:0; cuda:1 by load"},
         {"cuda:0 busy=200; cuda:1 busy=150", "least_loaded kept=0", "cuda:0; cuda:1 by kept"},
-        {"cuda:0 busy=251; cuda:1 busy=150", "least_loaded kept=0", "cuda:1; cuda:0 by load"}, /* beyond the margin */
+        {"cuda:0 busy=251; cuda:1 busy=150", "least_loaded kept=0", "cuda:1; cuda:0 by load"}, /* exceeds the margin */
         {"cuda:0; cuda:1 busy=900", "least_loaded kept=0", "cuda:1; cuda:0 by load"},
         {"cpu:0 cpu busy=0; cuda:0 busy=200; cuda:1 busy=150", "least_loaded cpu_last kept=1",
-         "cuda:0; cuda:1 by kept; cpu:0 by cpu"}, /* the processor's load does not change the choice of a GPU */
+         "cuda:0; cuda:1 by kept; cpu:0 by cpu"}, /* the CPU's load does not change the choice of a GPU */
         {"cuda:0 busy=200; cuda:1 busy=150; cuda:2 avoided busy=0; vulkan:0 software busy=0", "least_loaded kept=0",
-         "cuda:0; cuda:1 by kept; vulkan:0 by software; cuda:2 by health"}, /* nor does that of the last offers */
+         "cuda:0; cuda:1 by kept; vulkan:0 by software; cuda:2 by health"}, /* nor does the load of the last offers */
         {"cuda:0 avoided busy=200; cuda:1 avoided busy=150", "least_loaded kept=0", "cuda:0; cuda:1 by kept"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {

@@ -1,4 +1,4 @@
-/* The bottom layer: records, facts, texts, error details, configuration, log, fork generation. */
+/* The bottom layer: records, facts, strings, error details, configuration, log, fork generation. */
 #include "base/config.h"
 #include "base/error.h"
 #include "base/facts.h"
@@ -125,7 +125,7 @@ TEST(records_are_read_back_as_they_were_written)
     gpuhal_text_finish(&text);
 }
 
-/* Names of files and values of variables may be any bytes, and must stay distinguishable. */
+/* File names and variable values may contain any bytes, and must stay distinguishable. */
 TEST(every_byte_that_a_name_can_have_is_written_as_text_and_read_back)
 {
     char all[256];
@@ -167,7 +167,7 @@ TEST(numbers_are_whole_decimal_and_in_range)
     assert_false(gpuhal_records_i32("--1", &whole));
 }
 
-/* Loops over all facts end at the first number without a name. */
+/* Loops over all facts stop at the first number without a name. */
 TEST(facts_are_numbered_without_a_gap)
 {
     gpuhal_key key = GPUHAL_FACT_NAME;
@@ -527,7 +527,7 @@ static void expect_cancellable(void)
     assert_int_equal(state, PTHREAD_CANCEL_ENABLE);
 }
 
-/* A program's thread that waits inside the library can again be cancelled by the program afterwards. */
+/* The application can cancel its thread again after the thread has waited inside the library. */
 TEST(a_wait_leaves_the_thread_as_cancellable_as_it_was)
 {
     rendezvous m = {0};

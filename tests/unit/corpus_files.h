@@ -1,8 +1,8 @@
 /* tests/unit/corpus_files.h: the makers of corpus.inc. Each writes the files of one bad plugin into a folder.
  *
- * make_<maker>(folder, name) writes name.gpuhal and the files that it leads to, and returns whether it could: root can
- * read every file (loader_files_test.c reads as another user), and some file systems have no sparse files. If one maker
- * serves several plugins, the name says which one to make. */
+ * make_<maker>(folder, name) writes name.gpuhal and the files that it refers to. It returns false if this machine does
+ * not allow it: root can read every file (loader_files_test.c reads as another user), and some file systems do not
+ * support sparse files. If one maker serves several plugins, the name selects one. */
 #ifndef CORPUS_FILES_H
 #define CORPUS_FILES_H
 
@@ -14,7 +14,7 @@
 
 #define TEBIBYTE ((off_t)1 << 40)
 
-/* "<folder>/<name><suffix>", in one of four buffers of the thread that take turns. */
+/* Returns "<folder>/<name><suffix>" in one of the thread's four rotating buffers. */
 static const char *place(const char *in, const char *name, const char *suffix)
 {
     static _Thread_local char paths[4][512];
@@ -29,7 +29,6 @@ static void write_text(const char *path, const char *text)
     write_file(path, text, strlen(text));
 }
 
-/* The manifest of a plugin, without any fault. */
 static void write_good_manifest(const char *in, const char *name, const char *library)
 {
     char text[1024];
@@ -37,7 +36,7 @@ static void write_good_manifest(const char *in, const char *name, const char *li
     write_text(place(in, name, ".gpuhal"), text);
 }
 
-/* Writes name.gpuhal, for a library name.so; returns the path of that library. */
+/* Writes name.gpuhal for the library name.so; returns that library's path. */
 static const char *with_manifest(const char *in, const char *name)
 {
     char library[64];
@@ -65,7 +64,7 @@ static bool make_directory(const char *in, const char *name)
     return mkdir(with_manifest(in, name), 0755) == 0;
 }
 
-/* Opening it for reading would block until a writer opens it. */
+/* Opening it for reading would block until another process opens it for writing. */
 static bool make_fifo(const char *in, const char *name)
 {
     return mkfifo(with_manifest(in, name), 0644) == 0;
@@ -160,7 +159,7 @@ static bool make_cut(const char *in, const char *name)
 
 #define CHANGE(name, member, number) {name, offsetof(ElfW(Ehdr), member), sizeof(((ElfW(Ehdr) *)0)->member), number}
 
-/* One number of the ELF header. */
+/* Changes one number of the ELF header. */
 static bool make_header(const char *in, const char *name)
 {
     static const struct {
@@ -200,7 +199,7 @@ static bool make_header(const char *in, const char *name)
     return known;
 }
 
-/* One number of the first segment that is loaded. */
+/* Changes one number of the first loadable segment. */
 static bool make_segment(const char *in, const char *name)
 {
     size_t bytes;
@@ -244,7 +243,7 @@ static bool make_library_of_the_system(const char *in, const char *name)
     return true;
 }
 
-/* The name of the library that it needs would clear the screen that shows the reason. */
+/* The name of the required library would clear the terminal that shows the reason. */
 static bool make_missing_escapes(const char *in, const char *name)
 {
     static const char needed[] = "libgpuhal-test-absent.so", escapes[] = "\033[2J\033]0;owned\a.so";
@@ -265,7 +264,7 @@ static bool make_copy(const char *in, const char *name)
     return true;
 }
 
-/* Valid: data after a library's last section is ignored, and must not be read in full. */
+/* Valid: data after a library's last section is ignored. The loader must not read all of it. */
 static bool make_copy_with_long_tail(const char *in, const char *name)
 {
     make_copy(in, name);
@@ -351,7 +350,7 @@ static bool make_manifest_open_to_all(const char *in, const char *name)
     return chmod(place(in, name, ".gpuhal"), 0666) == 0;
 }
 
-/* A library that looks like a plugin, without a manifest. */
+/* A library that looks like a plugin but has no manifest. */
 static bool make_no_manifest(const char *in, const char *name)
 {
     char library[64];

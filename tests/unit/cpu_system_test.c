@@ -1,4 +1,4 @@
-/* Files of the system that the CPU plugin reads, over trees that stand for `/`. */
+/* System files that the CPU plugin reads, in trees that stand for `/`. */
 #include <sys/sysinfo.h>
 
 #include "registry_support.h"
@@ -32,7 +32,7 @@ TEST(memory_comes_from_meminfo_if_it_can_be_read)
     assert_int_equal(memory.free, 1024 << 10);
 }
 
-/* As in a chroot, with ProcSubset=pid of systemd, and with a file of other contents. */
+/* As in a chroot, under systemd's ProcSubset=pid, and with unexpected contents. */
 TEST(memory_comes_from_sysinfo_if_meminfo_is_missing_or_invalid)
 {
     for (int i = 0; i < 3; i++) {
@@ -56,7 +56,7 @@ static void put_number(const char *root, const char *folder, const char *file, c
     put_contents(path, text, strlen(text));
 }
 
-/* 64 MiB, half of them free. */
+/* 64 MiB, half of it free. */
 static const char *machine_or_fail(const char *groups)
 {
     const char *root = fresh_directory();
@@ -83,7 +83,7 @@ TEST(of_the_limits_of_a_group_and_those_above_it_the_lowest_counts)
     expect_system_memory(root, 16384, 12288);
     put_number(root, "sys/fs/cgroup/outer/inner", "memory.max", "8388608\n");
     expect_system_memory(root, 8192, 4096);
-    /* Cached contents of files count as free, and a group whose use exceeds its limit has nothing left. */
+    /* Cached file contents count as free, and a group that exceeds its limit has nothing left. */
     put_number(root, "sys/fs/cgroup/outer/inner", "memory.stat", "anon 7\ninactive_file 1048576\nactive_file 1024\n");
     expect_system_memory(root, 8192, 4096 + 1024 + 1);
     put_number(root, "sys/fs/cgroup/outer", "memory.current", "99999999\n");
@@ -107,7 +107,7 @@ TEST(a_limit_above_the_machines_memory_changes_nothing)
     expect_system_memory(root, 65536, 32768);
 }
 
-/* A machine with 8 processors. */
+/* A machine with 8 CPUs. */
 static const char *processors_or_fail(const char *groups)
 {
     const char *root = machine_or_fail(groups);

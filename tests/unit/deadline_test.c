@@ -1,6 +1,8 @@
 /* A driver that stops in a call that the core makes under a deadline: starting, listing, opening, sampling, reading
- * facts of a link, closing. The caller gets a result in time, other callers and other devices continue, and a driver
- * that returns late is used again. */
+ * facts of a link, closing.
+ *
+ * The caller receives a result in time, other callers and other devices continue, and a driver that returns late is
+ * used again. */
 #include "support/mock.h"
 #include "support/record.h"
 #include "test.h"
@@ -12,7 +14,7 @@
 
 #define MS        UINT64_C(1000000)
 #define HANG_NS   (600 * MS)
-#define IN_TIME_S 8.0 /* generous: a loaded machine runs a thread late */
+#define IN_TIME_S 8.0 /* generous, because threads run late on a busy machine */
 
 static double seconds_now(void)
 {
@@ -52,7 +54,7 @@ static void expect_works(gpuhal_device *device)
     gpuhal_buffer_release(buffer);
 }
 
-/* Lets the driver continue, and waits until it has left the call. */
+/* Lets the driver continue, and waits until it has returned from the call. */
 static void let_go(void)
 {
     gpuhal_mock.stops = 0;
@@ -155,7 +157,7 @@ TEST(a_device_that_hangs_while_opening_is_lost_for_every_caller_and_others_work)
         assert_true(seconds_now() - begun < 2 * IN_TIME_S);
     }
     expect_works(find(gpu, "cpu:0"));
-    gpuhal_mock.stops = 0; /* set before the other opening, since the mock stops in every one */
+    gpuhal_mock.stops = 0; /* before the other device is opened, since the mock stops every opening */
     let_go();
     expect_works(find(gpu, "mock:1"));
     assert_int_equal(losses, 1);
@@ -278,7 +280,7 @@ TEST(a_value_that_hangs_costs_itself_and_neither_the_others_nor_the_device)
     assert_true(strlen(values[1].why) > 0);
     assert_int_equal(values[2].missing, 0);
     assert_int_equal(values[2].u64, 1u << 30);
-    /* The device is not asked again, and no further thread waits for it. */
+    /* The device is not queried again, and no other thread waits for it. */
     begun = seconds_now();
     for (int i = 0; i < 20; i++) {
         assert_int_equal(sample_one(device, GPUHAL_VALUE_POWER_MICROWATTS), GPUHAL_MISSING_TIMED_OUT);

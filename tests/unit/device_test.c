@@ -1,4 +1,4 @@
-/* Devices: facts, opening once, sampling, and adopting. Choosing a device is in selector_test.c, forks in
+/* Devices: facts, opening once, sampling, and adopting. Selection is tested in selector_test.c, forks in
  * fork_refusals_test.c. */
 #include "support/mock.h"
 #include "test.h"
@@ -14,7 +14,7 @@ TEST(keys_are_those_of_facts_in_ascending_order_and_no_value_is_among_them)
     gpuhal_mock_five_kinds();
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     const gpuhal_device *device = gpuhal_device_at(gpu, 1);
-    assert_int_equal(gpuhal_device_missing(device, GPUHAL_VALUE_MEMORY_FREE_BYTES, NULL), 0); /* from the listing */
+    assert_int_equal(gpuhal_device_missing(device, GPUHAL_VALUE_MEMORY_FREE_BYTES, NULL), 0); /* from the device list */
     gpuhal_key key = 0, before = 0;
     uint32_t count = 0;
     for (; gpuhal_device_key_at(device, count, &key) == GPUHAL_OK; count++) {
@@ -224,7 +224,7 @@ typedef struct nosy {
     int lines;
 } nosy;
 
-/* Calls the library in a listener while it is notified. */
+/* A listener that calls the library. */
 static void use_the_device(void *user, int32_t level, const char *line)
 {
     nosy *n = user;

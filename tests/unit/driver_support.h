@@ -1,6 +1,5 @@
-/* tests/unit/driver_support.h: the mock with queues whose work a thread of the driver does: each queue in its order,
- * and several queues in an order that a seed chooses. Only flushed work is done. Optional parts of a driver can be left
- * out. */
+/* tests/unit/driver_support.h: the mock with queues whose work runs on a driver thread: in order within each queue;
+ * between queues, a seed chooses the order. Only flushed work runs. Optional parts of the driver can be left out. */
 #ifndef GPUHAL_TEST_DRIVER_SUPPORT_H
 #define GPUHAL_TEST_DRIVER_SUPPORT_H
 
@@ -16,7 +15,7 @@ enum { DRIVER_RING = 10 };
 
 typedef enum { MOVE, FILL, RECORD, WAIT } command_kind;
 
-/* One recording of an event. The event, the command that records it, and the commands that wait for it have a
+/* One recording of an event. The event, the command that records it, and the commands that wait for it each hold a
  * reference. */
 typedef struct recording {
     uint32_t references;
@@ -38,7 +37,7 @@ typedef struct command {
 struct gpuhal_plugin_queue {
     gpuhal_plugin_queue *next;
     command *first, **end;
-    uint32_t count, flushed, events; /* commands; flushed ones; events recorded here last */
+    uint32_t count, flushed, events; /* commands; flushed ones; events last recorded here */
 };
 
 struct gpuhal_plugin_event {
@@ -47,18 +46,18 @@ struct gpuhal_plugin_event {
 };
 
 static struct {
-    bool waits, notifies, blocks, peers, has_ring; /* the optional parts; a ring is full after DRIVER_RING commands */
+    bool waits, notifies, blocks, peers, has_ring; /* the optional parts; a ring is full at DRIVER_RING commands */
     uint64_t seed;
     const gpuhal_plugin *mock;
     gpuhal_ops ops; /* of the mock's device */
-    pthread_mutex_t mutex; /* of all members below */
+    pthread_mutex_t mutex; /* protects all members below */
     pthread_cond_t changed;
     pthread_t thread;
     gpuhal_plugin_queue *queues;
     bool ends;
 } driver = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* Works on any thread; a failed assertion of cmocka's must not jump on other threads than the test's. */
+/* Works on any thread. cmocka's failed assertions jump, which is only allowed on the test's thread. */
 static inline void demand(bool good, const char *what)
 {
     if (!good) {
@@ -81,11 +80,11 @@ static void put_back(recording *one)
     }
 }
 
-/* NOT_READY if the ring is full. */
+/* Returns NOT_READY if the ring is full. */
 static gpuhal_status append(gpuhal_plugin_queue *queue, const command *given)
 {
     if (driver.has_ring && queue->count >= DRIVER_RING) {
-        queue->flushed = queue->count; /* as a driver whose ring is full does */
+        queue->flushed = queue->count; /* like a driver whose ring is full */
         pthread_cond_broadcast(&driver.changed);
         return GPUHAL_NOT_READY;
     }
@@ -150,7 +149,7 @@ static void do_first_unlocks(gpuhal_plugin_queue *queue)
     queue->count--;
     queue->flushed--;
     if (one->kind == RECORD) {
-        end_recording_unlocks(one->recorded); /* the queue may be destroyed meanwhile */
+        end_recording_unlocks(one->recorded); /* the queue may be destroyed in the meantime */
     } else if (one->kind == WAIT) {
         put_back(one->recorded);
     }
@@ -225,7 +224,7 @@ static gpuhal_status driver_event_create(gpuhal_plugin_device *device, uint32_t 
     return *out_event ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
 }
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static void forget_newest(gpuhal_plugin_event *event)
 {
     if (event->queue) {
@@ -320,7 +319,7 @@ static gpuhal_status driver_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
     return status;
 }
 
-/* Without a queue the work is done at once. */
+/* Without a queue the work runs immediately. */
 static gpuhal_status enqueue(gpuhal_plugin_queue *queue, const command *work)
 {
     pthread_mutex_lock(&driver.mutex);
@@ -399,7 +398,7 @@ static const gpuhal_plugin *query_driver(uint32_t host_abi, const gpuhal_host *h
     return &plugin;
 }
 
-/* Two devices whose memory the host cannot see. */
+/* Two devices whose memory the host cannot access. */
 static inline gpuhal *open_driver(void)
 {
     static gpuhal_builtin_fn *const builtins[] = {query_driver, NULL};

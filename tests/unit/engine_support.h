@@ -1,5 +1,5 @@
-/* tests/unit/engine_support.h: the mock with queues, events and links. Work is done only when a thread waits for it, as
- * late as a driver may, and every slot can be made to fail. */
+/* tests/unit/engine_support.h: the mock with queues, events and links. Work runs only when a thread waits for it, as
+ * late as a driver may do it, and every slot can be made to fail. */
 #ifndef GPUHAL_TEST_ENGINE_SUPPORT_H
 #define GPUHAL_TEST_ENGINE_SUPPORT_H
 
@@ -19,14 +19,14 @@ typedef struct work {
 } work;
 
 struct gpuhal_plugin_queue {
-    pthread_mutex_t mutex; /* while the work is done; of each queue, since a child of a fork has none of the parent's */
+    pthread_mutex_t mutex; /* held while work runs; per queue, since a forked child has none of the parent's */
     work pending[PENDING];
     uint32_t count;
     bool stuck;
-    _Atomic int64_t events; /* whose last recording is in this queue */
+    _Atomic int64_t events; /* events last recorded in this queue */
 };
 
-/* As in many drivers, an event leads to its queue. */
+/* As in many drivers, an event points to its queue. */
 struct gpuhal_plugin_event {
     gpuhal_plugin_queue *queue;
     _Atomic uint32_t asked;
@@ -38,7 +38,7 @@ typedef enum { QUEUE, EVENT, RECORD, BLOCK, COPY, PEER, SLOTS } slot;
 static struct {
     const gpuhal_plugin *mock;
     gpuhal_ops ops;                           /* of the mock's device */
-    _Atomic int64_t queues, events, accesses; /* alive */
+    _Atomic int64_t queues, events, accesses; /* existing objects */
     _Atomic int64_t peer_copies;
     _Atomic int calls[SLOTS];
     int fail_at[SLOTS]; /* number of the call that fails; 0: none */
@@ -46,17 +46,17 @@ static struct {
     bool peers, peers_get_stuck, peers_take_no_queue, peers_take_nothing;
     _Atomic bool never_done;  /* event_query always returns NOT_READY */
     _Atomic bool block_lies;  /* event_block returns OK although the work is not done */
-    _Atomic gpuhal_status block_says; /* result of event_block when its time is over; OK: it does the work */
-    _Atomic int busy;         /* number of records and copies with a queue that return NOT_READY */
-    _Atomic bool says_busy;   /* or that return BUSY */
+    _Atomic gpuhal_status block_says; /* result of event_block after its timeout; OK: it runs the work */
+    _Atomic int busy;         /* number of records and queued copies that return NOT_READY */
+    _Atomic bool says_busy;   /* return BUSY instead */
     bool honors_timeouts;
-    bool notifies, refuses_to; /* offers event_notify, which fails; else the test calls `notify` */
+    bool notifies, refuses_to; /* event_notify exists; it fails, or the test calls `notify` */
     void (*_Atomic notify)(void *user, gpuhal_status status);
     void *notify_user;
-    bool waits;               /* queues wait for events, and do nothing before */
+    bool waits;               /* queues wait for events before they run work */
     _Atomic bool block_holds; /* the next thread in event_block stays there while this is true */
     _Atomic bool is_held;
-    bool ring;                /* work is done once it is flushed; PENDING unflushed pieces leave no room */
+    bool ring;                /* work runs when flushed; PENDING unflushed commands fill the ring */
 } engine;
 
 static bool fails(slot which)
@@ -192,7 +192,7 @@ static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns
         return engine.block_says;
     }
     finish(event->queue);
-    event->asked = 2; /* and the next query completes it */
+    event->asked = 2; /* the next query completes it */
     return GPUHAL_OK;
 }
 
@@ -312,7 +312,7 @@ static const gpuhal_plugin *query(uint32_t host_abi, const gpuhal_host *host)
     return &plugin;
 }
 
-/* Two devices whose memory the host cannot see; only copies move it. */
+/* Two devices whose memory the host cannot access; only copies move it. */
 static inline gpuhal *open_engine(void)
 {
     static gpuhal_builtin_fn *const builtins[] = {query, NULL};

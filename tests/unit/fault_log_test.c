@@ -1,4 +1,4 @@
-/* Faults that several threads record at once, on their way into the registry (device/fault_log.h). */
+/* Faults that several threads record at the same time, until they are in the registry (device/fault_log.h). */
 #include "../system/own_registry.h"
 #include "support/mock.h"
 
@@ -26,7 +26,6 @@ static void note(gpuhal_device *device, gpuhal_fault_kind kind)
     gpuhal_fault_log_fault(device, kind);
 }
 
-/* Counts the faults of all devices. */
 static uint64_t faults_on_disk(void)
 {
     gpuhal_view *view = view_or_fail();
@@ -43,7 +42,7 @@ static uint64_t faults_on_disk(void)
 
 typedef struct flusher {
     gpuhal *gpu;
-    uint64_t found; /* on the disk, after its flush had returned */
+    uint64_t found; /* on disk after its flush returned */
     _Atomic bool done;
     pthread_t thread;
 } flusher;
@@ -57,7 +56,7 @@ static void *flush(void *user)
     return NULL;
 }
 
-/* The first of the two has taken the record, and waits for another process that has the registry's lock. */
+/* The first of the two threads has taken the record, and waits for another process that has locked the registry. */
 TEST(a_flush_returns_when_the_faults_that_another_thread_writes_are_on_disk)
 {
     gpuhal *gpu = open_with_registry(1);
@@ -112,7 +111,7 @@ static void *note_all(void *user)
     return NULL;
 }
 
-/* The first fault starts the writing thread, and a flush joins it; ThreadSanitizer reports a missing lock. */
+/* The first fault starts the writing thread, and a flush joins it. ThreadSanitizer reports a missing lock. */
 TEST(faults_that_many_threads_note_and_write_at_once_are_all_kept)
 {
     pthread_t threads[NOTERS];

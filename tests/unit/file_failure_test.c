@@ -1,5 +1,5 @@
-/* Transfers between files and buffers that are impossible, that fail in the middle, or that the application cancels:
- * the reported error, and that nothing is left behind. */
+/* Transfers between files and buffers that are impossible, that fail halfway, or that the application cancels: the
+ * reported error, and that nothing is leaked. */
 #include "file_support.h"
 #include "support/process.h"
 
@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* Arguments of the progress function. */
 typedef struct progress {
     uint64_t calls, last, total, stop_after, truncate_after;
     bool fell;
@@ -84,7 +83,7 @@ TEST(ranges_that_leave_the_file_or_the_buffer_are_refused_before_anything_moves)
     free(model);
 }
 
-/* With room for two chunks one thread does all the work, so the file is shorter before the second piece. */
+/* With room for two chunks a single thread does all the work, so the file is truncated before the second chunk. */
 TEST(a_file_that_becomes_shorter_in_the_middle_is_an_error_that_names_it)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.name = "hidden", .hidden = 1, .no_read_write = 1}}};
@@ -100,7 +99,7 @@ TEST(a_file_that_becomes_shorter_in_the_middle_is_an_error_that_names_it)
     expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_ERROR_FILE, "became shorter");
     assert_non_null(strstr(gpuhal_last_error()->sentence, path));
     assert_true(got.calls == 1 && got.last < LARGE);
-    /* Nothing is stuck: the next transfer has all chunks. */
+    /* Nothing is stuck: the next transfer can use all chunks. */
     put_file(model, LARGE);
     file.progress = NULL;
     assert_int_equal(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_OK);
@@ -134,7 +133,7 @@ static void cancel_transfers(void)
     free(model);
 }
 
-/* The first round may start threads of a sanitizer. */
+/* A sanitizer may start threads in the first round. */
 TEST(a_cancelled_transfer_says_so_and_leaves_neither_memory_nor_thread_behind)
 {
     cancel_transfers();
@@ -261,7 +260,7 @@ TEST(a_file_size_limit_ends_the_transfer_at_the_limit)
     gpuhal *gpu = open_two();
     unsigned char *model = random_bytes(LARGE);
     put_file("", 0);
-    signal(SIGXFSZ, SIG_DFL); /* which would end the process */
+    signal(SIGXFSZ, SIG_DFL); /* the signal would kill the process */
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){5000000, 5000000}), 0);
     for (uint32_t device = 0; device < 2; device++) {
         gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, LARGE);

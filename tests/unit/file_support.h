@@ -1,4 +1,4 @@
-/* tests/unit/file_support.h: a file for this test alone, and two devices for it. */
+/* tests/unit/file_support.h: a private file and two devices for a test. */
 #ifndef GPUHAL_TEST_FILE_SUPPORT_H
 #define GPUHAL_TEST_FILE_SUPPORT_H
 
@@ -16,7 +16,7 @@ static inline void remove_file(void)
     unlink(path);
 }
 
-/* Names a file for this test alone, in the build folder, which is more often on a disk than /tmp. */
+/* Names a private file in the build folder, which is more likely on a disk than /tmp. */
 static inline void name_file(void)
 {
     strcpy(path, "gpuhal-file-XXXXXX");
@@ -59,7 +59,7 @@ static inline gpuhal_file by_descriptor(int descriptor)
     return (gpuhal_file){.size = sizeof(gpuhal_file), .descriptor = descriptor};
 }
 
-/* The host sees mock:0; transfers with mock:1 go through chunks. */
+/* The host can access mock:0; transfers with mock:1 use chunks. */
 static inline gpuhal *open_two(void)
 {
     gpuhal_mock = (gpuhal_mock_state){

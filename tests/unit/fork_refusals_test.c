@@ -1,5 +1,5 @@
-/* Forbidden calls in the child of a fork: calls with objects of the parent are refused, also if a call mixes them with
- * objects of the child. Forks during other threads' work are in fork_work_test.c. */
+/* Forbidden calls in a forked child: calls with objects of the parent are refused, even if a call mixes them with
+ * objects of the child. Forks during other threads' work are tested in fork_work_test.c. */
 #include "fork_support.h"
 #include "support/idle.h"
 

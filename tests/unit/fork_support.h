@@ -1,5 +1,5 @@
-/* tests/unit/fork_support.h: one object of each kind, a child of a fork, and the checks in it: every call with an
- * object of the parent is refused, releasing one calls no driver, and a new object works. */
+/* tests/unit/fork_support.h: one object of each kind, a forked child, and the checks there: every call with an object
+ * of the parent is refused, releasing one does not call a driver, and a new object works. */
 #ifndef GPUHAL_TEST_FORK_SUPPORT_H
 #define GPUHAL_TEST_FORK_SUPPORT_H
 
@@ -25,7 +25,7 @@
 
 enum { BYTES = 4096, SECOND_MS = 1000 };
 
-/* One object of each kind: the parent's. */
+/* The parent's objects, one of each kind. */
 typedef struct objects {
     gpuhal *gpu;
     gpuhal_device *mock, *other, *cpu;
@@ -65,7 +65,7 @@ static inline void release_objects(objects *own)
     gpuhal_close(own->gpu);
 }
 
-/* Only in the parent: a child must not unmap. */
+/* Only for the parent: a child must not unmap. */
 static inline void unmap_and_release_objects(objects *own)
 {
     assert_int_equal(gpuhal_buffer_unmap(own->on_cpu, own->mapped), GPUHAL_OK);
@@ -88,7 +88,7 @@ static inline void expect_ended_well(pid_t child)
     assert_int_equal(status, 0);
 }
 
-/* Forks, and waits until run(own) has ended in the child. */
+/* Forks, and waits until run(own) has returned in the child. */
 static inline void run_in_child(void (*run)(objects *own), objects *own)
 {
     const pid_t child = begin_child();
@@ -125,7 +125,7 @@ static inline gpuhal_status never_native(void *user, const gpuhal_native *native
     abort();
 }
 
-/* Prints the call if it was not refused with the sentence that names the remedy. */
+/* Prints the call if it was not refused with the message that names the remedy. */
 #define REFUSED(call) expect_refusal(call, #call)
 static inline void expect_refusal(gpuhal_status status, const char *call)
 {
@@ -272,7 +272,6 @@ static inline uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
 }
 
-/* Returns the calls that the mock has counted. */
 static inline int64_t calls_of_mock(void)
 {
     int64_t calls = gpuhal_mock.enumerations;
@@ -280,12 +279,13 @@ static inline int64_t calls_of_mock(void)
         const gpuhal_mock_device *d = &gpuhal_mock.devices[i];
         calls += d->openings + d->allocations + d->copies + d->reads + d->writes + d->fills;
         calls += d->rects + d->maps + d->imports + d->cleans;
-        calls -= d->allocated_bytes; /* a release changes it */
+        calls -= d->allocated_bytes; /* not a call, and a release changes it */
     }
     return calls;
 }
 
-/* Expects that every call with the objects is refused, and that releasing them ends at once and calls no plugin. */
+/* Expects that every call with these objects is refused, and that releasing them returns immediately without calling a
+ * plugin. */
 static inline void expect_all_refused(objects *own)
 {
     const int64_t calls = calls_of_mock();

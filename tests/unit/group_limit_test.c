@@ -1,5 +1,5 @@
-/* Device memory that the kernel leaves the control groups of this process (dmem.max): buffers, values, ranking and
- * leases obey it, and report it as the kernel's limit. The test replaces the kernel's figure. */
+/* Device memory that the kernel's control groups leave to this process (dmem.max): buffers, values, ranking and leases
+ * respect it, and name the kernel as the reason. The test replaces the kernel's figure. */
 #include "lease_support.h"
 #include "registry/limit.h"
 
@@ -26,7 +26,7 @@ uint64_t __wrap_gpuhal_limit_device_memory(const char *root, const char *pci, ui
     return is_first ? left : UINT64_MAX;
 }
 
-/* Two GPUs with 1024 MiB each, all free; the first one is limited. */
+/* Two GPUs with 1024 MiB each, all free; the first is limited. */
 static gpuhal *open_two(void)
 {
     fresh_ledger();
@@ -60,7 +60,7 @@ TEST(a_buffer_of_more_than_the_groups_leave_is_refused_and_the_limit_named)
     assert_ok(create(gpu, 0, GPUHAL_MEMORY_DEVICE, 3 * MIB));
     assert_ok(create(gpu, 0, GPUHAL_MEMORY_UPLOAD, 4 * MIB));
     assert_ok(create(gpu, 1, GPUHAL_MEMORY_DEVICE, 4 * MIB));
-    left = 5 * MIB; /* others of the group have released memory */
+    left = 5 * MIB; /* other processes of the group have released memory */
     assert_ok(create(gpu, 0, GPUHAL_MEMORY_DEVICE, 4 * MIB));
     gpuhal_close(gpu);
 }
@@ -153,7 +153,7 @@ TEST(a_lease_of_more_than_the_groups_allow_is_of_another_device_or_refused)
 
 TEST(no_file_is_read_for_memory_that_the_kernel_does_not_count)
 {
-    left = 0; /* the kernel's figure, if it were read */
+    left = 0; /* returned if the library read the kernel's figure */
     gpuhal *gpu = open_two();
     assert_ok(create(gpu, 0, GPUHAL_MEMORY_DEVICE, 4 * MIB));
     assert_int_equal(looks, 0);

@@ -1,5 +1,5 @@
-/* A GPU that a container, a pod or a job was not given is no fault: each sign that reveals one, as the runtimes leave
- * it, and hosts with something similar. */
+/* A GPU that was not assigned to a container, a pod or a job is not a fault: each sign of that, as the runtimes leave
+ * it, and hosts with similar signs. */
 #include "hardware_support.h"
 
 #define GPU     "0000:01:00.0"
@@ -38,7 +38,7 @@ static void expect_missing(void)
     expect_state(&info, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM);
 }
 
-/* Makes two GPUs of NVIDIA; only the second one has its node. */
+/* Makes two NVIDIA GPUs; only the second has a device node. */
 static void begin_with_one_of_two(void)
 {
     begin_machine();
@@ -76,7 +76,7 @@ TEST(each_container_runtime_is_known_by_its_traces_and_has_its_own_command)
          IN_SPEC "resources: {limits: {nvidia.com/gpu: 1}}"},
         {"proc/self/mountinfo", "12 1 0:27 / / rw - overlay overlay rw,lowerdir=/raid/enroot/data/user-0/pytorch\n",
          NULL, "container", ON_HOST "NVIDIA_VISIBLE_DEVICES=all enroot start …"},
-        {NULL, NULL, "SLURM_JOB_ID", NULL, NULL}, /* a job on the host has all its nodes */
+        {NULL, NULL, "SLURM_JOB_ID", NULL, NULL}, /* a job on the host has all device nodes */
         {NULL, NULL, "container", "container", ""},
         {"run/systemd/container", "lxc\n", NULL, "container", ""},
         {"proc/self/cgroup", "0::/lxc.payload.one/init.scope\n", NULL, "container", ""},
@@ -120,12 +120,13 @@ TEST(a_namespace_of_processes_is_a_containers_unless_it_is_the_hosts)
     begin_with_one_of_two();
     put_link("proc/self/ns/pid", "pid:[4026532841]");
     expect_not_given("this container was not given /dev/nvidia0", "");
-    put("proc/sys/kernel/osrelease", "5.15.167.4-microsoft-standard-WSL2\n"); /* the whole system is in one */
+    put("proc/sys/kernel/osrelease", "5.15.167.4-microsoft-standard-WSL2\n"); /* all of WSL is in a namespace */
     expect_missing();
     end_machine();
 }
 
-/* Names that a host's services have, traces of an image that became a host, variables from a container. */
+/* Names that a host's services use, traces of an image that was installed as a host, variables copied from a
+ * container. */
 TEST(a_host_is_no_container_despite_misleading_services_files_and_variables)
 {
     static const struct {
@@ -172,7 +173,7 @@ TEST(a_host_is_no_container_despite_misleading_services_files_and_variables)
     }
 }
 
-/* Apptainer and pods may share the processes of the host. */
+/* Apptainer and pods may share the host's processes. */
 TEST(a_container_that_shares_the_processes_of_the_host_is_one)
 {
     begin_with_one_of_two();
@@ -237,7 +238,7 @@ TEST(a_slurm_job_is_named_with_its_number_and_has_the_command_of_slurm_also_in_a
     end_machine();
 }
 
-/* Any batch system sets the variable itself, so the advice must not be to unset it. */
+/* Every batch system sets the variable itself, so the advice must not be to unset it. */
 TEST(a_gpu_that_a_batch_system_left_out_is_requested_in_the_job)
 {
     static const struct {
@@ -263,7 +264,7 @@ TEST(a_gpu_that_a_batch_system_left_out_is_requested_in_the_job)
         assert_non_null(strstr(said, batches[i].said));
         assert_non_null(strstr(said, "not given it: CUDA_VISIBLE_DEVICES="));
         assert_non_null(strstr(command, batches[i].command));
-        setenv("CUDA_VISIBLE_DEVICES", "0,1,2", 1); /* GPUs that the job was given are missing */
+        setenv("CUDA_VISIBLE_DEVICES", "0,1,2", 1); /* GPUs that were assigned to the job are missing */
         const gpuhal_hardware_info lacking = look(said, command);
         expect_state(&lacking, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM);
         assert_null(strstr(command, "unset"));
@@ -293,7 +294,7 @@ TEST(a_gpu_hidden_from_cuda_is_requested_in_the_job_although_vulkan_lists_it)
     end_machine();
 }
 
-/* Slurm without control groups for devices hides the others only by the variable. */
+/* Without device control groups, Slurm hides the other GPUs only with the variable. */
 TEST(a_gpu_that_the_variable_of_slurm_leaves_out_was_not_given_to_the_job)
 {
     begin_with_one_of_two();
@@ -301,17 +302,17 @@ TEST(a_gpu_that_the_variable_of_slurm_leaves_out_was_not_given_to_the_job)
     setenv("SLURM_JOB_ID", "17", 1);
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
     expect_not_given("this Slurm job 17 was not given it: CUDA_VISIBLE_DEVICES=", "srun --gres=gpu:1 …");
-    remove_part("dev"); /* its problem concerns other jobs */
+    remove_part("dev"); /* the GPU's problem concerns other jobs */
     expect_not_given("this Slurm job 17 was not given it: CUDA_VISIBLE_DEVICES=", "srun --gres=gpu:1 …");
     setenv("SLURM_JOB_GPUS", "0,1", 1);
     put("dev/nvidia0", "");
     put("dev/nvidiactl", "");
     char said[640], command[320];
-    const gpuhal_hardware_info hidden = look(said, command); /* by the user, since Slurm gave two */
+    const gpuhal_hardware_info hidden = look(said, command); /* by the user: Slurm assigned two */
     expect_state(&hidden, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE);
     assert_string_equal(command, "unset CUDA_VISIBLE_DEVICES");
     setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
-    const gpuhal_hardware_info lacking = look(said, command); /* two were given, and none is there */
+    const gpuhal_hardware_info lacking = look(said, command); /* two were assigned, and neither exists */
     expect_state(&lacking, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM);
     assert_true(
         strncmp(command, "sudo dmesg | grep -E 'NVRM|Xid'\n# ", strlen("sudo dmesg | grep -E 'NVRM|Xid'\n# ")) == 0);
@@ -336,8 +337,8 @@ static void expect_found(gpuhal_hardware_state state, gpuhal_hardware_grade grad
 #define UUID       "GPU-5c1b8e3f-0d2a-4a6e-9a51-1c0d6a3f7e20"
 #define OTHER_UUID "GPU-77777777-0d2a-4a6e-9a51-1c0d6a3f7e20"
 
-/* The runtime counts in the order of the bus, and its numbers may differ from these: a present GPU stands for a
- * requested one. Images ask for "all" by themselves. */
+/* The runtime counts in bus order, and its numbers may differ from these, so any present GPU counts as a requested
+ * one. Images request "all" by default. */
 TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
 {
     static const struct {
@@ -372,7 +373,7 @@ TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
         "Model: \t NVIDIA H100\nGPU UUID: \t " UUID "\nDevice Minor: \t 0\n");
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         setenv("NVIDIA_VISIBLE_DEVICES", values[i].value, 1);
-        expect_missing(); /* a host's nodes are not the runtime's */
+        expect_missing(); /* nodes of a host were not created by the runtime */
         put(".dockerenv", "");
         expect_found(values[i].is_lacking ? GPUHAL_HARDWARE_NODE_MISSING : GPUHAL_HARDWARE_NOT_GIVEN,
                      values[i].is_lacking ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_FINE, values[i].why);
@@ -382,7 +383,7 @@ TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
     end_machine();
 }
 
-/* The container did not ask for all GPUs of the machine. Only AMD's runtime has ranges. */
+/* The container did not request all GPUs of the machine. Only AMD's runtime supports ranges. */
 TEST(the_command_for_a_container_without_its_gpus_names_the_intended_ones)
 {
     static const struct {
@@ -410,7 +411,7 @@ TEST(the_command_for_a_container_without_its_gpus_names_the_intended_ones)
     end_machine();
 }
 
-/* A privileged container has all nodes, and sees GPUs on the bus that it was not given. */
+/* A privileged container has all device nodes, and sees GPUs on the bus that it was not assigned. */
 TEST(a_sick_gpu_that_a_container_did_not_ask_for_is_not_its_own)
 {
     begin_machine();
@@ -445,7 +446,7 @@ TEST(amds_runtime_has_a_variable_with_ranges)
     setenv("AMD_VISIBLE_DEVICES", "0-1", 1);
     expect_found(GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM,
                  "AMD_VISIBLE_DEVICES=0-1 asks for this GPU, but this container has no /dev/dri/renderD128");
-    const char *const others[] = {"1", "0xEF2C1799A1F3E2ED,0xEF2C1799A1F3E2EE"}; /* the UUIDs of the GPUs are unknown */
+    const char *const others[] = {"1", "0xEF2C1799A1F3E2ED,0xEF2C1799A1F3E2EE"}; /* the GPUs' UUIDs are unknown */
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         setenv("AMD_VISIBLE_DEVICES", others[i], 1);
         expect_found(GPUHAL_HARDWARE_NOT_GIVEN, GPUHAL_HARDWARE_FINE,
@@ -455,12 +456,12 @@ TEST(amds_runtime_has_a_variable_with_ranges)
     end_machine();
 }
 
-/* Only batch scripts have SLURM_JOB_GPUS. Steps have a separate list, and tasks may have a part of it. */
+/* Only batch scripts have SLURM_JOB_GPUS. Steps have a separate list, and tasks may have a subset of it. */
 TEST(each_variable_of_slurm_states_the_gpus_of_a_job)
 {
     static const struct {
         const char *variables[2][2];
-        bool is_hidden; /* by the user: the job was given two */
+        bool is_hidden; /* by the user: two were assigned to the job */
     } jobs[] = {
         {{{NULL}}, false},
         {{{"SLURM_JOB_GPUS", "3"}}, false},
@@ -469,7 +470,7 @@ TEST(each_variable_of_slurm_states_the_gpus_of_a_job)
         {{{"SLURM_STEP_GPUS", "2,3"}}, true},
         {{{"SLURM_STEP_GPUS", "2,3"}, {"SLURM_GPUS_PER_TASK", "1"}}, false},
         {{{"SLURM_STEP_GPUS", "2,3"}, {"SLURM_GPUS_PER_TASK", "gpu:h100:2"}}, true},
-        {{{"SLURM_JOB_GPUS", "2,3"}, {"SLURM_GPUS_PER_TASK", "1"}}, true}, /* a batch script is no task */
+        {{{"SLURM_JOB_GPUS", "2,3"}, {"SLURM_GPUS_PER_TASK", "1"}}, true}, /* a batch script is not a task */
         {{{"SLURM_GPUS_ON_NODE", "1"}}, false},
         {{{"SLURM_GPUS_ON_NODE", "2"}}, true},
         {{{"SLURM_GPUS_PER_NODE", "h100:1"}}, false},
@@ -524,14 +525,14 @@ TEST(a_gpu_that_the_variables_of_rocm_leave_out_was_not_given_to_the_job)
         expect_not_given(why, "srun --gres=gpu:1 …");
         unsetenv("SLURM_GPUS_ON_NODE");
         unsetenv("SLURM_JOB_ID");
-        snprintf(why, sizeof why, "%s=1 hides it from ROCm", variables[i]); /* by the user */
+        snprintf(why, sizeof why, "%s=1 hides it from ROCm", variables[i]); /* hidden by the user */
         expect_found(GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, why);
         unsetenv(variables[i]);
         end_machine();
     }
 }
 
-/* Level Zero's variable names devices or their parts. Slurm sets it for GPUs of other vendors, too. */
+/* Level Zero's variable names devices or their partitions. Slurm also sets it for GPUs of other vendors. */
 TEST(a_gpu_that_the_mask_of_level_zero_leaves_out_was_not_given_to_the_job)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* Machines whose kernel lists impossible things: the view is made in time, without an error, a wrong number or a
+/* Machines whose kernel lists impossible things: the view is created in time, without an error, a wrong number or a
  * control character, and without opening a device. */
 #include "hardware_support.h"
 
@@ -25,7 +25,7 @@ static void end_look(gpuhal *gpu, gpuhal_view *view)
     end_machine();
 }
 
-/* @p line_end: the character that ends a line, if there may be several lines; else 0. */
+/* @p line_end: the line separator, if several lines are allowed; otherwise 0. */
 static void expect_clean_but(const char *text, char line_end)
 {
     for (const char *at = text; *at; at++) {
@@ -148,7 +148,7 @@ TEST(thousands_of_entries_are_looked_through_and_a_bounded_number_is_listed)
     end_look(gpu, view);
 }
 
-/* Contents of a truncated, a huge and a binary list are not believed, and the entries after them are found. */
+/* Entries of a truncated, a huge and a binary list are not used, and later valid entries are found. */
 TEST(rubbish_in_the_list_of_pci_ids_names_nothing)
 {
     begin_machine();
@@ -174,7 +174,7 @@ TEST(rubbish_in_the_list_of_pci_ids_names_nothing)
     end_look(gpu, view);
 }
 
-/* A process that opens a node that is a FIFO would wait, and the system reports every opening. */
+/* Opening a node that is a FIFO would block, and the system reports each opening to the test. */
 TEST(no_device_node_is_opened)
 {
     begin_machine();

@@ -1,5 +1,5 @@
-/* Reasons why hardware cannot be used: state, grade, the words that name the cause, and the command, over made-up
- * machines that resemble real ones. */
+/* Reasons why hardware is unusable: state, grade, the words that name the cause, and the command, on invented machines
+ * that resemble real ones. */
 #include "hardware_support.h"
 
 #define GPU "0000:01:00.0"
@@ -8,7 +8,7 @@ static void expect(const char *address, gpuhal_hardware_state state, gpuhal_hard
                    const char *fix)
 {
     gpuhal *gpu = open_listed(NULL);
-    assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK); /* a plugin that runs in this process lists again */
+    assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK); /* a plugin in this process lists again */
     gpuhal_view *view = view_or_fail(gpu);
     const gpuhal_hardware_info info = info_at(view, address);
     expect_state(&info, state, grade);
@@ -28,7 +28,7 @@ static void refuse_all(void)
     }
 }
 
-/* Makes a GPU whose kernel driver and nodes are in order. */
+/* Makes a GPU with a working kernel driver and device nodes. */
 static void put_nvidia(const char *address, unsigned minor)
 {
     char text[96], path[96];
@@ -270,7 +270,7 @@ TEST(an_error_of_the_vendors_driver_is_quoted_with_a_command_to_mend_it)
     now.refusals[0].code = 802;
     expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA: the machine's GPUs are not set up yet",
            "sudo systemctl restart nvidia-fabricmanager");
-    now.refusals[0].reason = "CUDA_ERROR_UNKNOWN: is the fabric manager running?"; /* the wording decides nothing */
+    now.refusals[0].reason = "CUDA_ERROR_UNKNOWN: is the fabric manager running?"; /* the wording has no influence */
     now.refusals[0].code = 999;
     put("dev/nvidia-uvm", "");
     expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA: CUDA_ERROR_UNKNOWN: is the fabric",
@@ -336,7 +336,7 @@ TEST(of_a_gpu_with_mig_and_no_instance_and_a_broken_one_each_has_its_own_cause)
     end_machine();
 }
 
-/* If other GPUs are in use, the plugin states it of the GPU itself. */
+/* If other GPUs are in use, the plugin reports the cause for this GPU. */
 TEST(beside_a_gpu_that_is_listed_one_with_mig_and_no_instance_and_a_broken_one_have_their_own_causes)
 {
     begin_machine();

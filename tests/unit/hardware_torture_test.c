@@ -1,12 +1,12 @@
-/* Every allocation and every system call fails once while a view is made: it is refused with a detail or made, nothing
- * is left over, and the next view is whole. */
+/* Each allocation and each system call fails once while a view is created. The view is either refused with a detail or
+ * created; nothing is leaked, and the next view is complete. */
 #include "hardware_support.h"
 
 #include "support/torture.h"
 
 static gpuhal *object;
 
-/* Makes a machine with reasons to look at every file. */
+/* Makes a machine that causes the library to read every file. */
 static void put_machine(void)
 {
     begin_machine();
@@ -52,7 +52,7 @@ TEST(every_allocation_of_a_view_may_fail_once)
     end_machine();
 }
 
-/* A file that cannot be read leaves a value unknown; without a descriptor the view is refused. */
+/* An unreadable file leaves a value unknown; if no descriptor is available, the view is refused. */
 TEST(every_system_call_of_a_view_may_fail_once)
 {
     put_machine();

@@ -1,5 +1,5 @@
-/* The kernel's events of hardware: which messages count, in all their forms; that events cause a rescan, one for many;
- * and the state after a listener was removed. */
+/* The kernel's hardware events: which messages count, in all their forms; that many events cause a single rescan; and
+ * the state after a listener is removed. */
 #include "device/device.h"
 #include "os/os.h"
 #include "support/mock.h"
@@ -20,7 +20,7 @@
 
 #define MESSAGE(text) text, sizeof(text)
 
-/* As recorded with `udevadm monitor --kernel --property`. */
+/* Recorded with `udevadm monitor --kernel --property`. */
 #define DRM_ADD                                                                                                        \
     "add@/devices/pci0000:00/0000:00:01.0/0000:01:00.0/drm/card1\0ACTION=add\0"                                        \
     "DEVPATH=/devices/pci0000:00/0000:00:01.0/0000:01:00.0/drm/card1\0SUBSYSTEM=drm\0MAJOR=226\0MINOR=1\0DEVNAME=dri/" \
@@ -65,7 +65,7 @@ TEST(malformed_messages_do_not_count)
     assert_false(gpuhal_os_hotplug_concerns(unended, sizeof unended));
 }
 
-/* In memory of exactly their size, so that a sanitizer sees reads after the end. */
+/* In buffers of exactly the message's size, so that a sanitizer detects reads past the end. */
 TEST(damaged_messages_are_read_within_their_bytes)
 {
     static const char whole[] = DRM_ADD;
@@ -91,7 +91,7 @@ static _Atomic int lines;
 static void count_line(void *user, int32_t level, const char *line)
 {
     (void)level;
-    atomic_fetch_add(&lines, strstr(line, user) && !strstr(line, " ended")); /* each process has a second line */
+    atomic_fetch_add(&lines, strstr(line, user) && !strstr(line, " ended")); /* each process logs two lines */
 }
 
 static gpuhal *open_watching(int out_ends[2], const char *word)
@@ -150,7 +150,8 @@ TEST(news_of_the_kernel_makes_the_library_look_again_once_for_many_messages)
     remove_cards();
 }
 
-/* Sends the messages of one storm, less than the quiet period apart; false if this process was delayed for longer. */
+/* Sends the messages of one storm at intervals shorter than the quiet period. Returns false if this process was
+ * delayed longer than that. */
 static bool send_storm(int end)
 {
     uint64_t last = gpuhal_os_monotonic_ns(), longest = 0;
@@ -212,8 +213,8 @@ TEST(an_empty_message_from_another_sender_does_not_end_the_device_events)
     close(sender);
 }
 
-/* The system lets only some processes send at all; their messages are ignored. Real events may come meanwhile, though
- * not each time. */
+/* Only some processes may send at all; their messages are ignored. Real events may arrive during the test, but not in
+ * every attempt. */
 TEST(messages_of_other_processes_do_not_count_as_those_of_the_kernel)
 {
     intptr_t source = -1;
@@ -261,7 +262,7 @@ TEST(facts_that_differ_from_the_cached_ones_are_reported)
 typedef struct listening {
     gpuhal *gpu;
     _Atomic bool called, goes_back, removed;
-    gpuhal_status status; /* result of removing the listener */
+    gpuhal_status status; /* result of the removal */
 } listening;
 
 static void await_true(const _Atomic bool *that)
@@ -305,7 +306,7 @@ static void begin_listening(listening *own, gpuhal_change_fn *listener)
     await_true(&own->called);
 }
 
-/* The listener's data may be freed once it is removed. */
+/* The listener's data may be freed after the removal. */
 TEST(removing_a_listener_waits_while_another_thread_calls_it)
 {
     static listening own;

@@ -1,7 +1,9 @@
-/* The identity rule on random machines, compared with its simplest form: every interface has the label of its physical
- * device, and joining is relabelling. Most of these machines are absurd, and the rule holds for them, too. Evidence and
- * parts are checked against their contracts, with some devices hidden. A failure names the seed; IDENTITY_SEED and
- * IDENTITY_MACHINES in the environment choose the first seed and the number of machines. */
+/* The identity rule on random machines, compared with its simplest implementation: every interface has the label of
+ * its physical device, and joining is relabelling. Most of these machines are absurd, but the rule applies to them as
+ * well.
+ *
+ * Evidence and partitions are checked against their contracts, with some devices hidden. A failure prints the seed;
+ * the environment variables IDENTITY_SEED and IDENTITY_MACHINES set the first seed and the number of machines. */
 #include "device/identity.h"
 #include "test.h"
 
@@ -14,7 +16,7 @@ typedef struct plain_interface {
     uint32_t index;
     uint64_t vendor;
     const char *driver, *values[GPUHAL_IDENTITY_HOST],
-        *partition; /* as one would write them by hand with docs/identity.md; NULL: none */
+        *partition; /* as a person would write them from docs/identity.md; NULL: none */
     bool host;
     gpuhal_facts facts;
 } plain_interface;
@@ -127,7 +129,7 @@ static bool states_any(uint32_t label, gpuhal_identity_level level, const char *
     return false;
 }
 
-/* Returns whether they have different addresses, or no render node in common. */
+/* Returns whether both have different addresses, or no render node in common. */
 static bool two_places(uint32_t a, uint32_t b, gpuhal_identity_level level)
 {
     bool common = false;
@@ -159,7 +161,7 @@ static bool are_two(uint32_t a, uint32_t b, gpuhal_identity_level level)
             (level > GPUHAL_IDENTITY_DRM && (two_places(a, b, GPUHAL_IDENTITY_DRM) || one_driver_lists_both(a, b))));
 }
 
-/* Joins all of the group or none. */
+/* Joins either all of the group or none. */
 static void join_group(const bool group[INTERFACES], gpuhal_identity_level level)
 {
     uint32_t first = INTERFACES;
@@ -179,8 +181,8 @@ static void join_group(const bool group[INTERFACES], gpuhal_identity_level level
     }
 }
 
-/* Returns the vendor; a driver's author is replaced by the maker that the interfaces with the same UUID name, if they
- * name one. */
+/* Returns the vendor. If it is a driver's author, returns the manufacturer named by the interfaces with the same UUID
+ * instead, if any. */
 static uint64_t maker_of(const plain_interface *iface)
 {
     uint64_t maker = iface->vendor;
@@ -271,7 +273,7 @@ static void check(bool holds, const char *promise, const char *a, const char *b)
     }
 }
 
-/* Compares which interfaces share a physical device, and which share a partition, in every order. */
+/* Compares, in every order, which interfaces share a physical device and which share a partition. */
 static void check_relations(void)
 {
     bool same_partition[INTERFACES][INTERFACES];
@@ -325,8 +327,8 @@ static void relabel(uint32_t *sets, uint32_t a, uint32_t b)
     }
 }
 
-/* Visible devices that stay apart although they state the same are connected by evidence that says so. No evidence
- * names a hidden device. */
+/* Visible devices that stay separate despite equal values are connected by evidence that says so. No evidence names a
+ * hidden device. */
 static void check_apart(const gpuhal_identity *identity, const bool *visible,
                         const gpuhal_identity_evidence_list *evidence, gpuhal_identity_level level)
 {
@@ -392,7 +394,7 @@ static void check_evidence(void)
     gpuhal_identity_finish(&identity);
 }
 
-/* Checks that each refusal names two interfaces that contradict each other. */
+/* Each refusal names two interfaces that contradict each other. */
 static void check_refusals(void)
 {
     gpuhal_identity identity = find(0);

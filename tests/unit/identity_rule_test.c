@@ -1,5 +1,5 @@
 /* The rule that decides which devices are interfaces of one physical device, on all recorded machines: through the
- * whole library, and alone with the devices in many orders; also the forms of the values that identify a device. */
+ * whole library, and in isolation with the devices in many orders. Also the formats of the identifying values. */
 #include "device/identity.h"
 #include "identity_support.h"
 
@@ -15,7 +15,6 @@ static int is_record(const struct dirent *entry)
     return dot && strcmp(dot, ".records") == 0;
 }
 
-/* Calls `check` with each machine loaded. */
 static void for_each_machine(void (*check)(void))
 {
     struct dirent **entries = NULL;
@@ -112,7 +111,7 @@ static void check_library(void)
     gpuhal_close(gpu);
 }
 
-/* A backend lists its devices once in a process, so each machine has a separate process. */
+/* A backend lists its devices once per process, so each machine needs its own. */
 static void check_library_in_a_child(void)
 {
     fflush(stdout);
@@ -134,7 +133,7 @@ TEST(recorded_machines_have_the_expected_devices_evidence_and_choices)
     for_each_machine(check_library_in_a_child);
 }
 
-/* Puts the devices of the machine in another order for each seed; 0 keeps theirs. */
+/* Puts the machine's devices in another order for each seed; 0 keeps their order. */
 static void shuffle(uint32_t seed, uint32_t order[DEVICES])
 {
     for (uint32_t i = 0; i < now.device_count; i++) {
@@ -148,8 +147,8 @@ static void shuffle(uint32_t seed, uint32_t order[DEVICES])
     }
 }
 
-/* Writes for each pair of devices in the file: '.' for two physical devices, 'p' for two partitions of one, '=' for two
- * interfaces of one. */
+/* Writes a character for each pair of devices in the file: '.' for two physical devices, 'p' for two partitions of
+ * one, '=' for two interfaces of one. */
 static void find_relations(uint32_t seed, char relations[DEVICES * DEVICES + 1])
 {
     uint32_t order[DEVICES], place[DEVICES];

@@ -1,6 +1,6 @@
-/* tests/unit/identity_support.h: a recorded machine, and plugins named like the real ones that list the contents of its
- * file, so that the whole library decides about it. The machines are in tests/recorded/identity; docs/identity.md says
- * how to add one. */
+/* tests/unit/identity_support.h: a recorded machine, and plugins with the names of the real ones that list the
+ * contents of its file, so that the whole library decides about it. The machines are in tests/recorded/identity;
+ * docs/identity.md describes how to add one. */
 #ifndef GPUHAL_TEST_IDENTITY_SUPPORT_H
 #define GPUHAL_TEST_IDENTITY_SUPPORT_H
 
@@ -22,7 +22,7 @@ typedef struct recorded_device {
 
 typedef struct recorded_physical {
     char interfaces[256], preferred[256], pci_address[32], uuid[64];
-    char evidence[ITEMS][96]; /* "same vulkan:0 cuda:0 uuid", in the order reported */
+    char evidence[ITEMS][96]; /* "same vulkan:0 cuda:0 uuid", in the reported order */
     uint32_t evidence_count;
 } recorded_physical;
 
@@ -38,9 +38,9 @@ typedef struct machine {
     struct {
         const char *backend, *reason;
         gpuhal_status status;
-        int64_t code; /* the vendor's */
-        bool starts;  /* and refuses to list; it may state `unlisted` devices, too */
-    } refusals[ITEMS]; /* plugins that do not start, or do not list */
+        int64_t code; /* the vendor's code */
+        bool starts;  /* starts but refuses to list; may report `unlisted` devices */
+    } refusals[ITEMS]; /* plugins that do not start or do not list */
     uint32_t device_count, physical_count, choice_count, refusal_count;
 } machine;
 
@@ -165,7 +165,7 @@ static inline void read_records(const char *text, size_t bytes)
     gpuhal_records_finish(&reader);
 }
 
-/* Adds facts that the library wants and no identity depends on. */
+/* Adds facts that the library requires but that do not affect identity. */
 static inline void complete_devices(void)
 {
     for (uint32_t i = 0; i < now.device_count; i++) {

@@ -1,5 +1,5 @@
-/* Jobs under a deadline (base/job.h), and the threads that run them: the threads are reused, and none is left after the
- * object's end. */
+/* Jobs under a deadline (base/job.h) and the threads that run them: threads are reused, and none is left after the
+ * object is closed. */
 #include "support/mock.h"
 #include "support/process.h"
 #include "test.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define MS        UINT64_C(1000000)
-#define IN_TIME_S 8.0 /* generous: a loaded machine runs a thread late */
+#define IN_TIME_S 8.0 /* generous, because threads run late on a busy machine */
 
 static double seconds_now(void)
 {
@@ -129,7 +129,7 @@ TEST(of_many_samples_at_once_few_threads_stay)
     assert_true(threads_come_down_to(before));
 }
 
-/* The child does not have the thread that read its parent's samples. */
+/* The child does not have the thread that sampled for its parent. */
 TEST(the_child_of_a_fork_samples_on_a_thread_of_its_own)
 {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -155,7 +155,7 @@ TEST(the_child_of_a_fork_samples_on_a_thread_of_its_own)
     gpuhal_close(gpu);
 }
 
-/* The two openings fail on one thread, one after the other. */
+/* Both openings fail, on the same thread. */
 TEST(the_words_of_a_vendor_on_one_failure_are_not_repeated_for_the_next)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2,

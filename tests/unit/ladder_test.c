@@ -1,8 +1,8 @@
-/* The steps of a pool when memory is short, rung by rung: each rung frees the memory that only it can free, and the
- * pool asks no other owner before. */
+/* The rungs that a pool tries when memory is short: each frees the memory that only it can free, and the pool does not
+ * ask other owners before. */
 #include "unit/ladder_support.h"
 
-/* Takes buffers of a UNIT while there is memory without asking others. */
+/* Allocates buffers of a UNIT while memory is available without asking other owners. */
 static uint32_t take_all(gpuhal_pool *pool, gpuhal_buffer **out_buffers)
 {
     uint32_t count = 0;
@@ -39,7 +39,7 @@ TEST(a_pool_grows_and_trims_before_others_are_asked)
     cache c = {.name = 'c'};
     add_callback(gpu, &c, 0);
     gpuhal_buffer_release(take(pool, NULL, SEGMENT));
-    gpuhal_buffer_release(take(pool, NULL, 2 * SEGMENT)); /* grows */
+    gpuhal_buffer_release(take(pool, NULL, 2 * SEGMENT)); /* the pool grows */
     gpuhal_buffer_release(take(pool, NULL, 3 * SEGMENT)); /* replaces both segments */
     assert_int_equal(state_of(pool).segments, 1);
     expect_asked("");
@@ -56,7 +56,7 @@ TEST(a_pool_takes_a_smaller_segment_before_it_takes_those_of_others)
     for (int i = 0; i < 3; i++) {
         buffers[i] = take(pool, NULL, (uint64_t)SEGMENT >> (3 - i));
     }
-    buffers[3] = take(pool, NULL, UNIT); /* from the eighth that is left, instead of a whole segment */
+    buffers[3] = take(pool, NULL, UNIT); /* from the last eighth, instead of a whole segment */
     assert_int_equal(state_of(pool).reserved.current, SEGMENT);
     assert_int_equal(state_of(other).segments, 1);
     buffers[4] = take(pool, NULL, SEGMENT / 2); /* larger than that eighth */
@@ -124,7 +124,7 @@ TEST(memory_that_work_still_has_is_waited_for_before_others_are_asked)
     const gpuhal_status status = attempt(pool, NULL, LADDER_LIMIT, 0, PATIENCE_NS);
     pthread_join(own.thread, NULL);
     assert_int_equal(status, GPUHAL_OK);
-    /* On a loaded machine the second may pass before the pool asks callbacks; they have no memory anyway. */
+    /* On a busy machine the second may pass before the pool calls the callbacks; they have no memory anyway. */
     assert_true(c.calls <= 1);
     asked[0] = 0;
     gpuhal_queue_destroy(queue);
@@ -156,7 +156,7 @@ TEST(stores_evict_before_they_spill_and_callbacks_come_last_by_priority)
     end_ladder(gpu, pool);
 }
 
-/* The sentence has the figures from before, and the limit. */
+/* The message contains the earlier figures and the limit. */
 TEST(a_request_above_a_limit_is_refused_before_any_eviction_or_trim)
 {
     gpuhal *gpu = open_one();
@@ -247,7 +247,7 @@ TEST(a_callback_that_gives_useless_memory_is_asked_until_it_has_nothing)
     gpuhal_pool *pool = limited_pool(gpu);
     cache gives = {.name = 'g', .per_call = 1};
     gpuhal_buffer *all = take(pool, NULL, LADDER_LIMIT);
-    while (gives.count < CACHED) { /* memory of the device, which does not help a pool at its limit */
+    while (gives.count < CACHED) { /* device memory, which does not help a pool at its limit */
         gives.buffers[gives.count++] = gpuhal_mock_buffer(gpu, 0, 1);
     }
     add_callback(gpu, &gives, 0);
@@ -259,7 +259,7 @@ TEST(a_callback_that_gives_useless_memory_is_asked_until_it_has_nothing)
     end_ladder(gpu, pool);
 }
 
-/* Bytes that it claims, and bytes that it was asked for. */
+/* Bytes that it claims to have released, and bytes requested of it. */
 typedef struct claims {
     uint64_t each, calls, most_bytes;
 } claims;
@@ -273,7 +273,7 @@ static uint64_t claim_much(void *user, gpuhal_device *device, uint64_t bytes, ui
     return own->each;
 }
 
-/* The device has a GiB. */
+/* The device has 1 GiB. */
 static uint64_t expect_claimed(uint64_t each, uint64_t calls, uint64_t most_bytes)
 {
     gpuhal *gpu = open_one();
@@ -308,7 +308,7 @@ TEST(a_callback_that_claims_all_memory_of_the_device_is_asked_no_more)
     assert_int_equal(expect_claimed(UINT64_MAX, 1, UNIT), UINT64_MAX);
 }
 
-/* Two callbacks, so that the sum of their claims exceeds 64 bits. */
+/* The claims of two callbacks, added up, exceed 64 bits. */
 TEST(the_sum_of_bytes_that_callbacks_claim_does_not_wrap)
 {
     gpuhal *gpu = open_one();
@@ -482,7 +482,7 @@ TEST(endless_work_leaves_time_to_ask_callbacks_and_the_call_ends_in_time)
     assert_ok(gpuhal_fill(queue, all, 0, LADDER_LIMIT, 1, 1));
     gpuhal_buffer_release(all);
     add_cache(gpu, &c, GPUHAL_PRESSURE_SPILL, 0);
-    /* Half of this time is longer than a caller waits before it asks others. */
+    /* Half of this time is longer than a caller waits before it asks other owners. */
     const uint64_t begun_ns = gpuhal_os_monotonic_ns();
     const uint64_t timeout_ns = 3000000000;
     assert_int_equal(attempt(pool, NULL, UNIT, 0, timeout_ns), GPUHAL_ERROR_OUT_OF_MEMORY);

@@ -1,4 +1,4 @@
-/* Every allocation of host memory that is made while a device is short of memory fails once. */
+/* Each allocation of host memory fails once while a device is short of memory. */
 #include "support/torture.h"
 #include "support/torture_mock.h"
 
@@ -59,8 +59,8 @@ static gpuhal_status make_objects(objects *o)
     return status ? status : gpuhal_device_on_pressure(o->device, 0, call, o);
 }
 
-/* The pool is full of parts that work of a queue uses, so that a caller has to wait for evicted memory; the device is
- * full of the pool and a buffer. */
+/* The pool is full of suballocations that a queue's work uses, so a caller has to wait for evicted memory. The pool
+ * and a buffer fill the device. */
 static gpuhal_status be_short(objects *o)
 {
     gpuhal_status status = GPUHAL_OK;

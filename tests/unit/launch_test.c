@@ -1,4 +1,4 @@
-/* Launches: their arguments, their order in queues, the objects that they keep, and how they fail. */
+/* Launches: their arguments, their order in queues, the objects that they keep alive, and their failures. */
 #include "program_support.h"
 
 #include <malloc.h>
@@ -92,7 +92,7 @@ TEST(values_are_copied_and_kernel_and_buffers_kept_until_the_launch_has_ended)
     end(&o);
 }
 
-/* Heap of the C library; 0 if a sanitizer has its own. */
+/* The C library's heap in use; 0 if a sanitizer replaces it. */
 static size_t heap_in_use(void)
 {
 #ifdef __GLIBC__
@@ -102,7 +102,7 @@ static size_t heap_in_use(void)
 #endif
 }
 
-/* docs/programs.md promises this for an application that does not wait. */
+/* docs/programs.md promises this to applications that do not wait. */
 TEST(a_launch_that_waits_for_its_turn_keeps_little_host_memory_until_it_has_ended)
 {
     enum { LAUNCHES = 2000, BYTES_EACH = 448 };
@@ -231,9 +231,9 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
     bad[17].launch.uses_count = 1;
     bad[18].launch.reserved = 1;
     bad[19].launch.size = 0;
-    bad[20].launch.groups[0] = bad[20].launch.groups[1] = 65536; /* 2^32 in all */
+    bad[20].launch.groups[0] = bad[20].launch.groups[1] = 65536; /* 2^32 in total */
     gpuhal_buffer *const uses[] = {o.one, NULL};
-    bad[21].launch.size = offsetof(gpuhal_launch, groups); /* must not be taken for a launch of no groups */
+    bad[21].launch.size = offsetof(gpuhal_launch, groups); /* must not be treated as a launch of 0 groups */
     bad[22].launch.uses_count = 2;
     bad[22].launch.uses = uses;
     bad[23].launch.uses_count = 1;
@@ -242,7 +242,7 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
         expect_refused(&o, bad[i], status[i], argument[i]);
     }
     assert_int_equal(gpuhal_mock.devices[0].launches, 0);
-    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX)); /* a refusal by the library does not fail a queue */
+    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX)); /* a refusal by the library does not fail the queue */
     assert_int_equal(gpuhal_kernel_launch(NULL, NULL, &bad[0].launch), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_kernel_launch(NULL, o.sum, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_buffer_release(elsewhere);
@@ -350,8 +350,8 @@ TEST(the_host_sees_the_writes_of_a_kernel_to_memory_that_is_not_coherent)
     expect_mock_has_no_programs();
 }
 
-/* Only one thread at a time writes memory that is made coherent: a launch that names it twice waits for nothing, and
- * two launches that name two buffers in different orders both finish. */
+/* Memory that is being made coherent is written by one thread at a time. A launch that names a buffer twice must not
+ * wait for itself, and two launches that name two buffers in different orders must both finish. */
 typedef struct buffer_pair {
     gpuhal_kernel *sum;
     gpuhal_buffer *one, *other;

@@ -1,8 +1,8 @@
-/* Launches that use many buffers, one buffer in two ways, or a part of a pool's memory. */
+/* Launches that use many buffers, one buffer for two purposes, or a suballocation of a pool. */
 #include "pool_support.h"
 #include "program_support.h"
 
-/* Its record is not on the stack; glibc notices if its block is too small. */
+/* The record is on the heap; glibc detects if its block is too small. */
 TEST(a_launch_may_use_hundreds_of_buffers_beside_its_arguments)
 {
     enum { MANY = 300 };
@@ -70,7 +70,7 @@ TEST(a_buffer_that_a_launch_first_reads_and_then_writes_is_written)
     expect_mock_has_no_programs();
 }
 
-/* All memory of a pool is used by a launch in a queue that the pool does not know from the allocation. */
+/* A launch uses all memory of a pool, in another queue than that of the allocation. */
 static void expect_kept_behind_launch(bool by_address)
 {
     gpuhal *gpu = open_programs(NULL);

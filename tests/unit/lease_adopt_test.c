@@ -1,9 +1,9 @@
-/* tests/unit/lease_adopt_test.c: programs under the lease of a parent: their limits, also after the lease has expired,
- * and the variables that carry it. */
+/* tests/unit/lease_adopt_test.c: programs under their parent's lease: their limits, also after the lease has expired,
+ * and the environment variables that pass it on. */
 #include "lease_support.h"
 #include "schedule/leases.h"
 
-/* As with GPUHAL_LEASE, which the mock's objects do not read. */
+/* As with GPUHAL_LEASE, which objects of the mock do not read. */
 TEST(a_program_under_a_lease_of_its_parent_is_limited_to_it)
 {
     gpuhal *parent = open_gpus(2), *gpu = open_leasing();
@@ -18,12 +18,12 @@ TEST(a_program_under_a_lease_of_its_parent_is_limited_to_it)
     large.bytes = 9 * MIB;
     assert_ok(gpuhal_lease_acquire(parent, &desc, 0, &lease));
     gpu->settings.lease = gpuhal_lease_number(lease);
-    assert_ok(gpuhal_device_limit_memory(device, part.bytes)); /* as with GPUHAL_DEVICES from gpuhal-lease run */
+    assert_ok(gpuhal_device_limit_memory(device, part.bytes)); /* as with GPUHAL_DEVICES set by gpuhal-lease run */
     gpuhal_leases_adopt(gpu);
     assert_int_equal(gpuhal_buffer_create(device, &large, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_ok(gpuhal_buffer_create(gpuhal_device_at(gpu, 1), &large, &buffer));
     gpuhal_buffer_release(buffer);
-    /* A lease of the program itself adds to that, while it lasts. */
+    /* A lease of the program itself adds to its limit while it lasts. */
     const gpuhal_lease_part more = {.device = device, .bytes = 4 * MIB};
     desc.parts = &more;
     assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &own));

@@ -1,5 +1,5 @@
-/* tests/unit/lease_damage_test.c: invalid ledgers and folders: cut off, changed, of another version, of another user.
- * The library must never crash, hang, or grant another lease's holdings. */
+/* tests/unit/lease_damage_test.c: invalid ledgers and folders: truncated, changed, from another version, owned by
+ * another user. The library must never crash, hang, or grant what another lease holds. */
 #include "lease_support.h"
 
 #include "device/device.h"
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-/* The type of the file system in this test; the linker leads these two here. */
+/* File system type in this test; the linker redirects the two calls below. */
 static const char *network;
 static int lock_error;
 
@@ -26,7 +26,7 @@ int __wrap_gpuhal_os_byte_lock(intptr_t file, uint64_t offset)
     return lock_error ? lock_error : __real_gpuhal_os_byte_lock(file, offset);
 }
 
-/* A full disk has no room for a write of more than 64 bytes. */
+/* On a full disk, writes of more than 64 bytes fail. */
 static _Atomic bool disk_is_full;
 
 int __real_gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, uint64_t count);
@@ -45,7 +45,7 @@ static uint64_t size_of(const char *path)
     return (uint64_t)about.st_size;
 }
 
-/* Makes a used ledger: both copies exist, and no lease holds anything. */
+/* Makes a ledger that was used: both copies exist, and no lease is held. */
 static void make_ledger(void)
 {
     gpuhal *gpu = open_gpus(1);
@@ -200,7 +200,7 @@ TEST(a_ledger_of_another_version_is_refused_by_name)
     const uint32_t version = 7;
     make_ledger();
     overwrite(ledger_file("ledger"), 16, &version, sizeof version);
-    /* Both copies are as after a restart: the library reads the file. */
+    /* The library has to read the file, as after a restart. */
     expect_refused_by_name("version 7");
     expect_refused_by_name(ledger_file("ledger"));
 }
@@ -283,7 +283,7 @@ TEST(when_liveness_alone_is_removed_nothing_is_granted_until_its_holders_have_en
     expect_refused_by_name(ledger_file("liveness"));
     assert_int_equal(try_bytes(gpu, MIB), GPUHAL_ERROR_FILE);
     kill_process(holder);
-    expect_refused_by_name(ledger_file("liveness")); /* this process has a lease from before */
+    expect_refused_by_name(ledger_file("liveness")); /* this process still has a lease */
     gpuhal_lease_release(lease);
     assert_ok(try_bytes(gpu, MOST));
     gpuhal_close(gpu);
@@ -357,7 +357,7 @@ TEST(a_group_shares_a_folder_of_root_and_no_other_one)
     expect_usable();
     assert_int_equal(stat(ledger_file("ledger"), &about), 0);
     assert_int_equal(about.st_mode & 0777, 0660);
-    assert_int_equal(chown(ledger_file("ledger"), 65534, 65534), 0); /* made by another member */
+    assert_int_equal(chown(ledger_file("ledger"), 65534, 65534), 0); /* created by another member of the group */
     expect_usable();
 }
 
@@ -368,7 +368,7 @@ TEST(without_a_name_the_ledger_is_in_the_users_runtime_folder)
     mock_gpus(1);
     assert_int_equal(setenv("XDG_RUNTIME_DIR", ledger_folder, 1), 0);
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
-    /* This machine may have a ledger of its administrator. */
+    /* The real machine may have a system-wide ledger. */
     snprintf(gpu->settings.system_root, sizeof gpu->settings.system_root, "%s", ledger_file("root"));
     assert_ok(try_bytes(gpu, MOST));
     assert_int_equal(stat(ledger_file("gpuhal"), &about), 0);
@@ -378,7 +378,7 @@ TEST(without_a_name_the_ledger_is_in_the_users_runtime_folder)
     gpuhal_close(gpu);
 }
 
-/* A table with a right checksum may still be impossible. */
+/* A table with a correct checksum may still be inconsistent. */
 static void spoil(gpuhal_ledger_state *state, unsigned how)
 {
     gpuhal_ledger_record *record = &state->records[0];
@@ -452,7 +452,7 @@ TEST(a_table_with_impossible_numbers_is_not_used)
     free(state);
 }
 
-/* Writes a table without leases into both copies, valid except for its numbers. */
+/* Writes a table without leases into both copies; only its numbers may be invalid. */
 static void write_table(uint64_t generation, uint64_t next_ticket)
 {
     uint64_t head[7] = {0, generation, next_ticket};

@@ -1,5 +1,5 @@
-/* tests/unit/lease_grant_test.c: the order of grants, on tables alone, with any clock: devices, priorities, aging, and
- * how often a request may be overtaken. */
+/* tests/unit/lease_grant_test.c: the order of grants, on tables alone and with any clock: devices, priorities, aging,
+ * and how often a request may be overtaken. */
 #include "schedule/ledger.h"
 
 #include "test.h"
@@ -7,7 +7,7 @@
 enum { SLOTS = 4 };
 
 static gpuhal_ledger_state *state;
-static bool dead[GPUHAL_LEDGER_RECORDS + 1]; /* by ticket */
+static bool dead[GPUHAL_LEDGER_RECORDS + 1]; /* indexed by ticket */
 
 static bool lives(void *user, const gpuhal_ledger_record *record)
 {
@@ -33,7 +33,7 @@ static uint64_t all_devices(void)
     return (UINT64_C(1) << state->device_count) - 1;
 }
 
-/* Any `count` devices. */
+/* Requests any `count` devices. */
 static uint64_t ask(uint32_t count, uint32_t slots, uint64_t bytes, int32_t priority, uint64_t now_ns)
 {
     const gpuhal_ledger_record record = {.ticket = state->next_ticket++,
@@ -79,14 +79,14 @@ TEST(the_device_with_most_free_slots_is_chosen_then_the_one_with_most_memory)
     assert_true(held(fourth) && state->items[3].device == 2);
 }
 
-/* The first two devices are equal, the third is a lesser one. */
+/* The first two devices are equal; the third is of a lower class. */
 TEST(the_classes_of_the_requester_come_before_use_and_its_order_breaks_ties)
 {
     begin(3);
     const uint64_t first = ask(1, 1, 0, 0, 0);
     gpuhal_ledger_record *record = gpuhal_ledger_find(state, first);
     record->places[0] = 2, record->places[1] = 1, record->places[2] = 0;
-    record->lesser = 4; /* the place of device a */
+    record->lesser = 4; /* the index of device a */
     state->devices[1].foreign_bytes = state->devices[2].foreign_bytes = 900;
     settle(0);
     assert_int_equal(state->items[0].device, 2);
@@ -226,7 +226,7 @@ TEST(one_that_wants_other_devices_overtakes_nothing)
     const uint64_t first = ask(2, GPUHAL_LEDGER_ALL_SLOTS, 0, 0, 0);
     settle(0);
     assert_true(held(first));
-    /* Waits for device a alone. */
+    /* Waits for device a only. */
     const uint64_t waiting = ask(1, 1, 0, 0, 0);
     gpuhal_ledger_find(state, waiting)->candidates = 1;
     for (uint32_t i = 0; i < state->item_count; i++) {
@@ -241,7 +241,7 @@ TEST(one_that_wants_other_devices_overtakes_nothing)
     assert_int_equal(gpuhal_ledger_find(state, waiting)->overtaken, 0);
 }
 
-/* A process without a lease has device a alone: the caller reports that by removing it from the candidates. */
+/* A process without a lease uses device a exclusively. The caller expresses that by removing a from the candidates. */
 TEST(nothing_is_kept_for_a_request_that_waits_for_a_device_that_a_stranger_has_alone)
 {
     for (uint32_t parts = 0; parts < 2; parts++) {
@@ -282,11 +282,11 @@ TEST(priority_decides_and_waiting_raises_it)
         assert_true(held(order[i]));
         gpuhal_ledger_remove(state, order[i]);
     }
-    /* A clock that was set back makes no request older. */
+    /* Setting the clock back does not make a request older. */
     assert_int_equal(gpuhal_grant_priority(1, now, 0), 1);
 }
 
-/* A random history of requests that exclude each other, with every priority, granted one after the other. */
+/* A random history of requests that exclude each other, with all priorities, granted one after the other. */
 TEST(no_request_is_passed_by_one_that_comes_three_seconds_after_it)
 {
     const uint64_t bound = 3 * UINT64_C(1000000000);
@@ -322,7 +322,8 @@ TEST(no_request_is_passed_by_one_that_comes_three_seconds_after_it)
     assert_true(passed > 100); /* priority had an effect */
 }
 
-/* A random history: the state is sound after each step, and no request of equal priority is overtaken too often. */
+/* A random history: the state is consistent after each step, and no request is overtaken too often by requests of
+ * equal priority. */
 TEST(no_random_history_overtakes_a_request_more_than_eight_times)
 {
     unsigned random = 7;
@@ -359,7 +360,7 @@ TEST(leases_never_exceed_the_slots_and_memory_of_a_device)
     for (uint32_t d = 0; d < 2; d++) {
         assert_true(use.slots[d] <= SLOTS && use.bytes[d] <= 1000);
     }
-    /* Memory that strangers use is not granted. */
+    /* Memory used by processes without a lease is not granted. */
     begin(1);
     state->devices[0].foreign_bytes = 800;
     const uint64_t large = ask(1, 1, 300, 0, 0), small = ask(1, 1, 200, 0, 0);
@@ -380,7 +381,7 @@ TEST(an_address_and_a_uuid_name_one_device)
     assert_int_equal(gpuhal_ledger_device_index(state, &by_uuid, 0), 0);
     assert_string_equal(state->devices[0].key, "1234-56");
     assert_int_equal(gpuhal_ledger_device_index(state, &by_address, 0), 0);
-    /* Another driver's UUID of the same device: the entry stays while a lease has it. */
+    /* A UUID from another driver for the same device: the entry stays while a lease refers to it. */
     ask(1, 1, 0, 0, 0);
     settle(0);
     assert_int_equal(gpuhal_ledger_device_index(state, &other, 0), 0);

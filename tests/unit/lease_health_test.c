@@ -1,4 +1,5 @@
-/* tests/unit/lease_health_test.c: unhealthy devices are not leased: by name, by number, and while a request waits. */
+/* tests/unit/lease_health_test.c: unhealthy devices are not leased: not by name, not by number, and not to a waiting
+ * request. */
 #include "lease_support.h"
 
 #include "device/device.h"
@@ -53,7 +54,7 @@ TEST(a_request_that_waits_ends_when_too_few_devices_are_left)
     gpuhal_close(gpu);
 }
 
-/* The request waits for one of two devices; once both are free, it is granted the device that is not lost. */
+/* The request waits for one of two devices. Once both are free, it is granted the device that is not lost. */
 TEST(a_device_that_is_lost_while_a_request_waits_is_not_granted_to_it)
 {
     gpuhal *gpu = open_gpus(2);
@@ -63,7 +64,7 @@ TEST(a_device_that_is_lost_while_a_request_waits_is_not_granted_to_it)
     WAIT_FOR(count_of(ledger_json(gpu), "\"waiting\"") == 1);
     gpuhal_device *lost = gpuhal_lease_device_at(held[0], 0), *left = gpuhal_lease_device_at(held[1], 0);
     atomic_store(&lost->lost, (uint32_t)GPUHAL_LOST);
-    usleep(300000); /* time for the request to check several times */
+    usleep(300000); /* enough for several checks by the waiting request */
     gpuhal_lease_release(held[0]);
     usleep(100000);
     assert_int_equal(gpuhal_lease_state(waiting), GPUHAL_NOT_READY);

@@ -1,7 +1,6 @@
-/* tests/unit/lease_json_test.c: the ledger as JSON, the labels in it, and leases that other processes end. */
+/* tests/unit/lease_json_test.c: the ledger as JSON, its labels, and leases that other processes end. */
 #include "lease_support.h"
 
-/* Expects this label of the lease in the JSON. */
 static void expect_label(gpuhal *gpu, const char *label, const char *expected)
 {
     gpuhal_lease_desc desc = GPUHAL_INIT(gpuhal_lease_desc);
@@ -14,7 +13,7 @@ static void expect_label(gpuhal *gpu, const char *label, const char *expected)
     gpuhal_lease_release(lease);
 }
 
-/* Counts brackets outside of texts, whose quotes are escaped. */
+/* Counts brackets outside of strings. Quotes inside strings are escaped. */
 static void expect_balanced(const char *json)
 {
     char open[16];
@@ -69,7 +68,7 @@ TEST(the_ledger_is_described_as_json)
     gpuhal_close(gpu);
 }
 
-/* Makes a second descriptor of each opened `liveness`: the kernel lists the locks of both. */
+/* Duplicates the descriptor of each opened `liveness` file: the kernel lists the locks under both. */
 static void double_descriptors(void)
 {
     char path[64], target[512];
@@ -119,7 +118,8 @@ TEST(a_lease_is_revoked_by_its_number_and_one_that_lives_only_by_force)
     gpuhal_close(gpu);
 }
 
-/* A lease without GPUHAL_LEASE_INHERIT leaves nothing to another process, even if that has its descriptors. */
+/* A lease without GPUHAL_LEASE_INHERIT is not passed on to another process, even if that process inherited the
+ * descriptors. */
 TEST(handing_down_a_lease_releases_it_if_no_program_has_it)
 {
     gpuhal *gpu = open_gpus(1);

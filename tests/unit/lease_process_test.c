@@ -1,5 +1,5 @@
-/* tests/unit/lease_process_test.c: leases between processes: the state after a process is killed, stopped or forks, and
- * the leases that children inherit. Processes are forked before this one opens a gpuhal object. */
+/* tests/unit/lease_process_test.c: leases between processes: the state after a process is killed, stopped or forks,
+ * and the leases that children inherit. Processes are forked before this one opens a gpuhal object. */
 #include "lease_support.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ TEST(processes_share_the_devices)
     gpuhal_close(gpu);
 }
 
-/* The fastest of several tries counts, so that a machine that is busy for a moment does not. */
+/* The fastest of several attempts counts, so that a short delay of the machine does not matter. */
 TEST(the_lease_of_a_killed_process_is_free_within_100_ms)
 {
     enum { TRIES = 5 };
@@ -71,7 +71,7 @@ TEST(a_stopped_process_keeps_its_lease_until_it_expires)
     gpuhal_close(gpu);
 }
 
-/* A child that does not start another program has the descriptors of its parent. */
+/* A child that does not exec another program keeps its parent's descriptors. */
 static void hold_with_child(int ready, const void *user)
 {
     gpuhal *gpu = open_leasing();
@@ -143,7 +143,7 @@ TEST(a_child_that_was_forked_does_not_keep_the_lease_of_its_dead_parent)
     gpuhal_close(gpu);
 }
 
-/* Holds a lease, and ends once another program was started. */
+/* Holds a lease, and ends after it has started another program. */
 static void start_program(int ready, const void *user)
 {
     gpuhal_lease_desc desc = bytes_of(MOST);
@@ -164,7 +164,7 @@ static gpuhal_status after_program(const void *inherits)
     prepare(1);
     const pid_t holder = start_process(start_program, inherits);
     assert_int_equal(waitpid(holder, &status, 0), holder);
-    usleep(30000); /* enough for the program to begin, on a machine that is not busy */
+    usleep(30000); /* enough for the program to begin on an idle machine */
     gpuhal *gpu = open_leasing();
     gpuhal_status result = try_bytes(gpu, MOST);
     for (int i = 0; result && !inherits && i < 100; i++) {
@@ -260,7 +260,7 @@ TEST(a_request_whose_process_has_died_is_not_there_to_be_revoked)
     wait_until_waiting(gpu, 1);
     const pid_t second = start_process(wait_behind, &desc);
     wait_until_waiting(gpu, 2);
-    const uint64_t number = gpuhal_lease_number(held) + 2; /* not the next one in turn */
+    const uint64_t number = gpuhal_lease_number(held) + 2; /* skips the next number in turn */
     assert_int_equal(gpuhal_lease_revoke(gpu, number, 0), GPUHAL_ERROR_BUSY);
     kill_process(second);
     assert_int_equal(gpuhal_lease_revoke(gpu, number, 0), GPUHAL_ERROR_NOT_FOUND);
@@ -308,7 +308,7 @@ static void wait_for_turn(turns *all, unsigned number)
     _exit(0);
 }
 
-/* The suite has a few; GPUHAL_TEST_LEASE_WAITERS sets the number, up to 1000. */
+/* The suite uses a few; GPUHAL_TEST_LEASE_WAITERS sets the number, up to 1000. */
 TEST(many_waiting_processes_get_their_turns_in_the_order_of_arrival)
 {
     skip_under_thread_sanitizer();
@@ -345,7 +345,7 @@ TEST(many_waiting_processes_get_their_turns_in_the_order_of_arrival)
     gpuhal_close(gpu);
 }
 
-/* In the child of a fork: every object of the parent is refused, and none is released. */
+/* In a forked child: every object of the parent is refused, and none is released. */
 static void expect_refused(gpuhal *gpu, gpuhal_lease *lease, gpuhal_work_slot *slot)
 {
     const gpuhal_lease_desc desc = bytes_of(MIB);
@@ -422,7 +422,7 @@ TEST(a_process_that_stops_inside_the_ledger_costs_others_two_seconds_and_no_more
     assert_true(now_ns() - again < SECOND);
     gpuhal_lease_release(lease);
     kill_process(stopped);
-    /* Memory that was released meanwhile is not lost. */
+    /* Memory released in the meantime is not lost. */
     assert_ok(try_bytes(gpu, 1024 * MIB));
     gpuhal_close(gpu);
 }

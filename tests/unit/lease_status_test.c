@@ -1,4 +1,4 @@
-/* tests/unit/lease_status_test.c: the status of leased devices: the memory that strangers use. */
+/* tests/unit/lease_status_test.c: the status of leased devices: memory used by processes without a lease. */
 #include "lease_processes.h"
 
 static gpuhal_process process_of(pid_t pid, uint64_t bytes)
@@ -18,7 +18,7 @@ static void expect_foreign(const char *bytes)
     gpuhal_close(gpu);
 }
 
-/* Holds a device without a limit, and has a child, whose number it writes. */
+/* Holds a device without a limit, starts a child, and writes the child's process id. */
 static void hold_with_a_child(int ready, const void *user)
 {
     _Atomic pid_t *child = (_Atomic pid_t *)(uintptr_t)user;
@@ -43,7 +43,7 @@ TEST(memory_of_a_holder_without_a_limit_and_its_children_is_not_foreign)
     mock_gpus(1);
     gpuhal_mock.devices[0].values[0].u64 = 400 * MIB;
     gpuhal_mock.devices[0].values[0].key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    expect_foreign("654311424"); /* 624 MiB, all used memory */
+    expect_foreign("654311424"); /* 624 MiB: all used memory */
     _Atomic pid_t *child = mmap(NULL, sizeof *child, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(child != MAP_FAILED);
     const pid_t holder = start_process(hold_with_a_child, (const void *)child);
@@ -74,7 +74,7 @@ static void hold_for_a_child(int ready, const void *user)
     _exit(0);
 }
 
-/* The number of an ended process stands for one that the system has since given to a stranger. */
+/* The id of an ended process stands for an id that the system has reused. */
 TEST(a_process_with_the_number_of_a_holder_that_has_ended_is_a_stranger)
 {
     skip_under_thread_sanitizer();

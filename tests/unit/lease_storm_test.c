@@ -1,4 +1,4 @@
-/* tests/unit/lease_storm_test.c: many processes that wait for leases and are killed meanwhile, the entries that they
+/* tests/unit/lease_storm_test.c: many processes that are killed while they wait for leases, the entries that they
  * leave in the ledger, and the cost of waiting for its lock. Processes are forked before this one opens a gpuhal
  * object. */
 #include "lease_support.h"
@@ -30,7 +30,7 @@ static void request(gpuhal *gpu, unsigned count)
     WAIT_FOR(waiting(gpu) >= count);
 }
 
-/* Has REQUESTS requests; if `holds` is set, it has a lease, too. */
+/* Makes REQUESTS requests; also holds a lease if `holds` is set. */
 static void hold_and_request(int ready, const void *holds)
 {
     gpuhal *gpu = open_leasing();
@@ -79,7 +79,7 @@ TEST(one_that_waits_behind_many_requests_of_a_killed_holder_is_granted_soon)
         const uint64_t took = time_until_granted();
         fastest = took < fastest ? took : fastest;
     }
-    assert_true(fastest < SECOND); /* requests that are not the next check every 2 s */
+    assert_true(fastest < SECOND); /* requests that are not next in line check every 2 s */
 }
 
 TEST(requests_of_killed_processes_do_not_stay_until_it_is_their_turn)
@@ -108,7 +108,7 @@ TEST(requests_of_killed_processes_do_not_stay_until_it_is_their_turn)
     gpuhal_close(gpu);
 }
 
-/* As killed processes leave them: no byte is locked. */
+/* Entries of killed processes: no byte is locked. */
 static void fill_with_dead_requests(void)
 {
     gpuhal_ledger ledger = {0};
@@ -152,7 +152,7 @@ static void lock_the_ledger(int ready, const void *for_ms)
 
 TEST(a_call_waits_for_a_locked_ledger_as_long_as_its_own_time_is)
 {
-    const unsigned ms = 3000; /* a call without a time of its own waits two seconds */
+    const unsigned ms = 3000; /* a call without a timeout of its own waits two seconds */
     prepare(1);
     gpuhal *gpu = open_leasing();
     assert_ok(try_bytes(gpu, MIB));
@@ -184,7 +184,7 @@ TEST(a_call_whose_time_is_over_says_that_the_ledger_was_locked)
     gpuhal_close(gpu);
 }
 
-/* Many threads that try without sleeping take the processors from the thread that has the lock. */
+/* Many threads that retry without sleeping would take CPU time from the thread that has the lock. */
 TEST(a_thread_that_waits_for_the_lock_sleeps)
 {
     const unsigned ms = 60000;
@@ -210,7 +210,7 @@ typedef struct counts {
     _Atomic pid_t owner;
     _Atomic unsigned violations;
     char failure[256];
-    _Atomic uint64_t waits_since[256]; /* 0: does not wait */
+    _Atomic uint64_t waits_since[256]; /* 0: not waiting */
     _Atomic unsigned granted_before[256];
 } counts;
 
@@ -229,7 +229,7 @@ static bool is_running(pid_t process)
     return end && end[2] != 'Z' && end[2] != 'X';
 }
 
-/* A killed process loses its lease some milliseconds before other processes can see its end. */
+/* A killed process loses its lease some milliseconds before other processes can detect its end. */
 static bool keeps_running(pid_t process)
 {
     for (int i = 0; i < 2000 && is_running(process); i++) {
@@ -285,10 +285,10 @@ static pid_t start_one(unsigned place)
 typedef struct outcome {
     unsigned granted;
     uint64_t longest_wait_ns;
-    unsigned most_passed; /* grants to others while one request waited */
+    unsigned most_passed; /* grants to others during one request's wait */
 } outcome;
 
-/* Counts requests that still wait, too. */
+/* Includes requests that still wait. */
 static void watch_waits(unsigned processes, outcome *seen)
 {
     for (unsigned i = 0; i < processes; i++) {
@@ -301,7 +301,8 @@ static void watch_waits(unsigned processes, outcome *seen)
     }
 }
 
-/* Lets many processes lease for this many seconds. With `kills`, kills and replaces one of them every `pause_us`. */
+/* Many processes acquire leases for this many seconds. With `kills`, one of them is killed and replaced every
+ * `pause_us`. */
 static outcome storm(unsigned processes, unsigned seconds, unsigned pause_us, bool kills)
 {
     pid_t list[256];
@@ -336,7 +337,8 @@ static outcome storm(unsigned processes, unsigned seconds, unsigned pause_us, bo
     return seen;
 }
 
-/* No request is passed by more equal ones than waited before it, and a few that the ledger had a moment earlier. */
+/* A request is overtaken by at most as many equal requests as waited when it arrived, and a few that were in the
+ * ledger a moment earlier. */
 TEST(waiting_processes_that_are_killed_and_replaced_do_not_stall_the_others)
 {
     skip_under_thread_sanitizer();
@@ -356,7 +358,7 @@ TEST(waiting_processes_that_are_killed_and_replaced_do_not_stall_the_others)
     assert_int_equal(atomic_load(&all->failed), 0);
     assert_int_equal(atomic_load(&all->violations), 0);
     assert_true(calm.granted > 0);
-    assert_true(killing.granted * 20 >= calm.granted * 3); /* a tenth of the grants per second */
+    assert_true(killing.granted * 20 >= calm.granted * 3); /* a tenth of the calm grants per second */
     assert_true(killing.longest_wait_ns <= 5 * SECOND);
     assert_true(killing.most_passed <= 2 * count);
 }

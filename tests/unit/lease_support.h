@@ -1,5 +1,4 @@
-/* tests/unit/lease_support.h: a folder for a ledger of this test, mock devices that are leased in it, and processes
- * that hold leases. */
+/* tests/unit/lease_support.h: a private ledger folder, mock devices to lease, and processes that hold leases. */
 #ifndef GPUHAL_TEST_LEASE_SUPPORT_H
 #define GPUHAL_TEST_LEASE_SUPPORT_H
 
@@ -21,7 +20,7 @@
 #define MS      UINT64_C(1000000)
 #define SECOND  UINT64_C(1000000000)
 #define FOREVER (UINT64_C(30) * SECOND)
-/* More than half of the 1024 MiB of a mock device: no two fit. */
+/* More than half of a mock device's 1024 MiB: two of them do not fit. */
 #define MOST (600 * MIB)
 
 static char ledger_folder[256];
@@ -73,7 +72,7 @@ static inline void skip_under_thread_sanitizer(void)
 #endif
 }
 
-/* Mock GPUs with UUIDs of their own. */
+/* Mock GPUs with different UUIDs. */
 static inline void mock_gpus(uint32_t count)
 {
     static char uuids[GPUHAL_MOCK_DEVICES][40];
@@ -112,7 +111,7 @@ static inline gpuhal_lease *lease_bytes(gpuhal *gpu, uint64_t bytes)
     return lease;
 }
 
-/* Returns the status of a try without waiting, and releases the lease at once. */
+/* Tries to acquire without waiting, releases the lease, and returns the status. */
 static inline gpuhal_status try_bytes(gpuhal *gpu, uint64_t bytes)
 {
     const gpuhal_lease_desc desc = bytes_of(bytes);
@@ -129,7 +128,7 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* Starts a process that runs `work` with a descriptor, which it writes to when it is ready; returns when it has. */
+/* Starts a process that runs `work`, and returns once `work` has written to its descriptor that it is ready. */
 static inline pid_t start_process(void (*work)(int ready, const void *user), const void *user)
 {
     int ends[2];
@@ -141,7 +140,7 @@ static inline pid_t start_process(void (*work)(int ready, const void *user), con
     if (child == 0) {
         close(ends[0]);
         alarm(60);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails ends a stopped one, too */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test also ends a stopped child */
         work(ends[1], user);
         _exit(0);
     }
@@ -175,7 +174,7 @@ static inline void kill_process(pid_t process)
     assert_int_equal(waitpid(process, &status, 0), process);
 }
 
-/* The JSON of the ledger, in one static buffer. */
+/* The ledger's JSON, in a static buffer. */
 static inline const char *ledger_json(gpuhal *gpu)
 {
     static char text[1048576];
@@ -183,7 +182,7 @@ static inline const char *ledger_json(gpuhal *gpu)
     return text;
 }
 
-/* Waits until it is true; fails the test if that takes too long. */
+/* Fails the test if the condition does not become true in time. */
 #define WAIT_FOR(condition)                                                                                            \
     do {                                                                                                               \
         const uint64_t give_up_ns = now_ns() + 2 * FOREVER;                                                            \

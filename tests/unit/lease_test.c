@@ -10,7 +10,7 @@
 
 int __real_clock_gettime(clockid_t clock, struct timespec *out_time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time);
-/* Every reading of the clock of the day sets it back by an hour. */
+/* Each reading of the wall clock sets it back by an hour. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time)
 {
     static _Atomic time_t hours;
@@ -153,7 +153,7 @@ static void state_free(uint64_t bytes)
 {
     gpuhal_mock.devices[0].values[0].u64 = bytes;
     gpuhal_mock.devices[0].values[0].key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    usleep(120000); /* an earlier sample counts for 100 ms */
+    usleep(120000); /* earlier samples are used for 100 ms */
 }
 
 TEST(memory_that_strangers_use_is_not_leased)
@@ -162,10 +162,10 @@ TEST(memory_that_strangers_use_is_not_leased)
     state_free(500 * MIB);
     assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
     gpuhal_lease *lease = lease_bytes(gpu, 400 * MIB);
-    /* 400 of the 500 MiB are promised, though not allocated yet. */
+    /* 400 of the 500 MiB are promised, but not allocated yet. */
     assert_int_equal(try_bytes(gpu, 200 * MIB), GPUHAL_ERROR_BUSY);
     assert_ok(try_bytes(gpu, 100 * MIB));
-    /* Memory that this process allocates under its lease does not count as a stranger's. */
+    /* Memory that this process allocates under its lease does not count as used by others. */
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 300 * MIB);
     state_free(200 * MIB);
     assert_ok(try_bytes(gpu, 100 * MIB));
@@ -176,7 +176,7 @@ TEST(memory_that_strangers_use_is_not_leased)
     gpuhal_close(gpu);
 }
 
-/* A driver that reports the memory that it keeps for itself, and whose limit for this process leaves 300 of 400 MiB. */
+/* The driver reports its reserved memory, and its limit for this process leaves 300 of 400 MiB. */
 TEST(memory_that_a_limit_of_this_process_hides_is_not_used_by_others)
 {
     gpuhal *gpu = open_gpus(1);
@@ -214,7 +214,7 @@ TEST(the_first_request_of_a_process_counts_unallocated_memory_of_a_holder)
     kill_process(holder);
 }
 
-/* In a container the driver lists this process by a number of the machine. */
+/* In a container the driver lists this process by its host process id. */
 TEST(an_exclusive_device_that_this_process_has_open_is_not_a_strangers)
 {
     fresh_ledger();
@@ -430,7 +430,7 @@ TEST(an_expired_lease_is_free_and_says_so)
     gpuhal *gpu = open_gpus(1);
     gpuhal_lease_desc desc = bytes_of(MOST);
     gpuhal_lease *lease = NULL, *next = NULL;
-    desc.duration_ns = SECOND; /* long enough that the next call comes before its end */
+    desc.duration_ns = SECOND; /* long enough that the next call begins before it ends */
     assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &lease));
     assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
     next = lease_bytes(gpu, MOST);

@@ -1,9 +1,11 @@
-/* tests/unit/lease_torture_test.c: many processes and threads that lease, and that are killed at random and waited for;
- * and every system call, and every allocation, that fails once. The suite runs a second of the first part;
- * GPUHAL_TEST_LEASE_SECONDS, _PROCESSES and _THREADS ask for more (CONTRIBUTING.md).
+/* tests/unit/lease_torture_test.c: many processes and threads that acquire leases and are killed at random; and each
+ * system call and each allocation fails once.
  *
- * Shared memory has the devices and bytes that each process holds. A process is marked before it is killed: its devices
- * and bytes do not count any more, since the ledger may give them to another process at once. */
+ * The suite runs the first part for one second; GPUHAL_TEST_LEASE_SECONDS, _PROCESSES and _THREADS increase it
+ * (CONTRIBUTING.md).
+ *
+ * Shared memory contains the devices and bytes that each process holds. A process is marked before it is killed: its
+ * devices and bytes no longer count, since the ledger may grant them to another process immediately. */
 #include "lease_support.h"
 #include "support/faults.h"
 
@@ -63,7 +65,7 @@ static uint32_t number_of(gpuhal *gpu, const gpuhal_device *device)
     return number;
 }
 
-/* One lease of random size: of one device or of all, for a moment. */
+/* One lease of random size, of one device or of all, for a moment. */
 static void lease_once(gpuhal *gpu, holder *own, unsigned *random)
 {
     *random = *random * 1103515245u + 12345u;
@@ -215,8 +217,8 @@ TEST(threads_of_one_process_never_hold_more_than_there_is)
 
 /* ---- faults */
 
-/* Acquires and releases, while another object holds half. A failed call is refused, and nothing is lost or held
- * twice. */
+/* Acquires and releases while another object holds half. If a call fails, the request is refused, and nothing is lost
+ * or granted twice. */
 static void fail_everywhere(gpuhal_fault kind, int error)
 {
     fresh_ledger();
@@ -259,7 +261,8 @@ TEST(every_system_call_of_a_lease_may_fail_once)
     }
 }
 
-/* In a folder without a ledger. A failed call is refused, and the next request finds or makes a valid ledger. */
+/* In a folder without a ledger. If a call fails, the request is refused, and the next request finds or creates a valid
+ * ledger. */
 TEST(every_system_call_of_the_first_lease_in_a_folder_may_fail_once)
 {
     bool hit = true;
@@ -295,7 +298,7 @@ static bool killed_at(gpuhal_fault kind, unsigned at)
         gpuhal *gpu = open_leasing();
         gpuhal_fault_begin(kind, at, 0);
         gpuhal_lease_release(lease_bytes(gpu, MOST));
-        _exit(gpuhal_fault_end() ? REACHED : 0); /* not every call is followed by the end of the process */
+        _exit(gpuhal_fault_end() ? REACHED : 0); /* not every call kills the process */
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     const bool reached = WIFEXITED(status) && WEXITSTATUS(status) == REACHED;

@@ -1,5 +1,6 @@
-/* Links: distances of PCI devices over trees of several machines, nodes, memory near a node, and the resulting facts
- * for devices of any backend. The trees are texts in tests/recorded/pci: a new machine is a new file there. */
+/* Links: distances between PCI devices in the trees of several machines, NUMA nodes, memory near a node, and the
+ * resulting facts for devices of any backend. The trees are text files in tests/recorded/pci; a new file there adds a
+ * machine. */
 #include "support/mock.h"
 #include "test.h"
 
@@ -33,7 +34,7 @@ static void write_file(const char *path, const char *text)
     fclose(file);
 }
 
-/* "/devices/pci0000:00/0000:01:00.0 0" below the root. */
+/* Adds "/devices/pci0000:00/0000:01:00.0 0" below the root. */
 static void add_device(const char *root, const char *place, const char *node)
 {
     char path[1024], link[1024];
@@ -66,7 +67,7 @@ static unsigned expect_node(const char *root, const char *address, const char *w
     return 1;
 }
 
-/* Obeys one line of a tree's text. Returns the number of expectations in it. */
+/* Executes one line of a tree's text. Returns the number of expectations in it. */
 static unsigned obey(const char *root, char *line)
 {
     char word[16] = "", first[512] = "", second[512] = "", third[64] = "", path[1024];

@@ -1,5 +1,5 @@
-/* Backends in this process: started once, shared, tried again after a failure, refused after a fork; and the host table
- * that plugins get. */
+/* Backends in this process: started once, shared, retried after a failure, refused after a fork; and the host table
+ * that plugins receive. */
 #include "loader_support.h"
 
 #include "base/log.h"
@@ -32,7 +32,7 @@ static gpuhal_status start(const char *name, gpuhal_backend **out_backend)
     return status;
 }
 
-/* Exit code of a child that starts a backend: 0 OK, 1 FORKED with its sentence, 2 anything else. */
+/* Returns the exit code of a child that starts a backend: 0 OK, 1 FORKED with its message, 2 anything else. */
 static int start_in_child(const char *name)
 {
     fflush(NULL);
@@ -108,12 +108,12 @@ TEST(a_plugin_that_hangs_while_starting_is_not_waited_for_twice_and_others_start
     assert_in_range(ns, 0, DEADLINE_NS / 2);
     assert_int_equal(start_in_child("start_hangs"), 1);
 #ifndef __SANITIZE_THREAD__
-    assert_int_equal(start_in_child("good_without_optional"), 0); /* the hanging thread was not inside dlopen */
+    assert_int_equal(start_in_child("good_without_optional"), 0); /* the hanging thread was not inside dlopen() */
 #endif
     assert_int_equal(start_within("good", DEADLINE_NS, &ns), GPUHAL_OK);
 }
 
-/* 0, or the number of the step that went wrong. */
+/* Returns 0, or the number of the failed step. */
 static int play_a_held_loader(void)
 {
     uint64_t ns = 0;
@@ -131,8 +131,8 @@ static int play_a_held_loader(void)
     return start_within("good", DEADLINE_NS, &ns) == GPUHAL_OK ? 0 : 4;
 }
 
-/* In a child that is forked while a thread is inside dlopen: a backend that would have to be loaded is refused at once,
- * at each call; the backends that the parent had loaded work. */
+/* In a child that was forked while a thread was inside dlopen(): a backend that is not loaded yet is refused
+ * immediately at each call; the backends that the parent had loaded work. */
 static int play_a_forked_loader(void)
 {
     uint64_t ns = 0;
@@ -161,7 +161,7 @@ static int play_a_forked_loader(void)
     return start_within("good_fork_safe", DEADLINE_NS, &ns) == GPUHAL_OK ? 0 : 5;
 }
 
-/* Runs the scene in a child, which leaves by _exit: exit() takes the lock that the constructor holds. */
+/* Runs the scene in a child, which ends with _exit(), because exit() would take the lock that the constructor holds. */
 static void play(int (*scene)(void))
 {
     fflush(NULL);
@@ -314,8 +314,8 @@ static void keep_line(__attribute__((unused)) void *user, __attribute__((unused)
     snprintf(logged + length, sizeof logged - length, "%s\n", line);
 }
 
-/* The result and the driver of good_with_driver in the current environment. */
-static char *given_options; /* to the plugins of the next probe */
+/* Returns the state and the driver of good_with_driver in the current environment. */
+static char *given_options; /* options for the plugins of the next probe */
 
 static const gpuhal_candidate *probe_driver(gpuhal_candidates *candidates, bool isolate, bool ignore_environment,
                                             gpuhal_log *log)

@@ -1,4 +1,4 @@
-/* tests/unit/loader_cache.h: shared by tests of cached results: starts of a program that reads and writes a registry,
+/* tests/unit/loader_cache.h: common code for tests of cached results: program starts that read and write a registry,
  * and plugins that can be changed. */
 #ifndef LOADER_CACHE_H
 #define LOADER_CACHE_H
@@ -7,10 +7,11 @@
 #include "registry/fields.h"
 #include "registry/registry.h"
 
-/* For the lock: 32 processes at once on a slow machine. */
+/* For the lock, with 32 concurrent processes on a slow machine. */
 #define PATIENCE_NS UINT64_C(120000000000)
 
-/* One start of a program: reads the registry, probes plugins, and writes the results. Finish the candidates. */
+/* Simulates a program start: reads the registry, probes plugins, and writes the results. The caller finishes the
+ * candidates. */
 UNUSED_HELPER gpuhal_candidates start(const gpuhal_settings *settings, gpuhal_log *log)
 {
     gpuhal_candidates candidates;
@@ -36,7 +37,7 @@ UNUSED_HELPER gpuhal_settings once(void)
     return settings;
 }
 
-/* Settings that probe a plugin only in this process. */
+/* Settings that probe plugins only in this process. */
 UNUSED_HELPER gpuhal_settings without_helper(void)
 {
     gpuhal_settings settings = once();
@@ -44,7 +45,7 @@ UNUSED_HELPER gpuhal_settings without_helper(void)
     return settings;
 }
 
-/* Makes a separate copy of a plugin, with a manifest in the folder, so that both can be changed. */
+/* Copies a plugin, with a manifest, into the folder, so that both can be changed. */
 UNUSED_HELPER void own_plugin(const char *name, const char *more)
 {
     char file[64], manifest[64];
@@ -61,7 +62,7 @@ UNUSED_HELPER gpuhal_candidate *candidate_of(const gpuhal_candidates *candidates
     return candidate;
 }
 
-/* Starts, and returns whether the plugin's result came from the cache. */
+/* Simulates a start, and returns whether the plugin's result came from the cache. */
 UNUSED_HELPER bool result_is_cached(const gpuhal_settings *settings, const char *name, gpuhal_plugin_state state)
 {
     gpuhal_candidates candidates = start(settings, NULL);

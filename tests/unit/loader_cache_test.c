@@ -1,5 +1,5 @@
-/* Cached results: cached plugins are not probed again, crashed plugins are not run again, and a change of any
- * dependency of a result causes a new probe. A missing helper program proves that nothing was run. */
+/* Cached results: cached plugins are not probed again, crashed plugins are not run again, and a change in any
+ * dependency of a result causes a new probe. Without a helper program a cached result proves that nothing was run. */
 #include "loader_cache.h"
 
 #include <signal.h>
@@ -185,7 +185,7 @@ TEST(a_repaired_plugin_is_probed_again_and_then_works)
     assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-/* The manifest does not name the library, the helper's mappings do. Every library has malloc among its dependencies. */
+/* The library is not in the manifest but in the helper's mappings. Every library depends on malloc's library. */
 TEST(a_changed_vendor_library_is_probed_again)
 {
     new_folder();
@@ -320,8 +320,7 @@ TEST(no_device_of_a_plugin_that_watches_nothing_is_asked_again_with_a_note)
     }
 }
 
-/* A daemon behind the driver that stops for a while, as in a suspended machine: first it works, then it hangs, then it
- * works. */
+/* The driver's daemon stalls for some time, as on a suspended machine: it works, hangs, and works again. */
 TEST(one_stall_of_a_plugin_that_worked_does_not_quarantine_it_and_two_do)
 {
     new_folder();

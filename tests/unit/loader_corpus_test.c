@@ -1,6 +1,6 @@
-/* The bad plugins of tests/plugins/corpus.inc: each alone, and all of them together in one folder. In each case
- * this process lives, the good plugin beside them is listed, nothing is loaded here, nothing is left over, and the
- * report names the fault. */
+/* The bad plugins of tests/plugins/corpus.inc, each alone and all together in one folder. In each case this process
+ * survives, the good plugin beside them is listed, no bad plugin is loaded into this process, nothing is leaked, and
+ * the report names the fault. */
 #include "corpus_files.h"
 
 #include "base/records.h"
@@ -25,16 +25,16 @@
 #define SANITIZED 0
 #endif
 
-#define SILENCE_NS 2500000000u          /* the deadline of plugins that never return; others have no short one */
-#define TOGETHER_S (SANITIZED ? 30 : 5) /* seconds, if all plugins share one deadline */
-#define THREADS    12                   /* most of them wait */
+#define SILENCE_NS 2500000000u          /* the deadline of plugins that never return; others have a long one */
+#define TOGETHER_S (SANITIZED ? 30 : 5) /* seconds; all plugins share one deadline */
+#define THREADS    12                   /* most of them just wait */
 
 typedef enum { RULE, DEATH, SILENCE, HARMLESS, OF_FILES } effect;
 
 typedef struct item {
     const char *name;
     effect effect;
-    bool (*make)(const char *in, const char *name); /* NULL: a plugin in the folder of the build */
+    bool (*make)(const char *in, const char *name); /* NULL: a plugin in the build folder */
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
     const char *words; /* NULL: it is listed without a reason */
@@ -50,10 +50,10 @@ static const item corpus[] = {
 
 enum { ITEMS = sizeof corpus / sizeof *corpus };
 
-/* Returns false for an item that cannot be made on this machine. */
+/* Returns false if the item cannot be created on this machine. */
 static bool lay(const char *in, const item *it)
 {
-    /* If the last thread ends by itself, sanitizers look for leaks, and return a result instead of the plugin. */
+    /* When the last thread ends by itself, sanitizers check for leaks and set the exit status instead of the plugin. */
     if (SANITIZED && strncmp(it->name, "ends_its_", strlen("ends_its_")) == 0) {
         return false;
     }
@@ -63,8 +63,8 @@ static bool lay(const char *in, const item *it)
     return !it->make || it->make(in, it->name);
 }
 
-/* Compares the report with the expected one. Texts of plugins appear on terminals, so no reason may contain a control
- * character. */
+/* Compares the report with the expected one. Plugins' strings are printed on terminals, so no reason may contain a
+ * control character. */
 static bool is_as_expected(const item *it, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *reason)
 {
     bool named = it->words ? strstr(reason, it->words) != NULL : !*reason;
@@ -78,7 +78,7 @@ static void print_difference(const item *it, gpuhal_plugin_state state, gpuhal_p
            gpuhal_plugin_stage_name(it->stage), it->words ? it->words : "");
 }
 
-/* Expects that no plugin was loaded into this process, and that every helper is gone. */
+/* Expects that no plugin was loaded into this process, and that every helper has ended. */
 static void assert_nothing_is_left(void)
 {
     assert_false(is_mapped(own_folder()));
@@ -87,7 +87,7 @@ static void assert_nothing_is_left(void)
     assert_int_equal(errno, ECHILD);
 }
 
-/* Leaves out the plugin that computes for seconds: beside the others it would only repeat the result of
+/* Excludes the plugin that computes for seconds: beside the others it would only repeat the result of
  * constructor_sleeps. */
 static bool leaves_the_processor(const item *it)
 {
@@ -187,7 +187,7 @@ TEST(plugins_that_only_break_a_rule_are_named_the_same_way_without_a_helper)
     }
     assert_int_equal(different, 0);
     assert_listed(&candidates, "good");
-    /* Failures inside an opening that succeeds are only in the report. */
+    /* If opening succeeds, failures of plugins appear only in the report. */
     assert_int_equal(gpuhal_last_error()->status, GPUHAL_ERROR_BUSY);
     assert_string_equal(gpuhal_last_error()->sentence, "from before");
     gpuhal_candidates_finish(&candidates);
@@ -195,7 +195,7 @@ TEST(plugins_that_only_break_a_rule_are_named_the_same_way_without_a_helper)
 
 /* ---- together */
 
-/* Lays the items that are wanted, the good plugin and a real one. `made`: whether each could be made. */
+/* Creates the selected items, the good plugin and a real one. `made` receives which items could be created. */
 static void lay_all(bool made[ITEMS], bool (*wanted)(const item *it))
 {
     new_folder();
@@ -268,14 +268,14 @@ static char *output_of(const char *const *arguments, const char *const *environm
     posix_spawn_file_actions_destroy(&actions);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 4); /* complete, except for the plugins that failed */
+    assert_int_equal(WEXITSTATUS(status), 4); /* complete, except for the failed plugins */
     char *text = read_file(path, &bytes);
     text[bytes] = 0;
     return text;
 }
 
-/* Returns one plugin's part of `gpuhal-probe --explain`: "name: not used, …" up to the next plugin; NULL if it has
- * none. */
+/* Returns one plugin's section of `gpuhal-probe --explain`, from "name: not used, …" up to the next plugin; NULL if
+ * there is none. */
 static char *part_about(const char *text, const char *name)
 {
     char begin[64];
@@ -305,12 +305,12 @@ static bool is_explained(const item *it, const char *part)
     return named && strncmp(part, begin, strlen(begin)) == 0 && strstr(part, reached);
 }
 
-#ifndef GPUHAL_PROBE /* in a build without the programs */
+#ifndef GPUHAL_PROBE /* the programs are not built */
 #define GPUHAL_PROBE NULL
 #endif
 
-/* Plugins that die or fall silent are explained like the others, so one of each is enough: all of them ran together
- * before. */
+/* One plugin that dies and one that falls silent are enough: all of them ran together before, and they are explained
+ * like the others. */
 static bool is_for_the_probe(const item *it)
 {
     return (it->effect != DEATH && it->effect != SILENCE) || strcmp(it->name, "start_crashes") == 0 ||

@@ -1,5 +1,6 @@
-/* A real plugin, damaged by chance: bits flipped and bytes cut off. Any crash happens in the helper: this process
- * lives, has loaded no part of it, and describes the fault in words, or lists the device after harmless damage. */
+/* A real plugin with random damage: bits flipped and bytes cut off. A crash can only happen in the helper: this
+ * process survives, has not loaded the plugin, and describes the fault, or lists the device if the damage was
+ * harmless. */
 #include "loader_support.h"
 
 #include "base/records.h"
@@ -13,20 +14,20 @@
 #define DEADLINE_NS 4000000000u
 #define THREADS     6
 
-enum { FLIPS = 75, CUTS = 25 }; /* each as often as test_count() says */
+enum { FLIPS = 75, CUTS = 25 }; /* multiplied by test_count() */
 
 static char *original;
 static size_t original_bytes;
 static atomic_uint next_number, failures, refused, broken, listed;
 
-/* A number below `limit`, and the next state. */
+/* Returns a number below `limit`, and advances the state. */
 static size_t draw(uint64_t *state, size_t limit)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (size_t)((*state >> 33) % limit);
 }
 
-/* The first third goes into the headers, which the dynamic loader believes; the others go anywhere. Each flips 1 to 8
+/* The first third damages the headers, which the dynamic loader trusts; the others can be anywhere. Each flips 1 to 8
  * bits. */
 static size_t damage(unsigned number, char *copy)
 {
@@ -88,7 +89,7 @@ static bool is_survived(unsigned number, char *copy)
         return false;
     }
     const gpuhal_candidate *candidate = find_candidate(&candidates, "cpu");
-    /* A killed process may take some time to end on a busy machine, which a note reports. */
+    /* On a busy machine a killed process may take some time to end, which a note reports. */
     bool good = candidate && is_result(candidate) &&
                 (candidates.note_count == 0 || candidate->state == GPUHAL_PLUGIN_TIMED_OUT);
     if (!good) {
@@ -131,8 +132,7 @@ TEST(damaged_copies_of_a_real_plugin_are_refused_broken_or_work_and_this_process
     assert_true(atomic_load(&refused) > test_count(CUTS) / 2 && atomic_load(&broken) > 0 && atomic_load(&listed) > 0);
     assert_false(is_mapped(own_folder()));
 #ifdef __SANITIZE_ADDRESS__
-    /* The system takes longer to end a process with a sanitizer's memory than the library waits for a process that it
-     * has killed. */
+    /* The system takes longer to end a process with a sanitizer's memory than the library waits after killing it. */
     while (waitpid(-1, NULL, 0) > 0) {
     }
 #endif

@@ -1,4 +1,4 @@
-/* gpuhal/direct.h: a plugin without the core in between. */
+/* gpuhal/direct.h: using a plugin without the core. */
 #include "loader_support.h"
 
 #include <gpuhal/direct.h>
@@ -46,7 +46,6 @@ TEST(a_bad_file_is_refused_with_stage_status_and_sentence)
     assert_int_equal(gpuhal_direct_load(test_plugin("good"), NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
 }
 
-/* The plugin's report, as text. */
 static char reported[1024];
 
 static void hear_device(__attribute__((unused)) void *user, uint32_t index)

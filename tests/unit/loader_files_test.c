@@ -15,7 +15,7 @@ static void add_good(void)
     write_manifest("good.gpuhal", "good", test_plugin("good"), "");
 }
 
-/* Runs the loader over this test's folder and checks the result of `name` beside the good plugin. */
+/* Runs the loader over the test's folder, and checks the result of `name` and the good plugin. */
 static void expect(const char *name, gpuhal_plugin_state state, const char *words)
 {
     add_good();
@@ -155,7 +155,7 @@ TEST(a_listing_checks_the_path_of_a_folder_once_and_each_file_by_itself)
     }
     assert_int_equal(symlink("../bc/two", in_folder("a/b/link")), 0);
     assert_true(is_trusted(in_folder("a/b/one"), &known));
-    assert_int_equal(chmod(in_folder("a"), 0777), 0); /* from now on any user may exchange b and bc */
+    assert_int_equal(chmod(in_folder("a"), 0777), 0); /* from now on any user may replace b and bc */
     assert_true(is_trusted(in_folder("a/b/one"), &known));
     assert_false(is_trusted(in_folder("a/b/open"), &known));
     assert_false(is_trusted(in_folder("a/b/gone"), &known));
@@ -166,7 +166,7 @@ TEST(a_listing_checks_the_path_of_a_folder_once_and_each_file_by_itself)
     gpuhal_known_folder_finish(&known);
 }
 
-/* Root can read every file, so another user loads. 0: all results were as expected. */
+/* Root can read every file, so another user loads them. Returns 0 if all results were as expected. */
 static int look_without_rights(void)
 {
     if (geteuid() == 0 && (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))) {
@@ -234,7 +234,7 @@ TEST(a_file_of_another_user_is_taken_with_a_warning)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* Processor time of this process for reading the size of a folder with `count` libraries that no manifest names. */
+/* Returns this process's CPU time for listing a folder with `count` libraries that have no manifest. */
 static uint64_t time_with_strays(unsigned count)
 {
     new_folder();
@@ -243,9 +243,9 @@ static uint64_t time_with_strays(unsigned count)
         snprintf(name, sizeof name, "gpuhal-stray%u.so", i);
         write_file(in_folder(name), "", 0);
     }
-    add_good(); /* each stray is compared with its library */
+    add_good(); /* each stray library is compared with its library */
     gpuhal_settings settings = own_settings();
-    settings.backends = (char *)"stray1"; /* nothing runs */
+    settings.backends = (char *)"stray1"; /* no plugin runs */
     uint64_t least = UINT64_MAX;
     for (int round = 0; round < 3; round++) {
         struct timespec begin, end;
@@ -260,7 +260,7 @@ static uint64_t time_with_strays(unsigned count)
     return least;
 }
 
-/* 8 times as many take 8 times the time, not 64; the limit between those allows for the machine. */
+/* 8 times as many take 8 times as long, not 64 times; the limit in between allows for a busy machine. */
 TEST(thousands_of_stray_libraries_take_time_in_proportion_to_their_number)
 {
     const uint64_t few = time_with_strays(250), many = time_with_strays(2000);

@@ -1,5 +1,5 @@
-/* Results of a process that may do less than others: its failures are its own, and its successes are shared. Each is
- * learned in a child. */
+/* Results of a restricted process: its failures are not shared with other processes, but its successes are. Each case
+ * runs in a child. */
 #include "loader_cache.h"
 
 #include "support/stack.h"
@@ -21,7 +21,7 @@ static void set_limit(__rlimit_resource_t resource, rlim_t most)
     assert_int_equal(setrlimit(resource, &limit), 0);
 }
 
-/* The limit is high enough for the sanitizers' shadow to fit below it. */
+/* The limit leaves room for the sanitizers' shadow memory. */
 static void limit_address_space(void)
 {
     set_limit(RLIMIT_AS, (rlim_t)1 << 62);
@@ -52,7 +52,7 @@ static void forgo_privileges(void)
     assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 }
 
-/* A filter that allows everything counts, too: the library cannot know the calls that the next one refuses. */
+/* Even a filter that allows everything counts: the library cannot know which calls the next one refuses. */
 static void filter_calls(void)
 {
     struct sock_filter all[] = {{.code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW}};
@@ -65,7 +65,7 @@ static void (*const restraints[])(void) = {limit_address_space, limit_data,     
                                            limit_processes,     forgo_privileges, filter_calls};
 enum { RESTRAINTS = sizeof restraints / sizeof *restraints };
 
-/* Starts a limited program, which finds the plugin in this state. */
+/* Simulates the start of a restricted program, which finds the plugin in this state. */
 static void start_limited(void (*restrain)(void), const char *name, gpuhal_plugin_state state)
 {
     fflush(NULL);
@@ -149,7 +149,7 @@ TEST(a_failure_in_a_limited_process_takes_no_success_away)
     unsetenv("GPUHAL_START_HANGS_WHILE_SWITCH");
 }
 
-/* The CPU plugin is the last resort: no failure of it counts, not even one that an earlier version recorded. */
+/* The CPU plugin is the last resort, so none of its failures is cached, not even one recorded by an earlier version. */
 TEST(a_failure_of_the_cpu_plugin_is_never_kept)
 {
     new_folder();
@@ -184,8 +184,8 @@ TEST(a_plugin_that_prints_without_end_is_ended_at_once_with_that_reason)
     }
 }
 
-/* Three helpers that print whenever they are polled kept each other alive for ten times their deadline, when only the
- * time between polls counted. */
+/* When only the time between polls counted, three helpers that printed at every poll extended each other's deadline
+ * tenfold. */
 TEST(helpers_that_print_without_end_stretch_no_deadline)
 {
     new_folder();
@@ -273,7 +273,7 @@ static void *rescan(void *gpu)
     return gpuhal_rescan(gpu, NULL) == GPUHAL_OK ? NULL : gpu;
 }
 
-/* Such a thread used to leave the locks of the rescan locked, so that all others waited for ever. */
+/* Such a thread used to leave the rescan's mutexes locked, so that all other threads waited for ever. */
 TEST(a_thread_that_is_cancelled_in_a_rescan_leaves_the_object_usable)
 {
     new_folder();

@@ -1,4 +1,4 @@
-/* Odd plugins that break no rule: their devices are listed, complete and separate. Plugins with a fault are in
+/* Odd plugins that break no rule: their devices are listed, complete and separate. Faulty plugins are tested in
  * loader_corpus_test.c. */
 #include "loader_support.h"
 

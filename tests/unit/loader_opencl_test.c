@@ -1,5 +1,4 @@
-/* Cached results over real drivers: variables that change the list of devices, and the ICD loader's folder of
- * drivers. */
+/* Cached results with real drivers: variables that change the device list, and the ICD loader's folder of drivers. */
 #include "loader_support.h"
 
 #include <gpuhal/gpuhal.h>
@@ -10,7 +9,7 @@ typedef struct answer {
     uint32_t devices, cached, state;
 } answer;
 
-/* Each start is another process, as PoCL reads its variables once. */
+/* Each start is a separate process, because PoCL reads its variables once. */
 static answer start_one(const char *backend)
 {
     int ends[2], status = 0;
@@ -91,7 +90,7 @@ TEST(a_driver_that_is_put_into_the_folder_of_icds_is_found_at_once)
     check(0, 0);
 }
 
-/* After a change to each variable nothing is cached. */
+/* Changing any of the variables invalidates the cached result. */
 static void expect_asked_again(const char *backend, const char *const *names, size_t count)
 {
     if (start_one(backend).devices != 1) {
@@ -108,7 +107,8 @@ static void expect_asked_again(const char *backend, const char *const *names, si
     }
 }
 
-/* Each changes which devices an OpenCL driver lists, or their order; PoCL without a place for its cache lists none. */
+/* Each changes which devices an OpenCL driver lists, or their order. PoCL without a usable cache directory lists
+ * none. */
 TEST(a_variable_that_may_change_the_listing_makes_the_driver_be_asked_again)
 {
     static const char *const names[] = {"OCL_ICD_PLATFORM_SORT",

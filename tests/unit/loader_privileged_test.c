@@ -6,7 +6,7 @@
 
 #include <sys/wait.h>
 
-/* The user's environment must not choose the libraries that a helper's driver loads. */
+/* The user's environment must not select the libraries that a helper's driver loads. */
 static void check_environment_of_helper(void)
 {
     const char *const arguments[] = {"/bin/sh", "-c", "env >&3", NULL};
@@ -28,8 +28,8 @@ static void check_environment_of_helper(void)
     assert_null(strstr(text, "GPUHAL_"));
 }
 
-/* "mock" stands for a driver, and needs no file. Unless the program says that its environment is clean, the library
- * calls no driver; cpu always works. */
+/* "mock" stands for a driver, and needs no file. The library calls no driver unless the program declares its
+ * environment clean; cpu always works. */
 static void check_drivers(bool environment_is_clean)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
@@ -56,7 +56,7 @@ static void check_direct(void)
     assert_null(plugin);
 }
 
-/* Checks in such a process; the settings are those of an attacker who may choose them. */
+/* Runs in such a process, with the settings of an attacker. */
 static void check_as_privileged(void)
 {
     const char *path = getenv("GPUHAL_PLUGIN_PATH");

@@ -1,5 +1,5 @@
 /* Helper processes in unfriendly hosts: however the host treats signals, children and descriptors, the result is the
- * same and nothing is left behind. */
+ * same and nothing is leaked. */
 #include "loader_support.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* A good plugin, one that crashes, one without stack for reporting its crash, one that exits, and one whose death only
+/* Adds a good plugin, one that crashes, one without stack for a crash report, one that exits, and one whose death only
  * the wait status reveals. */
 static void add_plugins(void)
 {
@@ -54,7 +54,7 @@ static void reap_everything(__attribute__((unused)) int number)
     errno = before;
 }
 
-/* The handler and the library race for each status: only the parts of the report without a status are certain. */
+/* The handler and the library race for each status, so only the report's parts that do not need it are checked. */
 TEST(a_host_whose_handler_reaps_every_child_gets_the_same_listing)
 {
     new_folder();
@@ -122,7 +122,7 @@ TEST(nothing_is_left_behind_neither_descriptor_nor_process)
     assert_int_equal(errno, ECHILD);
 }
 
-/* Whether a process runs; a zombie does not. */
+/* Returns whether the process runs; a zombie does not. */
 static bool is_alive(uint64_t pid)
 {
     char path[64], text[256];
@@ -163,7 +163,7 @@ TEST(a_process_that_a_plugin_leaves_behind_is_ended_too)
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* Runs the checks in a child of this process after `prepare`; the child's exit code is 0 if all was well. */
+/* Runs the checks in a child of this process after `prepare`. The child's exit code is 0 on success. */
 static void check_in_child(void (*prepare)(void))
 {
     fflush(NULL);
@@ -235,7 +235,7 @@ TEST(several_threads_may_look_for_plugins_at_once)
     }
 }
 
-/* No plugin is loaded into this process instead; report and note say why. */
+/* The plugin is not loaded into this process instead; the report and a note give the reason. */
 static void check_without_helper(const char *helper, const char *words)
 {
     gpuhal_settings settings = own_settings();
@@ -270,7 +270,7 @@ TEST(without_a_helper_plugins_are_not_probed_and_a_note_says_so)
     check_without_helper("/usr", "/usr is a directory");
 }
 
-/* Leaves this many free descriptors: enough for the steps before, too few for the pipes of a helper. */
+/* Leaves this many free descriptors: enough for the earlier steps, too few for a helper's pipes. */
 static void leave_descriptors(unsigned count)
 {
     struct rlimit few;
@@ -314,7 +314,7 @@ TEST(helpers_wait_for_their_turn_if_they_do_not_all_fit)
     struct rlimit before;
     getrlimit(RLIMIT_NOFILE, &before);
     gpuhal_settings settings = own_settings();
-    leave_descriptors(9); /* enough for two helpers at a time */
+    leave_descriptors(9); /* enough for two concurrent helpers */
     gpuhal_candidates candidates;
     gpuhal_status status = gpuhal_loader_run(&settings, NULL, NULL, false, &candidates);
     setrlimit(RLIMIT_NOFILE, &before);
@@ -354,7 +354,7 @@ TEST(a_tiny_deadline_is_worded_as_it_is)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* One after the other they would take 24 seconds. */
+/* One after the other, they would take 24 seconds. */
 TEST(plugins_that_fall_silent_do_not_wait_for_each_other)
 {
     new_folder();
@@ -456,7 +456,7 @@ TEST(a_helper_whose_parent_is_gone_says_nothing)
     gpuhal_os_process_finish(&process, PATIENT_NS, 0, &value);
 }
 
-/* A copy of this program, so that the helper beside it may be a bad one. */
+/* A copy of this program, because a bad helper may be placed beside it. */
 TEST(a_refused_helper_of_ones_own_is_named_with_the_reason)
 {
     if (getenv("GPUHAL_TEST_COPY")) {

@@ -1,4 +1,4 @@
-/* loader/query.h: a plugin's values and processes arrive in time, with their source, and checked. */
+/* loader/query.h: a plugin's values and processes are returned in time, with their source, and validated. */
 #include "loader/query.h"
 
 #include "test.h"
@@ -12,7 +12,7 @@
 static gpuhal_process_list list;
 static char problem[GPUHAL_QUERY_PROBLEM_BYTES];
 
-/* The plugin's slots, each test with its own. */
+/* The plugin; each test sets its slots. */
 static gpuhal_plugin plugin = {.size = sizeof(gpuhal_plugin), .abi = GPUHAL_ABI, .name = "test"};
 
 static void give(const gpuhal_host *host, gpuhal_sink *sink, uint32_t pid, uint32_t flags, uint64_t bytes,

@@ -1,7 +1,7 @@
-/* Which backends are used, their order, and the choice between two with one name. */
+/* Which backends are used, their order, and the choice between two plugins of the same name. */
 #include "loader_support.h"
 
-/* Runs the loader over this test's folder with a GPUHAL_BACKENDS and returns the names of the listed plugins, in
+/* Runs the loader over the test's folder with this GPUHAL_BACKENDS; returns the names of the listed plugins, in
  * order. */
 static const char *listed_with(const char *backends)
 {
@@ -33,7 +33,7 @@ static void assert_backends_refused(const char *backends, gpuhal_status status, 
     }
 }
 
-/* The names of allowed backends that remain. */
+/* Returns the names of the remaining backends. */
 static const char *left_of(const char *allowed, const char *environment, bool *out_noted)
 {
     static char names[512];
@@ -59,7 +59,7 @@ static const char *left_of(const char *allowed, const char *environment, bool *o
     return names;
 }
 
-/* Three plugins of third parties. */
+/* Adds three third-party plugins. */
 static void add_three(void)
 {
     write_manifest("a.gpuhal", "good", test_plugin("good"), "");
@@ -94,7 +94,7 @@ TEST(a_list_of_backends_is_taken_alone_and_in_its_order)
     assert_string_equal(listed_with("good"), "good");
 }
 
-/* The program has kernels only for the backends that it names. */
+/* The program contains kernels only for the backends that it names. */
 TEST(the_environment_narrows_and_reorders_the_programs_list_and_never_widens_it)
 {
     static const struct {
@@ -175,7 +175,7 @@ TEST(a_known_backend_that_is_not_installed_is_reported)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* Plugins that call themselves by a known name. */
+/* These plugins use a known name. */
 TEST(cpu_comes_last_whichever_priority_and_place_it_is_given)
 {
     new_folder();

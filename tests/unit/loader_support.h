@@ -1,5 +1,5 @@
-/* tests/unit/loader_support.h: shared by the loader's tests: settings that ignore the surroundings, a folder of the
- * test, and finding a candidate's result. */
+/* tests/unit/loader_support.h: common code for the loader's tests: settings that ignore the environment, a private
+ * folder, and access to a candidate's result. */
 #ifndef LOADER_SUPPORT_H
 #define LOADER_SUPPORT_H
 
@@ -20,7 +20,7 @@
 
 #define UNUSED_HELPER static __attribute__((unused))
 
-/* Helpers need this long on a busy machine, under a sanitizer; only tests of the deadline set another. */
+/* A helper may take this long on a busy machine under a sanitizer; only tests of the deadline use another. */
 #define PATIENT_NS 18000000000u
 
 static char folder[64];
@@ -39,7 +39,7 @@ UNUSED_HELPER void remove_folder(void)
     }
 }
 
-/* The test's own folder, empty; removed at exit. */
+/* Creates the test's private folder; it is removed at exit. */
 UNUSED_HELPER void new_folder(void)
 {
     static bool registered;
@@ -60,7 +60,7 @@ UNUSED_HELPER const char *own_folder(void)
     return folder;
 }
 
-/* "<folder>/<name>", in one of four buffers of the thread that take turns. */
+/* Returns "<folder>/<name>" in one of the thread's four rotating buffers. */
 UNUSED_HELPER const char *in_folder(const char *name)
 {
     static _Thread_local char paths[4][512];
@@ -110,7 +110,7 @@ UNUSED_HELPER void copy_file(const char *from, const char *to)
     free(text);
 }
 
-/* Writes a manifest in this test's folder for a library anywhere. `more`: further lines. */
+/* Writes a manifest into the test's folder for a library anywhere. `more`: further lines. */
 UNUSED_HELPER void write_manifest(const char *file, const char *name, const char *library, const char *more)
 {
     char text[1024];
@@ -118,7 +118,7 @@ UNUSED_HELPER void write_manifest(const char *file, const char *name, const char
     write_file(in_folder(file), text, (size_t)length);
 }
 
-/* Settings that search the test's folder. */
+/* Settings that search only the test's folder. */
 UNUSED_HELPER gpuhal_settings own_settings(void)
 {
     return (gpuhal_settings){
@@ -129,7 +129,7 @@ UNUSED_HELPER gpuhal_settings own_settings(void)
     };
 }
 
-/* The only candidate of that name that is not from one of the standard directories. */
+/* Returns the only candidate of this name that is not from a standard directory. */
 UNUSED_HELPER const gpuhal_candidate *find_candidate(const gpuhal_candidates *candidates, const char *name)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -150,7 +150,7 @@ UNUSED_HELPER const gpuhal_candidate *candidate_at(const gpuhal_candidates *cand
     return NULL;
 }
 
-/* Shows the candidates before a test fails. */
+/* For the output of a failing test. */
 UNUSED_HELPER void print_candidates(const gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -164,7 +164,7 @@ UNUSED_HELPER void print_candidates(const gpuhal_candidates *candidates)
     }
 }
 
-/* Whether a candidate has this result, with a part of its sentence. */
+/* Returns whether the candidate has this result, with these words in its message. */
 UNUSED_HELPER bool has_result(const gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
                                const char *words)
 {
@@ -201,7 +201,7 @@ UNUSED_HELPER gpuhal_candidates run_loader(const gpuhal_settings *settings)
     return candidates;
 }
 
-/* copy_0 to copy_<count - 1>, each with a file and a manifest of its own. */
+/* Writes copy_0 to copy_<count - 1>, each with its own file and manifest. */
 UNUSED_HELPER void write_copies(const char *plugin, int count)
 {
     for (int i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-/* Every call fails once that opening, listing and closing make, in the opening process and in the helper that probes a
+/* Each call of opening, listing and closing fails once, in the opening process and in the helper that probes a
  * plugin. */
 #include "loader_support.h"
 #include "registry/registry.h"
@@ -12,7 +12,7 @@
 static uint32_t isolation;
 static size_t used; /* devices */
 
-/* Makes a good plugin and one that fails to start; without helpers, which take their time, the processor too. */
+/* Creates a good plugin and one that fails to start; without helpers, which are slow, also the CPU. */
 static void make_plugins(void)
 {
     used = isolation == GPUHAL_ISOLATION_NEVER ? 2 : 1;
@@ -26,7 +26,7 @@ static void make_plugins(void)
 
 static gpuhal_status open_and_use(void);
 
-/* Without a helper, plugins are probed in this process, which keeps their results, so that happens first. */
+/* Without a helper, plugins are probed in this process, which caches their results, so they are probed beforehand. */
 static void begin_round(void)
 {
     if (isolation == GPUHAL_ISOLATION_ALWAYS) {
@@ -54,7 +54,7 @@ static gpuhal_status open_here(const char *helper, const char *registry, gpuhal 
     return gpuhal_open(&config, out_gpu);
 }
 
-/* Expects a sentence for each plugin that lists nothing. */
+/* Expects a message for each plugin that lists nothing. */
 static gpuhal_status expect_reasons(const gpuhal *gpu)
 {
     gpuhal_view *view = NULL;
@@ -132,7 +132,7 @@ TEST(every_allocation_of_opening_in_this_process_may_fail)
     torture_opening(GPUHAL_ISOLATION_NEVER, GPUHAL_FAULT_ALLOCATION);
 }
 
-/* Probes one plugin in a helper with a failing call. Returns whether it lists its device. */
+/* Probes one plugin in a helper with a failing call. Returns whether its device is listed. */
 static bool probe(void)
 {
     gpuhal *gpu = NULL;
@@ -144,7 +144,7 @@ static bool probe(void)
     return listed;
 }
 
-/* Returns whether a record keeps the plugin from being probed again. */
+/* Returns whether a record prevents another probe of the plugin. */
 static bool has_quarantined(void)
 {
     gpuhal_registry *registry = gpuhal_registry_create(in_folder("state"), GPUHAL_REGISTRY_LOCK_NS, NULL);
@@ -184,13 +184,13 @@ static void torture_helper(gpuhal_fault kind)
         faults->calls = 0;
         lost += !probe();
         unreached += faults->calls < at;
-        /* If the helper had no memory, that is not the plugin's fault, and does not count against it. */
+        /* A helper's lack of memory must not be counted against the plugin. */
         assert_true(kind != GPUHAL_FAULT_ALLOCATION || !has_quarantined());
         assert_int_equal(count_descriptors(), descriptors);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     }
     printf("%u calls, every %u. failed; %u times the plugin was not listed\n", calls, step, lost);
-    assert_in_range(unreached, 0, 2); /* a read more or less, by the timing of its thread and the other process */
+    assert_in_range(unreached, 0, 2); /* the number of reads depends on the timing */
     faults->at = UINT_MAX;
     assert_true(probe());
     munmap(faults, sizeof *faults);

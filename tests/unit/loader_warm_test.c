@@ -1,5 +1,5 @@
-/* A warm start: eight GPUs of the fake CUDA driver are listed from the registry. This program wraps functions of the
- * system to count the accesses: no device file, no vendor's library, no process. */
+/* A warm start: eight GPUs of the fake CUDA driver are listed from the registry. This program wraps system functions
+ * to prove that the start accesses no device file, loads no vendor library, and starts no process. */
 #include "loader_support.h"
 
 #include "device/device.h"
@@ -103,11 +103,11 @@ static gpuhal *open_machine(void)
     return gpu;
 }
 
-/* Starts in another process, so that this one loads no vendor's library. */
+/* Starts in another process, so that this one does not load a vendor library. */
 static void start_elsewhere(const char *machine)
 {
     int status = 0;
-    own_folder(); /* one for both processes */
+    own_folder(); /* for both processes */
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -135,7 +135,7 @@ TEST(eight_devices_are_listed_without_a_process_a_driver_or_a_device_file)
 {
     start_elsewhere("devices 8");
     gpuhal *gpu = open_machine();
-    assert_int_equal(gpuhal_device_count(gpu), 9); /* with the processor */
+    assert_int_equal(gpuhal_device_count(gpu), 9); /* with the CPU */
     assert_int_equal(processes_started, 0);
     assert_int_equal(libraries_opened, 0);
     assert_int_equal(devices_opened, 0);
@@ -173,7 +173,7 @@ TEST(a_device_that_is_opened_loads_its_driver_and_works)
     assert_int_equal(files_renamed, 0);
 }
 
-/* The manifest does not name FAKE_CUDA, so no key notices the change. */
+/* FAKE_CUDA is not in the manifest, so no cache key contains it. */
 TEST(a_different_answer_of_the_driver_is_reported_and_listed_the_next_time)
 {
     start_elsewhere("devices 2");
@@ -212,7 +212,7 @@ TEST(a_fact_that_changed_is_reported_once_and_the_device_works)
     gpuhal_close(gpu);
 }
 
-/* Programs choose their GPU after they have listed all. */
+/* Programs choose their GPU after they have listed all of them. */
 TEST(a_program_that_changes_its_environment_later_changes_nothing_for_others)
 {
     start_elsewhere("devices 2");

@@ -1,5 +1,5 @@
-/* tests/unit/memory_plan_search_test.c: plans within a capacity, and with time for a search. Problems are rectangles
- * that are cut into pieces, whose best plan is the rectangle, and small problems whose plans are all tried. */
+/* tests/unit/memory_plan_search_test.c: plans within a capacity, and with time for a search. Test problems are
+ * rectangles cut into pieces, whose best plan is the rectangle, and small problems for which all plans can be tried. */
 #include "support/faults.h"
 #include "test.h"
 
@@ -25,7 +25,7 @@ static uint32_t roll(uint32_t sides)
     return (uint32_t)((uint64_t)state * sides >> 32);
 }
 
-static bool around; /* in half of the cuts, four pieces lie around one, and no straight cut divides them */
+static bool around; /* in half of the cuts, four pieces surround a fifth, so no straight cut separates them */
 
 static void cut(uint32_t first, uint32_t last, uint64_t bytes, uint32_t pieces);
 
@@ -99,7 +99,8 @@ static gpuhal_status plan(uint64_t capacity, uint64_t search_ns, gpuhal_memory_p
     return status;
 }
 
-/* Problems whose rectangle the quick plan misses: returns whether a second of search finds one rectangle. */
+/* Problems for which the quick plan misses the rectangle. Returns whether a search of one second finds one of the
+ * rectangles. */
 static bool search_each(uint64_t capacity)
 {
     bool found = false;
@@ -124,7 +125,7 @@ TEST(a_search_finds_plans_that_the_quick_one_misses)
     assert_true(search_each(0));
 }
 
-/* Each takes some hundredths of a second, and more than 5 s if parts get no ranks of their own. */
+/* Each takes a few hundredths of a second, or more than 5 s if parts do not have separate ranks. */
 TEST(pieces_that_lie_around_others_are_found_in_a_short_time)
 {
     static const struct {
@@ -168,7 +169,7 @@ static bool share_a_step(const gpuhal_skyline_box *a, const gpuhal_skyline_box *
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* The least total if the boxes that are not in `placed` are put above the others, in any order. */
+/* Returns the smallest total if the boxes outside of `placed` are put on top of the others in any order. */
 static uint64_t least_total(uint32_t placed, const uint64_t *tops, uint64_t so_far)
 {
     uint64_t least = placed == (1u << SMALL) - 1 ? so_far : UINT64_MAX;
@@ -191,8 +192,8 @@ static uint64_t least_total(uint32_t placed, const uint64_t *tops, uint64_t so_f
     return least;
 }
 
-/* Boxes that fill every step to the same sum, which is returned. There are at most SMALL; unused ones have no
- * height. */
+/* Makes boxes whose heights add up to the same sum at every step; returns the sum. There are at most SMALL boxes;
+ * unused ones have height 0. */
 static uint64_t full_boxes(void)
 {
     uint64_t sum = 3 + roll(3);
@@ -226,7 +227,7 @@ static uint64_t full_boxes(void)
     return sum;
 }
 
-/* Four bytes at each step, and no plan of less than five. */
+/* Four bytes at each step, but every plan needs at least five. */
 static const gpuhal_skyline_box hard[SMALL] = {
     {2, 1, 0, 0, 0}, {2, 2, 0, 1, 1}, {1, 2, 1, 2, 2}, {1, 1, 2, 2, 3},
     {1, 3, 1, 3, 4}, {1, 2, 2, 3, 5}, {2, 3, 3, 5, 6}, {2, 2, 4, 5, 7}};

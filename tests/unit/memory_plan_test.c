@@ -1,6 +1,8 @@
-/* gpuhal_memory_plan(): items that one step needs together never overlap, the plans come near the least total, and bad
- * arguments are refused. A rectangle that is cut into pieces is a problem whose best plan is known: the rectangle. A
- * failure names the seed; MEMORY_PLAN_PROBLEMS in the environment sets the number of problems of each kind. */
+/* gpuhal_memory_plan(): items that a step needs together never overlap, the plans' totals are near the minimum, and
+ * bad arguments are refused.
+ *
+ * The best plan of a rectangle cut into pieces is known: the rectangle. A failure prints the seed; the environment
+ * variable MEMORY_PLAN_PROBLEMS sets the number of problems of each kind. */
 #include "support/faults.h"
 #include "test.h"
 
@@ -38,7 +40,7 @@ static bool together(const gpuhal_memory_plan_item *a, const gpuhal_memory_plan_
     return a->first_use <= b->last_use && b->first_use <= a->last_use;
 }
 
-/* Plans the items, and checks all pairs of them, or every `step`-th if there are too many. */
+/* Plans the items, and checks all pairs of them; if there are too many, every `step`-th pair. */
 static gpuhal_memory_plan_info plan(uint64_t alignment, uint32_t step)
 {
     const gpuhal_memory_plan_problem problem = problem_of(alignment);
@@ -66,7 +68,7 @@ static gpuhal_memory_plan_info plan(uint64_t alignment, uint32_t step)
     return info;
 }
 
-/* The largest sum over one step, computed in the plainest way. */
+/* Returns the largest sum over all steps, computed in the simplest way. */
 static uint64_t largest_sum(uint64_t unit)
 {
     uint64_t largest = 0;
@@ -94,14 +96,14 @@ static void shuffle(void)
     }
 }
 
-/* The place of a cut through a piece. */
+/* Where a piece is cut. */
 typedef enum cuts {
     ANYWHERE,
     LONG_SIDES,  /* near the middle of the longer side, so that no piece is thin */
-    NEAR_MIDDLES /* of any side */
+    NEAR_MIDDLES /* of either side */
 } cuts;
 
-/* Cuts steps first to last, `bytes` high, into `pieces`. */
+/* Cuts steps `first` to `last`, `bytes` high, into `pieces`. */
 static void cut(uint32_t first, uint32_t last, uint64_t bytes, uint32_t pieces, cuts how)
 {
     const bool halves = how != ANYWHERE;
@@ -130,7 +132,7 @@ static void cut_rectangle(uint32_t steps, uint32_t pieces, cuts how)
     shuffle();
 }
 
-/* Most items live for a few steps, some for long; sizes of all magnitudes, and 0. */
+/* Most items live for a few steps, some for many; the sizes have all magnitudes, including 0. */
 static void any_items(uint32_t how_many, uint32_t steps)
 {
     for (count = 0; count < how_many; count++) {
@@ -139,7 +141,7 @@ static void any_items(uint32_t how_many, uint32_t steps)
     }
 }
 
-/* A chain of layers with a connection around every second one, and weights that stay. */
+/* A chain of layers with a skip connection around every second layer, and weights that live throughout. */
 static void a_network(uint32_t layers)
 {
     count = 0;
@@ -174,7 +176,7 @@ TEST(a_network_takes_no_more_than_its_largest_step)
     assert_true(info.total_bytes == info.least_bytes);
 }
 
-/* Fails unless each plan takes at most `limit` times the rectangle, and `mean` times in the mean. */
+/* Fails unless each plan needs at most `limit` times the rectangle's bytes, and all plans `mean` times on average. */
 static void expect_near(uint32_t steps, cuts how, double limit, double mean)
 {
     double sum = 0;
@@ -218,7 +220,7 @@ TEST(plans_are_the_same_at_every_call)
     assert_memory_equal(first, offsets, sizeof first);
 }
 
-/* The shapes with most segments, most raises, and most boxes that do not fit. */
+/* Shapes with the most segments, the most raises, and the most boxes that do not fit. */
 static void shape(uint32_t which)
 {
     for (count = 0; count < MANY; count++) {
@@ -264,7 +266,7 @@ TEST(wrong_problems_are_refused_by_name)
     info.size = 0;
     refuse(&problem, offsets, &info, "size of the info");
     info.size = sizeof info;
-    problem.size = 8; /* must not be taken for a problem without items */
+    problem.size = 8; /* must not be treated as a problem without items */
     refuse(&problem, offsets, &info, "size of the problem");
     problem = problem_of(48);
     refuse(&problem, offsets, &info, "48 is not a power of two");

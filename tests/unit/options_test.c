@@ -1,5 +1,5 @@
-/* tests/unit/options_test.c: options for plugins, the instance that a plugin makes of them when it starts, and the
- * interfaces that it offers beyond the library through it. */
+/* tests/unit/options_test.c: options for plugins, the instance that a plugin creates from them when it starts, and the
+ * plugin's own interfaces that applications reach through the library. */
 #include "support/mock.h"
 #include "support/record.h"
 #include "test.h"
@@ -7,9 +7,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The mock with an instance for each start; every later call must pass it back. */
+/* The mock with one instance per start; every later call must pass it back. */
 struct gpuhal_plugin_instance {
-    char size[16]; /* the option "mock.size", "" without one */
+    char size[16]; /* the option "mock.size"; "" if not set */
     char root[64]; /* the option "mock.system_root" */
     int enumerations, descriptions, openings, samples;
 };
@@ -170,7 +170,7 @@ TEST(the_operators_options_count_before_the_applications_and_the_later_of_two)
     unsetenv("GPUHAL_OPTIONS");
 }
 
-/* The options follow one another in one text, without terminators. */
+/* The options are consecutive parts of one string, without terminators. */
 TEST(the_value_of_an_option_ends_at_the_beginning_of_the_next)
 {
     gpuhal *gpu = open_good("mock.size=first;mock.other=;unheard_of.size=last");

@@ -1,6 +1,8 @@
-/* gpuhal_place() beside the plainest computation: every order of every subset of the devices, and every way to cut the
- * layers into as many ranges. Most of these problems are absurd. A failure names the seed; PLACE_SEED and
- * PLACE_PROBLEMS in the environment set the first problem and their number. */
+/* gpuhal_place() compared with brute force: every order of every subset of the devices, and every way to cut the
+ * layers into that number of ranges. Most of these problems are absurd.
+ *
+ * A failure prints the seed; the environment variables PLACE_SEED and PLACE_PROBLEMS set the first problem and the
+ * number of problems. */
 #include "test.h"
 
 #include <gpuhal/error.h>
@@ -84,7 +86,7 @@ static void make_problem(void)
 typedef struct outcome {
     bool possible;
     double value, seconds;
-    uint64_t missing; /* UINT64_MAX: no amount of memory would do */
+    uint64_t missing; /* UINT64_MAX: no amount of memory would suffice */
 } outcome;
 
 typedef struct range {
@@ -215,7 +217,7 @@ static void check_stages(const gpuhal_placement *placement, const gpuhal_placeme
         layer = ranges[i].past;
     }
     assert_int_equal(layer, problem.layer_count);
-    judge(ranges, info->stage_count, &own); /* the ranges are allowed, and as good as stated */
+    judge(ranges, info->stage_count, &own); /* the ranges are valid, and as good as reported */
     assert_true(own.possible && fabs(own.seconds - info->step_seconds) < 1e-6);
 }
 

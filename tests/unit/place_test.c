@@ -1,5 +1,5 @@
-/* gpuhal_place(): refusals and their reasons, plans for equal devices and for many devices, plans after a device is
- * lost, and figures of real devices. place_random_test.c checks how good placements are. */
+/* gpuhal_place(): refusals and their reasons, plans for equal devices and for many devices, plans after a device was
+ * lost, and figures of real devices. place_random_test.c checks the quality of placements. */
 #include "support/faults.h"
 #include "support/mock.h"
 #include "test.h"
@@ -16,7 +16,7 @@ static gpuhal_placement_device devices[GPUHAL_PLACEMENT_DEVICES_MAX];
 static gpuhal_placement_link links[GPUHAL_PLACEMENT_DEVICES_MAX * GPUHAL_PLACEMENT_DEVICES_MAX];
 static uint32_t previous[MANY];
 
-/* Layers of 100 bytes on devices of `bytes` each. */
+/* Layers of 100 bytes each on devices of `bytes` each. */
 static gpuhal_placement_problem problem_of(uint32_t layer_count, uint32_t device_count, uint64_t bytes)
 {
     for (uint32_t i = 0; i < layer_count; i++) {
@@ -126,7 +126,7 @@ static void refuse_because(const gpuhal_placement_problem *problem, gpuhal_place
 TEST(the_constraint_that_stands_in_the_way_is_named_with_the_bytes_that_are_missing)
 {
     const uint32_t none = UINT32_MAX;
-    gpuhal_placement_problem problem = problem_of(4, 2, 150); /* one layer each, so two have no room */
+    gpuhal_placement_problem problem = problem_of(4, 2, 150); /* one layer fits on each device, so two do not fit */
     refuse_because(&problem,
                    (gpuhal_placement_shortfall){
                        .constraint = GPUHAL_PLACEMENT_BY_MEMORY, .layer = none, .device = none, .missing_bytes = 100});
@@ -152,7 +152,7 @@ TEST(the_constraint_that_stands_in_the_way_is_named_with_the_bytes_that_are_miss
     links[1].latency_seconds = (double)INFINITY;
     refuse_because(
         &problem, (gpuhal_placement_shortfall){.constraint = GPUHAL_PLACEMENT_BY_LINKS, .layer = none, .device = none});
-    problem = problem_of(8, 2, 500); /* room for all, and no link between the two */
+    problem = problem_of(8, 2, 500); /* enough memory, but no link between the two devices */
     links[1].latency_seconds = links[2].latency_seconds = (double)INFINITY;
     refuse_because(
         &problem, (gpuhal_placement_shortfall){.constraint = GPUHAL_PLACEMENT_BY_LINKS, .layer = none, .device = none});
@@ -161,7 +161,7 @@ TEST(the_constraint_that_stands_in_the_way_is_named_with_the_bytes_that_are_miss
     refuse_because(&problem,
                    (gpuhal_placement_shortfall){
                        .constraint = GPUHAL_PLACEMENT_BY_LAYER, .layer = 0, .device = 0, .missing_bytes = 1050});
-    problem = problem_of(4, 2, 0); /* both are lost */
+    problem = problem_of(4, 2, 0); /* both devices are lost */
     refuse_because(&problem,
                    (gpuhal_placement_shortfall){.constraint = GPUHAL_PLACEMENT_BY_DEVICES, .layer = 0, .device = none});
 }
@@ -221,7 +221,7 @@ TEST(of_equal_devices_those_with_the_lowest_numbers_are_used_and_all_orders_are_
     gpuhal_placement_destroy(placement);
 }
 
-/* 20 unlike devices have more orders than are compared. */
+/* 20 different devices have more orders than the search compares. */
 TEST(a_search_of_some_orders_is_as_good_as_the_given_order_and_states_the_gap)
 {
     for (uint32_t objective = 0; objective <= GPUHAL_PLACEMENT_BALANCED; objective++) {
@@ -247,7 +247,7 @@ TEST(a_search_of_some_orders_is_as_good_as_the_given_order_and_states_the_gap)
     }
 }
 
-/* A layer for each device. Only a link from a faster device to a slower one costs nothing. */
+/* One layer per device. Only a link from a faster device to a slower one is free. */
 TEST(a_search_of_some_orders_includes_the_fastest_devices_first)
 {
     enum { COUNT = GPUHAL_PLACEMENT_DEVICES_MAX };
@@ -273,7 +273,7 @@ TEST(a_search_of_some_orders_includes_the_fastest_devices_first)
     gpuhal_placement_destroy(placement);
 }
 
-/* A layer for each device, which alone has room for it: in the given order there is no placement. */
+/* One layer per device, and each fits on only one device. The given order does not allow a placement. */
 TEST(an_order_without_a_placement_does_not_hide_one_that_has_a_placement)
 {
     enum { COUNT = 20 };
@@ -298,7 +298,7 @@ TEST(ten_thousand_layers_are_placed_as_well_as_ten_and_miss_as_exactly)
     for (uint32_t i = 0; i < LAYERS; i++) {
         many[i] = (gpuhal_placement_layer){.weight_bytes = 100};
     }
-    for (uint32_t d = 0; d < DEVICES; d++) { /* 1 to 6 thousand layers; 1 to 6 of them per second */
+    for (uint32_t d = 0; d < DEVICES; d++) { /* 1000 to 6000 layers; 1 to 6 layers per second */
         devices[d] = (gpuhal_placement_device){.capacity_bytes = 100000 * (d + 1), .bytes_per_second = 100 * (6 - d)};
     }
     problem.layers = many;
@@ -306,12 +306,12 @@ TEST(ten_thousand_layers_are_placed_as_well_as_ten_and_miss_as_exactly)
     problem.flags = GPUHAL_PLACEMENT_FREE_ORDER;
     gpuhal_placement *placement = NULL;
     assert_ok(gpuhal_place(&problem, NULL, &placement));
-    /* The fastest are full: 1000, 2000, 3000, and 4000 layers on the fourth. */
+    /* The fastest devices are full: 1000, 2000, 3000, and 4000 layers on the fourth. */
     assert_true(fabs(info_of(placement).step_seconds - (1000 / 6.0 + 2000 / 5.0 + 3000 / 4.0 + 4000 / 3.0)) < 1e-6);
     assert_true(info_of(placement).gap == 0);
     gpuhal_placement_destroy(placement);
     gpuhal_placement_shortfall shortfall = {.size = sizeof shortfall};
-    problem.device_count = 3; /* the links of three devices are at other indices, and all alike */
+    problem.device_count = 3; /* with three devices the links' indices differ, and all links are alike */
     assert_int_equal(gpuhal_place(&problem, &shortfall, &placement), GPUHAL_ERROR_INFEASIBLE);
     assert_int_equal(shortfall.constraint, GPUHAL_PLACEMENT_BY_MEMORY);
     assert_true(shortfall.missing_bytes == 400000);

@@ -1,4 +1,4 @@
-/* Pools in checking mode: the errors that they find, with place and time. */
+/* Pools in checking mode: the errors that they detect, with place and time. */
 #include "memory/buffer.h"
 #include "pool_support.h"
 #include "support/open_variable.h"
@@ -29,7 +29,7 @@ static gpuhal_pool *checked(gpuhal *gpu)
     return pool_or_fail(gpu, (gpuhal_pool_desc){.flags = GPUHAL_POOL_CHECKING, .tag = "logits"});
 }
 
-/* Writes as a kernel would. */
+/* Writes like a kernel. */
 static void write_at(gpuhal_queue *queue, gpuhal_buffer *buffer, uint64_t index)
 {
     assert_ok(gpuhal_fill(queue, buffer->whole, buffer->begin + index, 1, 0x33, 1));

@@ -1,4 +1,4 @@
-/* Pools: a stretch that becomes free while the owners of its parts move them. */
+/* Pools: compaction frees a contiguous stretch while the owners of its suballocations move them. */
 #include "pool_support.h"
 
 #include "pool/pool.h"
@@ -8,7 +8,7 @@ enum { SMALL = SEGMENT / 16, COUNT = 32 };
 typedef struct fixture {
     gpuhal *gpu;
     gpuhal_pool *pool;
-    gpuhal_buffer *parts[COUNT]; /* one after the other, in one segment, which they fill */
+    gpuhal_buffer *parts[COUNT]; /* adjacent, filling one segment */
 } fixture;
 
 static fixture begin(uint64_t limit_bytes)
@@ -39,7 +39,7 @@ static void end(fixture *f)
     expect_nothing_left();
 }
 
-/* Parts from 20 on, except 25, are free. */
+/* Suballocations from 20 on, except 25, are free. */
 static fixture with_free_parts(uint64_t limit_bytes)
 {
     fixture f = begin(limit_bytes);
@@ -61,7 +61,7 @@ TEST(the_stretch_needs_the_fewest_moves_and_takes_no_new_buffer)
     assert_int_equal(state_of(f.pool).free_bytes, 0);
     gpuhal_buffer *other = take(f.pool, NULL, SMALL);
     assert_false(gpuhal_compact_has(f.pool, other));
-    assert_int_equal(gpuhal_compact_begin(f.pool, movable, 3, 12 * SMALL, 0), 0); /* one at a time */
+    assert_int_equal(gpuhal_compact_begin(f.pool, movable, 3, 12 * SMALL, 0), 0); /* only one compaction at a time */
     gpuhal_compact_release(f.pool, &movable[2], 1);
     f.parts[25] = NULL;
     gpuhal_buffer *late = take(f.pool, NULL, SMALL);
@@ -83,8 +83,8 @@ TEST(a_buffer_that_cannot_move_is_never_in_a_stretch)
     assert_int_equal(gpuhal_compact_begin(f.pool, &f.parts[19], 1, 6 * SMALL, 0), 6 * SMALL);
     assert_true(gpuhal_compact_has(f.pool, f.parts[19]));
     assert_false(gpuhal_compact_has(f.pool, f.parts[18]));
-    assert_false(gpuhal_compact_has(f.pool, f.parts[25])); /* which begins at its end */
-    assert_false(gpuhal_compact_end(f.pool, 0));           /* it has not moved */
+    assert_false(gpuhal_compact_has(f.pool, f.parts[25])); /* it begins at the stretch's end */
+    assert_false(gpuhal_compact_end(f.pool, 0));           /* suballocation 19 has not moved */
     assert_int_equal(state_of(f.pool).free_bytes, 11 * SMALL);
     end(&f);
 }
@@ -107,7 +107,7 @@ TEST(a_whole_segment_comes_free_if_the_others_have_room_without_growing)
     gpuhal_buffer *large = take(f.pool, NULL, 2 * SEGMENT), *alone[2];
     gpuhal_buffer_release(large);
     for (int i = 0; i < 2; i++) {
-        alone[i] = take(f.pool, NULL, 7 * SMALL); /* larger than any piece of the first segment */
+        alone[i] = take(f.pool, NULL, 7 * SMALL); /* larger than any free block of the first segment */
     }
     assert_int_equal(gpuhal_compact_begin(f.pool, alone, 1, 0, 0), 0);
     assert_int_equal(gpuhal_compact_begin(f.pool, alone, 2, 0, 0), 0); /* 14 needed, 11 free */
@@ -115,7 +115,7 @@ TEST(a_whole_segment_comes_free_if_the_others_have_room_without_growing)
     assert_int_equal(gpuhal_compact_begin(f.pool, alone, 1, 0, 0), 2 * SEGMENT);
     gpuhal_compact_release(f.pool, alone, 1);
     assert_true(gpuhal_compact_end(f.pool, 0));
-    assert_true(f.pool->has_unused); /* lets a pool that keeps less look for it */
+    assert_true(f.pool->has_unused); /* makes a pool over its keep limit look for it */
     assert_int_equal(gpuhal_compact_trim(f.pool, 1), 2 * SEGMENT);
     assert_int_equal(state_of(f.pool).segments, 1);
     end(&f);

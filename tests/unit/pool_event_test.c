@@ -1,8 +1,7 @@
-/* Pools, and events that the application makes queues wait for: memory that was released before an event may be used
- * after it. */
+/* Pools and events that the application makes queues wait for: memory released before an event may be used after it. */
 #include "pool_support.h"
 
-/* Two queues; the first one's work is held back, and it has all of the pool's memory. */
+/* Two queues. The first queue's work is blocked, and uses all of the pool's memory. */
 typedef struct pair {
     gpuhal *gpu;
     gpuhal_pool *pool;
@@ -80,7 +79,7 @@ TEST(memory_released_after_the_event_stays_with_its_queue)
     assert_ok(gpuhal_queue_wait(p.second, p.event));
     assert_int_equal(attempt(p.pool, p.second, SEGMENT / 2, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_ok(gpuhal_pool_allocate(p.pool, p.second, SEGMENT / 4, 0, 0, &apart));
-    /* its own queue gets the memory that was released late */
+    /* memory that was released late goes to its own queue */
     assert_int_equal(attempt(p.pool, p.first, SEGMENT / 2, 0, 0), GPUHAL_OK);
     open_gate(p.gate);
     gpuhal_buffer_release(apart);
@@ -88,7 +87,8 @@ TEST(memory_released_after_the_event_stays_with_its_queue)
     end_pair(&p);
 }
 
-/* It belongs to its home queue again once the other queue's work has ended; its release was still before the event. */
+/* The memory belongs to its home queue again once the other queue's work has ended; it was released before the event
+ * all the same. */
 TEST(memory_that_another_queue_used_too_is_given_behind_an_event_after_its_release)
 {
     pair p = begin_pair(ONLY_EVENTS);

@@ -1,4 +1,4 @@
-/* Pools whose buffers others may import: each buffer has a segment of its own. */
+/* Pools whose buffers others may import: each buffer has its own segment. */
 #include "pool/pool.h"
 #include "pool_support.h"
 
@@ -11,7 +11,7 @@
 #define UUID "00112233-4455-6677-8899-aabbccddeeff"
 enum { FD = 1u << GPUHAL_HANDLE_OPAQUE_FD, BYTES = 1000 };
 
-/* Two devices; the first one's memory has no host address, and is exported and mapped. */
+/* Two devices. The first one's memory has no host address; it is exported and mapped. */
 static gpuhal *open_two(void)
 {
     gpuhal_mock = (gpuhal_mock_state){
@@ -41,7 +41,7 @@ TEST(each_buffer_has_a_segment_of_its_size_that_the_next_of_that_size_gets)
     gpuhal_buffer_release(a);
     gpuhal_buffer_release(c);
     a = take(pool, NULL, BYTES);
-    c = take(pool, NULL, 4 * BYTES); /* not a part of the larger one */
+    c = take(pool, NULL, 4 * BYTES); /* not a part of the larger buffer's segment */
     assert_int_equal(gpuhal_mock.devices[0].allocations, 4);
     assert_int_equal(state_of(pool).segments, 4);
     assert_int_equal(state_of(pool).unused_segment_bytes, 5 * BYTES);
@@ -50,7 +50,7 @@ TEST(each_buffer_has_a_segment_of_its_size_that_the_next_of_that_size_gets)
     assert_null(pool->keeping);
     gpuhal_queue_destroy(queue);
     assert_ok(gpuhal_maintain(gpu, 1));
-    /* at the limit an unused segment of another size makes room */
+    /* at the limit, an unused segment of another size is freed */
     assert_ok(gpuhal_pool_set_limit(pool, 11 * BYTES));
     gpuhal_buffer *d = take(pool, NULL, 2 * BYTES);
     assert_int_equal(state_of(pool).reserved.current, 8 * BYTES);
@@ -102,7 +102,7 @@ TEST(a_mapped_buffer_refuses_transfers_until_it_is_unmapped)
     assert_int_equal(gpuhal_mock.devices[0].maps, 0);
     expect_bytes(buffer, 0x33);
     gpuhal_buffer_release(buffer);
-    /* without export_kinds it has neighbours */
+    /* without export_kinds, buffers share a segment */
     gpuhal_pool *other = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     plain = take(other, NULL, BYTES);
     gpuhal_handle handle = {.size = sizeof handle};

@@ -1,6 +1,6 @@
-/* Random calls on a pool of few equal blocks, against a model that knows which queues' work each block waits for. No
- * block is given while a buffer has it, nor to a queue that does not come after the work of all others on it; and no
- * request is refused while there is a block for it. */
+/* Random calls on a pool of a few equal blocks, compared with a model that knows which queues' work each block waits
+ * for. A block is never allocated while a buffer uses it, nor to a queue that is not ordered after the work of all
+ * other queues on it; and no request is refused while a block is available for it. */
 #include "pool_support.h"
 #include "support/trace_file.h"
 
@@ -10,15 +10,15 @@ typedef struct block {
     uint64_t address; /* 0: not seen yet */
     gpuhal_buffer *buffer;
     uint64_t bytes;
-    int home;              /* the queue that released it, or that it was given to */
-    uint32_t uses, behind; /* a bit for each queue: used it; had unfinished work with it at the release */
+    int home;              /* the queue that released it or to which it was allocated */
+    uint32_t uses, behind; /* one bit per queue: used it; had unfinished work on it at its release */
 } block;
 
 typedef struct model {
     gpuhal *gpu;
     gpuhal_pool *pool;
     gpuhal_queue *queues[QUEUES + 1];
-    gpuhal_event *gates[QUEUES]; /* NULL: the queue has nothing to do */
+    gpuhal_event *gates[QUEUES]; /* NULL: the queue is idle */
     block blocks[BLOCKS];
     uint64_t in[3], out[3], peak[3]; /* used, requested, buffers */
     uint32_t random;
@@ -49,7 +49,7 @@ static void count(model *m, const block *at, bool takes)
     }
 }
 
-/* Counts the free blocks that the queue may certainly have, regardless of their history since their release. */
+/* Counts the free blocks that the queue can certainly use, regardless of their history since their release. */
 static int sure_count(const model *m, int queue)
 {
     int free = BLOCKS;
@@ -79,7 +79,7 @@ static void allocate(model *m)
     const uint64_t bytes = 1 + 100 * (uint64_t)pick(m, 3);
     const bool sure = sure_count(m, queue) > 0;
     gpuhal_buffer *buffer = NULL;
-    /* the worker of a destroyed queue may still be ending */
+    /* The worker of a destroyed queue may still be ending. */
     const gpuhal_status status =
         gpuhal_pool_allocate(m->pool, m->queues[queue], bytes, 0, sure ? PATIENCE_NS : 0, &buffer);
     if (status) {
@@ -112,7 +112,7 @@ static void use(model *m, block *at)
         assert_ok(alone ? gpuhal_fill(m->queues[queue], at->buffer, 0, at->bytes, 1, 1)
                         : gpuhal_buffer_use(at->buffer, m->queues[queue]));
         at->uses |= 1u << queue;
-        at->home = at->home == NO_QUEUE ? queue : at->home; /* the first that used it */
+        at->home = at->home == NO_QUEUE ? queue : at->home; /* the first queue that used it */
     }
 }
 
@@ -137,7 +137,7 @@ static void renew_queue(model *m, int queue)
     }
     gpuhal_queue_destroy(m->queues[queue]);
     m->queues[queue] = queue_or_fail(m->gpu);
-    for (block *at = m->blocks; at < m->blocks + BLOCKS; at++) { /* its work keeps no block any more */
+    for (block *at = m->blocks; at < m->blocks + BLOCKS; at++) { /* the queue's work no longer keeps any block */
         at->uses &= ~(1u << queue);
         at->home = at->home == queue ? GONE_QUEUE : at->home;
     }
@@ -160,7 +160,7 @@ static void trim(model *m)
 {
     uint64_t freed = 0;
     assert_ok(gpuhal_pool_trim(m->pool, 0, &freed));
-    if (freed > 0) { /* the segment of all blocks */
+    if (freed > 0) { /* all blocks are in one segment */
         assert_int_equal(m->in[2], m->out[2]);
         memset(m->blocks, 0, sizeof m->blocks);
     }

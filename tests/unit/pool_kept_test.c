@@ -1,11 +1,12 @@
-/* Released buffers that a queue's lane keeps: their queue, their end, and their absence from all figures. */
+/* Released buffers that a queue's lane keeps: which queue reuses them, when they are freed, and that no statistics
+ * include them. */
 #include "pool/pool.h"
 #include "pool_support.h"
 #include "queue/queue.h"
 
 #include <pthread.h>
 
-/* Uses `count` buffers at once, so that as many may be kept. */
+/* Uses `count` buffers at the same time, so that the lane may keep as many. */
 static void use_at_once(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, int count)
 {
     gpuhal_buffer *buffers[16];
@@ -36,7 +37,7 @@ TEST(the_same_request_of_a_queue_takes_no_lock_of_the_pool)
     gpuhal_queue *queue = queue_or_fail(gpu);
     gpuhal_buffer *first = take(pool, queue, 1000), *second = take(pool, queue, 5000);
     const uint64_t small = gpuhal_buffer_address(first), large = gpuhal_buffer_address(second);
-    gpuhal_mutex_lock(&pool->mutex); /* a call that needs it waits for ever */
+    gpuhal_mutex_lock(&pool->mutex); /* a call that locks it would wait for ever */
     for (int i = 0; i < 100; i++) {
         gpuhal_buffer_release(second);
         gpuhal_buffer_release(first);
@@ -77,7 +78,7 @@ TEST(sizes_that_a_queue_asks_for_no_more_make_room_for_later_ones)
     for (int i = 0; i < 12; i++) {
         gpuhal_buffer_release(take(pool, queue, 20 * UNIT));
     }
-    gpuhal_mutex_lock(&pool->mutex); /* a call that needs it waits for ever */
+    gpuhal_mutex_lock(&pool->mutex); /* a call that locks it would wait for ever */
     gpuhal_buffer_release(take(pool, queue, 20 * UNIT));
     gpuhal_mutex_unlock(&pool->mutex);
     gpuhal_queue_destroy(queue);
@@ -86,7 +87,7 @@ TEST(sizes_that_a_queue_asks_for_no_more_make_room_for_later_ones)
     expect_nothing_left();
 }
 
-/* More than there are slots, so that some lanes are found only in the list; and others take their slots. */
+/* There are more queues than slots, so some lanes are found only in the list. Other lanes then take their slots. */
 TEST(each_of_many_queues_gets_its_own_released_buffers)
 {
     enum { MANY = GPUHAL_LANE_SLOTS + 100 };
@@ -120,7 +121,7 @@ TEST(each_of_many_queues_gets_its_own_released_buffers)
             queues[i] = queue_or_fail(gpu);
         }
     }
-    uint32_t led = 0, taken = 0; /* no slot is left to a lane that is found only in the list */
+    uint32_t led = 0, taken = 0; /* no slot points to a lane that is found only in the list */
     for (const gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
         led += lane->slot && *lane->slot == lane;
     }
@@ -132,7 +133,7 @@ TEST(each_of_many_queues_gets_its_own_released_buffers)
     assert_ok(gpuhal_pool_trim(pool, 0, NULL));
     assert_int_equal(state_of(pool).reserved.current, 0);
     assert_ok(gpuhal_pool_trim(pool, 0, NULL));
-    gpuhal_lane *last = pool->keeping; /* lanes that keep nothing any more are not visited */
+    gpuhal_lane *last = pool->keeping; /* lanes that keep nothing are not visited */
     assert_null(last->keeping);
     for (int i = 0; i < MANY; i++) {
         gpuhal_queue_destroy(queues[i]);
@@ -148,14 +149,14 @@ TEST(kept_memory_goes_to_a_request_that_finds_no_other)
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = 8 * UNIT});
     gpuhal_queue *one = queue_or_fail(gpu), *other = queue_or_fail(gpu);
     use_at_once(pool, one, UNIT, 8);
-    gpuhal_buffer_release(take(pool, one, 8 * UNIT));  /* larger, of the same queue */
+    gpuhal_buffer_release(take(pool, one, 8 * UNIT));  /* larger, same queue */
     use_at_once(pool, one, UNIT, 8);
     gpuhal_buffer_release(take(pool, other, 8 * UNIT)); /* of another queue */
     use_at_once(pool, one, UNIT, 8);
-    gpuhal_buffer_release(take(pool, NULL, 8 * UNIT)); /* of no queue */
+    gpuhal_buffer_release(take(pool, NULL, 8 * UNIT)); /* without a queue */
     use_at_once(pool, other, UNIT, 8);
     gpuhal_queue_destroy(other);
-    gpuhal_buffer_release(take(pool, one, 8 * UNIT)); /* the queue is gone */
+    gpuhal_buffer_release(take(pool, one, 8 * UNIT)); /* the queue is destroyed */
     use_at_once(pool, one, UNIT, 8);
     uint64_t freed = 0;
     assert_ok(gpuhal_pool_trim(pool, 0, &freed));
@@ -168,7 +169,7 @@ TEST(kept_memory_goes_to_a_request_that_finds_no_other)
     expect_nothing_left_soon();
 }
 
-/* The event covers all memory that the queue released before it, kept or not. */
+/* The event covers all memory that the queue released before it, whether kept or not. */
 TEST(a_queue_behind_an_event_gets_memory_kept_before_it_and_not_later)
 {
     for (int later = 0; later < 2; later++) {
@@ -222,7 +223,7 @@ TEST(a_buffer_that_another_queue_used_is_kept_by_none)
     expect_nothing_left();
 }
 
-/* Only the search may find it: ended work is not looked for, and no queue is made to wait. */
+/* Only the search can find it: the pool's flags exclude completed work and queue waits. */
 TEST(memory_that_a_callback_releases_is_found_although_its_queue_keeps_it)
 {
     gpuhal *gpu = open_one();
@@ -267,7 +268,7 @@ TEST(kept_memory_of_a_destroyed_queue_leaves_its_place_to_others)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_queue *queue = queue_or_fail(gpu);
-    use_at_once(pool, queue, UNIT, 16); /* as many may be kept in all */
+    use_at_once(pool, queue, UNIT, 16); /* up to 16 may be kept */
     for (int i = 0; i < 10; i++) {
         gpuhal_queue_destroy(queue);
         while (has_live_queue(pool->lanes)) {
@@ -295,7 +296,8 @@ TEST(a_pool_with_keep_bytes_gives_its_segment_back_with_the_last_release)
     gpuhal_close(gpu);
 }
 
-/* A sequence of calls against sums of the buffers in use: current, peak and totals are exact after each. */
+/* A sequence of calls compared with sums over the buffers in use: current, peak and totals are exact after each
+ * call. */
 TEST(figures_are_those_of_a_pool_that_keeps_nothing)
 {
     enum { QUEUES = 3, SIZES = 4, MOST = 24, STEPS = 20000 };
@@ -346,7 +348,7 @@ TEST(figures_are_those_of_a_pool_that_keeps_nothing)
     expect_nothing_left();
 }
 
-/* Kept blocks may exceed their requested sizes by more than any blocks that were used at once. */
+/* Kept blocks may exceed their requested sizes by more than blocks in use at the same time ever did. */
 TEST(kept_memory_makes_no_peak_of_used_bytes_on_its_own)
 {
     gpuhal *gpu = open_one();
@@ -374,7 +376,7 @@ typedef struct shared {
     _Atomic bool stop;
 } shared;
 
-/* Each thread writes its number into its buffer, by the host, and finds it there before it releases the buffer. */
+/* Each thread writes its number into its buffer through the host, and checks it before it releases the buffer. */
 static void *work(void *user)
 {
     shared *c = user;
@@ -382,7 +384,7 @@ static void *work(void *user)
     for (uint32_t round = 0; round < ROUNDS; round++) {
         gpuhal_buffer *held[3];
         for (uint32_t i = 0; i < 3; i++) {
-            /* sometimes for the queue of another thread, which uses it meanwhile */
+            /* sometimes for another thread's queue, which that thread uses at the same time */
             gpuhal_queue *queue = c->queues[round % 7 == 0 ? (number + 1) % THREADS : number];
             held[i] = take(c->pool, queue, (i + 1) * UNIT);
             memset(gpuhal_buffer_host(held[i]), (int)number + 1, (i + 1) * UNIT);
@@ -396,7 +398,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* The used bytes never exceed the sum of all threads' buffers, at any moment. */
+/* At no time do the used bytes exceed the sum of all threads' buffers. */
 static void *watch(void *user)
 {
     shared *c = user;
@@ -435,15 +437,15 @@ TEST(figures_of_lanes_that_change_now_and_then_are_of_one_moment)
     gpuhal *gpu = open_one();
     c.pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     c.queues[0] = queue_or_fail(gpu);
-    use_at_once(c.pool, c.queues[0], UNIT, 2); /* so that both may keep one */
-    for (int i = 0; i < BETWEEN; i++) { /* lanes that are read between those of the two queues */
+    use_at_once(c.pool, c.queues[0], UNIT, 2); /* each lane may keep one */
+    for (int i = 0; i < BETWEEN; i++) { /* lanes that a reader visits between those of the two queues */
         between[i] = queue_or_fail(gpu);
         gpuhal_buffer_release(take(c.pool, between[i], UNIT));
     }
     c.queues[1] = queue_or_fail(gpu);
     assert_int_equal(pthread_create(&thread, NULL, take_turns, &c), 0);
     uint32_t wrong = 0;
-    uint64_t round = 0; /* several readings of a round count once if the thread is interrupted in it */
+    uint64_t round = 0; /* if the thread is interrupted, several readings of the same round count once */
     for (int i = 0; i < READS; i++) {
         gpuhal_pool_statistics state = {.size = sizeof state};
         assert_ok(gpuhal_pool_get_statistics(c.pool, &state));
@@ -456,7 +458,7 @@ TEST(figures_of_lanes_that_change_now_and_then_are_of_one_moment)
     for (int i = 0; i < BETWEEN; i++) {
         gpuhal_queue_destroy(between[i]);
     }
-    assert_true(wrong <= READS / 100); /* from a reader that was interrupted at its last try */
+    assert_true(wrong <= READS / 100); /* allows for a reader that is interrupted at its last attempt */
     gpuhal_queue_destroy(c.queues[0]);
     gpuhal_queue_destroy(c.queues[1]);
     gpuhal_pool_destroy(c.pool);

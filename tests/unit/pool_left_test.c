@@ -1,4 +1,4 @@
-/* Tags, and the objects that gpuhal_close() reports as left. */
+/* Tags, and the leaked objects that gpuhal_close() reports. */
 #include "pool_support.h"
 
 #include <gpuhal/store.h>
@@ -24,7 +24,7 @@ static gpuhal *open_heard(heard *all, uint32_t level)
     return gpuhal_mock_open(&(gpuhal_config){.log = hear, .log_user = all, .log_level = level}, 0);
 }
 
-/* Whether a line has all of these. */
+/* Returns whether a line contains all three. */
 static bool has_line(const heard *all, const char *one, const char *two, const char *three)
 {
     bool found = false;

@@ -1,4 +1,4 @@
-/* Pools: trimming, memory that is released by itself, and how long pools and their buffers live. */
+/* Pools: trimming, automatic release of memory, and the lifetimes of pools and their buffers. */
 #include "pool_support.h"
 
 #include "support/idle.h"
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Three segments of SEGMENT bytes each, without a part. */
+/* Three segments of SEGMENT bytes each, without suballocations. */
 static void make_unused(gpuhal_pool *pool)
 {
     gpuhal_buffer *buffers[3];
@@ -217,7 +217,7 @@ TEST(in_the_child_of_a_fork_a_pool_answers_forked_and_releasing_does_nothing)
     expect_nothing_left();
 }
 
-/* Work that the library does not see, in a queue that continues, and in one that has been destroyed. */
+/* Work that the library does not see, in a queue that continues, and in a destroyed one. */
 TEST(memory_of_a_destroyed_pool_stays_until_work_that_was_stated_has_ended)
 {
     for (int step = 0; step < 2; step++) {

@@ -1,4 +1,4 @@
-/* Pools: which queue may have memory that was released after work, and when. A gate holds a queue's work back. */
+/* Pools: which queue may use memory that was released after work, and when. A gate blocks a queue's work. */
 #include "pool_support.h"
 
 #include "queue/queue.h"
@@ -6,8 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
-/* A single segment, which `queue` has used completely: its work is held back by the gate, and the buffer is
- * released. */
+/* A single segment, all of it used by `queue`: the gate blocks the work, and the buffer is released. */
 typedef struct held_pool {
     gpuhal *gpu;
     gpuhal_pool *pool;
@@ -284,7 +283,7 @@ TEST(free_neighbours_are_one_piece_for_a_queue_that_may_have_both)
     for (uint64_t bytes = 2048; bytes <= 8192; bytes += 2048) {
         const uint32_t flags = GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_WITHIN_POOL;
         assert_int_equal(attempt(pool, queue, bytes, flags, 0), GPUHAL_OK);
-        /* Other queues lose only the memory that this needed. */
+        /* Other queues lose only the memory that was needed here. */
         assert_int_equal(attempt(pool, NULL, 1024, flags, 0), bytes <= 6144 ? GPUHAL_OK : GPUHAL_ERROR_OUT_OF_MEMORY);
     }
     open_gate(gate);
@@ -323,7 +322,7 @@ TEST(memory_behind_a_destroyed_queue_is_free_once_its_work_has_ended)
     let_go(&held);
 }
 
-/* A new queue may have the structure of a destroyed one. */
+/* A new queue may have the same address as a destroyed one. */
 TEST(a_new_queue_is_not_taken_for_one_that_was_destroyed)
 {
     enum { ROUNDS = 64 };
@@ -369,8 +368,8 @@ TEST(memory_behind_a_failed_queue_is_free_after_its_reset)
     let_go(&held);
 }
 
-/* `queue` waits for a gate of its own, has failed work there, and then gets memory that the held queue still uses. The
- * mock has no queues here: its waits are dropped when it fails. */
+/* `queue` waits for its own gate, its work fails, and it then receives memory that the held queue still uses. The mock
+ * does not offer queues here, so a failing queue drops its waits. */
 static void fail_with_memory_of_another(held_pool *held, gpuhal_queue *queue, gpuhal_buffer **out_buffer)
 {
     gpuhal_event *gate = close_gate(held->gpu, queue);
@@ -430,7 +429,7 @@ TEST(two_queues_with_memory_of_each_other_that_have_both_failed_are_reset_and_de
         }
         gpuhal_event *gate = close_gate(gpu, queues[0]);
         assert_ok(gpuhal_queue_call(queues[0], fail_work, NULL));
-        for (int i = 0; i < 2; i++) { /* each queue gets memory of the other's unfinished work */
+        for (int i = 0; i < 2; i++) { /* each queue receives memory that the other's unfinished work uses */
             gpuhal_buffer_release(halves[i]);
             halves[i] = take(pool, queues[1 - i], SEGMENT / 2);
             assert_ok(gpuhal_fill(queues[1 - i], halves[i], 0, SEGMENT / 2, 1, 1));

@@ -1,4 +1,4 @@
-/* A pool returns buffers: each is found by its address, has ranges of its own, and is separate from its neighbours. */
+/* Suballocations of a pool: each is found by its address, has its own ranges, and is separate from its neighbours. */
 #include "pool_support.h"
 
 #include <gpuhal/file.h>
@@ -73,7 +73,7 @@ TEST(a_part_is_not_mapped_exported_or_shared)
     expect_nothing_left();
 }
 
-/* Three parts side by side, the first and the last full of a byte that must stay. */
+/* Three adjacent suballocations; the first and the last are filled with a byte that must not change. */
 typedef struct neighbours {
     gpuhal *gpu;
     gpuhal_pool *pool;
@@ -270,7 +270,7 @@ TEST(a_part_is_copied_to_and_from_another_device)
     expect_nothing_left();
 }
 
-/* A call that refuses its arguments must leave nothing of the other object in the pool. */
+/* A call that refuses its arguments must not leave a reference to the other object in the pool. */
 TEST(a_queue_of_another_gpuhal_object_is_refused_and_may_end_before_the_part)
 {
     gpuhal *gpu = open_one(), *other = gpuhal_mock_open(NULL, 0);

@@ -1,5 +1,4 @@
-/* A pool's list of memory that waits for the end of work, as a thread that waits for the oldest entry finds it.
- */
+/* A pool's list of memory that waits for work to end, as seen by a thread that waits for the oldest entry. */
 #include "pool_support.h"
 
 #include "pool/pool.h"
@@ -88,7 +87,7 @@ static bool waits_behind_an_event(gpuhal_pool *pool)
     return waits;
 }
 
-/* Once the segment is waited for. */
+/* After a thread has begun to wait for the segment. */
 static void *enqueue_later(void *user)
 {
     enqueuer *own = user;

@@ -1,4 +1,4 @@
-/* Figures of pools and devices, as their header defines them. */
+/* Statistics of pools and devices, as their header defines them. */
 #include "pool/pool.h"
 #include "pool_support.h"
 
@@ -115,8 +115,8 @@ static void *allocate_until_stopped(void *user)
     return NULL;
 }
 
-/* Figures of two moments do not add up. While a thread is interrupted during a change, the figures stay inconsistent:
- * readings of the same round count once. */
+/* Figures from two different moments would not add up. If a thread is interrupted during a change, the figures stay
+ * inconsistent, so readings of the same round count once. */
 TEST(figures_that_are_read_while_a_thread_changes_them_are_of_one_moment)
 {
     enum { READINGS = 100000 };

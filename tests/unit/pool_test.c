@@ -221,7 +221,7 @@ TEST(a_segment_that_the_driver_refuses_is_halved_until_it_fits)
     gpuhal_buffer_release(first);
     gpuhal_buffer_release(second);
     gpuhal_buffer_release(third);
-    /* The whole memory in one piece: possible only after both segments were returned. */
+    /* All memory in one segment: possible only after both segments were freed. */
     gpuhal_buffer_release(take(pool, NULL, SEGMENT / 8 + SEGMENT / 16));
     assert_int_equal(state_of(pool).segments, 1);
     gpuhal_pool_destroy(pool);

@@ -1,4 +1,4 @@
-/* Every allocation of a pool fails once, and every system call. */
+/* Each allocation and each system call of a pool fails once. */
 #include "support/torture.h"
 #include "support/torture_mock.h"
 #include "support/trace_file.h"
@@ -9,7 +9,7 @@
 enum { BYTES = 3000, BUFFERS = 12, QUEUES = 3 };
 #define PATIENCE_NS UINT64_C(20000000000)
 
-static uint64_t page_bytes; /* of the device's virtual memory; 0: it has none */
+static uint64_t page_bytes; /* of the device's virtual memory; 0: not supported */
 static bool checks;
 
 typedef struct objects {
@@ -40,8 +40,8 @@ static gpuhal_status open_objects(objects *o)
     return status;
 }
 
-/* Each queue fills and reads back. Every second buffer is also copied by the next queue, and so is released after the
- * work of two. */
+/* Each queue fills and reads back its buffers. Every second buffer is also copied by the next queue, so it is released
+ * after work of two queues. */
 static gpuhal_status use_buffers(objects *o)
 {
     static unsigned char got[BUFFERS][BYTES];

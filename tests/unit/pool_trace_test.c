@@ -1,4 +1,4 @@
-/* Traces of pools: records, losses, and the file. */
+/* Traces of pools: records, lost records, and the file. */
 #include "pool_support.h"
 #include "support/trace_file.h"
 
@@ -188,7 +188,7 @@ TEST(a_trace_records_only_between_start_and_stop_and_a_new_start_empties_it)
         if (steps[i].before) {
             assert_ok(steps[i].before(gpu));
         }
-        /* the second one needs a segment, too */
+        /* the second one also needs a segment */
         gpuhal_buffer_release(take(pool, NULL, i == 1 ? SEGMENT : 100));
         lines all = traced(gpu);
         assert_int_equal(all.count, steps[i].lines);
@@ -205,7 +205,7 @@ TEST(a_trace_that_begins_when_a_queue_keeps_a_buffer_has_its_next_use)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_queue *queue = queue_or_fail(gpu);
-    gpuhal_buffer *one = take(pool, NULL, UNIT), *other = take(pool, NULL, UNIT); /* as many may be kept and used */
+    gpuhal_buffer *one = take(pool, NULL, UNIT), *other = take(pool, NULL, UNIT); /* so many may be kept and used */
     gpuhal_buffer_release(one);
     gpuhal_buffer_release(other);
     gpuhal_buffer_release(take(pool, queue, UNIT));
@@ -251,7 +251,7 @@ TEST(the_newest_records_stay_and_a_line_says_how_many_were_overwritten)
     free_lines(&all);
     assert_ok(start_pool_trace(gpu));
     gpuhal_buffer_release(take(pool, NULL, 1));
-    all = traced(gpu); /* records that a start drops do not count as lost, and the longer file is replaced as a whole */
+    all = traced(gpu); /* records dropped by a start do not count as lost, and the longer file is replaced completely */
     assert_int_equal(all.count, 2);
     free_lines(&all);
     gpuhal_pool_destroy(pool);
@@ -309,7 +309,7 @@ TEST(closing_writes_the_trace_to_the_file_that_the_environment_names)
         assert_int_equal(all.count, 4);
         assert_true(is(all.line[2], "allocate", "ok") && is(all.line[3], "destroy", "ok"));
         free_lines(&all);
-        /* has no pool, so it leaves the file as it is */
+        /* has no pool, so the file is not changed */
         assert_ok(open_with_variable("GPUHAL_POOL_TRACE", trace_path, NULL, NULL, &gpu));
         gpuhal_close(gpu);
     }
@@ -360,8 +360,8 @@ static void *allocate_and_release(void *user)
     return NULL;
 }
 
-/* The order of each pool's records is the order of its calls: a buffer's release follows its allocation, and the sums
- * agree. */
+/* Each pool's records are in the order of its calls: a buffer's release follows its allocation, and the sums are
+ * consistent. */
 static void expect_an_order_that_is_possible(const lines *all, uint64_t *out_lost)
 {
     uint64_t allocated[3] = {0}, used[3] = {NONE, NONE, NONE}, time = 0;

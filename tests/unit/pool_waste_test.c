@@ -1,5 +1,5 @@
-/* Memory that a pool takes from the driver for the same requests: as much with a queue, in any state, as without
- * one. */
+/* A pool allocates as much memory from the driver for requests with a queue, in any state, as for the same requests
+ * without one. */
 #include "pool/pool.h"
 #include "pool_support.h"
 
@@ -10,8 +10,8 @@ typedef enum manner { NO_QUEUE, IDLE, BUSY, SYNCHRONIZED } manner;
 typedef struct program {
     gpuhal *gpu;
     gpuhal_pool *pool;
-    gpuhal_queue *queue; /* NULL: requests name none */
-    gpuhal_event *gate;  /* its work ends when this is opened; NULL: it has none */
+    gpuhal_queue *queue; /* NULL: requests without a queue */
+    gpuhal_event *gate;  /* the queue's work ends when this is opened; NULL: no work */
     gpuhal_buffer *buffers[SLOTS];
     uint32_t count;
     uint64_t live, random;
@@ -30,7 +30,7 @@ static void release_one(program *p, uint32_t at)
     p->buffers[at] = p->buffers[--p->count];
 }
 
-/* Every power of two from 256 bytes to 128 KiB is equally frequent; most buffers have short lives. */
+/* The powers of two from 256 bytes to 128 KiB are equally frequent; most buffers are short-lived. */
 static void step(program *p)
 {
     const uint64_t power = UINT64_C(256) << pick(p, 10), bytes = power + pick(p, power);
@@ -82,7 +82,7 @@ static void expect_apart(const gpuhal_buffer *one, const gpuhal_buffer *other)
     assert_true(first->segment != second->segment || before || after);
 }
 
-/* Once others allocate, too, no two buffers have the same bytes. */
+/* When others allocate, too, no two buffers overlap. */
 static void expect_apart_from_others(program *p)
 {
     enum { OTHERS = 200 };
@@ -103,7 +103,7 @@ static void expect_apart_from_others(program *p)
     gpuhal_queue_destroy(queue);
 }
 
-/* The two pools agree at every request, regardless of when work ends. */
+/* Both pools choose the same place for every request, regardless of when work ends. */
 static void expect_same_places(manner how, uint64_t seed)
 {
     program with = begin(how, seed);
@@ -152,7 +152,7 @@ TEST(others_get_memory_that_was_free_before_the_only_queue_released)
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = SEGMENT});
     gpuhal_queue *queue = queue_or_fail(gpu);
     gpuhal_buffer *large = take(pool, NULL, SEGMENT), *small = take(pool, queue, UNIT);
-    gpuhal_buffer *newer = take(pool, queue, UNIT); /* so that the lane does not keep `small` */
+    gpuhal_buffer *newer = take(pool, queue, UNIT); /* makes the lane not keep `small` */
     gpuhal_buffer_release(large);
     assert_ok(gpuhal_fill(queue, newer, 0, UNIT, 1, 1));
     assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS)); /* later releases are newer than this */

@@ -1,5 +1,4 @@
-/* Callbacks of the application that are asked for memory: adding and removing them, and the calls that they may
- * make. */
+/* Application callbacks that release memory on request: adding and removing them, and the calls that they may make. */
 #include "unit/ladder_support.h"
 
 #include <sys/wait.h>
@@ -40,7 +39,7 @@ TEST(a_callback_gets_the_time_that_is_left)
     add_callback(gpu, &c, 0);
     fill_cache(&c, pool, NULL, 1, LADDER_LIMIT);
     assert_int_equal(attempt(pool, NULL, UNIT, 0, PATIENCE_NS), GPUHAL_OK);
-    assert_true(c.deadline_ns > 0 && c.deadline_ns <= PATIENCE_NS); /* a callback gets the remaining time */
+    assert_true(c.deadline_ns > 0 && c.deadline_ns <= PATIENCE_NS); /* a callback receives the remaining time */
     fill_cache(&c, pool, NULL, 1, LADDER_LIMIT);
     assert_int_equal(attempt(pool, NULL, UNIT, GPUHAL_ALLOCATE_NO_WAIT, PATIENCE_NS), GPUHAL_OK);
     assert_int_equal(c.deadline_ns, 0);
@@ -48,7 +47,7 @@ TEST(a_callback_gets_the_time_that_is_left)
     end_ladder(gpu, pool);
 }
 
-/* The calls of the library that a callback makes. */
+/* The library functions that a callback calls. */
 typedef struct deeds {
     gpuhal_pool *pool, *destroys;
     cache *gives;
@@ -108,7 +107,7 @@ TEST(a_callback_may_destroy_a_pool_and_end_itself)
     end_ladder(gpu, pool);
 }
 
-/* ---- threads: a cache that all of them fill and any may be asked for */
+/* ---- threads: they all fill one cache, and each may have to release from it */
 
 typedef struct shared {
     pthread_mutex_t mutex;
@@ -151,7 +150,7 @@ static void *fill_shared(void *user)
         }
         atomic_fetch_add(&s->made, 1);
         pthread_mutex_lock(&s->mutex);
-        assert_true(s->count < 64); /* each thread has at least a unit */
+        assert_true(s->count < 64); /* each thread can have at least a unit */
         s->buffers[s->count++] = buffer;
         pthread_mutex_unlock(&s->mutex);
     }
@@ -162,7 +161,7 @@ static void *come_and_go(void *user)
 {
     shared *s = user;
     for (uint32_t i = 0; i < 200; i++) {
-        cache c = {.name = 'c'}; /* on this stack frame: nothing reads it after its callback has ended */
+        cache c = {.name = 'c'}; /* on the stack: nothing may read it after its callback was removed */
         deeds own = {.pool = s->pool};
         assert_ok(gpuhal_device_on_pressure(gpuhal_device_at(s->gpu, 0), (int32_t)(i % 3) - 1, act, &own));
         usleep(100);
@@ -186,7 +185,7 @@ TEST(threads_allocate_memory_that_others_give_while_callbacks_come_and_go)
         pthread_join(threads[i], NULL);
     }
     printf("%u buffers, %u refused\n", s.made, s.refused);
-    assert_true(s.made > 64 * 2); /* more than fit at once */
+    assert_true(s.made > 64 * 2); /* more than fit at the same time */
     while (s.count > 0) {
         gpuhal_buffer_release(s.buffers[--s.count]);
     }

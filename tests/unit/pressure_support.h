@@ -1,4 +1,4 @@
-/* tests/unit/pressure_support.h: asking the sources of a device until they have given enough. */
+/* tests/unit/pressure_support.h: asks the sources of a device for memory until they have released enough. */
 #ifndef GPUHAL_TEST_PRESSURE_SUPPORT_H
 #define GPUHAL_TEST_PRESSURE_SUPPORT_H
 

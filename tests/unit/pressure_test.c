@@ -1,4 +1,4 @@
-/* The sources that a device asks for memory when it is short: their order, their turns, and their ends. */
+/* The sources that a device asks for memory when it is short: their order, their turns, and their removal. */
 #include "unit/pool_support.h"
 #include "unit/pressure_support.h"
 
@@ -11,7 +11,7 @@
 
 enum { SOURCES = 6, ASKED = 64 };
 
-/* A source that records how it was asked. */
+/* A source that records its calls. */
 typedef struct source {
     char name;
     uint64_t gives;
@@ -24,7 +24,7 @@ typedef struct source {
     gpuhal_device *relieves_other;
     uint64_t relieved;
     _Atomic bool *holds; /* the source waits until this is false */
-    _Atomic int *inside; /* calls at the same time */
+    _Atomic int *inside; /* concurrent calls */
     _Atomic bool entered;
 } source;
 
@@ -76,7 +76,7 @@ static void add(gpuhal_device *device, source *own, gpuhal_pressure_rung rung, i
     assert_ok(gpuhal_pressure_add(device, &added, &own->entry));
 }
 
-/* The sources that were asked since the last call of this function. */
+/* The sources called since this function was last called. */
 static const char *asked_now(void)
 {
     asked[asked_count] = 0;
@@ -255,7 +255,7 @@ TEST(one_thread_at_a_time_asks_the_sources_of_a_device)
         pthread_join(threads[i], NULL);
         given += all[i].given;
     }
-    assert_int_equal(given, THREADS * TIMES); /* although they had no time, they waited for each other */
+    assert_int_equal(given, THREADS * TIMES); /* although their timeout was 0, the threads waited for each other */
     gpuhal_close(gpu);
 }
 
@@ -282,7 +282,7 @@ TEST(a_thread_without_time_does_not_wait_for_a_source_that_may)
     gpuhal_close(gpu);
 }
 
-/* After another thread has begun to wait, lets the held source go on. */
+/* Releases the blocked source after another thread has begun to wait. */
 static void *let_go(void *user)
 {
     usleep(50000);
@@ -390,7 +390,7 @@ static void *add_and_remove(void *user)
 {
     gpuhal_device *device = user;
     for (int i = 0; i < 300; i++) {
-        _Atomic int inside = 0; /* as on a stack frame: after the removal nothing reads it */
+        _Atomic int inside = 0; /* on the stack: nothing may read it after the removal */
         source own = {.gives = 1, .inside = &inside};
         add(device, &own, GPUHAL_PRESSURE_CALL, i % 3);
         if (i % 4 == 0) {

@@ -1,5 +1,5 @@
-/* The whole library in a process with more rights than its user: this program again, set-user-id or set-group-id, run
- * by a user who sets every variable and every member of the configuration. The test watches the files that these name:
+/* The whole library in a process with more rights than its user: a copy of this program, set-user-id or set-group-id,
+ * run by a user who sets every variable and every configuration member. The test watches the files that these name;
  * the library must not even open them. */
 #include "loader_support.h"
 
@@ -23,7 +23,7 @@ static void keep_line(void *user, int32_t level, const char *line)
     snprintf(lines + length, sizeof lines - length, "%s\n", line);
 }
 
-/* In that process. */
+/* Runs in that process. */
 static void check_as_privileged(void)
 {
     const char *trap = getenv("GPUHAL_PLUGIN_PATH");
@@ -51,7 +51,7 @@ static void check_as_privileged(void)
     assert_non_null(strstr(lines, "config.plugin_path is not searched"));
 }
 
-/* Values that would be errors if they were read, or that lead into a trap. */
+/* Values that would cause an error, or worse, if they were read. */
 static void set_variables(void)
 {
     for (uint32_t i = 0; gpuhal_variable_name(i); i++) {
@@ -87,7 +87,7 @@ static int set_traps(void)
     return watch;
 }
 
-/* Runs the program with these owners and this mode, as another user; `test` is the calling test. */
+/* Runs the program with this owner, group and mode as another user; `test` is the calling test. */
 static void run_as_privileged(const char *test, uid_t owner, gid_t group, mode_t mode)
 {
     if (gpuhal_os_privileged()) {

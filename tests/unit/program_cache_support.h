@@ -1,4 +1,4 @@
-/* tests/unit/program_cache_support.h: successive runs of one application, which share a cache of programs. */
+/* tests/unit/program_cache_support.h: successive runs of one application, which share a program cache. */
 #ifndef GPUHAL_TEST_PROGRAM_CACHE_SUPPORT_H
 #define GPUHAL_TEST_PROGRAM_CACHE_SUPPORT_H
 
@@ -8,7 +8,7 @@
 #include <dirent.h>
 
 static const char *const folder = tree_root;
-static char registry[128], programs[192]; /* the place of the files without a setting */
+static char registry[128], programs[192]; /* default paths of the files */
 
 static inline void make_folder(void)
 {
@@ -18,7 +18,7 @@ static inline void make_folder(void)
     snprintf(programs, sizeof programs, "%s/gpuhal-programs", registry);
 }
 
-/* Warnings since the object was opened that ask the user for a repair. */
+/* Number of warnings since the object was opened that require an action by the user. */
 static int warnings;
 
 static inline void count_warnings(void *user, int32_t level, const char *text)
@@ -30,7 +30,7 @@ static inline void count_warnings(void *user, int32_t level, const char *text)
     }
 }
 
-/* The mock as every object begins. */
+/* The initial state of the mock for each object. */
 static inline gpuhal_mock_state plain_mock(void)
 {
     return (gpuhal_mock_state){.count = 1, .devices = {{.formats = "mock-exact mock", .keeps_compiled = 1}}};
@@ -50,7 +50,7 @@ static inline gpuhal *open_with(const char *setting, const gpuhal_mock_state *mo
                                   .log_level = 3};
     warnings = 0;
     setenv("GPUHAL_BACKENDS", "mock", 1);
-    unsetenv("GPUHAL_REGISTRY"); /* the environment of the tests turns it off */
+    unsetenv("GPUHAL_REGISTRY"); /* the test environment disables it */
     gpuhal_mock = *mock;
     gpuhal *gpu = NULL;
     assert_ok(gpuhal_open(&config, &gpu));
@@ -89,7 +89,7 @@ static inline int load_code(gpuhal *gpu, const gpuhal_code *code, uint32_t flags
     return cached;
 }
 
-/* A whole run; returns whether nothing was compiled. */
+/* Simulates a run; returns true if nothing was compiled. */
 static inline int run_as(const gpuhal_mock_state *mock, const char *setting, const gpuhal_code *code, uint32_t flags)
 {
     gpuhal *gpu = open_with(setting, mock);

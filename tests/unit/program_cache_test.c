@@ -1,5 +1,5 @@
-/* Compiled programs are kept in files between runs: they are used again, never for other code, and are never a reason
- * to fail. */
+/* Compiled programs are cached in files between runs. They are reused, never for other code, and never cause a
+ * failure. */
 #include "program_cache_support.h"
 
 #include "program/program.h"
@@ -66,8 +66,9 @@ TEST(the_setting_has_a_place_a_size_or_both)
     remove_tree();
 }
 
-/* Every byte of a file flipped, and many lengths: each causes a compilation, never a wrong program, and a valid file
- * again. A file whose beginning is not the cache's may be the user's: it stays, and costs a compilation each time. */
+/* Flips every byte of a file and truncates it to many lengths. Each damage causes a compilation and a new valid file,
+ * never a wrong program. A file that does not begin like a cache file may be the user's: it stays, and causes a
+ * compilation each time. */
 TEST(a_damaged_file_costs_a_compilation)
 {
     make_folder();
@@ -92,7 +93,7 @@ TEST(a_damaged_file_costs_a_compilation)
     remove_tree();
 }
 
-/* The head's numbers: the type, the sizes of key, code and list of files, the checksum with the reserved part. */
+/* Numbers in the header: the type, the sizes of key, code and file list, the checksum with the reserved bytes. */
 static void add_to_number(unsigned char *bytes, int number, int more)
 {
     uint64_t value = 0;
@@ -101,7 +102,7 @@ static void add_to_number(unsigned char *bytes, int number, int more)
     memcpy(bytes + 8 * number, &value, sizeof value);
 }
 
-/* Most of these keep the sum of the sizes, and none changes the bytes that the checksum covers. */
+/* Most of these changes keep the sum of the sizes, and none affects the bytes that the checksum covers. */
 TEST(a_file_whose_head_has_one_wrong_number_is_not_used)
 {
     make_folder();
@@ -124,11 +125,11 @@ TEST(a_file_whose_head_has_one_wrong_number_is_not_used)
         }
     }
     memcpy(other, bytes, size);
-    other[8 * 4 + 4] ^= 1; /* the reserved part */
+    other[8 * 4 + 4] ^= 1; /* the reserved bytes */
     write_kept(path, other, size);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);
     memcpy(other, bytes, size);
-    other[7]++; /* the version of the format */
+    other[7]++; /* the format version */
     write_kept(path, other, size);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);
     assert_int_equal(load_code(gpu, &plain_code, 0), 1);
@@ -136,7 +137,7 @@ TEST(a_file_whose_head_has_one_wrong_number_is_not_used)
     remove_tree();
 }
 
-/* As when another thread creates a kernel between the two calls. */
+/* As if another thread created a kernel between the two calls. */
 TEST(compiled_code_whose_size_changes_while_it_is_read_is_not_kept)
 {
     static const int64_t more[] = {1, 1 << 20, -1};
@@ -152,7 +153,7 @@ TEST(compiled_code_whose_size_changes_while_it_is_read_is_not_kept)
     remove_tree();
 }
 
-/* Its file has the first number, and is not complete. */
+/* The file being written has the first number, and is incomplete. */
 TEST(a_program_is_kept_while_another_thread_writes_one)
 {
     gpuhal_code code = plain_code;
@@ -179,7 +180,7 @@ TEST(the_least_recently_used_code_goes_first_and_too_large_code_is_not_kept)
     gpuhal_code long_code = {.size = sizeof long_code, .format = "mock", .code = code, .bytes = sizeof code};
     memset(code, ' ', sizeof code);
     memcpy(code, "program add", 11);
-    for (int i = 0; i < 6; i++) { /* each file has the size of two copies of the code: two files fit */
+    for (int i = 0; i < 6; i++) { /* each file has twice the size of the code: two files fit */
         code[100] = (char)('a' + i);
         assert_int_equal(load_code(gpu, &long_code, 0), 0);
         assert_true(list_files(path, names, 64) <= 2);
@@ -230,14 +231,14 @@ TEST(a_folder_that_others_may_write_to_is_not_used)
     char above[128], path[160], names[8][512];
     snprintf(above, sizeof above, "%s/shared", folder);
     snprintf(path, sizeof path, "%s/gpuhal-programs", above);
-    assert_int_equal(mkdir(above, 0777), 0); /* as /tmp: the folder below belongs to the user */
+    assert_int_equal(mkdir(above, 0777), 0); /* like /tmp: the folder below belongs to the user */
     assert_int_equal(run_with(above, &plain_code, 0), 0);
     assert_int_equal(run_with(above, &plain_code, 0), 1);
     assert_int_equal(chmod(path, 0777), 0);
     gpuhal *gpu = open_cached(above);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);
-    assert_int_equal(warnings, 1); /* not one warning for each program */
+    assert_int_equal(warnings, 1); /* not one warning per program */
     gpuhal_close(gpu);
     assert_int_equal(chmod(path, 0700), 0);
     assert_int_equal(list_files(path, names, 8), 1);
@@ -262,7 +263,7 @@ static bool is_there(const char *path)
     return access(whole, F_OK) == 0;
 }
 
-/* Names as the cache gives them, older than all of its own files, when there is no room. */
+/* The names look like the cache's, and the files are older than all cache files when space runs out. */
 TEST(files_of_the_user_stay_under_any_name)
 {
     make_folder();
@@ -314,7 +315,7 @@ TEST(a_file_or_link_that_has_a_programs_name_is_not_replaced)
     assert_int_equal(state.st_size, 6);
     char elsewhere[512];
     place_in_tree("elsewhere", elsewhere);
-    put_bytes("elsewhere", bytes, size - 1); /* the file begins as the cache's do, and the link is the user's */
+    put_bytes("elsewhere", bytes, size - 1); /* the content begins like a cache file, but the link is the user's */
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink(elsewhere, path), 0);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);

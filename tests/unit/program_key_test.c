@@ -1,6 +1,6 @@
-/* Differences between two compilations of one text: each is in the key of the cached program, so that a second run uses
- * it if all of them are the same, and compiles if one is not. Every run is a process of its own, as drivers are loaded
- * once. */
+/* Differences between two compilations of the same source. Each is in the cached program's key: a second run uses the
+ * cached program if all of them are equal, and compiles if one differs. Every run is a separate process, because
+ * drivers are loaded once per process. */
 #include "program_cache_support.h"
 #include "support/child.h"
 
@@ -11,12 +11,11 @@
 #include <link.h>
 #include <sys/wait.h>
 
-/* The situation of a run. */
 typedef struct situation {
     gpuhal_mock_state mock;
     gpuhal_code code;
     const char *first; /* a library that the application loads first; NULL: none */
-    enum { STAYS, IS_REMOVED, IS_REPLACED, IS_MOVED } then; /* its file afterwards */
+    enum { STAYS, IS_REMOVED, IS_REPLACED, IS_MOVED } then; /* what happens to its file afterwards */
 } situation;
 
 static char vendor[512], driver[512], compiler[512];
@@ -30,7 +29,7 @@ static situation begin(void)
     return (situation){.mock = plain_mock(), .code = plain_code};
 }
 
-/* A new file with the same bytes, size and time of change, as if the same version were built again. */
+/* Creates a new file with the same bytes, size and modification time, as if the same version was built again. */
 static void install(const char *path, const char *from)
 {
     char command[2600];
@@ -52,7 +51,7 @@ static void change_file(const situation *s)
     }
 }
 
-/* Returns whether nothing was compiled. */
+/* Returns true if nothing was compiled. */
 static int run(const situation *s)
 {
     const pid_t child = begin_child();
@@ -75,7 +74,7 @@ static void compile_and_use(const situation *s)
     assert_int_equal(run(s), 1);
 }
 
-/* A library that others would need by its name, and that no other is linked to. */
+/* A library with a soname, on which no loaded library depends. */
 static const char *named_library(void)
 {
     struct link_map *map = NULL;
@@ -92,7 +91,7 @@ static const char *plain_library(void)
 
 /* ---- each difference */
 
-/* As if another version of the library had kept the file. */
+/* As if another version of the library used the same file name. */
 static void change_library(situation *s)
 {
     (void)s;
@@ -218,7 +217,7 @@ TEST(a_compiler_that_is_loaded_when_its_output_is_asked_for_is_known_by_its_file
     situation s = begin();
     install(compiler, named_library());
     s.mock.devices[0].compiler = compiler;
-    s.mock.devices[0].compiler_is_late = 1; /* as PoCL's devices, which compile when their binary is requested */
+    s.mock.devices[0].compiler_is_late = 1; /* like PoCL's devices, which compile when their binary is requested */
     assert_int_equal(run(&s), 0);
     install(compiler, named_library());
     assert_int_equal(run(&s), 0);
@@ -228,7 +227,7 @@ TEST(a_compiler_that_is_loaded_when_its_output_is_asked_for_is_known_by_its_file
 TEST(a_library_that_a_driver_compiled_and_loaded_is_no_compiler)
 {
     situation s = begin();
-    install(compiler, plain_library()); /* as PoCL does: without a name */
+    install(compiler, plain_library()); /* like PoCL: without a soname */
     s.mock.devices[0].compiler = compiler;
     compile_and_use(&s);
     install(compiler, plain_library());
@@ -243,7 +242,7 @@ TEST(a_driver_that_the_application_has_loaded_before_is_known_by_its_file)
     install(driver, named_library());
     s.first = driver;
     s.mock.driver = driver;
-    s.mock.library = named_library(); /* already loaded before the plugin starts, so its driver may be, too */
+    s.mock.library = named_library(); /* loaded before the plugin starts, so its driver may be, too */
     compile_and_use(&s);
     install(driver, named_library());
     compile_and_use(&s);
@@ -253,7 +252,7 @@ TEST(a_driver_that_the_application_has_loaded_before_is_known_by_its_file)
 TEST(with_a_driver_that_is_not_at_its_path_any_more_nothing_is_kept)
 {
     situation s = begin();
-    compile_and_use(&s); /* without a driver: nor is this program used with an unknown driver */
+    compile_and_use(&s); /* without a driver; this program must not be used with an unknown driver either */
     for (s.then = IS_REMOVED; s.then <= IS_MOVED; s.then++) {
         install(driver, named_library());
         s.first = driver;

@@ -1,5 +1,4 @@
-/* tests/unit/program_support.h: programs of the mock (tests/support/mock_program.c) for the tests of programs.
- */
+/* tests/unit/program_support.h: the mock's programs (tests/support/mock_program.c) for tests of programs. */
 #ifndef GPUHAL_TEST_PROGRAM_SUPPORT_H
 #define GPUHAL_TEST_PROGRAM_SUPPORT_H
 
@@ -13,7 +12,7 @@
 static const gpuhal_code plain_code = {
     .size = sizeof(gpuhal_code), .format = "mock", .code = SOURCE, .bytes = sizeof SOURCE - 1};
 
-/* Opens two devices of the mock with programs. */
+/* Opens two mock devices that support programs. */
 static inline gpuhal *open_programs(const gpuhal_config *config)
 {
     gpuhal_mock = (gpuhal_mock_state){
@@ -43,7 +42,7 @@ static inline gpuhal_kernel *make_kernel(gpuhal_program *program, const char *na
     return kernel;
 }
 
-/* Adds a number to all numbers of a buffer, up to 8 of them a group. */
+/* Adds a number to all elements of a buffer, in groups of up to 8. */
 static inline gpuhal_status add_to(gpuhal_queue *queue, gpuhal_kernel *add, gpuhal_buffer *to, uint32_t value)
 {
     const gpuhal_argument arguments[] = {{.buffer = to}, {.value = &value, .bytes = sizeof value}};

@@ -1,4 +1,4 @@
-/* Programs: which alternative is used and why not the others, logs, kernels and their refusals. */
+/* Programs: which alternative is used and why others are not, logs, kernels and their refusals. */
 #include "program_support.h"
 
 #include <stdlib.h>

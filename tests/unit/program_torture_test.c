@@ -1,5 +1,5 @@
-/* Every allocation from the program to the end of its launch fails once, and every system call; the process is killed
- * while the cache is written; and forks. */
+/* Each allocation and each system call from loading a program to the end of its launch fails once; the process is
+ * killed while the cache is written; and forks. */
 #include "program_support.h"
 #include "support/child.h"
 #include "support/torture.h"
@@ -58,7 +58,7 @@ static void give_back(const objects *o)
 
 enum { MANY = 20 };
 
-/* More arguments than a launch holds without an allocation. */
+/* More arguments than fit into a launch without an allocation. */
 static gpuhal_status launch_with_many(const objects *o)
 {
     const uint32_t value = 1;
@@ -116,7 +116,7 @@ TEST(every_allocation_of_a_program_may_fail_once)
     remove_tree();
 }
 
-/* A key without a variable would equal that of a program that was kept without this variable. */
+/* A key without a variable would equal the key of a program that was cached when the variable was not set. */
 TEST(while_memory_is_short_no_program_is_used_that_was_compiled_with_other_variables)
 {
     objects o = {.gpu = NULL};
@@ -186,8 +186,8 @@ TEST(compiled_code_that_a_plugin_does_not_give_costs_no_memory)
     remove_tree();
 }
 
-/* Uses programs in a process of its own, since a process that has had threads does not fork; returns whether that
- * process was killed, at call number `call` of that kind. `cached`: nothing was compiled. */
+/* Uses programs in a separate process, since a process that has had threads does not fork. Returns whether it was
+ * killed, at call number `call` of that kind. `cached`: nothing was compiled. */
 static bool is_killed_at(gpuhal_fault kind, unsigned call, bool cached)
 {
     const pid_t child = begin_child();
@@ -207,7 +207,7 @@ static void expect_works(bool cached)
     assert_false(is_killed_at(GPUHAL_FAULT_NOTHING, 0, cached));
 }
 
-/* The cache has the program already. */
+/* The cache already contains the program. */
 TEST(every_call_that_reads_kept_code_may_fail_once)
 {
     begin_cache();
@@ -216,7 +216,7 @@ TEST(every_call_that_reads_kept_code_may_fail_once)
     remove_tree();
 }
 
-/* A file that is left is valid, or is not used: the program works, and then at the latest it is kept. */
+/* A leftover file is either valid or not used. The program works, and is cached by then at the latest. */
 TEST(killed_at_any_call_the_cache_serves_the_next_process)
 {
     begin_cache();

@@ -1,4 +1,4 @@
-/* Results of queues and events: failures, marks, pending memory, descriptors for event loops, and patterns. */
+/* Results of queues and events: failures, marks, pending memory, descriptors for event loops, and fill patterns. */
 #include "pool_support.h"
 
 #include "queue/queue.h"

@@ -1,5 +1,5 @@
-/* Events whose queue was destroyed or reset, over a plugin whose events lead to its queues: queue_destroy() of the
- * engine fails the test if an event that was recorded there is still alive. */
+/* Events whose queue was destroyed or reset, with a plugin whose events point to its queues: the engine's
+ * queue_destroy() fails the test if an event that was recorded there still exists. */
 #include "support/import_host.h"
 #include "engine_support.h"
 
@@ -58,7 +58,7 @@ static void copy_and_record(const fixture *d, gpuhal_queue *queue, gpuhal_event 
     assert_int_equal(gpuhal_event_record(event, queue), GPUHAL_OK);
 }
 
-/* For an effect that another thread has soon. */
+/* Waits for an effect of another thread. */
 static bool becomes(const _Atomic int64_t *count, int64_t wanted)
 {
     for (int i = 0; i < 10000 && *count != wanted; i++) {
@@ -96,7 +96,7 @@ TEST(a_timed_event_keeps_the_plugins_queue_until_it_is_destroyed_or_recorded_els
     gpuhal_queue_destroy(d.queue);
     d.queue = make_queue(&d);
     assert_int_equal(gpuhal_event_wait(second, 10 * second_ns), GPUHAL_OK);
-    gpuhal_os_sleep(50 * 1000000); /* the worker has time to end */
+    gpuhal_os_sleep(50 * 1000000); /* gives the worker time to end */
     assert_int_equal(gpuhal_event_elapsed(first, second, &ns), GPUHAL_OK);
     assert_int_equal(ns, 1);
     copy_and_record(&d, d.queue, second);
@@ -153,7 +153,7 @@ TEST(the_plugins_queue_stays_while_a_thread_is_in_event_block)
     while (gpuhal_event_poll(d.event) != GPUHAL_OK) {
         gpuhal_os_sleep(1000000);
     }
-    gpuhal_os_sleep(50 * 1000000); /* the worker has time to end */
+    gpuhal_os_sleep(50 * 1000000); /* gives the worker time to end */
     assert_int_equal(engine.queues, 1);
     engine.block_holds = false;
     pthread_join(thread, NULL);

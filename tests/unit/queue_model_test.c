@@ -1,10 +1,11 @@
-/* Queues against a model: random programs, whose effect is that of their operations one after the other.
+/* Queues compared with a model: random programs have the same effect as their operations executed one after the other.
  *
- * Three threads share two queues, and each has a third one and buffers of its own. Before an operation in one queue
+ * Three threads share two queues, and each has a third queue and its own buffers. Before an operation in one queue
  * uses a buffer that another queue has used, an event orders the two. So, however queues and threads interleave, a
- * buffer has the bytes that the same operations leave in host memory if they are done in the order of the calls. The
- * driver below (driver_support.h) does the work of its queues in an order that a seed chooses, and the program's number
- * chooses its missing parts. GPUHAL_TEST_QUEUE_PROGRAM runs one program alone. */
+ * buffer has the bytes that the same operations leave in host memory when executed in call order.
+ *
+ * The driver below (driver_support.h) executes its queues in an order chosen by a seed; the program's number selects
+ * which optional parts the driver lacks. GPUHAL_TEST_QUEUE_PROGRAM runs a single program. */
 #include "driver_support.h"
 
 #include <inttypes.h>
@@ -24,8 +25,8 @@ static const uint64_t patience_ns = UINT64_C(60) * 1000000000u;
 
 typedef enum { SENT, READ, CALLED, COMPLETED } result_kind;
 
-/* Host memory that work of a queue reads (SENT) or writes. The bytes are checked by this thread after a wait, or before
- * that by a function that the queue calls, or by a callback. */
+/* Host memory that a queue's work reads (SENT) or writes. The bytes are checked by this thread after a wait, or
+ * earlier by a function that the queue calls, or by a completion callback. */
 typedef struct result {
     result_kind kind;
     bool pending;
@@ -38,11 +39,11 @@ typedef struct result {
 typedef struct model_buffer {
     gpuhal_buffer *buffer;
     uint32_t device;
-    bool used[QUEUES]; /* by work of these queues that no later operation was ordered after */
+    bool used[QUEUES]; /* by unfinished work of these queues, unless a later operation was ordered after it */
     unsigned char bytes[BYTES];
 } model_buffer;
 
-/* The newest recording: after all operations of the queue up to this one. */
+/* The newest recording, which covers the queue's operations up to `number`. */
 typedef struct model_event {
     gpuhal_event *event;
     uint32_t queue;
@@ -59,7 +60,7 @@ typedef struct thread_model {
     const program *all;
     uint64_t seed, operations;
     gpuhal_queue *queues[QUEUES]; /* the first is of device 0, the second of device 1 */
-    uint32_t own_device;          /* of the third */
+    uint32_t own_device;          /* of the third queue */
     model_buffer buffers[BUFFERS];
     model_event events[EVENTS];
     result results[RESULTS];
@@ -105,7 +106,7 @@ static void look_when_completed(void *user, gpuhal_status status)
     look(user);
 }
 
-/* All operations of the queue up to this number have ended. Sent bytes may be overwritten from now on. */
+/* All operations of the queue up to this number have ended, so sent bytes may be overwritten. */
 static void settle(thread_model *m, uint32_t queue, uint64_t number)
 {
     for (uint32_t i = 0; i < RESULTS; i++) {
@@ -114,7 +115,7 @@ static void settle(thread_model *m, uint32_t queue, uint64_t number)
             continue;
         }
         for (uint32_t ms = 0; one->kind == COMPLETED && !one->looked && ms < 60000; ms++) {
-            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* callbacks have a thread of their own */
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* callbacks run on a separate thread */
         }
         expect(m, one->kind < CALLED || one->looked, "what a queue calls was not called before its work had ended");
         if (one->kind == READ) {
@@ -162,7 +163,7 @@ static void record(thread_model *m, uint32_t which, uint32_t queue)
     event->number = m->operations;
 }
 
-/* Called before an operation of the queue uses the buffer. */
+/* Call this before an operation of the queue uses the buffer. */
 static void order(thread_model *m, model_buffer *b, uint32_t queue)
 {
     for (uint32_t other = 0; other < QUEUES; other++) {
@@ -197,7 +198,7 @@ static void create_own_queue(thread_model *m)
     expect_ok(m, gpuhal_queue_create(gpuhal_buffer_device(b->buffer), NULL, &m->queues[SHARED]), "making a queue");
 }
 
-/* A queue of the buffer's device. */
+/* Returns a queue of the buffer's device. */
 static uint32_t any_queue(thread_model *m, const model_buffer *b)
 {
     return m->own_device == b->device && chance(m, 2) ? SHARED : b->device;
@@ -302,7 +303,7 @@ static void replace_buffer(thread_model *m, model_buffer *b)
     create_buffer(m, b);
 }
 
-/* The old queue may have unfinished work; all work of the new one is ordered after it. */
+/* The old queue may have unfinished work; all work of the new queue is ordered after it. */
 static void replace_own_queue(thread_model *m)
 {
     gpuhal_queue *old = m->queues[SHARED];
@@ -391,7 +392,7 @@ static void *run_thread(void *user)
     return NULL;
 }
 
-/* The bits of its number choose the optional parts of the driver. */
+/* The bits of `number` select the optional parts of the driver. */
 static void run_program(uint32_t number)
 {
     static thread_model threads[THREADS];

@@ -1,4 +1,4 @@
-/* Events that a queue records for itself: docs/transfers.md promises one after every 256 submissions. And the objects
+/* Events that a queue records on its own (docs/transfers.md promises one after every 256 submissions), and the objects
  * of launches that a queue keeps alive until the work has ended. */
 #include "support/halting.h"
 #include "test.h"
@@ -107,7 +107,7 @@ static uint64_t bytes_of(gpuhal_device *device)
     return statistics.allocated.current;
 }
 
-/* The second launch and the third one are kept beside the newest submission. Sanitizers see kernels that go too
+/* The second and the third launch are kept beside the newest submission. Sanitizers detect kernels that are freed too
  * early. */
 TEST(kernels_and_buffers_of_launches_stay_until_the_work_has_ended)
 {

@@ -1,4 +1,4 @@
-/* Waiting over a plugin that returns statuses which a good plugin does not, or that has no time: the engine of
+/* Waiting with a plugin that returns statuses which a correct plugin does not, or that ignores timeouts: the engine of
  * engine_support.h. */
 #include "support/import_host.h"
 #include "engine_support.h"
@@ -121,7 +121,7 @@ TEST(a_queue_whose_thread_finds_the_plugin_busy_goes_on_later)
     close_fixture(&d);
 }
 
-/* Drivers gather commands until a flush; recording an event flushes. */
+/* Drivers batch commands until a flush; recording an event flushes. */
 TEST(a_full_ring_of_unflushed_work_is_flushed_while_more_is_deferred)
 {
     fixture d = open_fixture(false);
@@ -198,12 +198,12 @@ TEST(a_wait_ends_when_another_thread_polls_the_end_before_the_plugin_calls_back)
     fixture d = open_fixture(false);
     waiter own = {.event = d.event};
     pthread_t thread;
-    assert_int_equal(gpuhal_event_record(d.event, d.queue), GPUHAL_OK); /* without work that could be retired */
+    assert_int_equal(gpuhal_event_record(d.event, d.queue), GPUHAL_OK); /* there is no work to retire */
     assert_int_equal(pthread_create(&thread, NULL, wait_for_event, &own), 0);
     while (!has_waiter(d.queue)) {
         gpuhal_os_sleep(1000000);
     }
-    while (gpuhal_event_poll(d.event) != GPUHAL_OK) { /* the engine is done when it has been asked three times */
+    while (gpuhal_event_poll(d.event) != GPUHAL_OK) { /* the engine's work is done after three queries */
     }
     for (int i = 0; i < 20000 && !own.ended; i++) {
         gpuhal_os_sleep(1000000);
@@ -235,7 +235,7 @@ TEST(out_of_memory_says_how_much_comes_free_when_queued_work_ends)
     assert_int_equal(gpuhal_last_error()->bytes_pending, 8 * PIECE);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "32768 bytes are freed when queued work ends"));
     engine.never_done = false;
-    for (int i = 0; i < 3; i++) { /* the engine is done after three queries */
+    for (int i = 0; i < 3; i++) { /* the engine's work is done after three queries */
         (void)gpuhal_event_poll(d.event);
     }
     assert_int_equal(gpuhal_buffer_create(device, &desc, &more), GPUHAL_OK);
@@ -257,7 +257,7 @@ static void released(void *user, void *memory)
     o->calls++;
 }
 
-/* A callback on the thread that waits, or on the queue's thread, would wait for itself. */
+/* A callback on the waiting thread or on the queue's thread would wait for itself. */
 TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
 {
     for (int honors = 0; honors < 2; honors++) {
@@ -282,7 +282,7 @@ TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
     }
 }
 
-/* From now on no thread can be started, or threads can again: the stack would not fit into any address space. */
+/* Makes thread creation impossible, or possible again: the stack would not fit into any address space. */
 static void start_threads(bool possible)
 {
     static pthread_attr_t usual;
@@ -340,7 +340,8 @@ TEST(a_completion_is_notified_although_the_plugin_refuses_to_call_back)
     close_fixture(&d);
 }
 
-/* As in a container with few processes. The object works without the thread, and uses the thread once there is one. */
+/* As in a container with a low process limit. The object works without the thread, and uses one as soon as it can be
+ * started. */
 TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
 {
     gpuhal_mock.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
@@ -374,7 +375,7 @@ TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
     close_fixture(&d);
 }
 
-/* The last resort of programs, as in a container at its pids.max. Drivers might hang. */
+/* The CPU is the last resort, for example in a container at its pids.max. Drivers might hang. */
 TEST(the_cpu_works_and_no_driver_is_called_if_no_thread_can_be_started)
 {
     unsigned char sent[PIECE], got[PIECE] = {0};

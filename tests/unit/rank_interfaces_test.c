@@ -114,7 +114,7 @@ TEST(the_limit_of_an_interface_counts_only_steps_that_are_assigned_to_it)
     desc.step_count = 4;
     assert_int_equal(gpuhal_assign(gpu, &desc, &assignment), GPUHAL_ERROR_INFEASIBLE);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "\"d\""));
-    /* Without the limit, the interfaces share the memory of the card. */
+    /* Without the limit, the interfaces share the card's memory. */
     assert_ok(gpuhal_device_limit_memory(devices[0], 0));
     assert_ok(gpuhal_assign(gpu, &desc, &assignment));
     gpuhal_assignment_destroy(assignment);

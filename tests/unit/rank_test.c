@@ -1,4 +1,4 @@
-/* The devices that satisfy a need, their order and its reasons: gpuhal_rank(), and the pure rules under it. */
+/* Devices that satisfy a need, their order and its reasons: gpuhal_rank(), and the pure rules behind it. */
 #include "schedule_support.h"
 
 #include "schedule/need.h"
@@ -41,7 +41,7 @@ TEST(most_free_puts_the_device_with_most_free_memory_first_and_says_how_much)
     expect_place(&own, 2, "mock:0", 1, "less free memory");
     expect_place(&own, 3, "cpu:0", 0, "used only by name (the CPU)");
     assert_int_equal(own.list[0].free_bytes, GIB(12));
-    assert_int_equal(own.list[0].load_permille, UINT32_MAX); /* not read */
+    assert_int_equal(own.list[0].load_permille, UINT32_MAX); /* not measured */
     gpuhal_close(gpu);
 }
 
@@ -140,7 +140,7 @@ TEST(least_loaded_counts_memory_work_and_promises_and_unknown_loads_come_last)
     ranks own;
     set_load(0, GIB(16), 900); /* 450 */
     set_load(1, GIB(4), 100);  /* 425 */
-    set_load(2, GIB(16), 0);   /* 0, and 500 with the promise */
+    set_load(2, GIB(16), 0);   /* 0; 500 with the promised memory */
     gpuhal_mock.devices[3].values[0].missing = gpuhal_mock.devices[3].values[1].missing = GPUHAL_MISSING_ASLEEP;
     gpuhal_rank_desc desc = {.size = sizeof desc, .order = GPUHAL_RANK_LEAST_LOADED};
     assert_ok(rank(gpu, &desc, &own));
@@ -188,7 +188,7 @@ TEST(with_a_balance_nearly_equal_loads_do_not_change_the_first_device)
         expect_place(&own, 0, "mock:0", 1, "");
     }
     set_load(0, GIB(16), 640);
-    set_load(1, GIB(16), 518); /* less by 61 */
+    set_load(1, GIB(16), 518); /* lower by 61 */
     assert_ok(rank(gpu, &desc, &own));
     expect_place(&own, 0, "mock:1", 1, "least load");
     set_load(0, GIB(16), 400);

@@ -1,4 +1,4 @@
-/* gpuhal/node/registry.h as an application sees it: views that do not change, records of every kind, forgetting,
+/* gpuhal/node/registry.h as an application uses it: views that do not change, records of every kind, forgetting,
  * exporting and importing. */
 #include "registry/checksum.h"
 #include "registry/key.h"
@@ -179,7 +179,7 @@ TEST(a_damaged_record_is_reported_and_the_whole_ones_are_returned)
     put_contents(below(directory, "registry"), text, bytes);
     gpuhal_view *view = read_view(directory);
     assert_non_null(strstr(info_of(view).damage, "its undamaged records are used"));
-    /* The record's physical device goes, with its interface and the interface's records. */
+    /* The damaged record's physical device is lost, with its interface and the interface's records. */
     expect_counts(view, (uint32_t[5]){1, 1, 2, 0, 0});
     gpuhal_view_release(view);
     free(text);
@@ -358,7 +358,7 @@ TEST(an_export_with_any_byte_missing_or_changed_is_refused_as_a_whole)
         put_contents(file, text, bytes);
         gpuhal_status status = gpuhal_registry_import(&config, file);
         text[at] ^= 1;
-        /* A byte of a comment may change without harm. */
+        /* A changed byte in the comment is harmless. */
         assert_true(status == GPUHAL_ERROR_FILE ||
                     (status == GPUHAL_OK && text[at] != '[' && at < strcspn(text, "\n")));
         refused += status != GPUHAL_OK;

@@ -1,4 +1,4 @@
-/* tests/unit/registry_faults_test.c: every system call of a registry write, and every allocation, fails once; and the
+/* tests/unit/registry_faults_test.c: each system call and each allocation of a registry write fails once; and the
  * writer is killed before and after each. See support/faults.h. */
 #include "registry_support.h"
 #include "support/faults.h"
@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* Returns whether the file itself is whole and has these plugins. */
+/* Returns whether the file itself is complete and contains these plugins. */
 static bool file_holds(const char *directory, unsigned first, unsigned second)
 {
     size_t bytes;
@@ -22,7 +22,7 @@ static bool file_holds(const char *directory, unsigned first, unsigned second)
     return holds;
 }
 
-/* Makes a registry that knows plugin 1; with `damaged` a write must set it aside first. */
+/* Makes a registry that contains plugin 1; if `damaged`, a write must move it aside first. */
 static void prepare(const char *directory, bool damaged)
 {
     gpuhal_registry *registry = open_registry(directory);
@@ -45,7 +45,7 @@ static void clear(const char *directory)
     assert_int_equal(files_that_begin_with(directory, "registry"), 0);
 }
 
-/* Checks, after any fault, that the next writer finds plugin 1, leaves no temporary file, and keeps its record. */
+/* After any fault, the next writer finds plugin 1, leaves no temporary file, and its record is stored. */
 static void expect_sound(const char *directory, bool damaged, unsigned also)
 {
     if (!damaged) {
@@ -61,7 +61,7 @@ static void expect_sound(const char *directory, bool damaged, unsigned also)
     assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
 }
 
-/* Writes once in a process that is killed at call number `at`. Returns false if it ended before that. */
+/* Writes once in a process that is killed at call number `at`. Returns false if the process ended before. */
 static bool killed_at(const char *directory, gpuhal_fault kind, unsigned at)
 {
     int status = -1;
@@ -133,8 +133,7 @@ TEST(every_system_call_may_fail_once)
     }
 }
 
-/* A damaged registry is set aside under a second name. File systems without second names fail with any of these
- * errors. */
+/* A damaged registry is moved aside by a hard link. File systems without hard links fail with any of these errors. */
 TEST(a_damaged_registry_is_moved_aside_if_a_file_can_have_only_one_name)
 {
     static const int errors[] = {EPERM, ENOTSUP, EXDEV, EMLINK};

@@ -1,4 +1,4 @@
-/* tests/unit/registry_form_test.c: the registry as text: written records are read again, and damaged ones are never
+/* tests/unit/registry_form_test.c: the registry as text: written records can be read again, and damaged ones are never
  * accepted. */
 #include "registry/checksum.h"
 #include "registry_support.h"
@@ -24,7 +24,7 @@ static gpuhal_text record_text(gpuhal_database_kind kind, const void *record)
     return text;
 }
 
-/* Returns whether every record of `some` is, word for word, one of `all`. */
+/* Returns whether every record of `some` is identical to one of `all`. */
 static bool is_part_of(const gpuhal_database *some, const gpuhal_database *all)
 {
     for (gpuhal_database_kind kind = 0; kind < GPUHAL_DATABASE_KINDS; kind++) {
@@ -61,7 +61,7 @@ TEST(the_checksum_is_crc_32c)
     assert_int_equal(gpuhal_checksum(0, "", 0), 0);
 }
 
-/* Computes it bit by bit, as the definition does. */
+/* Computes the checksum bit by bit, as in its definition. */
 static uint32_t slow_checksum(const unsigned char *bytes, size_t count)
 {
     uint32_t sum = UINT32_MAX;
@@ -128,7 +128,7 @@ TEST(a_written_database_is_read_again_word_for_word)
     gpuhal_database_finish(&database);
 }
 
-/* Reads the damaged text. Returns whether all its records are in the good one, and missing ones were noticed. */
+/* Parses the damaged text. Returns whether all its records are in the good one, and missing ones were detected. */
 static bool is_harmless(const char *text, size_t bytes, const gpuhal_database *good)
 {
     gpuhal_database database;
@@ -191,7 +191,7 @@ TEST(a_damaged_record_costs_itself)
     gpuhal_text_finish(&text);
 }
 
-/* Reads a registry with this one record, closed with a correct checksum. */
+/* Parses a registry with only this record, closed with a correct checksum. */
 static gpuhal_serial_report read_with(const char *record, gpuhal_database *out_content)
 {
     static const char *const head = "[registry]\nversion = 1\ngeneration = 9\nnext_physical = 5\nnext_interface = 5\n";
@@ -211,8 +211,8 @@ static gpuhal_serial_report read_with(const char *record, gpuhal_database *out_c
 TEST(a_record_that_makes_no_sense_is_left_out_though_its_checksum_is_right)
 {
     static const char *const bad[] = {
-        "[physical]\ngeneration = 1\n",             /* no number */
-        "[physical]\ngeneration = 1\nnumber = 5\n", /* number never assigned */
+        "[physical]\ngeneration = 1\n",             /* the number is missing */
+        "[physical]\ngeneration = 1\nnumber = 5\n", /* the number was never assigned */
         "[physical]\ngeneration = 1\nnumber = 0\n",
         "[physical]\ngeneration = 1\nnumber = 1\nnumber = 1\n", /* duplicate key */
         "[physical]\ngeneration = 1\nnumber = 1\nhost = 2\n",   /* out of range */

@@ -1,5 +1,5 @@
-/* tests/unit/registry_key_test.c: the cache key, which decides whether a result is valid or stale: a change of any part
- * of it is noticed. */
+/* tests/unit/registry_key_test.c: the cache key, which decides whether a result is valid or stale: a change in any
+ * part of it is detected. */
 #include "registry/key.h"
 #include "registry_support.h"
 
@@ -20,7 +20,7 @@ static void make_parents(char *path)
     }
 }
 
-/* Writes a file of the made-up machine. */
+/* Writes a file of the invented machine. */
 static void put(const char *name, const char *text)
 {
     char path[1024];
@@ -52,7 +52,6 @@ static void make_machine(void)
     put("/icd/one.icd", "libone.so");
 }
 
-/* The key of a plugin on this machine. */
 static gpuhal_texts key_now(void)
 {
     static const char *const names[] = {"lib/plugin.so", "lib/libvendor.so", "icd", "lib/not-there"};
@@ -71,7 +70,7 @@ static gpuhal_texts key_now(void)
     return lines;
 }
 
-/* Returns whether the key is valid. If it is not, the part that changed must begin with these words. */
+/* Returns whether the key is valid. If it is not, the changed part must begin with these words. */
 static bool holds(const gpuhal_texts *lines, const char *words)
 {
     gpuhal_texts machine;
@@ -176,7 +175,7 @@ TEST(nodes_that_go_and_rights_that_change_are_noticed)
     gpuhal_texts_finish(&key);
 }
 
-/* Each session and each job has a separate group: only their limits distinguish them. */
+/* Each session and each job has a different group; only their limits distinguish them. */
 TEST(groups_with_the_same_limit_have_the_same_cache_key)
 {
     make_machine();
@@ -310,7 +309,7 @@ TEST(a_file_that_two_plugins_depend_on_is_looked_at_once_in_a_listing)
     free(identities[1]);
 }
 
-/* Returns the driver in the record that is valid on this machine; "" if the plugin has to be probed. */
+/* Returns the driver in the valid record for this machine; "" if the plugin must be probed. */
 static const char *driver_found(gpuhal_registry *registry, const char *identity)
 {
     static char driver[64];
@@ -360,7 +359,7 @@ TEST(a_home_shared_by_a_host_and_containers_has_a_result_for_each)
     assert_string_equal(driver_found(registry, identity), "host");
     set_namespace("mnt:[2]");
     assert_string_equal(driver_found(registry, identity), "container");
-    assert_int_equal(unlink(below(root, "dev/nvidia0")), 0); /* a container that was not given the GPU */
+    assert_int_equal(unlink(below(root, "dev/nvidia0")), 0); /* a container without the GPU */
     assert_string_equal(driver_found(registry, identity), "");
     gpuhal_registry_destroy(registry);
     free(identity);

@@ -1,11 +1,11 @@
-/* Stable numbers of hardware, as the whole library gives them: a machine of eight GPUs that is started repeatedly, each
- * time by another process, in another order, with one card taken out and another put in. */
+/* Stable ids of hardware through the whole library: a machine with eight GPUs is started repeatedly, each time by
+ * another process, in another order, with one card removed and another added. */
 #include "identity_support.h"
 #include "registry_support.h"
 
 #include <sys/wait.h>
 
-/* The observations of a process: the number of the card whose UUID ends with i; 0 for an absent card. */
+/* The results of one process: for each i, the number of the card whose UUID ends with i; 0 if it is absent. */
 typedef struct seen {
     uint32_t numbers[DEVICES], interfaces, physicals;
 } seen;
@@ -26,7 +26,7 @@ static void add_card(const char *backend, uint32_t index, unsigned card, const c
     gpuhal_facts_set_u64(&device->facts, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_GPU);
 }
 
-/* Makes a machine: "01234567" are the cards as CUDA lists them now; Vulkan lists them in reverse. */
+/* Makes a machine. "01234567" lists the cards in CUDA's order; Vulkan lists them in reverse. */
 static void set_machine(const char *cards, const char *driver)
 {
     size_t count = strlen(cards);
@@ -72,7 +72,7 @@ static seen look(const char *directory)
     return result;
 }
 
-/* Lists the machine in another process, since backends start once in a process. */
+/* Lists the machine in another process, since backends start once per process. */
 static seen start_machine(const char *directory, const char *cards, const char *driver)
 {
     seen result;
@@ -191,7 +191,7 @@ TEST(a_card_that_was_taken_out_is_no_longer_there_and_driver_versions_are_kept)
 TEST(a_backend_that_was_not_asked_does_not_make_its_devices_vanish)
 {
     const char *directory = fresh_directory();
-    start_machine(directory, "012345678", "535.1"); /* nine cards: only CUDA lists them */
+    start_machine(directory, "012345678", "535.1"); /* nine cards; only CUDA lists them */
     start_machine(directory, "01", "535.1");
     set_machine("01", "535.1");
     static gpuhal_builtin_fn *const both[] = {cuda_query, vulkan_query, NULL};

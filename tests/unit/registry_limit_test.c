@@ -1,4 +1,4 @@
-/* The limits of control groups for the memory of devices, over trees of files, and that pools keep them. */
+/* Control group limits on device memory, in trees of files, and that pools respect them. */
 #include "pool_support.h"
 #include "registry/limit.h"
 #include "registry_support.h"
@@ -7,7 +7,7 @@
 
 static const char *root;
 
-/* Writes a file of the made-up machine. */
+/* Writes a file of the invented machine. */
 static void put(const char *name, const char *text)
 {
     char path[1024];
@@ -20,7 +20,7 @@ static void put(const char *name, const char *text)
     put_contents(path, text, strlen(text));
 }
 
-static uint64_t group_left = UINT64_MAX; /* for pools */
+static uint64_t group_left = UINT64_MAX; /* used by pools */
 
 uint64_t __real_gpuhal_limit_device_memory(const char *folder, const char *pci, uint64_t *out_limit);
 uint64_t __wrap_gpuhal_limit_device_memory(const char *folder, const char *pci, uint64_t *out_limit);

@@ -1,10 +1,11 @@
-/* tests/unit/registry_numbers_test.c: numbers of hardware that stay when the order, the drivers or the slots change. */
+/* tests/unit/registry_numbers_test.c: stable ids of hardware: they stay the same when the order, the drivers or the
+ * slots change. */
 #include "registry_support.h"
 
 enum { CARDS = 8 };
 
-/* Makes card number `card` of a machine with eight equal cards, as two backends see it; `group` is its place in this
- * listing. */
+/* Makes card number `card` of a machine with eight identical cards, as two backends list it; `group` is its index in
+ * this listing. */
 static void see(gpuhal_sighting *to, uint32_t card, uint32_t group, const char *driver)
 {
     static char pci[2 * CARDS][16], uuid[2 * CARDS][16];
@@ -133,7 +134,7 @@ TEST(another_card_in_the_same_slot_is_another_one)
     assert_int_not_equal(look_at_one(registry, vendor), number);
     assert_int_equal(look_at_one(registry, old), number);
     gpuhal_registry_destroy(registry);
-    /* A driver that makes up UUIDs makes different ones in its next version. */
+    /* The next version of a driver that invents UUIDs invents different ones. */
     registry = gpuhal_registry_create(NULL, 0, NULL);
     number = look_at_one(registry, old);
     assert_int_equal(look_at_one(registry, driver), number);
@@ -233,8 +234,7 @@ TEST(a_link_belongs_to_its_ends_and_their_drivers)
     gpuhal_registry_destroy(registry);
 }
 
-/* SR-IOV makes hundreds of functions: hardware that is there already keeps its number, and functions beyond the limit
- * get none. */
+/* SR-IOV creates hundreds of functions: known hardware keeps its number, and functions beyond the limit get none. */
 TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there)
 {
     enum { MANY = 100 };
@@ -267,7 +267,7 @@ TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there
             numbered += seen[i].physical != 0;
         }
         assert_int_equal(numbered, gpuhal_database_limit(GPUHAL_DATABASE_PHYSICAL) - 2);
-        /* Without anything new nothing is written, and no numbers are used up. */
+        /* Without news, nothing is written and no numbers are consumed. */
         gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
         assert_true(generation == 0 || generation == snapshot->database.generation);
         generation = snapshot->database.generation;
@@ -276,7 +276,7 @@ TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there
     gpuhal_registry_destroy(registry);
 }
 
-/* One backend has 256 devices on the processor, and links between them; the cards beside them have older links. */
+/* One backend has 256 devices on the CPU, and links between them; the cards have older links. */
 TEST(a_plugin_with_256_devices_takes_no_interface_and_no_link_from_others)
 {
     enum { MANY = 256, LINKS = 600 };

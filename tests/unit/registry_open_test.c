@@ -1,5 +1,5 @@
-/* tests/unit/registry_open_test.c: the library opens over a registry that is damaged, from the future, not writable, or
- * that others write at the same moment: devices are still listed, and the records stay. */
+/* tests/unit/registry_open_test.c: the library opens a registry that is damaged, from a newer version, not writable,
+ * or being written by others: devices are still listed, and the records are kept. */
 #include "loader_support.h"
 #include "registry_support.h"
 
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* Makes a good plugin and the processor; GPUHAL_REGISTRY names the directory. */
+/* Makes a machine with a good plugin and the CPU; GPUHAL_REGISTRY names the directory. */
 static void make_machine(const char *directory)
 {
     new_folder();
@@ -62,7 +62,7 @@ static bool has_record(const char *directory, unsigned number)
     return knows;
 }
 
-/* Makes a registry with a record of each kind, at the place that make_machine() set. */
+/* Makes a registry with a record of each kind, at the path that make_machine() set. */
 static const char *known_machine(void)
 {
     const char *directory = fresh_directory();
@@ -131,7 +131,7 @@ TEST(a_directory_that_cannot_be_written_is_read_and_stays_as_it_is)
     size_t bytes, after;
     char *text = contents_of(below(directory, "registry"), &bytes);
     remove(below(directory, "registry.lock"));
-    /* Root may write everywhere, except in another user's directory. */
+    /* Root can write everywhere, so root tests with another user's directory. */
     assert_int_equal(geteuid() == 0 ? chown(directory, 12345, (gid_t)-1) : chmod(directory, 0500), 0);
     assert_true(opens() && opens());
     char *now = contents_of(below(directory, "registry"), &after);
@@ -168,7 +168,7 @@ TEST(on_a_full_disk_the_old_one_stays)
     assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
 }
 
-/* The killed process is doing something different in every round. */
+/* The process is killed at a different point in every round. */
 TEST(a_process_killed_while_it_opens_a_registry_leaves_the_records)
 {
     const char *directory = known_machine();

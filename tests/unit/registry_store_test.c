@@ -1,5 +1,4 @@
-/* tests/unit/registry_store_test.c: the registry's files, with faults of the disk, changes of the clock, and other
- * processes. */
+/* tests/unit/registry_store_test.c: the registry's files under disk faults, clock changes and concurrent processes. */
 #include "registry_support.h"
 
 #include "base/job.h"
@@ -50,7 +49,7 @@ TEST(a_file_is_read_up_to_its_limit_and_refused_from_one_byte_more)
         assert_true(bytes > LIMIT ? text == NULL : strlen(text) == bytes);
         free(text);
     }
-    /* A file of /proc has no size: the bytes read decide. */
+    /* Files in /proc report size 0, so the number of bytes read must decide. */
     char *text = NULL, *short_text = NULL;
     size_t whole = 0, cut = 7;
     assert_int_equal(gpuhal_os_file_read("/proc/self/comm", 64, &text, &whole), 0);
@@ -246,7 +245,7 @@ TEST(a_registry_of_a_newer_version_is_left_alone)
     gpuhal_text_finish(&text);
 }
 
-/* Root may write everywhere; the user 65534 may not. */
+/* Root can write everywhere; user 65534 cannot. */
 static void drop_privileges(const char *directory)
 {
     if (geteuid() == 0 && (chown(registry_root, 65534, 65534) || chown(directory, 65534, 65534) || seteuid(65534))) {
@@ -396,7 +395,7 @@ TEST(processes_that_write_all_at_once_lose_nothing)
     gpuhal_registry_destroy(registry);
 }
 
-/* Writes without end, and sends each acknowledged number through the pipe. */
+/* Writes in an endless loop, and sends each acknowledged number through the pipe. */
 static void write_for_ever(const char *directory, unsigned first, int pipe_end)
 {
     gpuhal_registry *registry = gpuhal_registry_create(directory, UINT64_C(60000000000), NULL);
@@ -423,7 +422,7 @@ TEST(a_writer_killed_at_any_moment_leaves_acknowledged_records)
         }
         close(ends[1]);
         seed = seed * 1103515245 + 12345;
-        /* 34 ms at most; up to half a second on a machine that is too busy to write anything in that time. */
+        /* At most 34 ms; up to half a second on a machine that is too busy to write anything in that time. */
         const unsigned doublings = acknowledged > 0 ? 0 : round / 12;
         const struct timespec moment = {.tv_nsec = (long)(seed >> 8 & 0x1ffffff) << doublings};
         nanosleep(&moment, NULL);
@@ -536,7 +535,7 @@ TEST(results_are_removed_by_name_or_all_at_once)
     gpuhal_registry_destroy(registry);
 }
 
-/* Records the result of a plugin's file, whether it is there or not, as it is probed in a mount namespace. */
+/* Records the probe result of a plugin's file, which may be missing, in a mount namespace. */
 static void record_file(gpuhal_registry *registry, unsigned number, const char *path, const char *mounts)
 {
     gpuhal_database_plugin plugin = plugin_number(number);
@@ -587,7 +586,7 @@ TEST(results_of_plugins_whose_files_are_gone_or_replaced_go_with_the_next_result
     record_file(registry, 5, gone, unknown);
     assert_int_equal(unlink(gone), 0);
     put_contents(replaced, "22", 2);
-    assert_int_equal(record_plugin(registry, 6), GPUHAL_OK); /* without the place where it was made */
+    assert_int_equal(record_plugin(registry, 6), GPUHAL_OK); /* recorded without a mount namespace */
     assert_true(has_result_of(registry, 1) && has_result_of(registry, 2));
     record_file(registry, 7, below(registry_root, "never.so"), here);
     assert_false(has_result_of(registry, 1) || has_result_of(registry, 2));

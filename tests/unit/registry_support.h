@@ -1,4 +1,4 @@
-/* tests/unit/registry_support.h: a temporary directory for a registry, records to write, and the lines of the log. */
+/* tests/unit/registry_support.h: a temporary directory for a registry, records to write, and log lines. */
 #ifndef GPUHAL_TEST_REGISTRY_SUPPORT_H
 #define GPUHAL_TEST_REGISTRY_SUPPORT_H
 
@@ -17,7 +17,6 @@
 
 static char registry_root[256];
 
-/* The lines of a log, one after the other. */
 static char logged[4096];
 
 static inline void remove_registry_root(void)
@@ -29,7 +28,7 @@ static inline void remove_registry_root(void)
     }
 }
 
-/* Makes a fresh directory, which is removed when the next one is made, or the program ends. */
+/* Makes a new directory. It is removed when the next one is made or the program ends. */
 static inline const char *fresh_directory(void)
 {
     const char *base = getenv("TMPDIR");
@@ -44,7 +43,7 @@ static inline const char *fresh_directory(void)
     return registry_root;
 }
 
-/* The path is valid until the next call. */
+/* Returns a path that is valid until the next call. */
 static inline const char *below(const char *directory, const char *name)
 {
     static char path[1024];
@@ -52,7 +51,7 @@ static inline const char *below(const char *directory, const char *name)
     return path;
 }
 
-/* Returns a path in a fresh directory at which nothing exists yet. */
+/* Returns a path in a new directory where nothing exists yet. */
 static inline const char *missing_directory(const char *name)
 {
     static char path[512];
@@ -100,7 +99,7 @@ static inline gpuhal_registry *open_registry(const char *directory)
     return registry;
 }
 
-/* Makes a plugin with one device, identified by `number`. Free with gpuhal_record_finish. */
+/* Makes a plugin with one device, identified by `number`. Free it with gpuhal_record_finish. */
 static inline gpuhal_database_plugin plugin_number(unsigned number)
 {
     char name[32];
@@ -133,7 +132,7 @@ static inline gpuhal_status record_plugin(gpuhal_registry *registry, unsigned nu
     return status;
 }
 
-/* Records at least one record of each kind. */
+/* Records at least one entry of each kind. */
 static inline gpuhal_status record_all_kinds(gpuhal_registry *registry)
 {
     gpuhal_sighting seen[] = {

@@ -46,7 +46,7 @@ TEST(a_buffer_gets_the_unused_segments_of_pools_before_others_are_asked)
     end(gpu);
 }
 
-/* A buffer that is kept only by work. */
+/* A buffer that only queued work keeps alive. */
 static gpuhal_event *keep_by_work(gpuhal *gpu, gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, bytes);
@@ -83,7 +83,7 @@ typedef struct relay {
     gpuhal_buffer *buffer;
 } relay;
 
-/* The work that ends frees little, and by then other work keeps the rest. */
+/* The first work that ends frees little, and by then other work keeps the rest. */
 static void *keep_on(void *user)
 {
     const struct timespec pause = {.tv_nsec = 30000000};
@@ -131,7 +131,7 @@ static void *end_native(void *user)
     return NULL;
 }
 
-/* A driver that has queues. The queue that keeps the buffer cannot be recorded. */
+/* Uses a driver with queues. Nothing can be recorded in the queue that keeps the buffer. */
 static gpuhal_queue *keep_in_native_access(gpuhal **out_gpu)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_halting_query, NULL};
@@ -157,7 +157,7 @@ TEST(a_buffer_waits_for_memory_that_a_queue_in_native_access_keeps)
     const uint64_t deadline_ns = gpuhal_deadline(50000000);
     assert_int_equal(create(gpu, LIMIT, 0, 50000000), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_true(gpuhal_os_monotonic_ns() >= deadline_ns);
-    assert_int_equal(create(gpu, LIMIT + 1, 0, UINT64_MAX), GPUHAL_ERROR_OUT_OF_MEMORY); /* no end of work suffices */
+    assert_int_equal(create(gpu, LIMIT + 1, 0, UINT64_MAX), GPUHAL_ERROR_OUT_OF_MEMORY); /* more than work can free */
     gpuhal_queue *hangs = queue_or_fail(gpu);
     gpuhal_event *never = close_gate(gpu, hangs);
     assert_int_equal(pthread_create(&thread, NULL, end_native, queue), 0);
@@ -310,7 +310,7 @@ TEST(the_report_on_a_pool_states_its_memory_and_the_bytes_of_each_rung)
     assert_int_equal(attempt(pool, NULL, 15 * UNIT, 0, PATIENCE_NS), GPUHAL_ERROR_OUT_OF_MEMORY);
     pthread_join(own.thread, NULL);
     const gpuhal_memory_report later = report_or_fail();
-    assert_int_equal(later.ordered_bytes, 0); /* no work is left to wait for, so the call has returned */
+    assert_int_equal(later.ordered_bytes, 0); /* the call has returned, so no work is left to wait for */
     assert_int_equal(later.rungs[GPUHAL_RUNG_POLL].bytes + later.rungs[GPUHAL_RUNG_WAIT].bytes, UNIT);
     gpuhal_buffer_release(used);
     gpuhal_buffer_release(s.buffers[0]);
@@ -372,7 +372,7 @@ TEST(the_report_on_a_buffer_is_of_the_device_and_its_pools)
     end(gpu);
 }
 
-/* The device refuses the segment, while work keeps some of its memory as well. */
+/* The device refuses the segment, while work also keeps some of its memory. */
 TEST(the_sentence_on_a_pool_states_pending_memory_once)
 {
     gpuhal *gpu = open_limited();

@@ -1,4 +1,4 @@
-/* Samplers: events of thresholds and of health, for callbacks and in the list of a descriptor. */
+/* Samplers: threshold and health events, through callbacks and the event list with a descriptor. */
 #include "sampler_support.h"
 
 #include <poll.h>
@@ -7,7 +7,7 @@
 typedef struct heard {
     _Atomic uint32_t count;
     gpuhal_sampler_event last;
-    gpuhal_sampler *sampler; /* removed, or destroyed, by the callback */
+    gpuhal_sampler *sampler; /* removed or destroyed by the callback */
     uint32_t number;
 } heard;
 
@@ -40,7 +40,7 @@ TEST(a_threshold_is_raised_and_cleared_with_hysteresis_once_each)
     assert_ok(gpuhal_sampler_add_threshold(sampler, &hot, &number));
     assert_true(number > 0);
     await_samples(sampler, 2);
-    set_value(0, 0, HEAT, 90000); /* not above */
+    set_value(0, 0, HEAT, 90000); /* not above the limit */
     await_samples(sampler, 2);
     assert_int_equal(own.count, 0);
     set_value(0, 0, HEAT, 90001);
@@ -51,7 +51,7 @@ TEST(a_threshold_is_raised_and_cleared_with_hysteresis_once_each)
     assert_int_equal(own.last.key, HEAT);
     assert_int_equal(own.last.value, 90001);
     assert_string_equal(own.last.sentence, "mock:0: temperature_millicelsius is 90001, above 90000");
-    set_value(0, 0, HEAT, 85001); /* below the limit, not yet cleared */
+    set_value(0, 0, HEAT, 85001); /* below the limit, but not low enough to clear the event */
     await_samples(sampler, 2);
     gpuhal_mock.devices[0].values[0].missing = GPUHAL_MISSING_TIMED_OUT; /* has no effect */
     await_samples(sampler, 2);
@@ -141,7 +141,7 @@ TEST(events_are_listed_behind_a_descriptor_and_the_oldest_are_dropped)
     struct pollfd entry = {.fd = (int)descriptor, .events = POLLIN};
     await_samples(sampler, 1);
     assert_int_equal(poll(&entry, 1, 0), 0);
-    for (uint32_t i = 0; i < 300; i++) { /* the next sample raises each of them */
+    for (uint32_t i = 0; i < 300; i++) { /* the next sample triggers all of them */
         assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
     }
     set_value(0, 0, HEAT, 11);
@@ -200,7 +200,7 @@ static void hold(void *user, const gpuhal_sampler_event *event)
     while (atomic_load(&holds)) {
         gpuhal_os_sleep(MS);
     }
-    own->number = 1; /* it has ended */
+    own->number = 1; /* this call has ended */
 }
 
 static void *let_go(void *unused)
@@ -241,7 +241,7 @@ TEST(callbacks_of_taken_samples_come_after_closing_until_the_sampler_ends)
     any.user = &second;
     assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
     set_value(0, 0, HEAT, 11);
-    await_count(&own, 1); /* and delays the second one, which is of the same sample */
+    await_count(&own, 1); /* the callback delays the second event, which is from the same sample */
     gpuhal_close(gpu);
     gpuhal_value value = {.key = HEAT};
     assert_ok(gpuhal_sampler_latest(sampler, device, &value, 1, NULL));
@@ -265,7 +265,7 @@ TEST(health_is_degraded_by_new_memory_errors_heat_and_events_of_the_vendor)
 {
     gpuhal *gpu = open_devices(3);
     heard own = {0};
-    set_value(0, 0, GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, 5); /* old ones do not count */
+    set_value(0, 0, GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, 5); /* earlier errors do not count */
     set_value(1, 0, GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_IDLE | GPUHAL_THROTTLE_POWER_CAP);
     set_value(2, 0, GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, 0);
     gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});

@@ -1,4 +1,4 @@
-/* sampler_support.h: shared by the tests of samplers: devices with values that tests set, and waiting for samples. */
+/* sampler_support.h: common code for tests of samplers: devices with values that tests set, and waiting for samples. */
 #ifndef GPUHAL_TEST_SAMPLER_SUPPORT_H
 #define GPUHAL_TEST_SAMPLER_SUPPORT_H
 
@@ -32,7 +32,7 @@ static inline gpuhal_sampler *sampler_or_fail(gpuhal *gpu, gpuhal_sampler_desc d
 {
     gpuhal_sampler *sampler = NULL;
     desc.size = sizeof desc;
-    desc.period_ns = desc.period_ns ? desc.period_ns : 10 * MS * GPUHAL_TEST_SLOWNESS; /* a sample's deadline, too */
+    desc.period_ns = desc.period_ns ? desc.period_ns : 10 * MS * GPUHAL_TEST_SLOWNESS; /* also a sample's deadline */
     assert_ok(gpuhal_sampler_create(gpu, &desc, &sampler));
     return sampler;
 }
@@ -46,11 +46,11 @@ static inline uint64_t newest_time(gpuhal_sampler *sampler, gpuhal_device *devic
     return time_ns;
 }
 
-/* Waits until `count` samples were begun and taken after this call. */
+/* Waits for `count` samples that begin and end after this call. */
 static inline void await_samples(gpuhal_sampler *sampler, uint32_t count)
 {
     gpuhal_device *device = gpuhal_sampler_device(sampler, 0);
-    for (uint32_t i = 0; i < count + 1; i++) { /* one may have been in progress */
+    for (uint32_t i = 0; i < count + 1; i++) { /* one may already be in progress */
         const uint64_t before = newest_time(sampler, device);
         for (int ms = 0; newest_time(sampler, device) == before; ms++) {
             assert_true(ms < PATIENCE_MS);

@@ -1,4 +1,4 @@
-/* Samplers: the values and their rates, history and windows, values that the library counts itself, and the end. */
+/* Samplers: values and their rates, history and windows, values that the library counts itself, and destruction. */
 #include "sampler_support.h"
 #include "support/child.h"
 
@@ -101,7 +101,7 @@ TEST(a_history_has_the_newest_samples_the_oldest_first)
     gpuhal_close(gpu);
 }
 
-/* Values that exceed a sum of 64 bits, a missing one among them, and a counter that began again. */
+/* Values whose sum exceeds 64 bits, with one missing value, and a counter that restarted. */
 TEST(a_window_has_the_statistics_of_its_samples)
 {
     static const uint64_t steps[] = {UINT64_MAX - 7, UINT64_MAX - 2, UINT64_MAX - 3};
@@ -227,12 +227,12 @@ TEST(of_a_structure_no_byte_beyond_its_size_is_read_or_written)
 {
     gpuhal *gpu = open_devices(1);
     gpuhal_sampler *sampler = NULL;
-    gpuhal_sampler_desc desc = {.period_ns = 1, .history = UINT32_MAX}; /* neither would be valid */
+    gpuhal_sampler_desc desc = {.period_ns = 1, .history = UINT32_MAX}; /* neither value would be valid */
     desc.size = offsetof(gpuhal_sampler_desc, period_ns);
     assert_ok(gpuhal_sampler_create(gpu, &desc, &sampler));
     await_samples(sampler, 0);
     gpuhal_health health;
-    for (uint32_t size = sizeof health.size; size <= sizeof health; size += 3) { /* ends inside members, too */
+    for (uint32_t size = sizeof health.size; size <= sizeof health; size += 3) { /* also inside a member */
         memset(&health, 0x5a, sizeof health);
         health.size = size;
         assert_ok(gpuhal_sampler_health(sampler, gpuhal_sampler_device(sampler, 0), &health));

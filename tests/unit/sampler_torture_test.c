@@ -1,4 +1,4 @@
-/* Every allocation of a sampler fails once, and every system call. */
+/* Each allocation and each system call of a sampler fails once. */
 #include "support/torture.h"
 #include "support/torture_mock.h"
 
@@ -12,7 +12,7 @@ static void hear(void *user, const gpuhal_sampler_event *event)
     (void)event;
 }
 
-/* Creates a sampler, gives it thresholds and a list of events, and reads its values. */
+/* Creates a sampler with thresholds and an event list, and reads its values. */
 static gpuhal_status sample_around(void)
 {
     const gpuhal_sampler_desc desc = {.size = sizeof desc, .period_ns = 10000000, .history = 4};
@@ -27,7 +27,7 @@ static gpuhal_status sample_around(void)
     status = status ? status : gpuhal_sampler_descriptor(sampler, &descriptor); /* earlier events are not in the list */
     status = status ? status : gpuhal_sampler_add_threshold(sampler, &hot, NULL);
     status = status ? status : gpuhal_sampler_on_health(sampler, hear, NULL);
-    if (!status) { /* one event comes, although samples without memory are skipped */
+    if (!status) { /* an event arrives, although samples without memory are skipped */
         gpuhal_sampler_event event = {.size = sizeof event};
         gpuhal_status next = GPUHAL_NOT_READY;
         for (int ms = 0; ms < 30000 && next == GPUHAL_NOT_READY; ms++) {

@@ -1,4 +1,4 @@
-/* tests/unit/schedule_support.h: devices whose loads a test sets, for tests of rankings, assignments and strategies. */
+/* tests/unit/schedule_support.h: devices whose load a test sets, for tests of rankings, assignments and strategies. */
 #ifndef GPUHAL_TEST_SCHEDULE_SUPPORT_H
 #define GPUHAL_TEST_SCHEDULE_SUPPORT_H
 
@@ -7,7 +7,7 @@
 
 #define GIB(count) ((uint64_t)(count) << 30)
 
-/* Sets the values that sample() of a mock device returns from now on. */
+/* Sets the values that a mock device's sample() returns from now on. */
 static inline void set_load(uint32_t device, uint64_t free_bytes, uint32_t busy_permille)
 {
     gpuhal_mock_value *values = gpuhal_mock.devices[device].values;
@@ -17,7 +17,7 @@ static inline void set_load(uint32_t device, uint64_t free_bytes, uint32_t busy_
     values[1].key = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE;
 }
 
-/* A machine with `count` equal devices, of 16 GiB each, all idle and empty, and the CPU. */
+/* A machine with `count` equal devices of 16 GiB, all idle and empty, and the CPU. */
 static inline gpuhal *open_equal(uint32_t count)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = count};

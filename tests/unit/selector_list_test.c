@@ -1,10 +1,10 @@
-/* Lists of selectors: exclusions by `!`, one interface of each physical device, and limits of memory. */
+/* Lists of selectors: exclusions with `!`, one interface per physical device, and memory limits. */
 #include "device/device.h"
 #include "identity_support.h"
 
 #define GIB(count) ((uint64_t)(count) << 30)
 
-/* Makes two GPUs that CUDA and Vulkan list, and one that only Vulkan lists: five interfaces, and the processor. */
+/* Two GPUs that CUDA and Vulkan both list, and one that only Vulkan lists: five interfaces, and the CPU. */
 static void make_machine(void)
 {
     static const char *const pci[] = {"0000:41:00.0", "0000:c1:00.0", "0000:00:02.0"};
@@ -34,17 +34,17 @@ TEST(an_exclusion_removes_its_matches_from_the_elements_before_it)
 {
     static const char *const cases[][2] = {
         {"cuda:*,!cuda:1", "cuda:0 "},
-        {"cuda,!1", "cuda:0 "}, /* a number names a physical device */
-        {"cuda:0-1,!0", "cuda:1 "}, /* but it continues the ids before it */
+        {"cuda,!1", "cuda:0 "}, /* a number selects a physical device */
+        {"cuda:0-1,!0", "cuda:1 "}, /* except after an id, which it continues */
         {"!cuda", "vulkan:0 vulkan:1 vulkan:2 cpu:0 "},
         {"!cuda:1", "cuda:0 vulkan:0 vulkan:1 vulkan:2 cpu:0 "},
         {"!GPU-99999999", "cuda:0 vulkan:0 vulkan:2 cpu:0 "},
         {"!41:00.0,!cpu", "cuda:1 vulkan:1 vulkan:2 "},
-        {"!vulkan,vulkan:2", "cuda:0 cuda:1 vulkan:2 cpu:0 "}, /* in order: later elements bring devices back */
+        {"!vulkan,vulkan:2", "cuda:0 cuda:1 vulkan:2 cpu:0 "}, /* in order: later elements add devices again */
         {"gpu,!name=small*", "cuda:0 cuda:1 vulkan:0 vulkan:1 "},
         {"gpu,!vulkan", "cuda:0 cuda:1 "},
         {"auto,!gpu", "cpu:0 "},
-        {"cuda:0,!cuda:1", "cuda:0 "}, /* it matches a device that was not named */
+        {"cuda:0,!cuda:1", "cuda:0 "}, /* excludes a device that was not selected */
         {"each", "cuda:0 cuda:1 vulkan:2 cpu:0 "},
         {"each,!cpu", "cuda:0 cuda:1 vulkan:2 "},
         {"each,!cuda", "vulkan:2 cpu:0 "},
@@ -66,7 +66,7 @@ TEST(a_selected_device_is_one_that_the_exclusions_leave)
 {
     static const char *const cases[][2] = {
         {"auto,!1", "cuda:0"},
-        {"!cuda", "vulkan:1"}, /* the next interface of the physical device, after its preferred one was excluded */
+        {"!cuda", "vulkan:1"}, /* the physical device's next interface, after its preferred one was excluded */
         {"!cuda:1", "cuda:0"},
         {"!1", "cuda:0"},
         {"gpu,!cuda,!c1:00.0", "vulkan:0"},
@@ -146,7 +146,7 @@ TEST(a_malformed_exclusion_or_limit_is_named_with_its_mistake)
         {"!cuda:0@8GiB", "what is left out takes no limit"},
         {"@8GiB", "nothing stands before \"@\""},
         {"cuda:0@", "\"\" is not a limit of memory"},
-        {"cuda:0@2", "\"2\" is not a limit of memory"}, /* 2 bytes, or more likely half of the memory */
+        {"cuda:0@2", "\"2\" is not a limit of memory"}, /* ambiguous: 2 bytes, or half of the memory */
         {"cuda:0@8 GiB", "\"8 GiB\" is not a limit"},
         {"cuda:0@8gib", "\"8gib\" is not a limit"},
         {"cuda:0@-8GiB", "\"-8GiB\" is not a limit"},
@@ -189,10 +189,10 @@ TEST(a_limit_behind_a_selector_is_that_of_each_device_that_it_names)
         {"cuda:1@25%", "cuda:1", GIB(20)},
         {"gpu@50%", "cuda:0", GIB(12)},
         {"gpu@50%", "vulkan:2", GIB(2)},
-        {"gpu@8GiB", "vulkan:2", GIB(4)}, /* all its memory */
+        {"gpu@8GiB", "vulkan:2", GIB(4)}, /* all of its memory */
         {"GPU-9@1GiB", "vulkan:1", GIB(1)},
         {"1@1GiB,cpu", "cuda:1", GIB(1)},
-        {"gpu@8GiB,cuda:0@4GiB", "cuda:0", GIB(4)}, /* the last element that names the device */
+        {"gpu@8GiB,cuda:0@4GiB", "cuda:0", GIB(4)}, /* the last element that selects the device counts */
         {"gpu@8GiB,cuda:0", "cuda:0", GIB(8)},
         {"name=big*@1TiB", "cuda:1", GIB(80)},
         {"cuda:0@1B", "cuda:0", 1},
@@ -233,7 +233,7 @@ TEST(the_lowest_of_the_limits_of_the_program_and_of_the_environment_counts)
         assert_int_equal(setenv("GPUHAL_DEVICES", cases[i].environment, 1), 0);
         assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
         assert_int_equal(limit_of(gpu, "cuda:0"), cases[i].limit);
-        /* A rescan does not undo the program's later limits. */
+        /* A rescan does not undo limits that the program set later. */
         gpuhal_device *device = NULL;
         assert_int_equal(gpuhal_select(gpu, "cuda:0", 0, &device, NULL), GPUHAL_OK);
         assert_int_equal(gpuhal_device_limit_memory(device, GIB(1)), GPUHAL_OK);
@@ -246,7 +246,7 @@ TEST(the_lowest_of_the_limits_of_the_program_and_of_the_environment_counts)
 
 TEST(of_equal_devices_the_first_is_selected_whether_another_api_is_preferred_for_it_or_not)
 {
-    for (uint32_t i = 0; i < 3; i++) { /* CUDA_VISIBLE_DEVICES=0 leaves such a list of two cards */
+    for (uint32_t i = 0; i < 3; i++) { /* with CUDA_VISIBLE_DEVICES=0, two cards are listed like this */
         recorded_device *device = add_device(i == 0 ? "cuda" : "vulkan", "Big GPU");
         keep_fact(device, "pci_address", i < 2 ? "0000:41:00.0" : "0000:c1:00.0");
         keep_fact(device, "memory_total_bytes", "25769803776");

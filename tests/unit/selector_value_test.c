@@ -1,4 +1,4 @@
-/* Selection by values that were just read: most_free and least_loaded. */
+/* Selection by values read at the time of the call: most_free and least_loaded. */
 #include "device/device.h"
 #include "support/faults.h"
 #include "support/mock.h"
@@ -31,7 +31,7 @@ static void expect(gpuhal *gpu, const char *selector, const char *id, const char
     }
 }
 
-/* Opens four devices with different memory, so that the rule of auto would choose the last one. */
+/* Opens four devices with different memory sizes; the rule of auto would choose the last one. */
 static gpuhal *open_four(void)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 4};
@@ -51,7 +51,7 @@ TEST(most_free_selects_the_gpu_with_most_free_memory_now)
     set_missing(3, key);
     expect(gpu, "most_free", "mock:1", "most free memory of 4: 15.5 GiB (1 without that value)");
     expect(gpu, "most_free,!mock:1", "mock:0", "most free memory of 3: 7.0 GiB (1 without that value)");
-    set_value(0, key, GIB(99)); /* host memory; this device can have 8 GiB of it */
+    set_value(0, key, GIB(99)); /* host memory, of which this device can use 8 GiB */
     expect(gpu, "most_free", "mock:1", "most free memory of 4: 15.5 GiB (1 without that value)");
     set_value(0, key, GIB(7));
     set_value(3, key, GIB(7));
@@ -158,13 +158,13 @@ TEST(a_filter_by_values_leaves_the_one_device_that_they_select_when_it_opens)
         {"most_free", NULL, 0, "mock:1", 0},
         {NULL, "most_free,!mock:1", 0, "mock:0", 0},
         {"mock:2,mock:0", "most_free", 0, "mock:0", 0}, /* among the devices that the program allows */
-        {"mock:0,mock:1", "most_free,!1", 0, "mock:0", 0}, /* numbers count hidden devices, too */
+        {"mock:0,mock:1", "most_free,!1", 0, "mock:0", 0}, /* numbers include hidden devices */
         {"most_free", "!mock:1", 0, "mock:0", 0},
         {"most_free", "least_loaded", 0, "mock:1", 0},
         {NULL, "most_free@1GiB", 0, "mock:1", GIB(1)},
         {"gpu@2GiB", "most_free@3GiB", 0, "mock:1", GIB(2)},
         {NULL, "most_free@25%", GIB(8), "mock:1", GIB(4)},
-        {"cpu", "most_free", 0, "cpu:0", 0}, /* as with gpu: no device is in both */
+        {"cpu", "most_free", 0, "cpu:0", 0}, /* as with gpu: no device is in both lists */
     };
     gpuhal_close(open_four());
     const uint64_t free_bytes[] = {GIB(7), GIB(15), GIB(1), 0};
@@ -214,7 +214,7 @@ TEST(every_allocation_of_a_filter_by_values_may_fail_once)
         gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, at, 0);
         const gpuhal_status status = open_with(NULL, "most_free@1GiB", 0, &gpu);
         came = gpuhal_fault_end();
-        if (status == GPUHAL_OK) { /* without a value, or a log, a device is still chosen */
+        if (status == GPUHAL_OK) { /* even without a value or a log line, a device is selected */
             assert_int_equal(gpuhal_device_count(gpu), 1);
             gpuhal_close(gpu);
         } else if (!came || (status != GPUHAL_ERROR_HOST_MEMORY && status != GPUHAL_ERROR_NOT_FOUND)) {

@@ -1,5 +1,5 @@
-/* Vendors' variables as selectors (`env=NAME`), by their vendors' rules: each malformation of a list, the devices that
- * remain, and the notes about the rest. */
+/* Vendors' variables as selectors (`env=NAME`), by the vendors' rules: each malformation of a list, the remaining
+ * devices, and the notes about ignored parts. */
 #include "device/variable.h"
 #include "identity_support.h"
 
@@ -8,7 +8,7 @@
 #define THIRD  "99999999-2222-3333-4444-555555555555"
 #define PART   "77777777-2222-3333-4444-555555555555"
 
-/* Three GPUs, and a part of the last one, as a variable counts them; AMD's with their unique ids. */
+/* Three GPUs and a partition of the last one, as a variable counts them; AMD's with their unique ids. */
 static const gpuhal_counted nvidia[] = {{0, 0, FIRST, false}, {1, 1, SECOND, false}, {2, 2, THIRD, false},
                                         {3, -1, PART, true}};
 static const gpuhal_counted amd[] = {
@@ -28,7 +28,7 @@ static void read_picks(const char *name, const char *value, const gpuhal_counted
     }
 }
 
-/* value, remaining devices in their order, and the note; NULL: none */
+/* value, remaining devices in their order, and note (NULL: none) */
 typedef struct reading {
     const char *value, *left, *said;
 } reading;
@@ -37,7 +37,7 @@ TEST(cuda_visible_devices_ends_at_the_first_element_that_names_no_device)
 {
     static const reading cases[] = {
         {"0", "0", NULL},
-        {"2,0", "2,0", NULL}, /* devices keep their order */
+        {"2,0", "2,0", NULL}, /* the list's order is kept */
         {"0,2,-1,1", "0,2", "CUDA ends the list at \"-1\": it is negative, and \"1\" does not count"},
         {"-1", "", "it is negative"},
         {"", "", "is empty"},
@@ -50,7 +50,7 @@ TEST(cuda_visible_devices_ends_at_the_first_element_that_names_no_device)
         {" 0 , 1 ", "0,1", NULL},
         {"+1", "1", NULL},
         {"01", "1", NULL},
-        {"1gpu,0x2", "1,0", "\"gpu\" behind the index in \"1gpu\" does not count"}, /* as strtoul() reads */
+        {"1gpu,0x2", "1,0", "\"gpu\" behind the index in \"1gpu\" does not count"}, /* like strtoul() */
         {"0;1", "0", "\";1\" behind the index"},
         {"0 1", "0", NULL},
         {"0,0", "", "names one for the second time"},
@@ -72,7 +72,7 @@ TEST(cuda_visible_devices_ends_at_the_first_element_that_names_no_device)
         {"MIG-7", "3", NULL},
         {"MIG-9", "", "no device has it"}, /* the UUID of a whole GPU */
         {"GPU-7", "", "no device has it"},
-        {"MIG-GPU-" THIRD "/1/0", "", "no device has it"}, /* the form in drivers before 470 */
+        {"MIG-GPU-" THIRD "/1/0", "", "no device has it"}, /* the format of drivers before 470 */
         {"0,1,2,3", "0,1,2", "ends the list at \"3\""},
         {"all", "", "it is neither"},
     };
@@ -111,14 +111,14 @@ TEST(rocr_visible_devices_takes_indices_and_uuids_mixed_and_ends_at_a_repeat)
         {" 2 ,0", "2,0", NULL},
         {"gpu-B1B2", "2", NULL},
         {"0x1", "1", NULL},
-        {"010", "", "no device has it"}, /* 8 */
+        {"010", "", "no device has it"}, /* octal 8 */
         {"0,1,0,2", "0,1", "names a device for the second time, and \"2\" does not count"},
         {"1,GPU-a1b2ff,2", "1", "names a device for the second time"},
         {"0,-1,1", "0", "it is negative"},
         {"0,1x,2", "0", "it is neither an index nor a UUID"},
         {"GPU-a1b2", "", "several devices have it"},
         {"GPU-", "", "it is not a UUID"},
-        {"GPU-b1b2c3d4e5f607180", "", "it is not a UUID"}, /* too long */
+        {"GPU-b1b2c3d4e5f607180", "", "it is not a UUID"}, /* one digit too many */
         {"G", "", "it is not a UUID"},
         {"0,,1", "0", "it is empty"},
         {"", "", "is empty"},
@@ -157,7 +157,7 @@ TEST(an_index_or_a_uuid_that_only_the_vendor_knows_is_an_error_and_no_guess)
     assert_int_equal(gpuhal_variable_read(cuda, "0", unknown, 2, &picks), GPUHAL_ERROR_NOT_FOUND);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
     assert_int_equal(gpuhal_variable_read(cuda, "GPU-9", unknown, 2, &picks), GPUHAL_ERROR_NOT_FOUND);
-    read_picks("CUDA_VISIBLE_DEVICES", "2", unknown, 2, "", "no device has it"); /* two devices have it */
+    read_picks("CUDA_VISIBLE_DEVICES", "2", unknown, 2, "", "no device has it"); /* two devices match */
     read_picks("CUDA_VISIBLE_DEVICES", "GPU-1", unknown, 2, "0", NULL);
 }
 
@@ -200,7 +200,7 @@ static void expect(const char *devices, const char *expected)
     gpuhal_close(gpu);
 }
 
-/* Returns whether a note of the open library has these words. */
+/* Returns whether a note of the opened library contains these words. */
 static bool is_noted(const char *devices, const char *words)
 {
     gpuhal *gpu = open_machine(devices);
@@ -213,7 +213,7 @@ static bool is_noted(const char *devices, const char *words)
     return is;
 }
 
-/* CUDA was started with the variable, and lists the third of the three GPUs that Vulkan lists. */
+/* CUDA was started with the variable. It lists the third of the three GPUs that Vulkan lists. */
 TEST(the_variable_of_cuda_leaves_cudas_list_in_every_interface_if_cuda_runs)
 {
     add_gpu("cuda", "0000:c1:00.0", "0x10de", THIRD);
@@ -228,7 +228,7 @@ TEST(the_variable_of_cuda_leaves_cudas_list_in_every_interface_if_cuda_runs)
     assert_true(is_noted("env=CUDA_VISIBLE_DEVICES", "CUDA lists 1 of the 3 that CUDA_VISIBLE_DEVICES names"));
     setenv("CUDA_VISIBLE_DEVICES", "2,-1,0", 1);
     assert_true(is_noted("env=CUDA_VISIBLE_DEVICES", "ends the list at \"-1\""));
-    setenv("CUDA_VISIBLE_DEVICES", "2,2", 1); /* CUDA's list counts, not the text */
+    setenv("CUDA_VISIBLE_DEVICES", "2,2", 1); /* CUDA's own list counts, not the variable's text */
     expect("env=CUDA_VISIBLE_DEVICES", "cuda:0 vulkan:2");
     assert_false(is_noted("env=CUDA_VISIBLE_DEVICES", "second time"));
     setenv("CUDA_VISIBLE_DEVICES", "2,-1,0", 1);
@@ -302,9 +302,9 @@ TEST(the_terms_of_sycl_name_devices_by_backend_and_type_and_take_them_away)
         {"cuda:1", "cuda:1"},
         {"CUDA:GPU", "cuda:0 cuda:1 opencl:0"},
         {"level_zero:gpu", "vulkan:0 opencl:1"},
-        {"level_zero:0", "vulkan:0 opencl:1"}, /* there is one */
+        {"level_zero:0", "vulkan:0 opencl:1"}, /* that device exists */
         {"level_zero:1", "\"level_zero:1\" names no device"},
-        {"opencl:cpu", "opencl:2 cpu:0"}, /* a driver on the processor, so cpu:0 as well */
+        {"opencl:cpu", "opencl:2 cpu:0"}, /* the driver uses the CPU, so cpu:0 matches as well */
         {"opencl:*;!opencl:gpu", "opencl:2 cpu:0"},
         {"cuda:0;level_zero:gpu", "cuda:0 vulkan:0 opencl:0 opencl:1"},
         {"!cuda:gpu;!opencl:cpu;!native_cpu:*;!opencl:gpu", "vulkan:0 opencl:1"},
@@ -344,7 +344,7 @@ TEST(the_terms_of_sycl_name_devices_by_backend_and_type_and_take_them_away)
 
 TEST(the_mask_of_level_zero_counts_devices_or_sub_devices_by_its_hierarchy)
 {
-    /* ZE_FLAT_DEVICE_HIERARCHY, ZE_AFFINITY_MASK, and the remaining devices, or the error */
+    /* ZE_FLAT_DEVICE_HIERARCHY, ZE_AFFINITY_MASK, and the remaining devices or the error */
     static const char *const cases[][3] = {
         {"COMPOSITE", "0", "vulkan:0 opencl:0"},
         {"COMPOSITE", " 0 , 0.1,0.0", "vulkan:0 opencl:0"},
@@ -353,7 +353,7 @@ TEST(the_mask_of_level_zero_counts_devices_or_sub_devices_by_its_hierarchy)
         {"FLAT", "0", "vulkan:0 opencl:0"},
         {"FLAT", "0.1,0", "vulkan:0 opencl:0"},
         {"COMBINED", "0.1", "no device matches"},
-        {"FLAT", "1", "which device \"1\" is only Level Zero knows"}, /* 1 may be a sub-device of the first */
+        {"FLAT", "1", "which device \"1\" is only Level Zero knows"}, /* 1 may be a sub-device of the first device */
         {"", "0", "vulkan:0 opencl:0"},
         {"", "0.1", "which device \"0.1\" is only Level Zero knows"},
         {"", "", "vulkan:0 opencl:0"},

@@ -1,4 +1,4 @@
-/* Memory that the caller owns: host memory that is lent, and objects of another interface that are wrapped. */
+/* Memory owned by the caller: imported host memory, and wrapped native objects of other APIs. */
 #include "share_support.h"
 #include "support/import_host.h"
 
@@ -10,7 +10,7 @@
 typedef struct lender {
     int calls;
     void *memory;
-    int64_t allocations; /* allocations of the device at the notification */
+    int64_t allocations; /* number of the device's allocations at the notification */
 } lender;
 
 static void let_go(void *user, void *memory)
@@ -121,7 +121,7 @@ TEST(host_memory_of_any_alignment_is_imported_with_an_inner_offset_and_ends_with
     expect_no_memory();
 }
 
-/* Two pages of a file that this process may not write. */
+/* Maps two pages of a file that this process may not write. */
 static char *map_weights(void)
 {
     int file = memfd_create("weights", MFD_CLOEXEC);
@@ -281,7 +281,7 @@ TEST(a_wrapped_object_stays_its_owners_and_the_owner_is_notified_once)
     expect_no_memory();
 }
 
-/* An engine's buffer has the size that the engine needs. */
+/* An engine's buffer may have any size. */
 TEST(a_wrapped_object_of_any_size_is_filled_and_copied_to_its_last_byte_and_not_beyond)
 {
     enum { ODD = 1001 };

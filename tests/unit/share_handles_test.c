@@ -1,4 +1,4 @@
-/* Which devices can share memory, the forms of handles and reasons for refusals; exporting and importing handles. */
+/* Which devices can share memory, handle formats and reasons for refusals; exporting and importing handles. */
 #include "share_support.h"
 #include "support/process.h"
 
@@ -114,7 +114,8 @@ TEST(memory_made_without_sharing_in_mind_is_refused_with_the_way_out)
     expect_no_memory();
 }
 
-/* mock:0 and mock:1 are two openings of one driver for one physical device; mock:2 can neither export nor import. */
+/* mock:0 and mock:1 are two interfaces of one driver to the same physical device; mock:2 can neither export nor
+ * import. */
 static gpuhal *open_opaque(void)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 3};
@@ -179,7 +180,7 @@ TEST(an_exported_descriptor_is_imported_and_a_bad_one_stays_the_callers)
                      GPUHAL_ERROR_NOT_SUPPORTED);
     const gpuhal_buffer_desc no_kind = {.size = sizeof no_kind, .bytes = BYTES};
     assert_int_equal(gpuhal_buffer_import(device, &no_kind, &handle, &imported), GPUHAL_ERROR_INVALID_ARGUMENT);
-    /* Refused after the plugin has taken the descriptor, which stays the caller's nevertheless. */
+    /* Refused after the plugin has used the descriptor; the caller still owns it. */
     gpuhal_mock.devices[1].short_imports = 1;
     assert_int_equal(gpuhal_buffer_import(device, &desc, &handle, &imported), GPUHAL_ERROR_DRIVER);
     assert_true(fcntl((int)handle.as.os, F_GETFD) >= 0);
@@ -197,7 +198,7 @@ TEST(an_exported_descriptor_is_imported_and_a_bad_one_stays_the_callers)
     expect_no_memory();
 }
 
-/* The system's calls take an int: a larger number must not be taken for the descriptor that its lower half names. */
+/* System calls take an int. A larger number must not be truncated to a valid descriptor. */
 TEST(a_number_is_a_descriptor_only_while_it_is_open_and_fits_an_int)
 {
     const int descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -230,7 +231,7 @@ TEST(handles_of_a_vendors_own_kind_go_to_the_plugin_and_come_from_it_as_they_are
     expect_bytes(taken, 8, "the vendor's own");
     gpuhal_buffer_release(taken);
     assert_int_equal(count_descriptors(), before);
-    /* The plugin decides, and may refuse. */
+    /* The plugin may refuse the handle. */
     handle.as.ipc[0] = '?';
     assert_int_equal(gpuhal_buffer_import(gpuhal_device_at(gpu, 1), &desc, &handle, &taken),
                      GPUHAL_ERROR_INVALID_ARGUMENT);

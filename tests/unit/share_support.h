@@ -1,4 +1,4 @@
-/* tests/unit/share_support.h: mock devices that share memory in different ways, and checks for the tests of sharing. */
+/* tests/unit/share_support.h: mock devices that share memory in different ways, and checks for tests of sharing. */
 #ifndef GPUHAL_TEST_SHARE_SUPPORT_H
 #define GPUHAL_TEST_SHARE_SUPPORT_H
 
@@ -12,7 +12,7 @@ enum {
     OPAQUE = 1u << GPUHAL_HANDLE_OPAQUE_FD
 };
 
-/* mock:0 has memory that the host sees, mock:1 imports such memory, mock:2 imports it into a copy of its own, mock:3
+/* mock:0 has host-visible memory, mock:1 imports such memory, mock:2 imports it into a separate copy, mock:3 supports
  * neither. */
 static inline gpuhal *open_four(void)
 {

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The clock of the library, which the test advances, and the number of processors that it sees; 0: the real number. */
+/* The library's clock, which the test advances, and the number of CPUs that the library sees; 0: the real number. */
 static _Atomic uint64_t later_ns;
 static uint32_t processors;
 
@@ -119,7 +119,7 @@ TEST(a_higher_priority_comes_first_and_equal_ones_as_they_came)
     gpuhal_close(gpu);
 }
 
-/* Whether a request that has waited this long is granted before one of the next priority. */
+/* Returns whether a request that has waited this long is granted before one of the next priority. */
 static bool comes_first_after(uint64_t waited_ns)
 {
     gpuhal *gpu = open_with_slots(1);
@@ -179,7 +179,7 @@ TEST(a_request_ends_with_a_callback_and_a_readable_descriptor)
     wait_for_calls(&calls, 1);
     gpuhal_os_handle_close(descriptor);
     gpuhal_work_slot_release(slot);
-    /* Granted at once. */
+    /* Granted immediately. */
     assert_ok(gpuhal_work_slot_request(device, 0, count_call, &calls, &slot));
     assert_ok(gpuhal_work_slot_state(slot));
     assert_ok(gpuhal_work_slot_descriptor(slot, &descriptor));

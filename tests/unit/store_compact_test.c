@@ -1,4 +1,4 @@
-/* Stores: entries that are not pinned move, so that memory becomes free in one piece. */
+/* Stores: unpinned entries are moved, so that contiguous memory becomes free. */
 #include "pressure_support.h"
 #include "store_support.h"
 
@@ -22,8 +22,8 @@ static void expect_small(store_fixture *f, int i)
     gpuhal_item_release(item, NULL);
 }
 
-/* A large buffer was released, and small entries are in its place: as much memory is free again, but not in one
- * piece. */
+/* A large buffer was released, and small entries have taken its place. The same number of bytes is free again, but not
+ * contiguous. */
 static store_fixture begin(gpuhal_store_desc desc, uint64_t limit_bytes)
 {
     store_fixture f = store_or_fail(desc, limit_bytes);
@@ -95,7 +95,7 @@ TEST(a_pinned_entry_stays_and_as_little_as_possible_moves_around_it)
 {
     store_fixture f = begin((gpuhal_store_desc){0}, 3 * SEGMENT);
     gpuhal_item *item = NULL;
-    assert_ok(acquire_now(&f, "4", 0, &item)); /* five of 32 places from the beginning */
+    assert_ok(acquire_now(&f, "4", 0, &item)); /* five of 32 places from the start */
     gpuhal_buffer *pinned = gpuhal_item_buffer(item, NULL);
     assert_int_equal(attempt(f.pool, NULL, 2 * SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_ok(attempt(f.pool, NULL, 2 * SEGMENT - 5 * SMALL, 0, 0));
@@ -119,7 +119,7 @@ TEST(segments_are_emptied_if_none_is_large_enough)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = UINT64_MAX}, 4 * SEGMENT);
     gpuhal_buffer *rest[4];
-    for (int i = 0; i < 4; i++) { /* one small entry in each segment */
+    for (int i = 0; i < 4; i++) { /* one small entry per segment */
         put_small(&f, i);
         rest[i] = take(f.pool, NULL, state_of(f.pool).free_bytes);
     }
@@ -146,7 +146,7 @@ TEST(a_call_moves_entries_together_and_gives_the_segments_back)
         put_small(&f, i);
         rest[i] = take(f.pool, NULL, state_of(f.pool).free_bytes);
     }
-    gpuhal_buffer *stays = take(f.pool, NULL, SEGMENT); /* the caller's own */
+    gpuhal_buffer *stays = take(f.pool, NULL, SEGMENT); /* owned by the caller */
     for (int i = 0; i < 4; i++) {
         gpuhal_buffer_release(rest[i]);
     }
@@ -236,7 +236,7 @@ TEST(a_queue_reads_an_entry_in_its_old_place_while_it_moves)
     assert_ok(gpuhal_store_acquire(f.store, f.queue, "3", 1, NULL, 0, 0, &item));
     assert_ok(gpuhal_read(f.queue, got, gpuhal_item_buffer(item, NULL), 0, SMALL));
     gpuhal_item_release(item, f.queue);
-    assert_int_equal(attempt(f.pool, NULL, 2 * SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY); /* the place is in use */
+    assert_int_equal(attempt(f.pool, NULL, 2 * SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY); /* the entry is in use */
     assert_int_equal(counts_of(f.store).moves, COUNT);
     open_gate(gate);
     assert_ok(attempt(f.pool, NULL, 2 * SEGMENT, 0, PATIENCE_NS));

@@ -1,4 +1,4 @@
-/* Stores: copies in the file, and bad folders, disks and bytes. */
+/* Stores: copies in the file, and unusable folders, full disks and damaged bytes. */
 #include "store_support.h"
 
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A folder of this test, which must be empty again at the end. */
+/* A private folder, which must be empty again at the end. */
 static char folder[64];
 
 static const char *make_folder(void)
@@ -40,7 +40,7 @@ static void expect(store_fixture *f, const char *key, unsigned char byte)
     gpuhal_item_release(item, NULL);
 }
 
-/* The descriptor of the unnamed file in the folder; -1: none. */
+/* Returns the descriptor of the unnamed file in the folder; -1 if there is none. */
 static int own_file(void)
 {
     char path[64], target[256], real[256];
@@ -104,14 +104,14 @@ TEST(host_memory_makes_room_by_the_file_and_the_oldest_goes_first)
     close_file_store(&f);
 }
 
-/* Properties that decide how bytes get from the file into device memory: directly; through chunks, with a rest at the
- * end that the device does not take; by the device's slot for writing. */
+/* Shapes that determine how bytes move from the file into device memory: directly; through chunks, with an unaligned
+ * rest that the device does not accept; through the device's write slot. */
 static const gpuhal_mock_device shapes[] = {
     {0}, {.hidden = 1}, {.hidden = 1, .copy_alignment = 64}, {.hidden = 1, .no_staging_kinds = 1}};
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* Room in device memory for one entry of that size. */
+/* The device has memory for one entry of that size. */
 static store_fixture open_shaped_store(uint32_t shape, uint64_t device_bytes)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = SHAPES};
@@ -366,7 +366,7 @@ TEST(an_entry_beyond_the_limit_of_the_file_cannot_be_spilled)
     close_file_store(&f);
 }
 
-/* Pins entries at random, up to `most` at once, and returns how many acquires failed. */
+/* Pins random entries, up to `most` at the same time; returns the number of failed acquires. */
 static int fail_at_random(store_fixture *f, uint32_t entries, uint32_t most)
 {
     gpuhal_item *items[8] = {0};
@@ -387,8 +387,8 @@ static int fail_at_random(store_fixture *f, uint32_t entries, uint32_t most)
     return failed;
 }
 
-/* Twelve entries; four fit into device memory. The tiers have exactly enough room for the others: entries change places
- * in pairs. */
+/* Twelve entries, of which four fit into device memory. The other tiers have exactly enough room for the rest, so
+ * entries are exchanged in pairs. */
 static void expect_exchanges(uint32_t host_entries, uint32_t file_entries, uint32_t pins)
 {
     enum { ENTRIES = 12, FIT = 4 };
@@ -473,13 +473,13 @@ TEST(a_small_entry_does_not_change_places_with_a_large_one_and_stays_whole)
     close_file_store(&f);
 }
 
-/* No other place is left for the bytes of the smaller entry: they are in host memory above its limit. */
+/* There is no other place for the smaller entry's bytes, so they are in host memory above its limit. */
 TEST(an_entry_that_lost_its_place_and_did_not_come_back_is_kept)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = 2 * SEGMENT, .host_bytes = SEGMENT}, 0);
     assert_ok(put_now(&f, "a", SEGMENT, 1));
     assert_ok(put_now(&f, "b", SEGMENT / 2, 2));
-    assert_ok(put_now(&f, "c", SEGMENT + SEGMENT / 2, 3)); /* "a" leaves */
+    assert_ok(put_now(&f, "c", SEGMENT + SEGMENT / 2, 3)); /* "a" is evicted */
     assert_int_equal(acquire_now(&f, "a", 0, &(gpuhal_item *){NULL}), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_HOST);
     assert_int_equal(entry_of(f.store, "b").tiers, GPUHAL_TIER_HOST);
@@ -491,7 +491,7 @@ TEST(an_entry_that_lost_its_place_and_did_not_come_back_is_kept)
     close_store(&f);
 }
 
-/* Writing to that device fails as on a full disk. */
+/* Writes to this device file fail as on a full disk. */
 TEST(an_entry_without_room_on_a_full_disk_cannot_be_spilled)
 {
     store_fixture f = open_file_store_of_pool(0);
@@ -527,13 +527,13 @@ TEST(a_store_whose_share_is_full_names_the_full_disk)
     close_file_store(&f);
 }
 
-/* The disk is full as far as this process sees it. */
+/* The disk appears full to this process. */
 TEST(a_full_disk_leaves_entries_in_device_memory)
 {
     store_fixture f = open_file_store(0, 0);
     struct rlimit limit;
     assert_ok(put_now(&f, "a", SEGMENT, 1));
-    signal(SIGXFSZ, SIG_DFL); /* which would end the process */
+    signal(SIGXFSZ, SIG_DFL); /* the signal would kill the process */
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
     limit.rlim_cur = SEGMENT / 2;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -598,7 +598,7 @@ TEST(a_folder_that_cannot_have_the_file_is_refused_when_the_store_is_created)
     close_file_store(&f);
 }
 
-/* Root may write anywhere, so the process is another user meanwhile. */
+/* Root can write anywhere, so the process temporarily becomes another user. */
 TEST(a_folder_of_another_user_is_taken_if_it_may_be_written_to)
 {
     store_fixture f = open_file_store(0, 0);

@@ -1,7 +1,7 @@
-/* Stores: copies in host memory, of entries that have left device memory. */
+/* Stores: copies in host memory of entries that have left device memory. */
 #include "store_support.h"
 
-/* A device for this many entries of SEGMENT bytes, and host memory for `copies` copies. */
+/* A device with room for `entries` entries of SEGMENT bytes, and host memory for `copies` copies. */
 static store_fixture small(uint64_t entries, uint64_t copies)
 {
     return store_or_fail((gpuhal_store_desc){.device_bytes = entries * SEGMENT, .host_bytes = copies * SEGMENT}, 0);
@@ -83,7 +83,7 @@ TEST(the_limit_of_host_memory_holds_and_entries_without_room_stay)
     assert_int_equal(counts_of(f.store).host.bytes, SEGMENT);
     assert_ok(gpuhal_store_drop(f.store, "b", 1));
     expect(&f, "a", 1);
-    /* The copy of an entry that is also in device memory makes room. */
+    /* The copy of an entry that is also in device memory is dropped to make room. */
     assert_ok(put_now(&f, "d", SEGMENT, 4));
     assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_HOST);
     close_store(&f);
@@ -155,7 +155,7 @@ TEST(a_loaded_entry_is_copied_only_if_its_copy_is_to_be_kept)
     assert_int_equal(entry_of(f.store, "b").tiers, GPUHAL_TIER_HOST);
     expect(&f, "b", 5);
     assert_int_equal(how.calls, 2);
-    /* Entries without a loader get room before it. */
+    /* Its copy is dropped to make room for entries without a loader. */
     put(&f, "d", 7);
     put(&f, "e", 8);
     assert_false(has(f.store, "b"));

@@ -1,5 +1,5 @@
-/* Stores: many entries by one call, and the cost of a hit. This test counts a thread's locks and its readings of the
- * clock. */
+/* Stores: many entries in one call, and the cost of a hit. This test counts each thread's lock operations and clock
+ * readings. */
 #include "store_support.h"
 
 #include "os/os.h"
@@ -7,13 +7,13 @@
 
 enum { MANY = 100 };
 
-/* Linked in place of the library's function, which is __real_. */
+/* Wraps the library's function (linker --wrap). */
 void __wrap_gpuhal_mutex_lock(gpuhal_mutex *mutex);
 void __real_gpuhal_mutex_lock(gpuhal_mutex *mutex);
 uint64_t __wrap_gpuhal_os_monotonic_ns(void);
 uint64_t __real_gpuhal_os_monotonic_ns(void);
 
-static _Thread_local int locks, looks; /* threads of the library have their own */
+static _Thread_local int locks, looks; /* per thread, so threads of the library do not count */
 
 void __wrap_gpuhal_mutex_lock(gpuhal_mutex *mutex)
 {
@@ -31,7 +31,7 @@ static uint32_t numbers[MANY];
 static gpuhal_store_key keys[MANY];
 static gpuhal_item *items[MANY];
 
-/* Entries of one word each: their number. */
+/* Entries of one word each, which contains their number. */
 static store_fixture begin(gpuhal_store_desc desc, uint32_t count)
 {
     store_fixture f = store_or_fail(desc, 0);
@@ -70,7 +70,7 @@ TEST(a_hit_takes_one_lock_for_each_of_its_calls_and_reads_no_clock)
     for (int in_queue = 0; in_queue < 2; in_queue++) {
         gpuhal_queue *queue = in_queue ? f.queue : NULL;
         gpuhal_item *item = NULL;
-        for (int i = 0; i < 2; i++) { /* the first call makes the queue known to the pool */
+        for (int i = 0; i < 2; i++) { /* the first call registers the queue with the pool */
             locks = looks = 0;
             assert_ok(gpuhal_store_acquire(f.store, queue, keys[1].key, 4, NULL, 0, PATIENCE_NS, &item));
             gpuhal_item_release(item, queue);
@@ -85,7 +85,7 @@ TEST(a_hit_takes_one_lock_for_each_of_its_calls_and_reads_no_clock)
 TEST(one_call_pins_many_entries_and_one_releases_them)
 {
     store_fixture f = begin((gpuhal_store_desc){0}, MANY);
-    keys[7] = keys[90]; /* one key twice */
+    keys[7] = keys[90]; /* the same key twice */
     locks = looks = 0;
     assert_ok(acquire_many(&f, MANY, 0, PATIENCE_NS));
     assert_int_equal(looks, 0);
@@ -109,7 +109,7 @@ TEST(one_key_that_cannot_be_had_leaves_none_pinned_or_modified)
     for (uint32_t bad = 70; bad < 72; bad++) {
         keys[71].key_bytes = bad == 71 ? 0 : 4;
         for (uint32_t i = 0; i < MANY; i++) {
-            items[i] = (gpuhal_item *)&first; /* the call overwrites it */
+            items[i] = (gpuhal_item *)&first; /* overwritten by the call */
         }
         assert_int_equal(acquire_many(&f, MANY, GPUHAL_ACQUIRE_MODIFY, PATIENCE_NS),
                          bad == 71 ? GPUHAL_ERROR_INVALID_ARGUMENT : GPUHAL_ERROR_NOT_FOUND);
@@ -190,7 +190,7 @@ TEST(many_acquires_wait_for_one_timeout_together_and_then_pin_none)
     close_store(&f);
 }
 
-/* Some items are NULL, some modified, of two stores. */
+/* Some items are NULL, some modified; they are from two stores. */
 TEST(items_of_all_kinds_are_released_together)
 {
     store_fixture f = begin((gpuhal_store_desc){0}, 4);
@@ -218,7 +218,7 @@ TEST(items_of_all_kinds_are_released_together)
     close_store(&f);
 }
 
-/* Otherwise each search would go through a long row. */
+/* Otherwise lookups would search long rows. */
 TEST(numbers_as_keys_are_spread_over_the_rows)
 {
     enum { ROWS = 1024 };

@@ -1,5 +1,5 @@
-/* Stores against a model: seeded random work with all tiers; the model knows the contents of every entry. A second test
- * does it with eight threads. GPUHAL_TEST_STORE_STEPS sets the steps of each. */
+/* Stores compared with a model: seeded random work with all tiers; the model knows the contents of every entry. A
+ * second test uses eight threads. GPUHAL_TEST_STORE_STEPS sets the number of steps of each. */
 #include "store_support.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ static uint64_t steps_wanted(void)
     return text ? strtoull(text, NULL, 10) : STEPS;
 }
 
-/* The contents that the store must have under a key. */
+/* The contents that the store must have for a key. */
 typedef struct known {
     bool exists, reloadable;
     uint32_t bytes, pattern;
@@ -33,7 +33,7 @@ static uint32_t below(uint64_t *random, uint32_t end)
     return (uint32_t)((*random * UINT64_C(0x2545f4914f6cdd1d)) >> 33) % end;
 }
 
-/* A queue, or none. */
+/* Returns a queue or NULL. */
 static gpuhal_queue *any_queue(model *m)
 {
     const uint32_t choice = below(&m->random, QUEUES + 1);
@@ -96,7 +96,7 @@ static void acquire_entry(model *m, uint32_t key)
     const bool loads = below(&m->random, 3) == 0, modifies = below(&m->random, 4) == 0;
     known fresh = {.exists = true, .reloadable = true, .bytes = 1 + below(&m->random, MOST_BYTES),
                    .pattern = ++m->patterns};
-    const known *from = entry->exists ? entry : &fresh; /* a loader always brings the same bytes */
+    const known *from = entry->exists ? entry : &fresh; /* a loader always produces the same bytes */
     const gpuhal_item_desc desc = {.size = sizeof desc,
                                    .bytes = from->bytes,
                                    .flags = below(&m->random, 2) ? GPUHAL_ITEM_KEEP_COPY : 0,
@@ -202,7 +202,7 @@ TEST(random_work_finds_every_byte_as_the_model_has_it)
 
 /* ---- threads */
 
-/* Every word of an entry has the number of its key and a version, written by a thread that has the key's lock. */
+/* Every word of an entry has the number of its key and a version, written by a thread that holds the key's lock. */
 typedef struct shared {
     store_fixture f;
     pthread_rwlock_t locks[KEYS];
@@ -218,7 +218,7 @@ typedef struct worker {
 
 enum { WORDS = 2000 };
 
-/* Works on any thread; a failed assertion of cmocka's must not jump on other threads than the test's. */
+/* Works on any thread. cmocka's failed assertions jump, which is only allowed on the test's thread. */
 static void must(bool good, const char *what)
 {
     if (!good) {

@@ -1,4 +1,4 @@
-/* Stores: the order of queues, and work that fails. A gate holds a queue's work back. */
+/* Stores: ordering between queues, and failing work. A gate blocks a queue's work. */
 #include "store_support.h"
 
 static gpuhal_status put_in(store_fixture *f, gpuhal_queue *queue, const char *key, unsigned char byte)
@@ -106,7 +106,7 @@ TEST(modifying_waits_for_all_queues_that_read_before_in_any_order)
     }
 }
 
-/* The queue of the release may not have waited for the work that the queue of the acquire waits for. */
+/* The releasing queue may not have waited for the work that the acquiring queue waits for. */
 TEST(earlier_work_counts_even_if_another_queue_releases_the_next_item)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
@@ -151,7 +151,7 @@ TEST(an_entry_whose_filling_failed_returns_why_until_it_is_dropped)
         assert_int_equal(gpuhal_store_read(f.store, "a", 1, NULL, 0, &got, 1, PATIENCE_NS), GPUHAL_ERROR_FILE);
     }
     assert_int_equal(entry_of(f.store, "a").tiers, 0);
-    /* A queue that failed before the release counts like one that fails after it. */
+    /* A queue that failed before the release has the same effect as one that fails afterwards. */
     assert_int_equal(put_in(&f, f.queue, "b", 0x21), GPUHAL_ERROR_FILE);
     assert_int_equal(acquire_now(&f, "b", 0, &item), GPUHAL_ERROR_FILE);
     assert_ok(gpuhal_store_drop(f.store, "a", 1));
@@ -183,7 +183,7 @@ TEST(an_entry_whose_loading_failed_behind_its_acquire_is_loaded_again)
     close_store(&f);
 }
 
-/* A queue's work with an entry that has left the store comes before any other use of its memory. */
+/* The memory of an evicted entry is only reused after the queue's work on it. */
 TEST(memory_of_an_entry_goes_behind_the_work_that_uses_it)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, SEGMENT);
@@ -211,7 +211,7 @@ TEST(memory_of_an_entry_goes_behind_the_work_that_uses_it)
     close_store(&f);
 }
 
-/* Work that the library does not see, such as a kernel of the caller. */
+/* Work that the library does not see, such as a kernel that the caller launches itself. */
 static gpuhal_status do_work(void *user)
 {
     (void)user;

@@ -1,4 +1,4 @@
-/* The contents of files as entries of a store: read once, and again if the file is another one. */
+/* File contents as entries of a store: read once, and read again if the file was replaced. */
 #include "store_support.h"
 
 #include <gpuhal/file.h>
@@ -201,7 +201,7 @@ TEST(an_unreadable_file_is_refused_with_its_path_and_not_kept)
     end(&f);
 }
 
-/* As a program that rewrites a file, in the middle of the reading. */
+/* Imitates a program that rewrites a file while it is being read. */
 static int32_t write_meanwhile(void *user, uint64_t done, uint64_t total)
 {
     (void)user, (void)total;

@@ -85,7 +85,7 @@ TEST(an_entry_above_the_limit_of_its_pool_is_refused_before_any_other_leaves)
     close_store(&f);
 }
 
-/* Four entries, the last one pinned, in a store that may have eight segments. */
+/* Four entries, the last of them pinned, in a store that may have eight segments. */
 static store_fixture four_entries(uint64_t limit_of_pool, gpuhal_item **out_pinned)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = 8 * SEGMENT, .host_bytes = 8 * SEGMENT},
@@ -230,7 +230,8 @@ TEST(without_host_memory_and_a_folder_nothing_can_be_spilled)
     close_store(&f);
 }
 
-/* Before any attempt, the limit decides; a copy that a loader can bring back makes room within it. */
+/* Before any attempt, the limit determines the figure. A copy that a loader can produce again makes room within the
+ * limit. */
 TEST(spillable_bytes_are_bounded_by_the_limit_of_host_memory)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 2 * SEGMENT + UNIT}, 3 * SEGMENT);
@@ -273,7 +274,7 @@ static uint64_t pinned_when_refused(store_fixture *f, const char *key)
     return gpuhal_last_memory_report()->pinned_bytes;
 }
 
-/* One part of the entry was allocated when the other was refused. */
+/* One part of the entry was allocated before the other was refused. */
 TEST(the_entry_that_finds_no_room_is_not_counted_as_pinned)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 2 * SEGMENT);
@@ -300,7 +301,7 @@ TEST(a_buffer_of_the_device_gets_the_memory_of_entries)
     close_store(&f);
 }
 
-/* In the order of use, although the newer one would cost no copy. */
+/* The least recently used entry is evicted, although evicting the newer one would not need a copy. */
 TEST(entries_make_room_for_their_own_store_in_the_order_of_use)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 8 * SEGMENT}, 2 * SEGMENT);

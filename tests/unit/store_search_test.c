@@ -1,5 +1,5 @@
-/* Stores: one call searches for room while others find it, or look through the same entries. Copies of entries that
- * leave fail when the test says so, and the other call runs meanwhile. */
+/* Stores: one call searches for room while other calls find it, or scan the same entries. Copies of evicted entries
+ * fail on request, and the other call runs in the meantime. */
 #include "pressure_support.h"
 #include "store_support.h"
 
@@ -7,13 +7,13 @@
 
 #include <pthread.h>
 
-/* Linked in place of the library's function, which is __real_. */
+/* Wraps the library's function (linker --wrap). */
 gpuhal_status __wrap_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns);
 gpuhal_status __real_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns);
 
 static store_fixture f;
 static void (*meanwhile)(void); /* runs during the next copy, which then fails */
-static unsigned copies;         /* attempts */
+static unsigned copies;         /* number of attempts */
 
 gpuhal_status __wrap_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
@@ -27,7 +27,7 @@ gpuhal_status __wrap_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uin
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Two entries fill the store's share of device memory; a third one now needs the place of one of them. */
+/* Two entries fill the store's share of device memory; a third entry needs the memory of one of them. */
 static void expect_room(void (*other)(void))
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
@@ -74,9 +74,9 @@ gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry 
 gpuhal_status __real_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 
 static gpuhal_event *gate;           /* opens once a search waits for the work that fills "a" */
-static bool modifies_a;              /* while a search for room in host memory looks at the copy of "a" */
-static void (*while_reserved)(void); /* called while the next copy has its room and does not exist yet */
-static bool has_no_piece;            /* for the next copy, although enough bytes are free */
+static bool modifies_a;              /* while a search for room in host memory examines the copy of "a" */
+static void (*while_reserved)(void); /* called when the next copy has memory but does not exist */
+static bool has_no_piece;            /* the next copy finds no contiguous memory, although enough bytes are free */
 
 gpuhal_status __wrap_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
                                       uint64_t deadline_ns)
@@ -110,8 +110,8 @@ gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry 
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* "b" has to leave device memory. "a" is pinned there, and its copy is released by a thread that modifies "a"; the
- * search finds no other room. */
+/* "b" must leave device memory. "a" is pinned there, and a thread that modifies "a" releases its copy. The search
+ * finds no other room. */
 static void expect_room_in_host(uint64_t host_bytes)
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
@@ -149,7 +149,8 @@ static void expect_one_spillable(void)
     expect_spillable(SEGMENT, SEGMENT, "host");
 }
 
-/* Host memory has room for three copies: that of "w" is there, that of "a" is being made, and one is left for two. */
+/* Host memory has room for three copies: "w" has one, the one for "a" is in progress, so only one of the other two
+ * fits. */
 TEST(a_copy_that_is_being_made_leaves_less_room_for_others)
 {
     f = store_or_fail((gpuhal_store_desc){.device_bytes = 3 * SEGMENT, .host_bytes = 3 * SEGMENT}, 3 * SEGMENT);
@@ -165,7 +166,8 @@ TEST(a_copy_that_is_being_made_leaves_less_room_for_others)
 
 /* ---- the order of use */
 
-/* "a", "b" and "c" fill the store's share. The work that fills "a", the oldest, does not end before the gate opens. */
+/* "a", "b" and "c" fill the store's share. The work that fills "a", the oldest entry, does not end before the gate
+ * opens. */
 static void fill_behind_gate(void)
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
@@ -257,10 +259,9 @@ void __wrap_gpuhal_entry_free(gpuhal_entry *entry);
 void __real_gpuhal_entry_free(gpuhal_entry *entry);
 
 static filler thief = {.byte = 9};
-static bool steals; /* another thread is faster whenever an entry has made room */
+static bool steals; /* another thread uses the memory first whenever an entry was evicted */
 static uint64_t end_ns;
 
-/* `entry` may be NULL. */
 void __wrap_gpuhal_entry_free(gpuhal_entry *entry)
 {
     __real_gpuhal_entry_free(entry);
@@ -272,7 +273,7 @@ void __wrap_gpuhal_entry_free(gpuhal_entry *entry)
 }
 
 /* There is only room for an entry of SEGMENT bytes. Without the deadline the search would continue until `end_ns`, and
- * then have its room. */
+ * then find room. */
 static void expect_end_of_search(uint64_t device_bytes, uint64_t pool_bytes)
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
@@ -338,7 +339,7 @@ static void *move_all(void *user)
     return NULL;
 }
 
-/* The move has references to all entries, so that dropped entries keep their memory until it ends. */
+/* The move references all entries, so dropped entries keep their memory until it ends. */
 TEST(a_call_waits_for_dropped_entries_while_another_thread_moves_them)
 {
     putter own = {.status = GPUHAL_NOT_READY};
@@ -360,8 +361,8 @@ TEST(a_call_waits_for_dropped_entries_while_another_thread_moves_them)
     close_store(&f);
 }
 
-/* As many entries as a model has pieces. The tiers have exactly enough room, so that an entry that comes back changes
- * places with one that leaves: if one finds no room, no other as large finds any, either. */
+/* As many entries as a large model needs. The tiers have exactly enough room, so entries are exchanged: if one cannot
+ * be evicted, no other of its size can. */
 TEST(with_thousands_of_entries_and_no_room_few_are_tried)
 {
     enum { ENTRIES = 4096, FIT = 1024, BYTES = 4096, MOST = 6 };

@@ -1,4 +1,5 @@
-/* tests/unit/store_support.h: shared by the tests of stores: a device that the host sees, a pool, and a store. */
+/* tests/unit/store_support.h: common code for tests of stores: a device with host-visible memory, a pool, and a
+ * store. */
 #ifndef GPUHAL_TEST_STORE_SUPPORT_H
 #define GPUHAL_TEST_STORE_SUPPORT_H
 
@@ -101,7 +102,7 @@ static inline void expect_bytes(gpuhal_item *item, const char *name, unsigned ch
     free(got);
 }
 
-/* Expects these figures for copies in the report on the allocation that has just failed. */
+/* Expects these figures for copies in the report of the allocation that has just failed. */
 static inline void expect_spillable(uint64_t bytes, uint64_t not_bytes, const char *why)
 {
     const gpuhal_memory_report *report = gpuhal_last_memory_report();

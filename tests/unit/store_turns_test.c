@@ -1,5 +1,5 @@
 /* Stores: threads that take turns at an entry, so that a waiting thread finds another thread at work after each wait;
- * and a thread that asks others for memory, whose turn no caller waits for after its deadline. */
+ * and a thread that asks others for memory: no caller waits for its turn beyond the deadline. */
 #include "pressure_support.h"
 #include "store_support.h"
 
@@ -8,10 +8,10 @@
 #include <pthread.h>
 
 #define TIMEOUT_NS UINT64_C(20000000)
-/* After this the turns end, and the test has failed. */
+/* After this time the turns end, and the test has failed. */
 #define TURNS_NS (100 * TIMEOUT_NS)
 
-/* Linked in place of the library's function, which is __real_. */
+/* Wraps the library's function (linker --wrap). */
 void __wrap_gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t deadline_ns);
 void __real_gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t deadline_ns);
 
@@ -20,7 +20,7 @@ static store_fixture f;
 static gpuhal_item *item;
 static uint64_t end_ns;
 
-/* Another thread each time: it is the first to put the entry again after it was dropped, and it fills it slowly. */
+/* A different thread each time: it is the first to put the entry again after it was dropped, and fills it slowly. */
 static void *take_turn(void *user)
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = 100};
@@ -126,7 +126,7 @@ TEST(a_put_whose_time_is_over_does_not_wait_for_a_thread_that_asks_others)
     while (!atomic_load(&entered)) {
         gpuhal_os_sleep(1000000);
     }
-    /* All the time passes while the call waits for the work. */
+    /* The whole timeout passes while the call waits for the work. */
     const uint64_t begun_ns = gpuhal_os_monotonic_ns();
     assert_int_equal(gpuhal_store_put(f.store, NULL, "one", 3, &desc, 5000000, &none), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_true(gpuhal_os_monotonic_ns() - begun_ns < 1000000000);

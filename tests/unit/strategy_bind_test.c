@@ -1,11 +1,11 @@
-/* Workers on the processors near their device, on invented machines. */
+/* Workers bound to the CPUs near their device, on invented machines. */
 #include "hardware_support.h"
 
 #include "schedule/strategy.h"
 
 #include <sched.h>
 
-/* The first and the last processor that this thread may run on. */
+/* The first and the last CPU on which this thread may run. */
 static void find_processors(int *out_first, int *out_last)
 {
     gpuhal_processors own;
@@ -69,7 +69,7 @@ TEST(workers_run_near_their_devices_also_one_after_another_on_one_thread)
     assert_ok(gpuhal_strategy_create(gpu, NULL, &strategy));
     assert_int_equal(gpuhal_strategy_worker_count(strategy), 5);
     expect_bound(strategy, 0, first);
-    expect_bound(strategy, 1, last); /* although the thread is bound already */
+    expect_bound(strategy, 1, last); /* although the thread is already bound */
     expect_unbound(strategy, 2, "this process may use none of the processors near it (8190-8191)");
     expect_unbound(strategy, 3, "cuda:3: binding the thread: the kernel does not list which processors are near it");
     expect_unbound(strategy, 4, "cuda:4: binding the thread: the kernel does not list");

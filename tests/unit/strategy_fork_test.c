@@ -1,4 +1,4 @@
-/* In the child of a fork, rankings, assignments and strategies of the parent refuse. */
+/* In a forked child, the parent's rankings, assignments and strategies refuse all calls. */
 #include "schedule_support.h"
 #include "support/child.h"
 

@@ -1,9 +1,9 @@
-/* Variables of launchers that describe a process, and all errors in them. */
+/* Launchers' variables that describe a process, and all errors in them. */
 #include "test.h"
 
 #include "schedule/strategy.h"
 
-/* Variables as "NAME=value NAME=value", without blanks in them. */
+/* Variables as "NAME=value NAME=value"; values must not contain spaces. */
 typedef struct environment {
     char names[16][32], values[16][64];
     uint32_t count;
@@ -55,16 +55,16 @@ TEST(each_launcher_is_read_and_the_innermost_one_counts)
          "SLURM_LOCALID", 5, 7, 1, 2},
         {"SLURM_PROCID=5 SLURM_NTASKS=7 SLURM_LOCALID=1 SLURM_STEP_TASKS_PER_NODE=2(x3),1", "slurm", "SLURM_LOCALID", 5,
          7, 1, 0},
-        /* torchrun in one task of each machine; mpirun in the script of a batch job; srun with PMI-2 and with PMIx */
+        /* torchrun in one task per machine; mpirun in a batch script; srun with PMI-2 and with PMIx */
         {"SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=0 RANK=6 WORLD_SIZE=8 LOCAL_RANK=2", "torchrun", "LOCAL_RANK", 6,
          8, 2, 0},
         {"SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0 OMPI_COMM_WORLD_RANK=7 OMPI_COMM_WORLD_LOCAL_RANK=3",
          "open_mpi", "OMPI_COMM_WORLD_LOCAL_RANK", 7, 0, 3, 0},
         {"PMI_RANK=6 PMI_SIZE=8 SLURM_PROCID=6 SLURM_NTASKS=8 SLURM_LOCALID=2", "slurm", "SLURM_LOCALID", 6, 8, 2, 0},
         {"PMIX_RANK=6 SLURM_PROCID=6 SLURM_LOCALID=2", "slurm", "SLURM_LOCALID", 6, 0, 2, 0},
-        /* the shell of an allocation has a number of tasks, and no rank; a size alone means nothing */
+        /* the shell of an allocation has a number of tasks, but no rank; a size alone is not used */
         {"SLURM_NTASKS=8 WORLD_SIZE=4", "", "", 0, 1, 0, 1},
-        /* errors of a launcher that does not count are ignored */
+        /* errors in the variables of other launchers are ignored */
         {"RANK=1 LOCAL_RANK=1 SLURM_PROCID=x SLURM_LOCALID=-3", "torchrun", "LOCAL_RANK", 1, 0, 1, 0},
         {"RANK=4294967294 LOCAL_RANK=0", "torchrun", "LOCAL_RANK", 4294967294u, 0, 0, 0},
     };
@@ -112,7 +112,7 @@ TEST(every_malformed_or_contradictory_variable_is_named_with_its_value)
         {"SLURM_LOCALID=2 SLURM_PROCID=3 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2",
          "SLURM_LOCALID is \"2\" and SLURM_STEP_TASKS_PER_NODE is \"2\""},
         {"SLURM_LOCALID=0 SLURM_PROCID=3 SLURM_NODEID=x SLURM_STEP_TASKS_PER_NODE=2", "SLURM_NODEID is \"x\""},
-        /* in part */
+        /* incomplete */
         {"LOCAL_RANK=1", "LOCAL_RANK is \"1\", but RANK is not set"},
         {"LOCAL_RANK=1 WORLD_SIZE=4", "LOCAL_RANK is \"1\", but RANK is not set"},
         {"RANK=3 WORLD_SIZE=4", "RANK is \"3\", but no variable states the local rank, such as LOCAL_RANK"},

@@ -1,4 +1,4 @@
-/* Which worker uses which device: gpuhal/schedule/strategy.h over the mock. */
+/* Which worker uses which device: gpuhal/schedule/strategy.h with the mock. */
 #include "schedule_support.h"
 
 #include <gpuhal/schedule/strategy.h>
@@ -119,7 +119,7 @@ TEST(the_memory_share_of_single_device_is_enforced_and_ends_with_the_strategy)
     gpuhal_close(gpu);
 }
 
-/* The most bytes of one buffer on the device. */
+/* Returns the size of the largest buffer that the device allows. */
 static uint64_t find_limit(gpuhal_device *device)
 {
     uint64_t low = 0, high = GIB(1);
@@ -154,7 +154,7 @@ TEST(the_smallest_share_of_live_strategies_is_enforced_in_any_order_of_ends)
         assert_int_equal(find_limit(device), 700000);
         gpuhal_strategy_destroy(strategies[2]);
         assert_int_equal(find_limit(device), 800000);
-        /* A limit that the application sets meanwhile stays. */
+        /* A limit that the application sets in the meantime is kept. */
         strategies[0] = create(gpu, &desc);
         assert_ok(gpuhal_device_limit_memory(device, 900000));
         gpuhal_strategy_destroy(strategies[0]);
@@ -183,7 +183,7 @@ TEST(a_share_for_processes_is_divided_and_no_limit_becomes_higher_than_it_was)
     gpuhal_strategy_destroy(strategy);
     assert_int_equal(find_limit(device), 70000);
     strategy = create(gpu, &desc);
-    assert_ok(gpuhal_device_limit_memory(device, 60000)); /* the application's own limit stays */
+    assert_ok(gpuhal_device_limit_memory(device, 60000)); /* the application's own limit is kept */
     gpuhal_strategy_destroy(strategy);
     assert_int_equal(find_limit(device), 60000);
     gpuhal_close(gpu);
@@ -259,7 +259,7 @@ typedef struct own_state {
     gpuhal_status fails;
 } own_state;
 
-/* Two workers for each device. */
+/* A strategy with two workers per device. */
 static gpuhal_status begin_own(void *user, gpuhal *gpu, const gpuhal_strategy_desc *desc, void **out_state)
 {
     own_state *own = user;

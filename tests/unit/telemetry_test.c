@@ -1,5 +1,5 @@
-/* Values and processes from the kernel's files, over machines written file by file: the source that counts, impossible
- * values, and that a sleeping device is left alone. */
+/* Values and processes from the kernel's files, on machines written file by file: which source is used, impossible
+ * values, and that a sleeping device is not woken. */
 #include "support/mock.h"
 #include "support/record.h"
 #include "support/tree.h"
@@ -17,7 +17,7 @@
 #define CARD "sys/bus/pci/devices/0000:c1:00.0"
 #define MS   UINT64_C(1000000)
 
-/* Opens one device at CARD, on the machine of the tree. */
+/* Opens a device at CARD, on the machine of the tree. */
 static gpuhal *open_card(void)
 {
     const uint64_t total_bytes = UINT64_C(17163091968);
@@ -305,7 +305,7 @@ TEST(a_device_that_hangs_leaves_time_to_later_devices)
 
 /* ---- processes */
 
-/* Lists the mock again under another name: a second interface of each of its devices. */
+/* Registers the mock a second time under another name, which gives each of its devices a second interface. */
 static const gpuhal_plugin *query_second(uint32_t host_abi, const gpuhal_host *host)
 {
     static gpuhal_plugin second;
@@ -380,7 +380,7 @@ TEST(available_memory_is_the_least_of_free_memory_total_and_limit)
     assert_ok(gpuhal_device_limit_memory(device, 0));
     of_hardware->u64 = 100 * mib;
     assert_int_equal(available_on(gpu, 0).u64, 100 * mib);
-    of_hardware->missing = GPUHAL_MISSING_NO_PERMISSION; /* an unknown value is not guessed from the total */
+    of_hardware->missing = GPUHAL_MISSING_NO_PERMISSION; /* an unknown value is not derived from the total */
     gpuhal_value beside[] = {{.key = GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES}, {.key = GPUHAL_VALUE_MEMORY_HELD_BYTES}};
     assert_ok(gpuhal_device_sample(device, 0, beside, 2, NULL));
     assert_int_equal(beside[0].missing, GPUHAL_MISSING_NO_PERMISSION);
@@ -419,7 +419,7 @@ TEST(one_reading_shows_the_ailments_of_a_device)
         {{.key = GPUHAL_VALUE_MEMORY_USED_BYTES, .u64 = UINT64_MAX}, 0},
         {{.key = GPUHAL_VALUE_LINK_ERRORS_TOTAL, .u64 = 1}, GPUHAL_AILMENT_LINK_ERRORS},
         {{.key = GPUHAL_VALUE_LINK_ERRORS_TOTAL, .u64 = 0}, 0},
-        {{.key = GPUHAL_VALUE_LINKS_UP, .u64 = 0}, 0}, /* not every card is bridged */
+        {{.key = GPUHAL_VALUE_LINKS_UP, .u64 = 0}, 0}, /* not every card has a bridge */
         {{.key = GPUHAL_VALUE_FABRIC, .u64 = GPUHAL_FABRIC_READY}, 0},
         {{.key = GPUHAL_VALUE_FABRIC, .u64 = GPUHAL_FABRIC_WAITS}, GPUHAL_AILMENT_FABRIC_WAITS},
         {{.key = GPUHAL_VALUE_FABRIC, .u64 = GPUHAL_FABRIC_FAILED}, GPUHAL_AILMENT_FABRIC_FAILED},

@@ -1,5 +1,4 @@
-/* The library's threads, by the names that docs/embedding.md promises: no thread before it is needed, and none longer
- * than it is needed. */
+/* The library's threads, by the names that docs/embedding.md promises: a thread exists only while it is needed. */
 #include "support/mock.h"
 #include "watchdog_support.h"
 
@@ -15,9 +14,9 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Reads the names of the library's threads, except "gpuhal-job", since the plugin determines which jobs wait. Returns
- * the number of threads with another name: the test's, a sanitizer's, and any of the library's that has no name of its
- * own. */
+/* Reads the names of the library's threads, except "gpuhal-job", because the number of waiting jobs depends on the
+ * plugin. Returns the number of all other threads: the test's, a sanitizer's, and any thread that the library did not
+ * name. */
 static size_t read_names(char out[512])
 {
     char names[64][32];
@@ -66,7 +65,7 @@ static void *end_at_once(void *unused)
     return unused;
 }
 
-/* Must come before any thread of the library. A sanitizer starts one of its own beside the program's first. */
+/* Call this before the library starts a thread. A sanitizer may start a thread of its own. */
 static void count_others(size_t own)
 {
     char names[512];
@@ -175,7 +174,7 @@ TEST(a_cancelled_thread_closes_its_object_and_keeps_no_lock_of_others)
     expect_threads("");
 }
 
-/* The watching thread is in a wait that the system then does not end. */
+/* In this case the system does not end the watching thread's wait. */
 TEST(a_program_that_closes_all_its_descriptors_still_closes_its_object)
 {
 #ifdef __SANITIZE_THREAD__
@@ -302,7 +301,7 @@ TEST(a_queue_has_a_thread_from_the_first_deferred_work_to_its_end)
     expect_threads("");
 }
 
-/* ---- a driver that hangs; in children, since threads stay in it */
+/* ---- a driver that hangs; in children, since threads stay blocked in it */
 
 static void ask_a_silent_driver(fixture *s)
 {

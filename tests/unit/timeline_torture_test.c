@@ -1,5 +1,5 @@
-/* Every allocation fails once while work is traced and the trace is written, and every system call; and a driver hangs
- * in each slot that a trace uses. */
+/* Each allocation and each system call fails once while work is traced and the trace is written; and a driver hangs in
+ * each slot that a trace uses. */
 #include "program_support.h"
 #include "support/child.h"
 #include "support/halting.h"
@@ -59,13 +59,13 @@ static size_t files(void)
 {
     size_t count = 0;
     DIR *folder = opendir(test_folder);
-    folder = folder ? folder : opendir(test_folder); /* the first call was the one to fail */
+    folder = folder ? folder : opendir(test_folder); /* the fault may have hit the first call */
     assert_non_null(folder);
     while (readdir(folder)) {
         count++;
     }
     closedir(folder);
-    return count - 2; /* . and .. */
+    return count - 2; /* without . and .. */
 }
 
 static gpuhal_status trace_work(void)
@@ -85,7 +85,7 @@ static gpuhal_status trace_work(void)
     }
     give_back(&o);
     expect_mock_closed();
-    assert_true(files() == 1 || status); /* the temporary file of a failed write is gone */
+    assert_true(files() == 1 || status); /* the temporary file of a failed write was removed */
     assert_true(files() <= 1);
     return status;
 }
@@ -178,7 +178,7 @@ TEST(each_piece_gives_its_events_back_once_its_end_was_noticed)
         halting_objects o = begin_halting(0);
         for (int i = 0; i < 500; i++) {
             assert_ok(gpuhal_copy(o.queue, o.one, 0, o.other, 0, 64));
-            assert_true(gpuhal_halting.events <= 40); /* those kept for reuse, and those of the newest pieces */
+            assert_true(gpuhal_halting.events <= 40); /* cached ones, and those of the newest work */
         }
         assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
         traced all = write_traced(o.gpu);
@@ -235,7 +235,7 @@ TEST(a_plugin_that_records_no_event_now_costs_the_times_alone)
     end_halting(&o);
 }
 
-/* A queue from before the trace has no times of the device, and both ends are noticed at once. */
+/* A queue that was created before the trace has no device times, and both ends are detected at the same moment. */
 TEST(pieces_with_times_of_the_host_do_not_overlap)
 {
     gpuhal_halting.honors_timeouts = 1;
@@ -316,8 +316,8 @@ static void hang_in(const char *slot)
     end_halting(&o);
 }
 
-/* In every slot that a trace calls, the enqueuing thread stays in the driver, and all others continue. Objects of a
- * device that hangs are never released, so each case is a process of its own. */
+/* In every slot that a trace calls, the enqueuing thread stays blocked in the driver, and all others continue. Objects
+ * of a hanging device are never released, so each case is a separate process. */
 TEST(a_driver_that_hangs_keeps_no_thread_from_writing_the_trace)
 {
     static const char *const slots[] = {"event_create", "event_record", "event_query", "elapsed", "queued_copy"};

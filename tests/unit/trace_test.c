@@ -1,5 +1,5 @@
-/* tests/unit/trace_test.c: the log at level trace has a line for each call of a plugin's slot, and costs nothing if it
- * is off. */
+/* tests/unit/trace_test.c: at level trace, the log has a line for each call of a plugin's slot; at other levels this
+ * costs nothing. */
 #include "watchdog_support.h"
 
 #include "device/device.h"
@@ -19,9 +19,9 @@ enum { SLOTS = sizeof slots / sizeof *slots };
 static pthread_mutex_t lines_mutex = PTHREAD_MUTEX_INITIALIZER; /* protects the variables below */
 static uint32_t lines_of[SLOTS];
 static char copy_line[512];
-static _Atomic int sleeps; /* the listener sleeps in one line */
+static _Atomic int sleeps; /* the listener sleeps once */
 
-/* "halting:0 copy(…): ok, 123 ns" */
+/* Counts lines like "halting:0 copy(…): ok, 123 ns". */
 static void keep_line(void *user, int32_t level, const char *line)
 {
     (void)user;
@@ -134,7 +134,7 @@ static void use_queues(fixture *s)
     assert_ok(gpuhal_queue_native_end(s->queue));
 }
 
-/* Uses the library as widely as it can over the devices that the halting plugin offers in four shapes. */
+/* Uses as much of the library as possible, on the devices that the halting plugin offers in four shapes. */
 static void use_everything(uint32_t level)
 {
     static const uint32_t shapes[] = {0, HIDDEN, NOT_COHERENT, NO_LOCK, NO_PEERS};
@@ -193,7 +193,7 @@ TEST(a_line_of_the_trace_names_the_queue_that_the_work_is_in)
     assert_true(address != 0);
 }
 
-/* No branch and no further call: the table is the plugin's own. */
+/* No branch and no extra call: the core uses the plugin's own table. */
 TEST(without_the_trace_the_core_calls_the_slots_of_the_plugin_itself)
 {
     gpuhal_ops slots_of_plugin = {.size = sizeof slots_of_plugin};
@@ -210,7 +210,7 @@ TEST(without_the_trace_the_core_calls_the_slots_of_the_plugin_itself)
     }
 }
 
-/* The driver has returned when its line is logged. */
+/* The driver has already returned when its line is logged. */
 TEST(a_listener_that_is_slower_than_hang_ns_is_no_driver_that_hangs)
 {
     fixture s;

@@ -1,6 +1,6 @@
-/* Devices with queues and links of their own, over the mock: work is done only when a thread waits for it, as late as a
- * driver may, and every slot can be made to fail. Staged bytes and bytes over a link stay correct, and a failure leaves
- * nothing behind. */
+/* Devices with queues and links, using the mock: work runs only when a thread waits for it, as late as a driver may do
+ * it, and every slot can be made to fail. Bytes that are staged or copied over a link stay correct, and a failure
+ * leaks nothing. */
 #include "engine_support.h"
 
 #include "device/device.h"
@@ -57,7 +57,6 @@ TEST(it_is_from_a_device_of_pages_to_one_of_small_steps)
     move_with_steps_of(4096, 16);
 }
 
-/* Each call of a slot fails in turn. */
 static void fail_each(slot which, gpuhal_status failure, const char *call)
 {
     enum { SOME = 1024 * 1024 + 11 }; /* several chunks */
@@ -236,7 +235,7 @@ static void help_others(void *user)
     sem_wait(&l->go);
 }
 
-/* Asks for another helper while its own is being withdrawn, then submits another object's work. */
+/* Requests another helper while its own is being cancelled, then submits another object's work. */
 static void ask_late(void *user)
 {
     late *l = user;

@@ -1,5 +1,5 @@
-/* Which copies between a device and pageable host memory are staged: facts of the device decide, by one rule for both
- * directions, which is in docs/transfers.md. */
+/* Which copies between a device and pageable host memory are staged. Facts of the device decide, by one rule for both
+ * directions (docs/transfers.md). */
 #include "engine_support.h"
 #include "registry_support.h"
 
@@ -38,7 +38,7 @@ static gpuhal *open_with(const char *registry, gpuhal_builtin_fn *plugin)
     return gpu;
 }
 
-/* Opens one device for each of the expectations. */
+/* Opens one device per expectation. */
 static gpuhal *open_all(const char *registry)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = EXPECTATIONS};
@@ -63,7 +63,7 @@ static void expect_path(const char *what, bool staged, int64_t slots, int64_t co
     }
 }
 
-/* Each byte arrives on either path. */
+/* Also checks the bytes. */
 static void expect_paths(gpuhal *gpu, uint32_t device, const char *what, bool staged, uint64_t bytes)
 {
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, bytes);
@@ -79,7 +79,7 @@ static void expect_paths(gpuhal *gpu, uint32_t device, const char *what, bool st
     gpuhal_buffer_release(buffer);
 }
 
-/* Repeatedly, and with a registry as without one. */
+/* Twice each, with a registry and without one. */
 TEST(facts_decide_which_large_writes_and_reads_are_staged)
 {
     const char *const registries[] = {fresh_directory(), "none"};

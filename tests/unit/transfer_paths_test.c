@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* mock:0 has memory that the host sees. mock:1 has none, only its own copies write or read it, and it imports. */
+/* mock:0 has host-visible memory. mock:1 has memory that only its own copies can access, and can import. */
 static gpuhal *open_importer(uint32_t refuses)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2,
@@ -27,7 +27,7 @@ static void expect_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuh
     assert_int_equal(path, expected);
 }
 
-/* Both directions, twice: the import is made once, and the device itself does each copy. */
+/* Copies in both directions, twice: the memory is imported once, and the device itself does each copy. */
 static void check_sharing_copies(uint32_t refuses)
 {
     gpuhal *gpu = open_importer(refuses);
@@ -273,8 +273,7 @@ TEST(a_staged_copy_works_in_a_child_whose_parent_was_copying)
     gpuhal_close(gpu);
 }
 
-/* The plugin cannot reach its memory from the host, so pageable memory is staged; memory that is page-locked already is
- * not. */
+/* The host cannot access the plugin's memory, so pageable memory is staged; page-locked memory is not. */
 TEST(page_locked_memory_of_the_devices_own_is_never_staged)
 {
     enum { COUNT = 100000, AT = 640 };

@@ -1,9 +1,9 @@
-/* Writes, reads, copies and fills of ranges on devices of every shape: exact to the byte, refused if they make no
- * sense, and with a true report of a failure. */
+/* Writes, reads, copies and fills of ranges on devices of every shape: exact to the byte, refused if invalid, and with
+ * a correct report of a failure. */
 #include "support/pattern.h"
 #include "transfer_support.h"
 
-/* A range inside `bytes`, often small, often odd. */
+/* Chooses a range inside `bytes`, often small, often unaligned. */
 static void pick_range(uint64_t bytes, uint64_t *offset, uint64_t *count)
 {
     *offset = next_random() % bytes;

@@ -1,4 +1,4 @@
-/* Copies of rectangles between devices of every shape and host memory, beside a model. */
+/* Copies of rectangles between devices of every shape and host memory, compared with a model. */
 #include "transfer_support.h"
 
 /* The specified effect of copy_rect, row by row. */

@@ -1,4 +1,4 @@
-/* The ring of staging memory, its bounds, and the threads that help with it. */
+/* The ring of staging memory, its limits, and the threads that help with it. */
 #include "transfer_support.h"
 #include "support/process.h"
 
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Two devices with staged copies between them; the host sees none of their memory. */
+/* Two devices with staged copies between them; the host cannot access their memory. */
 static gpuhal *open_hidden(uint32_t count, const gpuhal_config *config)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = count, .fork_safe = 1};
@@ -74,7 +74,7 @@ static uint64_t processor_time_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Threads that wait by polling use all of every window, under any load of the machine. */
+/* Polling threads would use all of every window, under any load. */
 TEST(a_thread_pool_sleeps_until_it_has_work)
 {
     gpuhal *gpu = open_hidden(2, NULL);
@@ -204,7 +204,7 @@ TEST(the_consumer_can_end_a_ring_with_an_error_of_its_own)
     free(model);
 }
 
-/* ---- the bound of the process */
+/* ---- the process-wide limit */
 
 TEST(all_staging_memory_of_the_process_stays_within_its_total_and_unused_chunks_make_room)
 {

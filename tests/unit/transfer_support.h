@@ -1,5 +1,4 @@
-/* tests/unit/transfer_support.h: one mock device of each shape that a plugin may have, and a model in host memory
- * beside them. */
+/* tests/unit/transfer_support.h: one mock device of each shape that a plugin may have, and a model in host memory. */
 #ifndef GPUHAL_TEST_TRANSFER_SUPPORT_H
 #define GPUHAL_TEST_TRANSFER_SUPPORT_H
 
@@ -18,7 +17,6 @@ static inline uint32_t next_random(void)
     return seed;
 }
 
-/* One device of each shape that a plugin may have. */
 static inline void set_up_shapes(void)
 {
     static const gpuhal_mock_device shapes[SHAPES] = {

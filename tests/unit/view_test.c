@@ -1,12 +1,12 @@
-/* Views: kinds of records and their order, sizes of structures, invalid calls, and how long a view lives. The child of
- * a fork is in fork_support.h, the kinds of node in the tests of the registry and of hardware. */
+/* Views: record kinds and their order, structure sizes, invalid calls, and the lifetime of a view. Views in a forked
+ * child are tested in fork_support.h, the kinds of node in the tests of the registry and of hardware. */
 #include "identity_support.h"
 
-enum { OF_HARDWARE = 16, OF_REGISTRY = 17 }; /* kinds of a part that this build may lack */
+enum { OF_HARDWARE = 16, OF_REGISTRY = 17 }; /* record kinds of components that this build may lack */
 
 static gpuhal *gpu;
 
-/* Makes a view of a machine, or of the open one, as it is now. */
+/* Makes a view of a machine, or of the open one, in its current state. */
 static gpuhal_view *view_of(const char *name)
 {
     gpuhal_view *view = NULL;

@@ -1,5 +1,5 @@
-/* tests/unit/watchdog_compile_test.c: drivers that compile for long: on request, at the first launch of a kernel, and
- * in every call that waits for that. */
+/* tests/unit/watchdog_compile_test.c: drivers with long compilations: on request, at the first launch of a kernel, and
+ * in every call that waits for one of these. */
 #include "watchdog_support.h"
 
 #include "device/device.h"
@@ -20,7 +20,7 @@ static void prepare_uncached_kernel(fixture *s)
     assert_ok(do_kernel_create(s));
 }
 
-/* The kernel is compiled while its first launch is in the queue, and the driver does not return meanwhile. */
+/* The kernel is compiled at its first launch in the queue, and the driver does not return. */
 static void prepare_first_launch(fixture *s)
 {
     prepare_kernel(s);
@@ -53,14 +53,14 @@ static void prepare_narrow_launch(fixture *s)
     assert_ok(do_synchronize(s));
 }
 
-/* A narrow launch is in the queue, so that the wide one could take the fast path. */
+/* A narrow launch is in the queue, so that the wide one could use the fast path. */
 static void prepare_queued_launch(fixture *s)
 {
     prepare_narrow_launch(s);
     assert_ok(do_queued_launch(s));
 }
 
-/* A compilation by another thread of the driver delays a call that compiles nothing. */
+/* A compilation on another driver thread delays a call that does not compile. */
 static void *load_beside(void *user)
 {
     (void)do_load(user);
@@ -246,7 +246,7 @@ static void wait_for_a_first_launch(fixture *s)
     assert_ok(do_synchronize(s));
 }
 
-/* The queue's own thread launches if the plugin takes no launch in a queue. */
+/* If the plugin does not support launches in a queue, the queue's own thread launches. */
 static void wait_for_a_first_launch_of_the_worker(fixture *s)
 {
     static const stop what = {"nothing", NULL, NULL, 0};
@@ -266,7 +266,7 @@ static void wait_for_a_first_launch_of_the_worker(fixture *s)
     expect_timeout(gpuhal_queue_synchronize(s->queue, 10000000), false);
     stop_driver(NULL);
     assert_ok(do_synchronize(s));
-    assert_int_equal(atomic_load(&s->device->compiling), 0); /* or all later hangs are noticed ten times as late */
+    assert_int_equal(atomic_load(&s->device->compiling), 0); /* else hangs are detected ten times later */
 }
 
 static const scenario waits[] = {

@@ -1,4 +1,4 @@
-/* tests/unit/watchdog_patience_test.c: legitimate waits that are not hangs, and until when. */
+/* tests/unit/watchdog_patience_test.c: legitimate waits that are not hangs, and how long they are allowed. */
 #include "watchdog_support.h"
 
 static gpuhal_status do_synchronize_second(fixture *s)
@@ -80,7 +80,7 @@ static void wait_for_long_work(fixture *s)
     expect_end(s, thread);
 }
 
-/* As with drivers that ignore timeouts: they return from event_block when the work has ended. */
+/* Imitates drivers that ignore timeouts: event_block returns only when the work has ended. */
 static void wait_in_a_driver_that_knows_no_time(fixture *s)
 {
     static const stop what = {"event_block", prepare_unfinished, do_wait, 0};
@@ -91,7 +91,7 @@ static void wait_in_a_driver_that_knows_no_time(fixture *s)
     expect_end(s, thread);
 }
 
-/* Two threads in event_block at once: each return counts for both. */
+/* Two threads are in event_block; when either returns, it counts for both. */
 static void wait_twice_in_a_driver_that_knows_no_time(fixture *s)
 {
     static const stop what = {"event_block", prepare_unfinished, do_wait, 0};
@@ -147,7 +147,7 @@ static void fill_the_ring_of_a_silent_driver(fixture *s)
     close_in_time(s);
 }
 
-/* The application fills the ring itself, with work that takes long. */
+/* The application itself fills the ring with long work. */
 static void prepare_native_work(fixture *s)
 {
     assert_ok(do_native_begin(s));
@@ -192,7 +192,7 @@ static void enqueue_behind_a_native_call(fixture *s)
     expect_end(s, thread);
 }
 
-/* Recording the event after that work waits for its turn. */
+/* Waits for its turn to record the event after that work. */
 static gpuhal_status do_native_end(fixture *s)
 {
     return gpuhal_queue_native_end(s->queue);
@@ -236,7 +236,7 @@ static gpuhal_status do_launch(fixture *s)
     return launch_in(NULL, s->a);
 }
 
-/* A kernel may take any time: meanwhile the device does work of another thread. */
+/* A kernel may take any time: the device runs another thread's work in the meantime. */
 static void launch_for_long(fixture *s)
 {
     static const stop what = {"launch", prepare_kernel, do_launch, 0};
@@ -267,8 +267,8 @@ TEST(work_behind_long_work_is_no_hang_while_the_driver_answers)
     in_children(calm, sizeof calm / sizeof *calm);
 }
 
-/* Whether the plugin's queue or the worker has the kernel, work after it waits, and all other work continues.
- * Destroying the queue returns, and so does closing; kernel and buffer stay the driver's. */
+/* Whether the plugin's queue or the worker runs the kernel, later work waits, and all other work continues. The queue
+ * can be destroyed and the object closed; the driver keeps the kernel and the buffer. */
 static void leave_an_endless_kernel(fixture *s)
 {
     static const stop what = {"nothing", prepare_kernel, NULL, 0};
@@ -354,7 +354,7 @@ TEST(native_access_whose_end_loses_the_device_reports_it)
     in_child(lose_the_device_as_native_access_ends);
 }
 
-/* Work that is deferred while native access begins comes after it. */
+/* Work that is deferred while native access begins runs after it. */
 static void defer_while_a_section_begins(fixture *s)
 {
     static const stop what = {"native_lock", NULL, do_native_begin, 0};
@@ -364,7 +364,7 @@ static void defer_while_a_section_begins(fixture *s)
     begin_waiter(&own, s, do_synchronize);
     pause_ms(100);
     expect_end(s, thread);
-    assert_ok(do_record(s)); /* is deferred, too, and wakes the queue's thread */
+    assert_ok(do_record(s)); /* also deferred; wakes the queue's thread */
     pause_ms(100);
     assert_ok(gpuhal_queue_native_end(s->queue));
     assert_int_equal(pthread_join(own.thread, NULL), 0);
@@ -376,7 +376,7 @@ TEST(a_wait_that_comes_while_native_access_begins_ends_with_it)
     in_child(defer_while_a_section_begins);
 }
 
-/* Each leaves an event behind; completed ones are released without a wait. */
+/* Each leaves an event behind; completed events are released without a wait. */
 static void begin_many_native_accesses(fixture *s)
 {
     static const stop what = {"nothing", NULL, NULL, 0};
@@ -395,7 +395,7 @@ TEST(native_access_keeps_no_events)
     in_child(begin_many_native_accesses);
 }
 
-/* With 1 ns the watchdog would poll all the time. */
+/* With 1 ns the watchdog would poll continuously. */
 static void watch_with_no_patience(fixture *s)
 {
     static const stop what = {"nothing", NULL, NULL, 0};
@@ -413,7 +413,8 @@ static void watch_with_no_patience(fixture *s)
     assert_int_equal(gpuhal_device_status(s->device), GPUHAL_OK);
 }
 
-/* The least hang_ns is 20 ms, and a busy machine may delay a call by that: one of several attempts must pass. */
+/* The minimum hang_ns is 20 ms, and a busy machine may delay a call by as much, so one of several attempts must
+ * pass. */
 TEST(a_hang_ns_of_a_nanosecond_keeps_no_processor_busy_and_opens_devices)
 {
     static fixture s;

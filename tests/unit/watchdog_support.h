@@ -1,4 +1,4 @@
-/* tests/unit/watchdog_support.h: the plugin that stops at the test's wish (support/halting.h), for the tests of
+/* tests/unit/watchdog_support.h: the plugin that stops on request (support/halting.h), for the tests of
  * support/stops.h. */
 #ifndef GPUHAL_TEST_WATCHDOG_SUPPORT_H
 #define GPUHAL_TEST_WATCHDOG_SUPPORT_H
@@ -19,7 +19,7 @@ static bool driver_has_stopped(void)
     return gpuhal_halting.stopped > 0;
 }
 
-/* Log lines about an object that stays. */
+/* Number of log lines about an object that is not freed. */
 static _Atomic int stays;
 
 static void count_stays(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level, const char *line)
@@ -40,7 +40,7 @@ static void open_fixture(fixture *s)
     assert_ok(gpuhal_on_change(s->gpu, count_change, s));
 }
 
-/* Lasts three times hang_ns. */
+/* Takes three times hang_ns. */
 static inline void expect_well(fixture *s)
 {
     for (double end = now() + 3 * HANG_SECONDS; now() < end; pause_ms(20)) {
@@ -62,7 +62,7 @@ static inline gpuhal_status do_native_begin(fixture *s)
     return gpuhal_queue_native_begin(s->queue, UINT64_MAX, &native);
 }
 
-/* ---- programs: one of each in a process */
+/* ---- programs: one object of each kind per process */
 
 static gpuhal_program *program;
 static gpuhal_kernel *kernel;
@@ -132,7 +132,7 @@ static inline void begin_fixture(fixture *s, const stop *what, pthread_t *thread
     begin_act(s, thread);
 }
 
-/* Another thread of a fixture. */
+/* Another thread that uses a fixture. */
 typedef struct waiter {
     fixture *s;
     gpuhal_status (*act)(fixture *s);
@@ -187,7 +187,7 @@ typedef struct scenario {
     void (*play)(fixture *s);
 } scenario;
 
-/* Runs each in a child, side by side, since they mostly wait. */
+/* Runs each scenario in a child, in parallel, since they mostly wait. */
 static inline void in_children(const scenario *list, size_t count)
 {
     static fixture s;

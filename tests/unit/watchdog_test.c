@@ -1,4 +1,4 @@
-/* tests/unit/watchdog_test.c: a driver that stops in one slot loses its device, and every other thread learns that in
+/* tests/unit/watchdog_test.c: a driver that stops in one slot loses its device. Every other thread is notified in
  * time: by the status, by listeners and by the registry. */
 #include "base/call.h"
 #include "device/device.h"
@@ -84,7 +84,7 @@ static void prepare_pool(fixture *s)
 {
     assert_ok(gpuhal_pool_create(s->device, NULL, &pool));
 }
-/* Two buffers that take a whole segment each, and return to the driver. */
+/* Two buffers that use a whole segment each, and are returned to the driver. */
 static gpuhal_status do_pool(fixture *s)
 {
     gpuhal_buffer *one = NULL, *other = NULL;
@@ -105,7 +105,7 @@ static void *grow_pool(void *user)
     return NULL;
 }
 
-/* The first launch of a kernel may compile it, and has more time. */
+/* The first launch of a kernel may compile it, so it is allowed more time. */
 static void prepare_launched(fixture *s)
 {
     prepare_kernel(s);
@@ -118,7 +118,7 @@ static const stop stops[] = {
     {"release", NULL, do_release, SILENT},
     {"copy", NULL, do_copy, 0},
     {"copy", NULL, do_large_copy, 0},
-    {"copy", prepare_old_work, do_copy, 0}, /* after work whose end no thread has noticed yet */
+    {"copy", prepare_old_work, do_copy, 0}, /* after work whose end no thread has detected yet */
     {"write", NULL, do_write, 0},
     {"read", NULL, do_read, 0},
     {"fill", NULL, do_fill, 0},
@@ -160,7 +160,7 @@ static const stop stops[] = {
     {"queued_copy", prepare_batch, do_queued_copy, 0},
 };
 
-/* A lost device is not asked for values any more. */
+/* No values are sampled from a lost device. */
 static void stop_and_learn(fixture *s, pthread_t *thread)
 {
     prepare_fixture(s);
@@ -195,7 +195,7 @@ static void prepare_peer(fixture *s)
 {
     assert_ok(do_peer_copy(s));
 }
-/* Staged, through a chunk with a queue and an event. */
+/* Staged through a chunk, with a queue and an event. */
 static void prepare_staging(fixture *s)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 2 << 20};
@@ -234,8 +234,8 @@ static void play_ending(fixture *s)
     give_back(s);
     stop_driver(s->what->slot);
     close_in_time(s);
-    assert_in_range(gpuhal_halting.stopped, 1, 2); /* both devices are closed */
-    /* Devices are closed once links and staging have ended; only for those does the object stay. */
+    assert_in_range(gpuhal_halting.stopped, 1, 2); /* both devices are being closed */
+    /* Devices are closed after links and staging have ended; only if those hang, the object is not freed. */
     assert_int_equal(stays, strcmp(s->what->slot, "close") != 0);
 }
 
@@ -355,7 +355,7 @@ TEST(a_call_for_a_whole_plugin_that_hangs_costs_all_its_devices)
     in_child(stay_in_enumerate);
 }
 
-/* A device of the parent is open, and its threads watch; the child has its own. */
+/* The parent has an open device and watching threads; the child has its own. */
 static void fork_and_hang(fixture *s)
 {
     static const stop what = {"copy", NULL, do_copy, 0};

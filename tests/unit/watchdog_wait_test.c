@@ -1,4 +1,4 @@
-/* tests/unit/watchdog_wait_test.c: threads that wait for a thread that is stuck in a driver. */
+/* tests/unit/watchdog_wait_test.c: threads that wait for a thread that is blocked in a driver. */
 #include "watchdog_support.h"
 
 static void wait_behind_a_stuck_queue(fixture *s)
@@ -27,7 +27,7 @@ static void wait_behind_a_stuck_queue(fixture *s)
     close_in_time(s);
 }
 
-/* No lock is held: a second caller waits for the right to call. */
+/* No lock is held: a second caller waits until it may call. */
 static void enqueue_behind_a_stuck_call(fixture *s)
 {
     static const stop what = {"queued_copy", NULL, do_queued_copy, 0};

@@ -1,4 +1,4 @@
-/* Prints the forms of two programs (format, bytes, and their first four bytes) and the result of a function that is
+/* Prints the formats of two programs (format, size, and the first four bytes) and the result of a function that is
  * linked in. */
 #include "linked.h"
 #include "saxpy.h"
