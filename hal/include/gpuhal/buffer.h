@@ -78,9 +78,9 @@ GPUHAL_API gpuhal_status gpuhal_buffer_set_tag(gpuhal_buffer *buffer, const char
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_buffer_bytes(const gpuhal_buffer *buffer);
 
-/** Returns the buffer's address in the device's kernels, to be passed in a launch value or in memory. With OpenCL only
- *  memory that the device shares with the host has an address, with Vulkan only memory of a device with the feature
- *  bufferDeviceAddress.
+/** Returns the buffer's address for kernels of the device. It may be passed in a value of a launch, or be stored in
+ *  memory. With OpenCL only memory that the device shares with the host has an address, with Vulkan only memory of a
+ *  device with the feature bufferDeviceAddress.
  *  @return the address; 0 if kernels can reach the memory only as an argument, or not at all, or for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_buffer_address(const gpuhal_buffer *buffer);
@@ -106,8 +106,8 @@ GPUHAL_API int32_t gpuhal_buffer_is_coherent(const gpuhal_buffer *buffer);
 GPUHAL_API gpuhal_device *gpuhal_buffer_device(const gpuhal_buffer *buffer);
 
 /** Finds the buffer that contains an address. Device addresses are searched first, then host addresses. If two buffers
- *  have the same address, because each device has its own address space or because memory is shared or imported twice,
- *  only the older buffer is found.
+ *  have the same addresses, because each device has its own address space or because memory is shared or imported
+ *  twice, only the older buffer is found; the other is not found even after the older one was released.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND
  *  Owner: caller gets a reference, gpuhal_buffer_release(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **out_buffer,

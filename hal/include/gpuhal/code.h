@@ -56,8 +56,8 @@ typedef struct gpuhal_host_group {
     uint32_t group[3];      /**< Index of the group in each dimension, from 0 to `groups` - 1. */
     uint32_t groups[3];
     uint32_t group_size[3]; /**< From the kernel's description; the function does the work of all these threads. */
-    /** gpuhal_launch.local_bytes bytes of memory at a multiple of 64, which no other group uses at the same time;
-     *  NULL if there are none. */
+    /** Memory of gpuhal_launch.local_bytes bytes, which no other group uses at the same time; its address is a multiple
+     *  of 64. NULL if local_bytes is 0. */
     void *local;
 } gpuhal_host_group;
 

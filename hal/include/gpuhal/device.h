@@ -56,7 +56,7 @@ GPUHAL_API gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index);
 enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU instead of failing. */ };
 
 /** Selects one device. @p selector is one selector, or several separated by commas; NULL or "" means `auto`.
- *  - `auto`, `gpu`
+ *  - `auto`: the best device; `gpu`: the best GPU (see below)
  *  - `most_free`, `least_loaded`: the GPU that has the most free memory or the lowest load now (see
  *    GPUHAL_RANK_LEAST_LOADED)
  *  - `each`: one interface of each physical device
@@ -67,7 +67,7 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
  *  - a UUID as the vendor's tools print it (`GPU-…`, `MIG-…`, `uuid=…`), or a prefix of it that no other device shares
  *  - a PCI address, with or without its domain: `0000:c1:00.0`, `c1:00.0`, `pci=…`
  *  - `name=glob`: `*`, `?`, case-insensitive
- *  - `env=CUDA_VISIBLE_DEVICES`: the devices that a vendor's variable leaves, by the rules of that variable
+ *  - `env=CUDA_VISIBLE_DEVICES`: the devices that a vendor's variable leaves visible, by the rules of that variable
  *    (docs/identity.md)
  *  In a list, a number continues the preceding backend (`cuda:0,1`), and a `?` stands for a comma in a name. `!` before
  *  a selector removes its devices from those of the preceding selectors, or from all devices if it comes first:
@@ -88,9 +88,10 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
  *  keyword in GPUHAL_DEVICES or gpuhal_config.devices has left a single device, the reason contains the values that
  *  were read at that time.
  *  @return GPUHAL_OK; FORKED; HOST_MEMORY; INVALID_ARGUMENT for a malformed selector, a selector with a limit, a
- *  vendor's variable whose value its reader would reject, and a UUID prefix or an address without a domain that matches
- *  several devices, which the detail names; NOT_FOUND if one of the selectors matches nothing, if only the reader of a
- *  variable knows which device it names, or if no usable device is left
+ *  vendor's variable whose value would be rejected by the library that reads it, and a UUID prefix or an address
+ *  without a domain that matches several devices, which the detail names; NOT_FOUND if one of the selectors matches
+ *  nothing, if only the library that reads a variable knows which device the value names, or if no usable device is
+ *  left
  *  Owner: the device belongs to @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any.
  *  Blocks: like gpuhal_sample_all() with `most_free` and `least_loaded`, otherwise no. */
 GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32_t flags, gpuhal_device **out_device,

@@ -1,8 +1,8 @@
 /** gpuhal/direct.h: calls one plugin directly through plugin.h, without the core.
  *
- *  For conformance kits, benchmarks and vendors' tests. gpuhal_direct_load() takes the same steps as the core: file
- *  checks, dlopen, ABI negotiation. It does so in this process, so a plugin that crashes terminates the process. The
- *  caller then calls the slots, and must follow the rules of plugin.h.
+ *  For conformance kits, benchmarks and vendors' tests. gpuhal_direct_load() takes the same steps as the core before it
+ *  uses a plugin: file checks, dlopen, ABI negotiation. It does so in this process, so a plugin that crashes terminates
+ *  the process. The caller then calls the slots, and must follow the rules of plugin.h.
  *
  *      const gpuhal_plugin *plugin = NULL;
  *      gpuhal_plugin_stage stage;
@@ -33,8 +33,8 @@ GPUHAL_API gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugi
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const gpuhal_host *gpuhal_direct_host(void);
 
-/** Describes a failure: sets this thread's last error (error.h) to the status that @p plugin returned, with the
- *  plugin's report. @p what is the action, such as "start".
+/** Describes a failure: sets this thread's last error (error.h) to the status that @p plugin returned, with the report
+ *  that the plugin made on this thread. @p what is the action, such as "start".
  *  @return @p status, or DRIVER if @p status is not an error
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status status, const char *what);

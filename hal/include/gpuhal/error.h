@@ -42,13 +42,13 @@ GPUHAL_API const gpuhal_error *gpuhal_last_error(void);
  *  times. Each comment says which bytes gpuhal_rung_result.bytes counts. */
 typedef uint32_t gpuhal_rung;
 enum {
-    GPUHAL_RUNG_POLL = 0,  /**< Checks for work that has ended: the bytes that it kept. */
+    GPUHAL_RUNG_POLL = 0,  /**< Checks for work that has ended: the bytes that became free. */
     GPUHAL_RUNG_GROW = 1,  /**< Allocates a further segment for the pool: its size. */
     GPUHAL_RUNG_TRIM = 2,  /**< Returns unused segments to the driver: their size. */
     /** Reuses memory that other queues released before an event that the queue awaits: its size. */
     GPUHAL_RUNG_TAKE = 3,
-    GPUHAL_RUNG_WAIT = 4,  /**< Waits for work to end: the bytes that it kept. */
-    GPUHAL_RUNG_EVICT = 5, /**< Asks stores for entries that they have a copy of: the bytes that they freed. */
+    GPUHAL_RUNG_WAIT = 4,  /**< Waits for work to end: the bytes that became free. */
+    GPUHAL_RUNG_EVICT = 5, /**< Asks stores for entries that need not be copied: the bytes that they freed. */
     GPUHAL_RUNG_SPILL = 6, /**< Asks stores for entries that they must copy first: the bytes that they freed. */
     /** Calls the callbacks of gpuhal_device_on_pressure(): the sum of the bytes that they returned, at most
      *  UINT64_MAX. */
@@ -78,7 +78,9 @@ typedef struct gpuhal_memory_report {
     uint64_t ordered_bytes;      /**< Released memory of pools that unfinished work of queues may still use. */
     uint64_t driver_free_bytes;  /**< As reported by the driver when it refused; UINT64_MAX when unknown. */
     uint64_t evictable_bytes;    /**< Bytes that stores could still free without copying. */
-    uint64_t spillable_bytes;    /**< Bytes that stores could free by copying them, and have room to copy. */
+    /** Bytes that stores could free, but would copy first: there is room for the copies, or a loader can load the
+     *  entries again. */
+    uint64_t spillable_bytes;
     /** Bytes that stores would have to copy, but have no room to copy; the error's `sentence` says why. */
     uint64_t unspillable_bytes;
     uint64_t pinned_bytes;       /**< Bytes of store entries that are in use. */

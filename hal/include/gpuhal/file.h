@@ -1,7 +1,7 @@
 /** gpuhal/file.h: transfers from a file into a buffer, and from a buffer into a file.
  *
  *  The bytes are moved in chunks, several at once, between the file and memory that the device can read or write
- *  directly; the host never holds a copy of the whole file. Cached pages are read from the page cache; large ranges
+ *  directly, without an intermediate copy of the whole file. Cached pages are read from the page cache; large ranges
  *  that are not cached bypass it if that is faster. Chunks arrive in any order. After a failure or a cancellation, the
  *  range may therefore have any mixture of old and new bytes; everything outside the range is unchanged.
  *
@@ -34,14 +34,14 @@ extern "C" {
 
 /** Receives the progress of a transfer. It is called repeatedly, on any thread of the transfer but never on two at
  *  once, and a last time when the transfer is complete (@p done equals @p total, even for 0 bytes). May call the
- *  library, except to destroy the transfer's queue or to use its buffer. A result other than 0 cancels the transfer;
- *  the result of the last call is ignored. */
+ *  library, except to destroy the queue of the transfer or to use the buffer of the transfer. A result other than 0
+ *  cancels the transfer; the result of the last call is ignored. */
 typedef int32_t gpuhal_progress_fn(void *user, uint64_t done, uint64_t total);
 
 /** Flags of writing. */
 enum {
-    /** After the transfer the file is truncated behind the last byte written. Without this flag the rest of the file
-     *  stays. */
+    /** After a successful transfer the file is truncated after the last byte written. Without this flag the rest of the
+     *  file stays. */
     GPUHAL_FILE_TRUNCATE = 1u,
     /** The transfer completes only when the bytes are on the disk, not just in the page cache. */
     GPUHAL_FILE_SYNC = 2u
@@ -51,7 +51,7 @@ enum {
 typedef struct gpuhal_file {
     uint32_t size;                /**< sizeof(gpuhal_file). */
     uint32_t flags;               /**< GPUHAL_FILE_ bits. */
-    /** NULL: use the descriptor, which may be 0. Writing creates a missing file, with the umask. */
+    /** NULL: use the descriptor, which may be 0. Writing creates a missing file; the umask applies. */
     const char *path;
     /** Must be open for the transfer's direction, and not for appending; on Windows a HANDLE, opened without
      *  FILE_FLAG_OVERLAPPED. The caller keeps it; its file position is not used. */

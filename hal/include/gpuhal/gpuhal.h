@@ -1,6 +1,6 @@
 /** gpuhal/gpuhal.h: the API for engines: devices, memory, transfers, queues, programs and pools. It does not include
- *  gpuhal/store.h (tensors that do not fit on one device), gpuhal/schedule.h (placement of work) or gpuhal/node.h (data
- *  for operators). The conventions below apply to those headers as well.
+ *  gpuhal/store.h (more tensors than fit on a device), gpuhal/schedule.h (placement of work) or gpuhal/node.h (data for
+ *  operators). The conventions below apply to those headers as well.
  *
  *  Conventions, true for every function unless its comment says otherwise
  *  - Every call that can fail returns a gpuhal_status; out-parameters come last and are NULL or 0 on failure, except
@@ -25,8 +25,8 @@
  *    at that moment, gpuhal loads none in the child (GPUHAL_ERROR_FORKED), and even cpu works there only if the parent
  *    had loaded it or it is linked in.
  *  - POSIX: cancelling a thread that waits in the library (pthread_cancel()) takes effect after the call has returned.
- *    Inside a driver's own calls, however, a cancellation may take effect immediately: never cancel a thread that
- *    transfers, allocates or opens, or disable cancellation around such calls.
+ *    Inside a driver's own calls, however, a cancellation may take effect immediately: do not cancel a thread that
+ *    transfers, allocates or opens, unless the thread has disabled cancellation around such calls.
  *  - Comments end with three parts of a contract: Owner (which side must keep or free an object), Threads (from which
  *    threads the function may be called, and during which other calls), Blocks (whether it may wait for a device, a
  *    driver or a process).

@@ -29,25 +29,25 @@ struct gpuhal_host;
  *  plugin.h. */
 typedef const struct gpuhal_plugin *gpuhal_builtin_fn(uint32_t host_abi, const struct gpuhal_host *host);
 
-/** Receives a line of the log. @p level: 1 error, 2 warning, 3 info, 4 debug, 5 trace. May be called from any
- *  thread, even while another call of it runs. Lines of level 5 are logged by calls that hold locks, so the function
- *  must not call the library for them. For other lines it may call the library, except to open or close a gpuhal
- *  object, to release the last buffer of a closed object, or to write to the buffer that the logging call is writing
- *  to. The error detail of the logging call is preserved. */
+/** Receives a line of the log. @p level: 1 error, 2 warning, 3 info, 4 debug, 5 trace. May be called from any thread,
+ *  and from several at once. Lines of level 5 are logged by calls that hold locks, so the function must not call the
+ *  library while it handles one. For other lines it may call the library, except to open or close a gpuhal object, to
+ *  release the last buffer of a closed object, or to write to the buffer that the logging call is writing to. The error
+ *  detail of the logging call is preserved. */
 typedef void gpuhal_log_fn(void *user, int32_t level, const char *line);
 
 /** How plugins are probed. */
 enum {
     GPUHAL_ISOLATION_DEFAULT = 0, /**< The same as ONCE. */
-    /** At every open, in one helper process per plugin, where no driver can crash this process. */
+    /** At every open, in one helper process per plugin: a driver that crashes there does not end this process. */
     GPUHAL_ISOLATION_ALWAYS = 1,
     GPUHAL_ISOLATION_NEVER = 2,   /**< At every open, in this process; the result is not cached. */
     GPUHAL_ISOLATION_ONCE = 3     /**< Like ALWAYS, but a plugin with a valid cached result is not run again. */
 };
 
 /** Configuration of gpuhal_open(). Zero is the default of every member except size. The environment variable in
- *  parentheses overrides its member. Exceptions are GPUHAL_BACKENDS and GPUHAL_DEVICES, which select from the values
- *  of their member and never add to them. docs/environment.md lists the variables. */
+ *  parentheses overrides its member, unless the parentheses say otherwise. GPUHAL_BACKENDS and GPUHAL_DEVICES select
+ *  from the values of their member and never add to them. docs/environment.md lists the variables. */
 typedef struct gpuhal_config {
     uint32_t size;                 /**< sizeof(gpuhal_config). */
     uint32_t isolation;            /**< (GPUHAL_ISOLATION) */
@@ -110,16 +110,16 @@ typedef struct gpuhal_config {
  *  @return GPUHAL_OK; INVALID_ARGUMENT for a bad configuration, environment variable or selector, which the detail
  *  names; NOT_FOUND for an unknown backend name, a device selector that matches nothing, or lists that leave no device;
  *  HOST_MEMORY
- *  Owner: caller, gpuhal_close(). Threads: any. Blocks: yes, until each plugin was probed or its deadline has
- *  passed; with `most_free` or `least_loaded` twice that, and also like gpuhal_sample_all(). */
+ *  Owner: caller, gpuhal_close(). Threads: any. Blocks: yes, until each plugin was probed or its deadline has passed;
+ *  with `most_free` or `least_loaded` twice that, and then as long as gpuhal_sample_all(). */
 GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal);
 
 /** Closes the object; a device is closed as soon as its last buffer is released. Vendor libraries stay loaded.
- *  Remaining objects are logged at level 3 (info): for each device and tag (gpuhal_buffer_set_tag()) the number and
- *  bytes of buffers, including buffers that only queued work still uses, and pools and stores that were not destroyed.
- *  Callbacks of events, of released memory, and of requests for work slots and leases are still called, even after this
- *  call has returned. So are those of a sampler for its earlier samples, until gpuhal_sampler_destroy(). Callbacks of
- *  changes are not called any more.
+ *  Remaining objects are logged at level 3 (info): for each device and tag (gpuhal_buffer_set_tag()) the number of
+ *  buffers and their bytes, including buffers that only queued work still uses, and pools and stores that were not
+ *  destroyed. Callbacks of events, of released memory, and of requests for work slots and leases are still called, even
+ *  after this call has returned. So are those of a sampler for its earlier samples, until gpuhal_sampler_destroy().
+ *  Callbacks of changes are not called any more.
  *  Owner: @p gpu and its device pointers are invalid afterwards, except that a sampler's calls
  *  (gpuhal/node/sampler.h) accept its devices until the sampler is destroyed. Threads: any, with no other call on @p
  *  gpu in progress. Blocks: yes, while all devices close concurrently, at most for hang_ns if drivers hang; also

@@ -2,10 +2,10 @@
  *  access the other's memory, whether that was verified, and the measured speed.
  *
  *  Links are facts with the keys GPUHAL_LINK_…. Hardware facts come from the plugin if both devices belong to one
- *  backend, otherwise from their PCI addresses and the system's device tree. The library verifies a driver's claim:
- *  gpuhal_copy() uses a link only after a pattern written through it was read back unchanged. If a link fails, this
- *  gpuhal object logs a warning, does not use the link any more, and stages copies. The registry records the failure,
- *  and measurements, for the two devices with these drivers. Later programs do not use the link either, until
+ *  backend, otherwise from their PCI addresses and the system's tree of PCI devices. The library verifies a driver's
+ *  claim: gpuhal_copy() uses a link only after a pattern written through it was read back unchanged. If a link fails,
+ *  this gpuhal object logs a warning, does not use the link any more, and stages copies. The registry records the
+ *  failure, and measurements, for the two devices with these drivers. Later programs do not use the link either, until
  *  gpuhal_link_verify() tests it again.
  *
  *      uint64_t kind = 0, is_verified = 0;
@@ -62,7 +62,7 @@ GPUHAL_API const char *gpuhal_link_kind_name(gpuhal_link_kind kind);
 /** Returns how two PCI devices are connected. They need not be devices of this library: for example a GPU and a network
  *  card. @p one and @p other are addresses, "0000:c1:00.0".
  *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also for a string that is not an address; NOT_SUPPORTED if the system's
- *  device tree does not show the connection
+ *  tree of PCI devices does not show the connection
  *  Owner: nothing. Threads: any. Blocks: yes, reading files of the kernel; opens no device. */
 GPUHAL_API gpuhal_status gpuhal_link_between_addresses(gpuhal *gpu, const char *one, const char *other,
                                                        gpuhal_link_kind *out_kind);

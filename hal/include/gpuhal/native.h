@@ -31,11 +31,11 @@ enum {
     /** typed: a gpuhal_vulkan_device, both when obtained and for adoption. values[0] VkInstance, [1]
      *  VkPhysicalDevice, [2] VkDevice, [3] 0. */
     GPUHAL_NATIVE_VULKAN_DEVICE = 4,
-    /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes of the buffer inside it, [3] the
-     *  VkBufferUsageFlags that it was created with. The VkBuffer starts at the first byte of the gpuhal buffer, or,
-     *  for a pool's buffer, gpuhal_buffer_offset() bytes before it. To wrap one: transfer usage in both directions;
-     *  sharing mode CONCURRENT for all families of the device's queues if there are several; [1] may be 0 if other
-     *  code does not need it. */
+    /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes of the buffer inside it, [3] the VkBufferUsageFlags
+     *  that it was created with. The VkBuffer starts at the first byte of the gpuhal buffer, or, for a pool's buffer,
+     *  gpuhal_buffer_offset() bytes before it. To wrap one: transfer usage in both directions; if the device's queues
+     *  are of several families, sharing mode CONCURRENT for all of these families; [1] may be 0 if other code does not
+     *  need it. */
     GPUHAL_NATIVE_VULKAN_BUFFER = 5,
     /** values[0] VkQueue, [1] family, [2] index in the family. Submit to a VkQueue of the library only during native
      *  access (gpuhal_queue_native_begin()): several queues of the library may share one. */
@@ -99,10 +99,10 @@ typedef struct gpuhal_vulkan_device {
     const gpuhal_vulkan_queue *queues;
     /** VkPhysicalDeviceFeatures2 with the chain that was passed to vkCreateDevice; NULL: no feature is enabled. */
     const void *features;
-    /** Called around every submission to a queue; both are NULL if no other code submits to these queues, or when
-     *  obtained. May be called from any thread; `unlock` is called on another thread than `lock` if native access
-     *  ends there. The caller must hold the lock no longer than a submission takes: otherwise the library's waits
-     *  exceed their timeouts. */
+    /** Called around every submission to a queue; both are NULL if no other code submits to these queues, and in a
+     *  structure that the library returned. May be called from any thread; `unlock` is called on another thread than
+     *  `lock` if native access ends there. The caller must hold the lock no longer than a submission takes: otherwise
+     *  the library's waits exceed their timeouts. */
     void (*lock)(void *user, void *queue);
     void (*unlock)(void *user, void *queue);
     void *user;

@@ -2,17 +2,18 @@
  *
  *  A pool belongs to one device and has one kind of memory. It allocates segments from the driver, as
  *  gpuhal_buffer_create() does, or, with GPUHAL_CAPABILITY_VIRTUAL_MEMORY and in the cases that docs/memory.md lists,
- *  memory behind one range of addresses. Its buffers are suballocations. Every call that accepts a buffer accepts them,
- *  and gpuhal_buffer_release() returns them to the pool. They can be mapped, exported and shared with other devices
- *  only with `export_kinds`: otherwise that would expose neighbouring buffers, and returns NOT_SUPPORTED.
- *  gpuhal_buffer_host() returns an address only if it is coherent for the kind of memory. The host's writes to other
- *  memory would become visible only by a mapping, so use transfers there.
+ *  memory that it maps piece by piece into one range of addresses. Its buffers are suballocations. Every call that
+ *  accepts a buffer accepts them, and gpuhal_buffer_release() returns them to the pool. They can be mapped, exported
+ *  and shared with other devices only with `export_kinds`: otherwise that would expose neighbouring buffers, and
+ *  returns NOT_SUPPORTED. gpuhal_buffer_host() returns an address only if the host's address of this kind of memory is
+ *  coherent (gpuhal_buffer_is_coherent()). In other memory the host's writes would become visible only through a
+ *  mapping, so use transfers there.
  *
- *  Releasing does not wait; it is ordered with the work in queues. A queue can immediately reuse memory that was last
- *  used by its own work, since its later work runs after that. Another queue, or a request without a queue, can reuse
- *  the memory once that work has ended. The pool tracks all work that was enqueued through the library: transfers,
- *  launches and gpuhal_queue_keep(). Call gpuhal_buffer_use() for other work. A buffer that was allocated for a queue
- *  counts as used in that queue.
+ *  Releasing does not wait; it is ordered with the work in queues. A queue can immediately reuse memory that only its
+ *  own work has used, since its later work runs after that. Another queue, or a request without a queue, can reuse the
+ *  memory once that work has ended. The pool tracks all work that was enqueued through the library: transfers, launches
+ *  and gpuhal_queue_keep(). Call gpuhal_buffer_use() for other work. A buffer that was allocated for a queue counts as
+ *  used in that queue.
  *
  *  When memory is short, a pool takes these steps, in this order, and searches again after each:
  *  - reuse memory that another queue released before an event that the queue waits for
@@ -22,18 +23,18 @@
  *  - reuse memory that other queues released, after making the caller's queue wait for an event of theirs
  *  - wait for the other queues' work, the oldest first, as long as the caller allows
  *  - make stores move unpinned entries, if the free chunks together suffice
- *  - make stores evict entries, first those that have a copy, then those that must be copied first
+ *  - make stores evict entries, first those that need not be copied, then those that must be copied first
  *  - call the callbacks of gpuhal_device_on_pressure(), the lowest priority first
  *  - make stores move entries once more, if stores or callbacks freed memory
  *  A store or callback that freed memory is asked again, for twice as much, at most 64 times and for at most all memory
  *  of the device. One that freed nothing, or as much as the device has, is not asked again for this allocation. A
  *  request above a limit of the pool or of the device is rejected before these steps, and nothing is freed for it. If
- *  the limit leaves no room for a request next to pinned entries and pool buffers that are not entries, and there is no
- *  callback, only the steps before those of the stores are taken. gpuhal_buffer_create() takes the steps that return
- *  memory to the driver, and waits for work of all queues. If there are stores or callbacks, waiting for work before
- *  they are asked takes at most half of the caller's time, and never more than a second; afterwards the call waits for
- *  the rest of the time as well. Calls into the driver, and a callback that ignores its timeout, may exceed the
- *  caller's time.
+ *  the limit has no room for the request in addition to pinned entries and to pool buffers that are not entries, and
+ *  there is no callback, only the steps before those of the stores are taken. gpuhal_buffer_create() takes the steps
+ *  that return memory to the driver, and waits for work of all queues. If there are stores or callbacks, waiting for
+ *  work before they are asked takes at most half of the caller's time, and never more than a second; afterwards the
+ *  call waits for the rest of the time as well. Calls into the driver, and a callback that ignores its timeout, may
+ *  exceed the caller's time.
  *
  *  In a forked child every call on a pool of the parent returns FORKED, and releasing does nothing.
  *
@@ -71,12 +72,12 @@ enum {
     /** A queue that gpuhal_queue_wait() has made wait for an event does not reuse memory that another queue released
      *  before that event. Without this flag, failures and resets have the same effect as with internal dependencies. */
     GPUHAL_POOL_NO_REUSE_FOLLOW_EVENT_DEPENDENCIES = 4u,
-    /** Checking mode, for debugging; slow. The environment variable GPUHAL_POOL_CHECK also turns it on. New buffers
-     *  are filled with bytes 0xc5. Once all work enqueued before a buffer's release has ended, the pool checks the
-     *  bytes beyond the end of the buffer and fills its memory with 0xd9, at the latest in the next call that
-     *  allocates from the pool, releases a buffer to it, or trims, maintains or destroys it. Until then no queue can
-     *  reuse the memory, not even the same queue. A write within 256 bytes beyond the end is logged at level 1
-     *  (error), with the buffer's tag; so is a second release of one of the last 4096 released buffers. */
+    /** Checking mode, for debugging; slow. The environment variable GPUHAL_POOL_CHECK also turns it on. New buffers are
+     *  filled with bytes 0xc5. Once all work enqueued before a buffer's release has ended, the pool checks the bytes
+     *  beyond the end of the buffer and fills its memory with 0xd9, at the latest in the next call that allocates from
+     *  the pool, releases a buffer to it, or trims, maintains or destroys it. Until then no queue can reuse the memory,
+     *  not even the queue that used it. A write within 256 bytes beyond the end is logged at level 1 (error), with the
+     *  buffer's tag; so is a second release of one of the last 4096 released buffers. */
     GPUHAL_POOL_CHECKING = 0x100u
 };
 
@@ -102,18 +103,18 @@ typedef struct gpuhal_pool_desc {
      *  gpuhal_pool_trim() or until memory is short. */
     uint64_t keep_bytes;
     /** Size of a segment; 0: 64 MiB. The first segments have an eighth, a quarter and a half of this size. A buffer
-     *  that needs more than half of it gets a segment of its own, or, with virtual memory, a commit of just the
-     *  missing bytes. */
+     *  that needs more than half of it gets a segment of its own; with virtual memory, the pool commits just the
+     *  missing bytes instead. */
     uint64_t segment_bytes;
     /** Like gpuhal_buffer_desc.alignment, for every buffer. In their segment, buffers start at multiples of it, of
      *  256, and of the alignments that the device requires for binding, copying and filling. */
     uint64_t alignment;
     const char *tag; /**< Tag of its buffers, see gpuhal_buffer_set_tag(); NULL: none. Copied. */
-    /** Like gpuhal_buffer_desc.export_kinds, for every buffer; 0: none. If it is not 0, each buffer has its own
-     *  segment of exactly its size, since a handle cannot state where in an allocation a buffer begins;
-     *  segment_bytes is then ignored. A segment is kept for buffers of the same size. A buffer's handles still refer
-     *  to its memory after another buffer has got that memory, so release a buffer only after its importers have
-     *  finished. A buffer that gpuhal_buffer_share() made keeps the memory itself. */
+    /** Like gpuhal_buffer_desc.export_kinds, for every buffer; 0: none. If it is not 0, each buffer has its own segment
+     *  of exactly its size, since a handle cannot state where in an allocation a buffer begins; segment_bytes is then
+     *  ignored. A segment is kept for buffers of the same size. A buffer's handles still refer to its memory after
+     *  another buffer has got that memory, so release a buffer only after its importers have finished. A buffer that
+     *  gpuhal_buffer_share() made keeps the memory alive by itself. */
     uint32_t export_kinds;
 } gpuhal_pool_desc;
 

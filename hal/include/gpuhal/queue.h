@@ -14,13 +14,13 @@
  *  rejects because of its arguments does not. Work that must not fail together with other work, such as the work of two
  *  users, therefore needs its own queue.
  *
- *  Every wait takes a timeout in nanoseconds: 0 polls, UINT64_MAX means no limit. If a kernel was launched in the queue
- *  for the first time, the detail of TIMEOUT names it, since the driver may still be compiling it. A waiting thread
- *  uses no CPU time. It calls the driver only to poll, or if the plugin has GPUHAL_PLUGIN_HONORS_TIMEOUTS. Once a wait
- *  or a poll has returned OK, the work no longer uses anything: memory that was released before can be allocated again,
- *  and buffers can be mapped. A call that enqueues work does not wait for earlier work, and moves at most 256 KiB with
- *  the CPU; a thread of the queue does longer CPU copies when their turn comes. Such a call is as prompt as the
- *  driver's own function, which may wait when its ring is full.
+ *  Every wait takes a timeout in nanoseconds: 0 polls, UINT64_MAX means no limit. If the first launch of a kernel is
+ *  among the queue's unfinished work, the detail of TIMEOUT names the kernel, since the driver may still be compiling
+ *  it. A waiting thread uses no CPU time. It calls the driver only to poll, or if the plugin has
+ *  GPUHAL_PLUGIN_HONORS_TIMEOUTS. Once a wait or a poll has returned OK, the awaited work no longer uses anything:
+ *  memory that was released before can be allocated again, and buffers can be mapped. A call that enqueues work does
+ *  not wait for earlier work, and moves at most 256 KiB with the CPU; a thread of the queue does longer CPU copies when
+ *  their turn comes. Such a call is as prompt as the driver's own function, which may wait when its ring is full.
  *
  *  If a driver call does not return within gpuhal_config.hang_ns (ten times that while the driver may be compiling a
  *  kernel for its first launch), the device is lost (hung). Calls of all other threads on the device return
@@ -58,8 +58,8 @@ typedef struct gpuhal_event gpuhal_event;
 /** Flags of queues and events. */
 enum { GPUHAL_QUEUE_TIMED = 1u /**< Events with GPUHAL_EVENT_TIMED will be recorded here. */ };
 enum {
-    /** For gpuhal_event_elapsed(). Recording takes slightly longer. The event keeps the vendor's queue, even after
-     *  the gpuhal_queue was destroyed, until it is destroyed or recorded elsewhere. */
+    /** For gpuhal_event_elapsed(). Recording takes slightly longer. The event keeps the vendor's queue, even after the
+     *  gpuhal_queue was destroyed, until the event is destroyed or recorded elsewhere. */
     GPUHAL_EVENT_TIMED = 1u,
     GPUHAL_EVENT_HOST = 2u   /**< Signalled once by gpuhal_event_signal(), never recorded. Not with TIMED. */
 };
@@ -87,8 +87,8 @@ GPUHAL_API gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal
 
 /** Destroys the queue, and ends its native access. Enqueued work is flushed and completes; buffers stay alive until
  *  then, and events become done. After gpuhal_close(), destroying the last queue waits for that, for at most
- *  gpuhal_config.hang_ns. Work behind an event that the host has not signalled by then continues, and calls its
- *  functions, when the event is signalled or destroyed.
+ *  gpuhal_config.hang_ns. Work that waits for an event that the host has not signalled by then continues, and calls its
+ *  functions, once the event is signalled. If the event is destroyed instead, that work fails with CANCELLED.
  *  Owner: @p queue is invalid afterwards. Threads: any, with no other call on @p queue in progress. Blocks: no, except
  *  for the last queue after gpuhal_close(). */
 GPUHAL_API void gpuhal_queue_destroy(gpuhal_queue *queue);
@@ -117,8 +117,8 @@ GPUHAL_API gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t 
  *  memory that another queue's work was using (pool.h), that work must have ended as well, or, if the other queue has
  *  failed too, that queue must have been reset or destroyed. Other queues are not affected. After TIMEOUT the reset
  *  continues, and another call waits for its end.
- *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY during native access, HOST_MEMORY, DEVICE_LOST, FORKED, or the
- *  reason why no new queue could be created
+ *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY during native access and in a function called by this queue,
+ *  HOST_MEMORY, DEVICE_LOST, FORKED, or the reason why no new queue could be created
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns);
 
@@ -132,7 +132,7 @@ GPUHAL_API gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeou
  *  transfers and another native access return BUSY immediately.
  *  @return GPUHAL_OK; TIMEOUT when deferred work could not be submitted, or the vendor's queue could not be locked, in
  *  time; NOT_SUPPORTED for a queue without a vendor's object; INVALID_ARGUMENT, also for a size of 0; BUSY during
- *  another native access; the cause of the queue's failure; DEVICE_LOST; FORKED
+ *  another native access and in a function called by this queue; the cause of the queue's failure; DEVICE_LOST; FORKED
  *  Owner: the library keeps the vendor's queue; at most `size` bytes of @p out_native are written. Threads: any.
  *  Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns, gpuhal_native *out_native);
@@ -160,7 +160,8 @@ typedef gpuhal_status gpuhal_call_fn(void *user);
  *  meaning for waits (NOT_READY, NOT_SUPPORTED, TIMEOUT, BUSY) and invalid statuses fail the queue with CANCELLED.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY during native access, HOST_MEMORY, the cause of the queue's failure,
  *  DEVICE_LOST, FORKED
- *  Owner: caller must keep @p user until @p fn has returned. Threads: any. Blocks: no. */
+ *  Owner: caller must keep @p user until @p fn has returned, or, if the queue failed before that, until
+ *  gpuhal_queue_reset() has returned OK. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_call(gpuhal_queue *queue, gpuhal_call_fn *fn, void *user);
 
 /** Receives the vendor's queue, which is valid during the call. A status other than OK fails the queue. */
@@ -172,12 +173,13 @@ typedef gpuhal_status gpuhal_native_fn(void *user, const gpuhal_native *native);
  *  the device that need the same VkQueue return BUSY.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED for a queue without a vendor's object, BUSY during native
  *  access, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED
- *  Owner: caller must keep @p user until @p fn has returned. Threads: any. Blocks: no. */
+ *  Owner: caller must keep @p user until @p fn has returned, or, if the queue failed before that, until
+ *  gpuhal_queue_reset() has returned OK. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn, void *user);
 
 /** Waits until all work that was enqueued on the device through this gpuhal object has ended.
- *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY when a queue is in native access, and in a function that a queue
- *  calls, the cause of a queue's failure, DEVICE_LOST, FORKED
+ *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY when a queue is in native access, and in a function called by a
+ *  queue of the device, the cause of a queue's failure, DEVICE_LOST, FORKED
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_ns);
 
@@ -206,7 +208,8 @@ GPUHAL_API gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status 
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a queue of another gpuhal object, for a GPUHAL_EVENT_HOST event, and
  *  for a timed event in a queue that is not timed), BUSY during native access, HOST_MEMORY, the cause of the queue's
  *  failure, DEVICE_LOST, FORKED. On failure nothing was recorded.
- *  Owner: nothing. Threads: any. Blocks: no, except like gpuhal_event_destroy() for the earlier recording. */
+ *  Owner: nothing. Threads: any. Blocks: no, except for the driver as in gpuhal_event_destroy(), for the earlier
+ *  recording. */
 GPUHAL_API gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue);
 
 /** Returns whether the recording is done.
@@ -236,8 +239,9 @@ GPUHAL_API void gpuhal_os_handle_close(gpuhal_os_handle handle);
 /** Receives the result of a recording. @p status is GPUHAL_OK, or why the recording failed. */
 typedef void gpuhal_completion_fn(void *user, gpuhal_status status);
 
-/** Registers @p done to be called once, when the recording is done or has failed. One thread of the library calls all
- *  callbacks of the gpuhal object, one at a time. The callback may call the library and may destroy the event.
+/** Registers @p done to be called once, when the recording is done or has failed. One thread of the library makes all
+ *  calls of this kind for the gpuhal object, one at a time: also those for changes, released memory, samplers, work
+ *  slots and leases. The callback may call the library and may destroy the event.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY; on failure @p done is never called
  *  Owner: caller must keep @p user until the callback. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_on_completion(gpuhal_event *event, gpuhal_completion_fn *done, void *user);
