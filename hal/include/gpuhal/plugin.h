@@ -16,10 +16,10 @@
  *  - The core never makes two calls on one queue at once. Transfers may use one memory object from several threads at
  *    once; release, map and unmap run alone on a memory object. `start` and `enumerate` run alone; all other calls may
  *    overlap.
- *  - The core calls `start`, `enumerate`, `describe`, `open`, `close`, `sample`, `processes` and `link` on changing
- *    threads of its own, and abandons a thread whose call exceeds its deadline. Only `open` with something to adopt is
- *    called on the application's thread. A plugin must therefore not rely on thread-local state. If an `open` succeeds
- *    too late, the core closes the device immediately.
+ *  - The core calls `start`, `enumerate`, `describe`, `open`, `close`, `sample`, `processes` and `link` on its own
+ *    threads, not always the same one, and abandons a thread whose call exceeds its deadline. Only `open` with
+ *    something to adopt is called on the application's thread. A plugin must therefore not rely on thread-local state.
+ *    If an `open` succeeds too late, the core closes the device immediately.
  *  - The core owns the structures that a call fills, and sets their `size`. A plugin must not change the size or any
  *    byte beyond it, even if its own header has more members, and must not read beyond the lengths that it is given.
  *  - Functions of the host copy strings before they return. Strings that a plugin returns must stay valid until the
@@ -98,9 +98,9 @@ struct gpuhal_host {
     /** Writes a line to the application's log. */
     void (*log)(const gpuhal_host *host, int32_t level, const char *text);
 
-    /** Sets the detail of the error that the slot is about to return, and returns @p status: `return host->report(…);`
-     *  @p vendor_call and @p text may be NULL, and a @p vendor_code of 0 means none; a code without a call is shown,
-     *  too. The detail is kept per thread. */
+    /** Sets the detail of an error, and returns @p status for the plugin to return: `return host->report(…);` @p
+     *  vendor_call and @p text may be NULL, and a @p vendor_code of 0 means none; a code without a call is shown, too.
+     *  The detail is kept per thread. */
     gpuhal_status (*report)(const gpuhal_host *host, gpuhal_status status, const char *vendor_call, int64_t vendor_code,
                             const char *text);
 
@@ -338,16 +338,16 @@ typedef struct gpuhal_ops {
     gpuhal_status (*queue_create)(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
                                   const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue);
     /** BLOCKS until the work has ended. The core has waited for the work before, so a plugin may abandon work that
-     *  continues for seconds after this call; the device then counts as lost. The core calls this slot after the
-     *  last call, including event_destroy, with an event whose latest recording is in this queue, and after the end
-     *  of other queues' work that waits for such an event: no event outlives its queue. */
+     *  continues for seconds after this call; the device then counts as lost. All events whose latest recording is in
+     *  this queue have been destroyed before, and other queues' work that waits for such an event has ended: no event
+     *  outlives its queue. */
     void (*queue_destroy)(gpuhal_plugin_queue *queue);
     /** Submits enqueued work to the device. Returns NOT_READY, before any side effect and without report(), if it
      *  would have to wait (a full ring, a vendor's queue in native access). The core then calls again later, from
      *  the queue's thread. The same applies to event_record, queue_wait, and transfers with a queue. */
     gpuhal_status (*queue_flush)(gpuhal_plugin_queue *queue);
     gpuhal_status (*event_create)(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
-    /** After a failure, the event may not be done. */
+    /** After a failure the event may still be unfinished. */
     void (*event_destroy)(gpuhal_plugin_event *event);
     /** Records the event, which may have been recorded before, and flushes. NOT_READY as for queue_flush. */
     gpuhal_status (*event_record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
@@ -406,8 +406,8 @@ typedef struct gpuhal_ops {
 
     /** BLOCKS. Loads code in a format that the fact PROGRAM_FORMATS lists. @p code is only read during the call.
      *  Returns NOT_SUPPORTED for another format or kind of code, INCOMPATIBLE for code for another target,
-     *  INVALID_ARGUMENT for code that is damaged or does not compile. After these errors the core tries another
-     *  alternative of the program. */
+     *  INVALID_ARGUMENT for code that is damaged or does not compile. After these errors, DRIVER and TOO_LARGE, the
+     *  core tries the program's next alternative. */
     gpuhal_status (*program_load)(gpuhal_plugin_device *device, const gpuhal_code *code, gpuhal_plugin_build *build,
                                   gpuhal_plugin_program **out_program);
     /** BLOCKS. Called after all kernels of the program have been destroyed. */
@@ -425,7 +425,7 @@ typedef struct gpuhal_ops {
      *  other work. Several threads may launch one kernel at once. The core has checked arguments against the
      *  kernel's parameters, ranges against the memory and the facts BINDING_MAX_BYTES and BINDING_ALIGNMENT_BYTES,
      *  memory against its flags, and groups and local memory against the kernel's info. If a plugin rejects a launch
-     *  for any other reason, the queue fails, except with NOT_SUPPORTED and NOT_READY, which mean the same as for
+     *  for any other reason, the queue fails. NOT_SUPPORTED and NOT_READY are exceptions: they mean the same as for
      *  transfers. */
     gpuhal_status (*launch)(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                             const gpuhal_plugin_launch *launch);

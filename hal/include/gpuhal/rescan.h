@@ -62,13 +62,14 @@ GPUHAL_API gpuhal_status gpuhal_device_status(const gpuhal_device *device);
 typedef void gpuhal_change_fn(void *user, const gpuhal_change *change);
 
 /** Registers @p listener to be called for every change from now on, on the library's thread that runs all callbacks of
- *  the gpuhal object. The listener may call the library, but not gpuhal_close(). A NULL @p listener ends the calls:
- *  when this call has returned, the previous listener is not running, unless it made this call itself. Once a listener
- *  was registered, or gpuhal_change_descriptor() was called, the library rescans on its own: on kernel events about
- *  added and removed devices (if the system has them), on notifications of plugins, and on changes of the files that
- *  manifests list under `watch`.
+ *  the gpuhal object. The listener may call the library, but not gpuhal_close(). It replaces the previous listener;
+ *  NULL ends the calls. When this call has returned, the previous listener is not running, unless it made this call
+ *  itself. Once a listener was registered, or gpuhal_change_descriptor() was called, the library rescans on its own: on
+ *  kernel events about added and removed devices (if the system has them), on notifications of plugins, and on changes
+ *  of the files that manifests list under `watch`.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
- *  Owner: caller must keep @p user. Threads: any. Blocks: with NULL, until a running listener has returned. */
+ *  Owner: caller must keep @p user until the listener is replaced or gpuhal_close() has returned. Threads: any. Blocks:
+ *  until the previous listener, if it is running, has returned. */
 GPUHAL_API gpuhal_status gpuhal_on_change(gpuhal *gpu, gpuhal_change_fn *listener, void *user);
 
 /** Returns a descriptor that is readable while gpuhal_next_change() has a change. The caller must not read from it.

@@ -13,7 +13,7 @@
  *  to. In memory that was imported twice, however, the library cannot detect the overlap, and the result is undefined.
  *
  *  Kinds of sharing, best first: GPUHAL_HANDLE_HOST_POINTER if one side's memory has a host address and the other side
- *  can import such memory; GPUHAL_HANDLE_OPAQUE_FD between two instances of one driver for one physical device;
+ *  can import such memory; GPUHAL_HANDLE_OPAQUE_FD between two devices with the same driver and the same hardware;
  *  GPUHAL_HANDLE_DMABUF_FD between drivers that support it.
  *
  *      gpuhal_buffer *shared = NULL;
@@ -47,8 +47,8 @@ typedef void gpuhal_released_fn(void *user, void *memory);
 GPUHAL_API gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, gpuhal_device *user,
                                             gpuhal_handle_kind *out_kind, const char **out_why);
 
-/** Gives @p device access to the memory of @p buffer. Memory that was created with the handle kind in
- *  gpuhal_buffer_desc.export_kinds can always be shared in that form. Host memory can be shared without that if its
+/** Gives @p device access to the memory of @p buffer. Memory whose gpuhal_buffer_desc.export_kinds included the kind
+ *  that gpuhal_share_query() returns can always be shared in that form. Host memory can be shared without that if its
  *  address and size are multiples of the device's import_alignment_bytes. If @p buffer is itself a shared buffer, the
  *  buffer that it was made from is shared.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also for the memory's own device); NOT_SUPPORTED with the reason; the errors of

@@ -8,8 +8,8 @@
  *  a file; if neither has room, the entry stays. If an entry to be evicted is still being filled, the store waits for
  *  that work instead of evicting a more recently used entry, for at most half of the caller's time, and never more than
  *  a second. A copy is kept until the entry is modified, so that evicting the same entry again costs nothing. Bytes
- *  read back from the file are verified with a checksum: other bytes than the written ones are never returned. Entries
- *  are also evicted for other buffers of the pool, and of its device, before those allocations fail (pool.h).
+ *  read back from the file are verified with a checksum: bytes that differ from those written are never returned.
+ *  Entries are also evicted for other buffers of the pool, and of its device, before those allocations fail (pool.h).
  *
  *  A buffer of an entry is valid only while the entry is pinned; the next time the entry may have another buffer. Work
  *  that is enqueued in a queue after an acquire for that queue runs after all work that filled or modified the entry.
@@ -52,7 +52,7 @@ enum {
 /** The description of a store. */
 typedef struct gpuhal_store_desc {
     uint32_t size;         /**< sizeof(gpuhal_store_desc). */
-    /** Most entries in device memory; 0: any number. Other entries are evicted, as for bytes. */
+    /** Most entries in device memory; 0: any number. Beyond it, entries are evicted, as for bytes. */
     uint32_t entry_limit;
     uint64_t device_bytes; /**< Most bytes of entries in device memory; 0: only the limits of the pool and device. */
     /** Most bytes of copies in host memory, which is page-locked if the device has such memory. 0: no copies are
@@ -140,7 +140,7 @@ enum {
  *  the same entry, and for the thread that puts it; OUT_OF_MEMORY when there is no room; TOO_LARGE; HOST_MEMORY; the
  *  failure of the loader; the failure of the work that was to fill or modify the entry, until the entry is dropped or
  *  loaded again; FILE, with key and offset, if the copy in the file is damaged or cannot be read: each time, or only
- *  once if the entry has a loader, since the entry is then removed; DEVICE_LOST; FORKED
+ *  once if a loader can load the entry again, since the entry is then removed; DEVICE_LOST; FORKED
  *  Owner: caller, gpuhal_item_release(). Threads: any. Blocks: to make room, for the loader, and to read the file; for
  *  other threads up to @p timeout_ns; with a NULL queue until the buffers are filled. */
 GPUHAL_API gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue *queue, const void *key,

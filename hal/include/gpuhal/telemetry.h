@@ -46,9 +46,9 @@ enum {
 
 /** Reads @p count values now. The device need not be open, and is not opened; plugins are loaded if needed, unless the
  *  library itself or the system's files have all values. A value that no source has is missing, without an error; so is
- *  a value that a driver does not return within 5 s, or gpuhal_config.hang_ns. The first reading of the CPU's
- *  utilization waits for at most about 100 ms, since it requires two samples. @p flags: GPUHAL_SAMPLE_WAKE. @p
- *  out_time_ns, on the monotonic clock, may be NULL.
+ *  a value that a driver does not return within 5 s, or within gpuhal_config.hang_ns if that is less. The first reading
+ *  of the CPU's utilization waits for at most about 100 ms, since it requires two samples. @p flags:
+ *  GPUHAL_SAMPLE_WAKE. @p out_time_ns, on the monotonic clock, may be NULL.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, HOST_MEMORY, DEVICE_LOST, or, if no source has any of the values, why
  *  the device's backend could not be started or has none of them
  *  Owner: caller. Threads: any. Drivers are called, and files read, on threads of the library. Blocks: yes. */
@@ -115,9 +115,9 @@ typedef struct gpuhal_process {
 /** Lists the processes that use the device through any of its interfaces, the largest memory users first. Without root
  *  privileges, processes of other users may be missing; in a container, processes outside it. @p out_count, the number
  *  of processes, may exceed @p capacity. @p out_processes may be NULL if @p capacity is 0; otherwise the caller sets
- *  the size of the first element. @p timeout_ns 0: 5 s, or gpuhal_config.hang_ns. @p flags: 0, or GPUHAL_SAMPLE_QUICK,
- *  which omits processes that only a scan finds (with amdgpu and some other drivers: processes that draw, or use Vulkan
- *  or OpenCL), unless a scan was made a moment ago.
+ *  the size of the first element. @p timeout_ns 0: each driver has 5 s, or gpuhal_config.hang_ns if that is less. @p
+ *  flags: 0, or GPUHAL_SAMPLE_QUICK, which omits processes that only a scan finds (with amdgpu and some other drivers:
+ *  processes that draw, or use Vulkan or OpenCL), unless a scan was made a moment ago.
  *  @return GPUHAL_OK, even if there is no process; INVALID_ARGUMENT, FORKED, HOST_MEMORY; NOT_SUPPORTED when no source
  *  lists processes; NOT_READY for a suspended device, or if processes were omitted; otherwise why the sources failed.
  *  Processes that were found are returned even then

@@ -62,7 +62,7 @@
  *  - `bytes`: the requested bytes; for `grow` and `trim` the bytes of the segment, or, if it was refused, the bytes
  *    that were needed; for `limit` the new limit.
  *  - `segment`, `offset`: the segment's number in the pool, reused once the segment was trimmed, and the buffer's
- *    offset in the segment. With virtual memory it is the number of the address range.
+ *    offset in the segment. With virtual memory `segment` is the number of the address range.
  *  - `used`, `reserved`, `free`: the pool's bytes after the operation, like `used`, `reserved` and `free_bytes` in
  *    gpuhal_pool_statistics.
  *  - `thread`: the system's id of the calling thread.

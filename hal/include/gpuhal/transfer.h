@@ -6,9 +6,10 @@
  *  otherwise the call returns INVALID_ARGUMENT. In addition to its listed errors a call with a queue may return BUSY
  *  during native access, and the cause of the queue's failure. Ranges are checked before any byte is moved. A transfer
  *  of 0 bytes inside the buffer succeeds and does nothing. A call with a queue does not wait for the device, and moves
- *  at most 256 KiB with the CPU; a thread of the queue does longer CPU copies when their turn comes (queue.h).
- *  Transfers may overlap in time, even on one buffer. The result of concurrent writes to the same bytes is undefined.
- *  On a device whose copy_alignment_bytes is above 1, all bytes of one block of that size count as the same bytes.
+ *  at most 256 KiB with the CPU. A thread of the queue does work that would wait or move more, when its turn comes
+ *  (queue.h). Transfers may overlap in time, even on one buffer. The result of concurrent writes to the same bytes is
+ *  undefined. On a device whose copy_alignment_bytes is above 1, all bytes of one block of that size count as the same
+ *  bytes.
  *
  *      gpuhal_status status = gpuhal_write(queue, buffer, 0, host, bytes);
  *      status = status ? status : gpuhal_copy(queue, other_buffer, 0, buffer, 0, bytes);

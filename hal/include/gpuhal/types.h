@@ -135,7 +135,7 @@ enum {
     GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ = 25, /**< number. */
     /** number: 1 for a software device, a program on the host's CPU, else 0. Mandatory. */
     GPUHAL_FACT_SOFTWARE = 26,
-    GPUHAL_FACT_PHYSICAL_QUEUES = 27, /**< number: if 2 or more, queues that progress independently. */
+    GPUHAL_FACT_PHYSICAL_QUEUES = 27, /**< number: how many queues progress independently, if 2 or more. */
     /** number: bit 1 << gpuhal_memory_kind for each kind that allocate accepts. Mandatory. */
     GPUHAL_FACT_MEMORY_KINDS = 28,
     /** number: bit 1 << gpuhal_handle_kind; HOST_POINTER: even memory of kind DEVICE has a host address, in ordinary
@@ -184,7 +184,7 @@ enum {
      *  MEMORY_TOTAL_BYTES; at most the bytes that a limit of the vendor's driver leaves. Another interface may have
      *  less. */
     GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000,
-    GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001, /**< number: memory of the physical device that all processes use now. */
+    GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001, /**< number: the physical device's memory in use now, by all processes. */
     GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS = 0x1002,        /**< number: of the chip. */
     GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS = 0x1003, /**< number. */
     GPUHAL_VALUE_POWER_MICROWATTS = 0x1004,       /**< number: drawn by the whole board, now or over the last second. */
@@ -221,8 +221,8 @@ enum {
     GPUHAL_VALUE_PERFORMANCE_STATE = 0x101c,   /**< number: the vendor's numbering; 0 is the fastest. */
     GPUHAL_VALUE_FAN_REVOLUTIONS_PER_MINUTE = 0x101d, /**< number. */
     /* The library counts these two. */
-    /** number: time since this value was first read during which a queue of this gpuhal object on this interface of
-     *  the device had work, as far as the library has noticed the end of the work. */
+    /** number: time during which a queue of this gpuhal object on this interface of the device had work, as far as the
+     *  library has noticed the end of the work; counted from the first reading of this value. */
     GPUHAL_VALUE_QUEUES_BUSY_NS = 0x101e,
     /** number: bytes that this gpuhal object moved to, from and within the device, through all its interfaces;
      *  gpuhal_pair_usage() returns the bytes to another device. */

@@ -29,7 +29,7 @@ enum { GPUHAL_RECORD_HARDWARE = 16 };
 /** Whether hardware can be used, and the first obstacle. */
 typedef uint32_t gpuhal_hardware_state;
 enum {
-    GPUHAL_HARDWARE_READY = 1,            /**< A backend lists a device for it. */
+    GPUHAL_HARDWARE_READY = 1,            /**< A backend has a visible device for it. */
     /** No kernel driver is bound: its module is not installed, not loaded, or refused. */
     GPUHAL_HARDWARE_NO_KERNEL_DRIVER = 2,
     GPUHAL_HARDWARE_PASSED_THROUGH = 3,   /**< Bound to vfio-pci or pci-stub, for a virtual machine. */
@@ -89,7 +89,7 @@ typedef struct gpuhal_hardware_info {
      *  another API can. */
     const char *why;
     /** Commands that repair or examine it, one per line; "": none. Lines with explanations begin with "#": a warning
-     *  precedes its command, and the meaning of the possible output follows a query. */
+     *  precedes its command, and the meaning of the output follows the command that prints it. */
     const char *fix;
     /** The UUID (GPUHAL_FACT_PARTITION) and the numbers (GPUHAL_FACT_PARTITION_NUMBERS) of a partition, if its
      *  driver has the partition but its API does not list it for this process; `address` is the GPU's. "": a whole

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/** Kinds of records in every view of a library with this header. */
+/** Kinds of records in every view of a library that was built with GPUHAL_NODE. */
 enum {
     GPUHAL_RECORD_REGISTRY = 17,           /**< gpuhal_registry_info: one, of the record itself. */
     GPUHAL_RECORD_REGISTRY_PLUGIN = 18,    /**< gpuhal_plugin_record: one for each file and cache key. */

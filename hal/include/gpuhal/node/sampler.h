@@ -4,10 +4,10 @@
  *  newest samples in a ring. All other calls read the ring and never call a driver. A value that was missing in a
  *  sample stays missing in the history; statistics exclude missing values and count them.
  *
- *  Passed thresholds and changes of health are events. An event is passed to the callback of its threshold, and added
- *  to the list of gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called. The events of one sample are
- *  in the order of the thresholds' numbers, those of one threshold in the order of the devices, and health events are
- *  last.
+ *  A threshold that is raised or cleared, and a change of health, are events. An event is passed to the callback of its
+ *  threshold, and added to the list of gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called. The
+ *  events of one sample are in the order of the thresholds' numbers, those of one threshold in the order of the
+ *  devices, and health events are last.
  *
  *      gpuhal_sampler *sampler = NULL;
  *      gpuhal_threshold hot = {.size = sizeof hot, .key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS,
@@ -45,8 +45,8 @@ typedef struct gpuhal_sampler_desc {
 } gpuhal_sampler_desc;
 
 /** Creates a sampler, which starts the first sample immediately. A sample that takes longer than the period delays the
- *  next one; missed samples are skipped. If a source does not respond within the period, but at least 100 ms and at
- *  most 5 s, its values are missing. @p desc NULL: all defaults.
+ *  next one; missed samples are not taken later. A source has one period to respond, at least 100 ms and at most 5 s;
+ *  otherwise its values are missing. @p desc NULL: all defaults.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (a period or a history outside its limits, a duplicate device, a key
  *  that is not a value), NO_DEVICE if there is no device to sample, HOST_MEMORY
  *  Owner: caller, gpuhal_sampler_destroy(). Threads: any. Blocks: no. */
@@ -67,7 +67,7 @@ GPUHAL_API gpuhal_device *gpuhal_sampler_device(const gpuhal_sampler *sampler, u
 /** Returns values of the newest sample, selected by @p values[i].key. A key that is not sampled is missing (not read).
  *  @p out_time_ns, on the monotonic clock, may be NULL.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a device that is not sampled), NOT_READY before the first
- *  sample, DEVICE_LOST when the device was lost before that sample, or why its backend could not be started
+ *  sample, DEVICE_LOST when the device was lost before that sample, or the error with which its backend failed to start
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_sampler_latest(gpuhal_sampler *sampler, const gpuhal_device *device,
                                                gpuhal_value *values, uint32_t count, uint64_t *out_time_ns);
@@ -204,7 +204,8 @@ GPUHAL_API gpuhal_status gpuhal_sampler_remove_threshold(gpuhal_sampler *sampler
 /** Registers @p callback to be called for every change of health of every device of the sampler. NULL ends the calls,
  *  like removing a threshold.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
- *  Owner: caller must keep @p user. Threads: any. Blocks: with NULL, until a running call has ended. */
+ *  Owner: caller must keep @p user until a call with NULL, or gpuhal_sampler_destroy(), has returned. Threads: any.
+ *  Blocks: with NULL, until a running call has ended. */
 GPUHAL_API gpuhal_status gpuhal_sampler_on_health(gpuhal_sampler *sampler, gpuhal_sampler_fn *callback, void *user);
 
 /** Returns a descriptor that is readable while gpuhal_sampler_next_event() has an event. The caller must not read from

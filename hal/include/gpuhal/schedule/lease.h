@@ -26,9 +26,9 @@
  *
  *  A request for any GPUs gets the first GPUs by the rule of gpuhal_select(), however much of them is in use. Among
  *  equal GPUs, those without a warning of gpuhal_ailments() come first, then those with the least load (see
- *  gpuhal_rank()); leased slots count as work. Use by others was read at most 100 ms before. A device that is lost,
- *  needs a reset or is GPUHAL_COMPUTE_PROHIBITED is never leased: a request for it returns DEVICE_LOST, and a request
- *  for any GPUs skips it. A request for any GPUs also skips GPUs that failed their self-test. A device with an
+ *  gpuhal_rank()); leased slots count as work. The values for others' use are at most 100 ms old. A device that is
+ *  lost, needs a reset or is GPUHAL_COMPUTE_PROHIBITED is never leased: a request for it returns DEVICE_LOST, and a
+ *  request for any GPUs skips it. A request for any GPUs also skips GPUs that failed their self-test. A device with an
  *  exclusive compute mode is not leased while another process computes on it.
  *
  *  Requests are granted by priority, which waiting raises as for slots, then by arrival. A request that does not fit
@@ -92,8 +92,8 @@ GPUHAL_API gpuhal_status gpuhal_work_slot_acquire(gpuhal_device *device, int32_t
                                                   gpuhal_work_slot **out_slot);
 
 /** Requests a work slot and returns immediately. @p callback, which may be NULL, is called once when the wait ends,
- *  possibly before this call returns. gpuhal_work_slot_descriptor() and gpuhal_work_slot_state() also show the end of
- *  the wait.
+ *  possibly before this call returns; it is not called if host memory is exhausted at that moment.
+ *  gpuhal_work_slot_descriptor() and gpuhal_work_slot_state() also show the end of the wait.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, HOST_MEMORY, FORKED
  *  Owner: caller, gpuhal_work_slot_release(), granted or not; a release before the grant withdraws the request, and
  *  @p callback is not called. Threads: any. Blocks: no. */
@@ -190,7 +190,7 @@ GPUHAL_API gpuhal_status gpuhal_lease_state(gpuhal_lease *lease);
 GPUHAL_API gpuhal_status gpuhal_lease_descriptor(gpuhal_lease *lease, gpuhal_os_handle *out_descriptor);
 
 /** Returns the number of the lease in its ledger, where it is never reused.
- *  @return the number; 0 for NULL, and before the number is known
+ *  @return the number; 0 for NULL, and unless the lease was granted
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_lease_number(const gpuhal_lease *lease);
 
@@ -219,11 +219,11 @@ GPUHAL_API void gpuhal_lease_hand_down(gpuhal_lease *lease);
 
 /** Ends a lease of any process, or withdraws its request, by the number in the ledger. Only the user of the lease and
  *  root may do this. Its processes are neither terminated nor notified, and their allocations stay, next to those of
- *  the next holder. A waiting request fails with FILE. With @p force 0 the call ends only a lease that no process has
- *  any more, with 1 any lease.
+ *  the next holder. A waiting request fails with FILE. With @p force 1 the call ends any lease. With 0 it ends none
+ *  that a process still has; a lease that no process has any more is removed, and counts as not found.
  *  @return GPUHAL_OK; BUSY when processes still have the lease and @p force is 0; the detail names them; NOT_FOUND when
- *  no lease has that number; NO_PERMISSION for another user's lease; INVALID_ARGUMENT, FILE, NOT_SUPPORTED,
- *  HOST_MEMORY, FORKED
+ *  no lease or request of a living process has that number; NO_PERMISSION for another user's lease; INVALID_ARGUMENT,
+ *  FILE, NOT_SUPPORTED, HOST_MEMORY, FORKED
  *  Owner: nothing. Threads: any. Blocks: briefly, for the lock on the ledger. */
 GPUHAL_API gpuhal_status gpuhal_lease_revoke(gpuhal *gpu, uint64_t number, uint32_t force);
 
@@ -236,8 +236,8 @@ GPUHAL_API gpuhal_status gpuhal_lease_ledger(gpuhal *gpu, const char **out_folde
 
 /** Writes the ledger as JSON, schema gpuhal.lease/1 (docs/gpuhal.lease-1.schema.json): the devices with their leased
  *  part, others' current use and the reason if a device is excluded, the leases, and the waiting requests. At most @p
- *  bytes are written, including the terminating NUL; @p out_needed, which may be NULL, is the size of the whole text.
- *  @p out_text may be NULL if @p bytes is 0.
+ *  bytes are written, including the terminating NUL; @p out_needed, which may be NULL, is the size of the whole text,
+ *  including the NUL. @p out_text may be NULL if @p bytes is 0.
  *  @return GPUHAL_OK; OUT_OF_RANGE when the text did not fit; INVALID_ARGUMENT, BUSY, FILE, NOT_SUPPORTED, HOST_MEMORY,
  *  FORKED
  *  Owner: caller. Threads: any. Blocks: for the lock on the ledger, and as gpuhal_sample_all() for values that were not

@@ -39,7 +39,7 @@ enum {
     GPUHAL_PLACEMENT_THROUGHPUT = 1,    /**< The time of the slowest stage or link, for steps in a pipeline. */
     GPUHAL_PLACEMENT_FEWEST_DEVICES = 2,
     GPUHAL_PLACEMENT_BALANCED = 3,      /**< The largest share of a device's memory that is used. */
-    GPUHAL_PLACEMENT_LEAST_MOVED = 4    /**< The bytes of layers on another device than in `previous`. */
+    GPUHAL_PLACEMENT_LEAST_MOVED = 4    /**< The bytes of layers that are not on their `previous` device. */
 };
 
 /** One layer. */
@@ -63,7 +63,7 @@ typedef struct gpuhal_placement_device {
     const char *name;             /**< For messages; NULL: its number. */
     uint64_t capacity_bytes;      /**< The bytes that layers may use. 0: the device takes no layers (a lost device). */
     uint64_t margin_bytes;        /**< The part of the capacity that is left free. */
-    double bytes_per_second;      /**< Speed of its memory; 0: unknown, reading takes no time. */
+    double bytes_per_second;      /**< Bandwidth of its memory; 0: unknown, reading takes no time. */
     double operations_per_second; /**< 0: unknown, operations take no time. */
     double start_seconds;         /**< Time in each step before its first layer. */
     uint32_t layer_limit;         /**< Most layers; 0: no limit. */
@@ -104,7 +104,7 @@ typedef uint32_t gpuhal_placement_constraint;
 enum {
     GPUHAL_PLACEMENT_BY_LAYER = 1,      /**< `layer` fits on none of its permitted devices, even alone. */
     GPUHAL_PLACEMENT_BY_MEMORY = 2,     /**< The layers fit only with more memory. */
-    /** The layers' `devices`, because of the order or because each device has one range. */
+    /** The layers' `devices`: they contradict the order of devices, or the rule of one range for each device. */
     GPUHAL_PLACEMENT_BY_DEVICES = 3,
     GPUHAL_PLACEMENT_BY_LAYER_LIMIT = 4, /**< The `layer_limit` of devices. */
     GPUHAL_PLACEMENT_BY_LINKS = 5       /**< Missing links. */
@@ -142,7 +142,7 @@ typedef struct gpuhal_placement_info {
     double step_seconds;      /**< All stages and links, one after the other. */
     double slowest_seconds;   /**< The slowest stage or link. */
     double largest_share;     /**< The largest used share of a device's capacity minus margin: 0 to 1. */
-    uint64_t moved_bytes;     /**< Weights and states of layers on another device than before, or that were on none. */
+    uint64_t moved_bytes;     /**< Weights and states of layers that were on another device before, or on none. */
     /** The largest share of the objective's value that a better placement could save. 0: this placement is provably
      *  the best; 0.1: no placement is better by more than a tenth. */
     double gap;

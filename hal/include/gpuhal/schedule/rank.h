@@ -80,12 +80,12 @@ typedef uint32_t gpuhal_rank_order;
 enum {
     /** The order of the need's backends, then the rule of gpuhal_select(). */
     GPUHAL_RANK_BEST = 0,
-    /** Software drivers come after all others; then the most free memory now comes first; equal devices are ordered
-     *  by BEST. */
+    /** Software drivers come after all others. Apart from that, the device with the most free memory now comes first;
+     *  equal devices are ordered by BEST. */
     GPUHAL_RANK_MOST_FREE = 1,
-    /** Software drivers come after all others; then the least load now comes first. The load is the mean of the
-     *  share of memory that is not free and of the share of time during which the device works, including promises;
-     *  if one of the two is unknown, the load is the other one. Unknown loads come last. */
+    /** Software drivers come after all others. Apart from that, the device with the least load now comes first. The
+     *  load is the mean of the share of memory that is not free and of the share of time during which the device works,
+     *  including promises; if one of the two is unknown, the load is the other one. Unknown loads come last. */
     GPUHAL_RANK_LEAST_LOADED = 2
 };
 
@@ -105,7 +105,7 @@ typedef struct gpuhal_rank_desc {
     const gpuhal_promise *promises;
     uint32_t promise_count;
     uint32_t reserved;       /**< 0. */
-    gpuhal_balance *balance; /**< For LEAST_LOADED: records which device was the first before. May be NULL. */
+    gpuhal_balance *balance; /**< For LEAST_LOADED: the device that was first in earlier rankings. May be NULL. */
     uint64_t timeout_ns;     /**< Timeout for reading values; 0: as gpuhal_device_sample(). */
 } gpuhal_rank_desc;
 

@@ -127,7 +127,7 @@ GPUHAL_API gpuhal_status gpuhal_strategy_device(const gpuhal_strategy *strategy,
  *  Owner: nothing. Threads: any; only the calling one is changed. Blocks: yes, reading files of the kernel. */
 GPUHAL_API gpuhal_status gpuhal_strategy_bind(const gpuhal_strategy *strategy, uint32_t worker);
 
-/** The information of a process launcher about this process. */
+/** The information that a process launcher provides about this process. */
 typedef struct gpuhal_launcher {
     uint32_t size;        /**< sizeof(gpuhal_launcher). */
     uint32_t rank;        /**< Rank among all processes. */
@@ -145,8 +145,8 @@ typedef struct gpuhal_launcher {
  *  SLURM_STEP_TASKS_PER_NODE with SLURM_NODEID). A rank without a local rank, including PMIX_RANK, is an error, since
  *  it does not identify a process on this machine. In a privileged process all variables count as not set. Set @p
  *  out_launcher->size first.
- *  @return GPUHAL_OK; INVALID_ARGUMENT for a value that is not a number, and for variables that contradict each other:
- *  the detail names them with their values
+ *  @return GPUHAL_OK; INVALID_ARGUMENT for a rank without a local rank or the reverse, for a value that is not a
+ *  number, and for variables that contradict each other: the detail names them with their values
  *  Owner: static strings. Threads: any, while no other thread changes the environment. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_launcher_read(gpuhal_launcher *out_launcher);
 
