@@ -94,8 +94,8 @@ static void destroy(gpuhal *gpu)
         end_links_and_staging(&gpu->ending);
     } else if (state == GPUHAL_JOB_ABANDONED) {
         gpuhal_log_line(gpu->log, GPUHAL_LEVEL_ERROR,
-                        "gpuhal_close: a driver did not return from disabling a peer or releasing staging memory: "
-                        "the object stays");
+                        "gpuhal_close: a driver did not return from disabling a peer or releasing staging memory: the "
+                        "object is not freed");
     }
     gpuhal_job_release(&gpu->ending);
     gpuhal_error_restore(&before);

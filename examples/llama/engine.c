@@ -43,7 +43,7 @@ static bool split_layers(llama_engine *engine, const llama_split *split, llama_e
         sum += shares[i];
     }
     if (!(sum > 0.0)) {
-        return llama_fail(error, "--split has no share for the devices that are given");
+        return llama_fail(error, "--split has no share for the given devices");
     }
     for (uint32_t i = 0; i < engine->stage_count; i++) {
         llama_stage *stage = &engine->stages[i];

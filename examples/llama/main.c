@@ -59,7 +59,7 @@ static bool read_shares(const char *text, double *shares, llama_error *error)
         char *end;
         shares[i] = strtod(text, &end);
         if (end == text || !(shares[i] >= 0.0 && shares[i] <= 1e18) || (*end != ',' && *end != '\0')) {
-            return llama_fail(error, "--split is \"%s\" there, and should be numbers between commas", text);
+            return llama_fail(error, "--split has \"%s\", and takes numbers with commas between them", text);
         }
         if (*end == '\0') {
             return true;
@@ -147,7 +147,7 @@ static bool read_tokens(const char *text, const llama_model *model, llama_engine
         char *end;
         const unsigned long long token = strtoull(text, &end, 10);
         if (*text < '0' || *text > '9' || (*end != ',' && *end != '\0')) {
-            return llama_fail(error, "--tokens is \"%s\" there, and should be numbers between commas", text);
+            return llama_fail(error, "--tokens has \"%s\", and takes numbers with commas between them", text);
         }
         if (token >= model->vocabulary) {
             return llama_fail(error, "--tokens has %llu, and %s has tokens up to %u", token, model->path,

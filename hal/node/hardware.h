@@ -215,7 +215,7 @@ void gpuhal_hardware_install_library(gpuhal_hardware_survey *survey, const gpuha
 void gpuhal_hardware_give(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes);
 /* `answers` explains messages of NVIDIA's driver in comments after "# "; "": none. */
 void gpuhal_hardware_read_log(const gpuhal_hardware *one, const char *answers, char *to, size_t bytes);
-#define GPUHAL_HARDWARE_LOST_ANSWERS   "# Xid 79: power the machine off and on; if again: slot, power, card"
+#define GPUHAL_HARDWARE_LOST_ANSWERS   "# Xid 79: turn power off and on; if it recurs: slot, power, card"
 #define GPUHAL_HARDWARE_UNUSED_ANSWERS "# \"RmInitAdapter failed\", Xid 79: power the machine off and on"
 /* Writes the commands that restart this container ("" if unknown). */
 void gpuhal_hardware_restart(gpuhal_hardware_survey *survey, char *to, size_t bytes);

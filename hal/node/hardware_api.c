@@ -63,7 +63,7 @@ static void find_mismatch(gpuhal_hardware_survey *survey, const gpuhal_hardware 
         gpuhal_hardware_text(out->fix, sizeof out->fix, "# on the host:");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "nvidia-smi");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix,
-                                 "# \"Driver Version\": the container needs libraries of that one");
+                                 "# the container needs the libraries of this \"Driver Version\"");
     } else {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "# the driver was updated, and a restart loads its module:");
         gpuhal_hardware_add_restart(out->fix, sizeof out->fix);
@@ -117,7 +117,7 @@ static void find_crash(const gpuhal_hardware *one, const gpuhal_candidate *candi
                           gpuhal_hardware_api_name(candidate->name), reason_of(candidate));
     gpuhal_hardware_read_log(one, "", out->fix, sizeof out->fix);
     gpuhal_hardware_add_line(out->fix, sizeof out->fix,
-                             "# a line names the cause; once mended: gpuhal-probe --retry %s", candidate->name);
+                             "# a line names the cause; after the repair: gpuhal-probe --retry %s", candidate->name);
 }
 
 /* If CUDA lists a MIG instance of a GPU, it lists no other GPU: Multi-Instance GPU User Guide, "CUDA Device
@@ -159,9 +159,9 @@ static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate 
                              gpuhal_hardware_finding *out)
 {
     const char *reason = reason_of(candidate);
-    static const char failed[] = " lists no device, although this process may open the nodes of this GPU: its driver "
-                                 "could not set it up";
-    const bool is_guess = strstr(reason, "what this process may open");
+    static const char failed[] =
+        " lists no device, although this process may open the nodes of this GPU: the driver could not set up the GPU";
+    const bool is_guess = strstr(reason, "missing access to device nodes");
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "%s%s%s",
                           gpuhal_hardware_api_name(candidate->name), is_guess ? failed : ": ", is_guess ? "" : reason);
     gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix, sizeof out->fix);
@@ -191,7 +191,7 @@ static bool find_unlisted(gpuhal_hardware_survey *survey, const gpuhal_hardware 
         char day[24];
         gpuhal_hardware_day(one->info.last_seen, day, sizeof day);
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
-                              "it is on the bus, but %s does not list it any more, as it did on %s",
+                              "it is on the bus, but %s does not list it any more; it did on %s",
                               gpuhal_hardware_api_name(candidate->name), day);
         gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix, sizeof out->fix);
         return true;

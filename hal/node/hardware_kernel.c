@@ -125,7 +125,7 @@ static void find_unbound(gpuhal_hardware_survey *survey, const gpuhal_hardware *
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, grade, "no kernel driver is bound to it");
         gpuhal_hardware_text(out->fix, sizeof out->fix, "lspci -nnk -s %s", one->address);
         gpuhal_hardware_add_line(out->fix, sizeof out->fix,
-                                 "# \"Kernel modules\": modprobe that; none: install the driver");
+                                 "# load one of \"Kernel modules\"; without any, install the driver");
     } else if (gpuhal_hardware_is_blocked(survey, name, &block)) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE,
                               "no kernel driver is bound to it: %s keeps the module %s from being loaded", block.where,
@@ -149,7 +149,7 @@ static void find_unbound(gpuhal_hardware_survey *survey, const gpuhal_hardware *
                is_built_here(survey, module)) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM,
                               "no kernel driver is bound to it: the module %s was built on this machine, and Secure "
-                              "Boot loads only what is signed with a key that it knows",
+                              "Boot loads only modules that are signed with a key that it knows",
                               name);
         gpuhal_hardware_enrol_key(survey, out->fix, sizeof out->fix);
     } else if (state == MODULE_INSTALLED) {
@@ -158,12 +158,13 @@ static void find_unbound(gpuhal_hardware_survey *survey, const gpuhal_hardware *
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe %s", name);
     } else {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM,
-                              "no kernel driver is bound to it: the module %s is loaded, but did not take it", name);
+                              "no kernel driver is bound to it: the module %s is loaded, but did not accept the device",
+                              name);
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo dmesg | grep -iE '%s|%s'", one->address,
                              strcmp(name, "nvidia") == 0 ? "NVRM" : name);
         if (strcmp(name, "nvidia") == 0) {
             gpuhal_hardware_add_line(out->fix, sizeof out->fix,
-                                     "# \"not supported\": another version of the driver, or its open one");
+                                     "# \"not supported\": install another driver version, or the open one");
         }
     }
 }
@@ -187,7 +188,7 @@ static void find_missing(gpuhal_hardware_survey *survey, const gpuhal_hardware *
                              *number && number[strspn(number, "0123456789")] == 0 ? number : "255");
     } else if (gpuhal_hardware_machine_of(survey)->is_windows) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "wsl.exe --update");
-        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# then, since it ends all of WSL, with its work saved:");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# save all work in WSL first, since this ends it:");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "wsl.exe --shutdown");
     } else {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo udevadm trigger --action=add");
@@ -227,14 +228,14 @@ static void find_refused(gpuhal_hardware_survey *survey, const char *node, gpuha
         gpuhal_hardware_text(out->fix, sizeof out->fix, ON_THE_HOST);
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "ls -ln %s", node);
         gpuhal_hardware_add_line(out->fix, sizeof out->fix,
-                                 "# give it there a group with rw, of which the container is one");
+                                 "# give it a group with rw, and run the container in that group");
     } else if (by_group) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo usermod -aG %s $USER", group);
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, LOG_IN_AGAIN);
     } else if (strncmp(node, "/dev/nvidia", strlen("/dev/nvidia")) == 0) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "grep -r NVreg_DeviceFile /etc/modprobe.d");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix,
-                                 "# these options keep it from others: remove them, or join the group");
+                                 "# these options exclude other users: remove them, or join the group");
     } else {
         /* Same as udev's rules. */
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo chgrp render %s && sudo chmod g+rw %s", node, node);
@@ -296,7 +297,7 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_survey *survey, const gpuhal_ha
                               "it is bound to %s, for virtual machines", one->kernel_driver);
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo fuser -v /dev/vfio/*");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix,
-                                 "# the virtual machine that has it; none: bind its own driver");
+                                 "# lists the virtual machine that has it; none: bind its own driver");
         return true;
     }
     if (strcmp(one->kernel_driver, "nouveau") == 0 && has_library) {

@@ -16,10 +16,10 @@ static void find_gone(const gpuhal_hardware *one, gpuhal_hardware_finding *out)
     char day[24];
     gpuhal_hardware_day(one->info.last_seen, day, sizeof day);
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_GONE, is_old ? GPUHAL_HARDWARE_WARNING : GPUHAL_HARDWARE_PROBLEM,
-                          "seen on %s, and not on the bus any more", day);
+                          "it was on the bus on %s, but is not there any more", day);
     gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo dmesg | grep -E '%s|pcieport'",
                          one->info.vendor_id == GPUHAL_VENDOR_NVIDIA ? "NVRM|Xid" : one->address);
-    gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# \"Link Down\"%s: power off and on; if again: slot, card",
+    gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# \"Link Down\"%s: power off and on; if it recurs: slot, card",
                              one->info.vendor_id == GPUHAL_VENDOR_NVIDIA ? ", Xid 79" : "");
 }
 

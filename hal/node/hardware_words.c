@@ -52,7 +52,7 @@ void gpuhal_hardware_install_driver(gpuhal_hardware_survey *survey, const gpuhal
         gpuhal_hardware_text(to, bytes, "%s", install);
     } else {
         gpuhal_hardware_text(to, bytes, "lspci -k -s %s", one->address);
-        gpuhal_hardware_add_line(to, bytes, "# \"Kernel modules\": modprobe that; none: install the driver");
+        gpuhal_hardware_add_line(to, bytes, "# load one of \"Kernel modules\"; without any, install the driver");
     }
 }
 
@@ -77,7 +77,7 @@ static void install_nvidia(gpuhal_hardware_survey *survey, const gpuhal_hardware
         gpuhal_hardware_text(to, bytes, "%s", packages[system]);
     } else {
         gpuhal_hardware_text(to, bytes, "ldconfig -p | grep libcuda");
-        gpuhal_hardware_add_line(to, bytes, "# nothing: install libcuda in the version of the kernel module");
+        gpuhal_hardware_add_line(to, bytes, "# no line: install libcuda in the version of the kernel module");
     }
 }
 
@@ -110,7 +110,7 @@ void gpuhal_hardware_install_library(gpuhal_hardware_survey *survey, const gpuha
     } else {
         gpuhal_hardware_text(to, bytes, "%s", any[system]);
         if (system == GPUHAL_SYSTEM_UNKNOWN) {
-            gpuhal_hardware_add_line(to, bytes, "# nothing: install the GPU's driver of Vulkan or OpenCL");
+            gpuhal_hardware_add_line(to, bytes, "# no line: install the GPU's driver for Vulkan or OpenCL");
         }
     }
 }
@@ -228,10 +228,10 @@ void gpuhal_hardware_restart(gpuhal_hardware_survey *survey, char *to, size_t by
     to[0] = 0;
     if (command) {
         const bool is_pod = gpuhal_hardware_machine_of(survey)->place == GPUHAL_PLACE_POD;
-        gpuhal_hardware_text(to, bytes, "# a reload of systemd on the host took it away");
+        gpuhal_hardware_text(to, bytes, "# a reload of systemd on the host removed the access");
         gpuhal_hardware_add_line(to, bytes, "# %s",
-                                 is_pod ? "ends what runs in this pod:"
-                                        : "on the host; ends what runs in this container:");
+                                 is_pod ? "ends all programs in this pod:"
+                                        : "on the host; ends all programs in this container:");
         gpuhal_hardware_add_line(to, bytes, "%s", command);
     }
 }
@@ -250,14 +250,14 @@ void gpuhal_hardware_keep_nouveau_out(gpuhal_hardware_survey *survey, char *to, 
     if (own) {
         gpuhal_hardware_add_line(to, bytes, "sudo %s", own);
     } else {
-        gpuhal_hardware_add_line(to, bytes, "# then make the initramfs anew");
+        gpuhal_hardware_add_line(to, bytes, "# then rebuild the initramfs");
     }
     gpuhal_hardware_add_restart(to, bytes);
 }
 
 void gpuhal_hardware_add_restart(char *to, size_t bytes)
 {
-    gpuhal_hardware_add_line(to, bytes, "# ends all that runs on this machine:");
+    gpuhal_hardware_add_line(to, bytes, "# ends all programs on this machine:");
     gpuhal_hardware_add_line(to, bytes, "sudo reboot");
 }
 

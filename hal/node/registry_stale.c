@@ -56,7 +56,7 @@ static void describe(const char *line, char *to, size_t bytes)
         {"root ", "it was probed with another GPUHAL_SYSTEM_ROOT"},
         {"boot ", "the machine was rebooted"},
         {"kernel ", "another kernel is running"},
-        {"nvidia ", "the NVIDIA kernel driver is another one"},
+        {"nvidia ", "the NVIDIA kernel driver has changed"},
         {"library ", "another version of the library probed it"},
         {"processors ", "this program may use another number of processors"},
         {"memory ", "this program may use another amount of memory"},

@@ -42,11 +42,10 @@ gpuhal_status gpuhal_assign_refuse_step(const gpuhal_assign_call *own, uint32_t 
     char name[80];
     gpuhal_text lacks = {0};
     add_lacks(own, &own->steps[index].need, own->steps[index].need.bytes, &lacks);
-    gpuhal_status status =
-        gpuhal_error_set(by_bytes ? GPUHAL_ERROR_INFEASIBLE : GPUHAL_ERROR_NOT_FOUND,
-                         by_bytes ? "gpuhal_assign: step %s: no device has as much free memory as it needs: %s"
-                                  : "gpuhal_assign: step %s: no device offers what it needs: %s",
-                         name_step(own, index, name, sizeof name), gpuhal_text_get(&lacks));
+    gpuhal_status status = gpuhal_error_set(by_bytes ? GPUHAL_ERROR_INFEASIBLE : GPUHAL_ERROR_NOT_FOUND,
+                                            by_bytes ? "gpuhal_assign: step %s: no device has enough free memory: %s"
+                                                     : "gpuhal_assign: step %s: no device satisfies its need: %s",
+                                            name_step(own, index, name, sizeof name), gpuhal_text_get(&lacks));
     gpuhal_text_finish(&lacks);
     return status;
 }
@@ -76,11 +75,11 @@ gpuhal_status gpuhal_assign_refuse_item(const gpuhal_assign_call *own, uint32_t 
                                 "%" PRIu64 " bytes; GPUHAL_STEP_MAY_SPLIT allows several devices",
                                 name, from->steps, own->steps[index].group, from->bytes);
     }
-    return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
-                            result == GPUHAL_ASSIGN_GAVE_UP ? "gpuhal_assign: step %s: no device has the %" PRIu64
-                                                              " bytes that it needs left beside the other steps, in "
-                                                              "any assignment that was tried; there may be others"
-                                                            : "gpuhal_assign: step %s: no device has the %" PRIu64
-                                                              " bytes that it needs left beside the other steps",
-                            name, from->bytes);
+    return gpuhal_error_set(
+        GPUHAL_ERROR_INFEASIBLE,
+        result == GPUHAL_ASSIGN_GAVE_UP
+            ? "gpuhal_assign: step %s: no device has the %" PRIu64
+              " bytes that it needs free beside the other steps, in any assignment that was tried; not all were"
+            : "gpuhal_assign: step %s: no device has the %" PRIu64 " bytes that it needs free beside the other steps",
+        name, from->bytes);
 }

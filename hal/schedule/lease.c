@@ -62,7 +62,7 @@ static gpuhal_status sample_all(gpuhal_lease *lease)
     const bool is_over = !lease->waits_not && gpuhal_os_monotonic_ns() >= lease->deadline_ns;
     const gpuhal_lease_device *late = status || !is_over ? NULL : find_late(lease);
     if (late) {
-        return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "leases: the driver of %s did not state in time what is free",
+        return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "leases: the driver of %s did not report its free memory in time",
                                 late->device->id);
     }
     return status ? status : gpuhal_lease_check_health(lease);

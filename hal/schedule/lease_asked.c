@@ -93,12 +93,12 @@ static gpuhal_status add_devices(gpuhal_lease *lease, const gpuhal_lease_desc *d
         }
     }
     if (!status && lease->device_count < lease->record.count) {
-        status =
-            lease->device_count == 0
-                ? gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "leases: there is no GPU; the CPU and software drivers "
-                                                           "are leased only by name")
-                : gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "leases: %" PRIu32 " GPUs are wanted, and there %s %" PRIu32,
-                                   lease->record.count, lease->device_count == 1 ? "is" : "are", lease->device_count);
+        status = lease->device_count == 0
+                     ? gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "leases: there is no GPU; the CPU and software drivers "
+                                                                "are leased only by name")
+                     : gpuhal_error_set(
+                           GPUHAL_ERROR_NO_DEVICE, "leases: %" PRIu32 " GPUs are requested, and there %s %" PRIu32,
+                           lease->record.count, lease->device_count == 1 ? "is" : "are", lease->device_count);
     }
     return status;
 }

@@ -44,9 +44,9 @@ static const char *words_of(gpuhal_lease_left_out reason)
     static const char *const words[GPUHAL_LEASE_REASONS] = {"",
                                                             "is lost",
                                                             "needs a reset, as its driver reports",
-                                                            "has a compute mode that keeps every program out",
+                                                            "has a compute mode that admits no program",
                                                             "failed its self-test",
-                                                            "may be had with fewer bytes",
+                                                            "can be leased with fewer bytes",
                                                             "is exclusive, and another process has it"};
     return words[reason];
 }
@@ -69,8 +69,8 @@ static gpuhal_status refuse_bytes(const gpuhal_lease_device *device)
 {
     const char *source = device->sample.limit_source;
     return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
-                            "leases: the control group of this process may have fewer bytes (%s) than the %" PRIu64
-                            " that are wanted of a device",
+                            "leases: the limit of this process's control group (%s) is less than the %" PRIu64
+                            " bytes requested of a device",
                             strcmp(source, "cgroup") == 0 ? "dmem.max" : source, device->bytes);
 }
 
@@ -118,7 +118,7 @@ gpuhal_status gpuhal_lease_check_health(gpuhal_lease *lease)
         status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "leases: %s", gpuhal_text_get(&why));
     } else if (left < wanted) {
         status = gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
-                                  "leases: %" PRIu32 " GPU%s wanted, and %" PRIu32 " can be leased: %s", wanted,
+                                  "leases: %" PRIu32 " GPU%s requested, but %" PRIu32 " can be leased: %s", wanted,
                                   wanted == 1 ? " is" : "s are", left, gpuhal_text_get(&why));
     }
     gpuhal_text_finish(&why);

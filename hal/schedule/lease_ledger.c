@@ -147,8 +147,9 @@ static gpuhal_status infeasible(const gpuhal_lease *lease)
         snprintf(fewer, sizeof fewer, "fewer than %" PRIu32 " have", count);
     }
     return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
-                            "leases: of %" PRIu32 " device%s that may be leased %s so many slots and bytes, even when "
-                            "nothing is leased; gpuhal-lease status lists what each has",
+                            "leases: of %" PRIu32
+                            " device%s that may be leased %s the requested slots and bytes, even if nothing is leased; "
+                            "gpuhal-lease status lists the slots and bytes of each device",
                             lease->device_count, lease->device_count == 1 ? "" : "s", fewer);
 }
 
@@ -240,10 +241,9 @@ gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held, bool *out_
     if (!status && !held && lease->waits_not) {
         char taken[256];
         gpuhal_lease_name_taken(lease, taken, sizeof taken);
-        status = gpuhal_error_set(GPUHAL_ERROR_BUSY,
-                                  "leases: what was asked for is leased or in use%s; gpuhal-lease status lists who has "
-                                  "it",
-                                  taken);
+        status = gpuhal_error_set(
+            GPUHAL_ERROR_BUSY,
+            "leases: the requested devices are leased or in use%s; gpuhal-lease status lists the leases", taken);
     }
     if (status) {
         if (lease->file >= 0) {
@@ -294,8 +294,8 @@ gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *o
     const gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, lease->record.ticket);
     if (!status && (!record || lease->epoch != ledger->files.epoch)) {
         status = gpuhal_error_set(GPUHAL_ERROR_FILE,
-                                  "leases: request %" PRIu64 " is gone from %s: it was revoked, or the "
-                                  "file was removed or begun anew",
+                                  "leases: request %" PRIu64
+                                  " is not in %s any more: it was revoked, or the file was removed or replaced",
                                   lease->record.ticket, ledger->files.ledger_path);
     }
     if (!status && record->state == GPUHAL_RECORD_HELD) {

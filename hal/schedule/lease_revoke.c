@@ -14,8 +14,8 @@ static gpuhal_status check_record(const gpuhal_ledger *ledger, uint64_t number, 
     }
     if (ledger->user != 0 && ledger->user != record->user) {
         return gpuhal_error_set(GPUHAL_ERROR_NO_PERMISSION,
-                                "leases: lease %" PRIu64 " is of user %" PRIu32 ", who may end it, and root", number,
-                                record->user);
+                                "leases: lease %" PRIu64 " is of user %" PRIu32 ": only that user and root may end it",
+                                number, record->user);
     }
     return GPUHAL_OK;
 }
@@ -49,7 +49,7 @@ static gpuhal_status refuse(const gpuhal_ledger *ledger, const gpuhal_ledger_rec
     if (!status) {
         name_processes(ledger, &holders, record, &names);
         status = names.failed ? gpuhal_error_host_memory()
-                              : gpuhal_error_set(GPUHAL_ERROR_BUSY, "leases: %s %" PRIu64 " is alive in %s",
+                              : gpuhal_error_set(GPUHAL_ERROR_BUSY, "leases: %s %" PRIu64 " is still used by %s",
                                                  record->state == GPUHAL_RECORD_HELD ? "lease" : "request",
                                                  record->ticket, gpuhal_text_get(&names));
     }

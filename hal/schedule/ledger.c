@@ -49,11 +49,12 @@ static gpuhal_status locked(gpuhal_ledger *ledger, uint64_t begin_ns, uint64_t n
     if (now_ns - begin_ns >= LOCK_NS) {
         ledger->gave_up_ns = now_ns;
     }
-    return gpuhal_error_set(GPUHAL_ERROR_BUSY,
-                            "leases: another process, or another object of this one, had %s locked at every try in "
-                            "%" PRIu64 " ms; a process that is stopped there has to go on or to end (fuser lists those "
-                            "that use it)",
-                            ledger->files.ledger_path, (now_ns - ledger->locked_ns) / 1000000);
+    return gpuhal_error_set(
+        GPUHAL_ERROR_BUSY,
+        "leases: another process, or another object of this one, had %s locked at every try in "
+        "%" PRIu64
+        " ms; if a stopped process has the lock, continue or end it (fuser lists the processes that use the file)",
+        ledger->files.ledger_path, (now_ns - ledger->locked_ns) / 1000000);
 }
 
 /* The kernel's blocking lock call has no timeout. So a thread sleeps until the unlocking thread wakes it, and also
@@ -260,7 +261,7 @@ static gpuhal_status replaced(const gpuhal_ledger *ledger, const gpuhal_ledger_r
 {
     return gpuhal_error_set(GPUHAL_ERROR_FILE,
                             "leases: %s was removed or replaced while process %" PRId64
-                            " has a lease; end that process, or remove %s where it has ended",
+                            " has a lease; end that process, or remove %s if it has ended",
                             ledger->files.liveness_path, record->pid, ledger->files.ledger_path);
 }
 

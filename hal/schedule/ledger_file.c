@@ -161,8 +161,8 @@ static gpuhal_status open_one(const char *path, uint32_t mode, intptr_t *out_fil
     }
     const char *network = gpuhal_os_network_file_system(*out_file);
     return network ? gpuhal_error_set(GPUHAL_ERROR_FILE,
-                                      "leases: %s lies on a network file system (%s), where locks and changes of other "
-                                      "processes may not be seen; name a folder of this machine with GPUHAL_LEDGER",
+                                      "leases: %s lies on a network file system (%s), which may not show the locks and "
+                                      "changes of other processes; name a folder of this machine with GPUHAL_LEDGER",
                                       path, network)
                    : GPUHAL_OK;
 }
@@ -358,7 +358,7 @@ static gpuhal_status damaged(const gpuhal_ledger_files *files)
 {
     return gpuhal_error_set(GPUHAL_ERROR_FILE,
                             "leases: %s is damaged while leases in it are in use; end the programs that hold them "
-                            "(fuser %s lists those), then it is begun anew",
+                            "(fuser %s lists them), then the next lease replaces the file",
                             files->ledger_path, files->liveness_path);
 }
 

@@ -161,7 +161,7 @@ static gpuhal_status find_layer(gpuhal_place_model *model, gpuhal_placement_shor
         if (device == UINT32_MAX) {
             shortfall->constraint = GPUHAL_PLACEMENT_BY_DEVICES;
             shortfall->layer = layer;
-            return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE, "layer %s may be on no device that takes layers",
+            return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE, "layer %s is allowed on no device that takes layers",
                                     layer_name(model, layer, name));
         }
         if (least > 0) {
@@ -170,8 +170,8 @@ static gpuhal_status find_layer(gpuhal_place_model *model, gpuhal_placement_shor
             shortfall->device = device;
             shortfall->missing_bytes = least;
             gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
-                             "layer %s needs %" PRIu64 " bytes, and no device that it may be on has so many: %" PRIu64
-                             " are missing on %s",
+                             "layer %s needs %" PRIu64
+                             " bytes, and no device that is allowed for it has enough: %" PRIu64 " are missing on %s",
                              layer_name(model, layer, name), asked, least, device_name(model, device, where));
             gpuhal_error_add_bytes(asked, model->usable[device], model->problem->devices[device].capacity_bytes);
             return GPUHAL_ERROR_INFEASIBLE;
@@ -214,12 +214,12 @@ static gpuhal_status refuse_by_memory(gpuhal_place_model *model, const gpuhal_pl
                                 usable);
     }
     return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
-                            "the layers do not fit: %" PRIu64 " bytes are missing, where the devices have %" PRIu64
-                            " together",
+                            "the layers do not fit: %" PRIu64 " bytes are missing; the devices have %" PRIu64
+                            " bytes in total",
                             shortfall->missing_bytes, usable);
 }
 
-static const char no_link[] = "devices that would have to follow each other have no link";
+static const char no_link[] = "devices that must follow each other have no link";
 
 gpuhal_status gpuhal_place_refuse(gpuhal_place_model *model, const gpuhal_place_order *order,
                                   gpuhal_placement_shortfall *shortfall)
@@ -233,7 +233,7 @@ gpuhal_status gpuhal_place_refuse(gpuhal_place_model *model, const gpuhal_place_
          "the devices take fewer layers than there are: see their layer_limit"},
         {GPUHAL_PLACE_NO_LINKS, GPUHAL_PLACEMENT_BY_LINKS, no_link},
         {GPUHAL_PLACE_NO_DEVICES, GPUHAL_PLACEMENT_BY_DEVICES,
-         "layers may be only on devices that, in this order, cannot have one range each"},
+         "in this order, the devices that are allowed for the layers cannot have one range each"},
         {GPUHAL_PLACE_NO_LIMIT | GPUHAL_PLACE_NO_LINKS | GPUHAL_PLACE_NO_DEVICES, GPUHAL_PLACEMENT_BY_DEVICES,
          "the layers' devices, the devices' limits and the missing links together leave no placement"},
     };

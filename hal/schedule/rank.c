@@ -104,10 +104,10 @@ static void describe_place(const gpuhal_offer *own, const gpuhal_offer *before, 
         snprintf(to, size, "the CPU comes last");
         break;
     case GPUHAL_BY_KEPT:
-        snprintf(to, size,
-                 "%s was first before, and its load of %u permille is not above this one's %u by more than "
-                 "the margin",
-                 before->id, gpuhal_offer_load(before), load);
+        snprintf(
+            to, size,
+            "%s was first before, and its load of %u permille exceeds the %u of this device by no more than the margin",
+            before->id, gpuhal_offer_load(before), load);
         break;
     case GPUHAL_BY_LISTED:
         snprintf(to, size, "%s comes later in the need than %s", own->backend, before->backend);
@@ -199,7 +199,7 @@ static void describe_first(const ranking *own, gpuhal_ranked *out)
         [GPUHAL_BY_PLACE] = "listed first",
     };
     if (fitting == 1) {
-        snprintf(out->reason, sizeof out->reason, "the only one that satisfies the need");
+        snprintf(out->reason, sizeof out->reason, "the only device that satisfies the need");
     } else if (fitting > 1) {
         const uint32_t rivals = gpuhal_choice_rivals(&own->request, own->chosen[0].index, own->chosen[1].rule);
         char better[64] = "";

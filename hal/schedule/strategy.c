@@ -104,10 +104,10 @@ static gpuhal_status refuse_name(const gpuhal_strategies *strategies, const char
     for (const entry *at = strategies->first; at; at = at->next) {
         gpuhal_text_printf(&names, ", %s", at->name);
     }
-    gpuhal_status status = gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
-                                            "gpuhal_strategy_create: there is no strategy \"%.64s\", but auto, cpu, "
-                                            "single_device, rank_per_device%s",
-                                            name, gpuhal_text_get(&names));
+    gpuhal_status status = gpuhal_error_set(
+        GPUHAL_ERROR_NOT_FOUND,
+        "gpuhal_strategy_create: there is no strategy \"%.64s\"; there are auto, cpu, single_device, rank_per_device%s",
+        name, gpuhal_text_get(&names));
     gpuhal_text_finish(&names);
     return status;
 }

@@ -96,7 +96,7 @@ static gpuhal_status no_room(const gpuhal_store *store, uint64_t bytes)
 {
     return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
                             "%s: a store may have %" PRIu64
-                            " bytes of copies in host memory, and finds no room for %" PRIu64,
+                            " bytes of copies in host memory, and has no room for %" PRIu64,
                             store->device->id, store->desc.host_bytes, bytes);
 }
 

@@ -172,15 +172,15 @@ static void describe_limits(const gpuhal_store_desc *desc, char *text, size_t si
 static void describe_kept(const gpuhal_pressure_figures *kept, char *text, size_t size)
 {
     char lacks[GPUHAL_LACKS_TEXT];
-    int used = snprintf(text, size, ", of which %" PRIu64 " bytes are pinned", kept->pinned_bytes);
+    int used = snprintf(text, size, "; %" PRIu64 " bytes are pinned", kept->pinned_bytes);
     if (kept->bytes > 0) {
         used += snprintf(text + used, size - (size_t)used,
-                         " and %" PRIu64 " can leave once the work that fills them has ended; a timeout waits for it",
+                         "; %" PRIu64 " can leave once the work that fills them has ended (a timeout waits for it)",
                          kept->bytes);
     }
     if (kept->stuck_bytes > 0) {
         gpuhal_pressure_describe(kept->lacks, lacks);
-        snprintf(text + used, size - (size_t)used, " and %" PRIu64 " cannot be spilled: %s", kept->stuck_bytes, lacks);
+        snprintf(text + used, size - (size_t)used, "; %" PRIu64 " cannot be spilled: %s", kept->stuck_bytes, lacks);
     }
 }
 

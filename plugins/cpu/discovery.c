@@ -134,11 +134,11 @@ static const struct {
     {GPUHAL_FACT_DRM_RENDER_NODE, "a processor has no device node"},
     {GPUHAL_FACT_PARTITION, "a processor is not partitioned"},
     {GPUHAL_FACT_ALLOCATION_MAX_COUNT, "only the memory itself limits the number of allocations"},
-    {GPUHAL_FACT_DRIVER_UUID, "there is no driver; what this plugin exports is known by its descriptor"},
+    {GPUHAL_FACT_DRIVER_UUID, "there is no driver; a descriptor alone identifies exported memory"},
     {GPUHAL_FACT_ADOPT_KINDS, "there is no vendor object to adopt"},
     {GPUHAL_FACT_PHYSICAL_QUEUES, "copies run on the threads of the caller"},
-    {GPUHAL_FACT_SUBGROUP_SIZE_MIN, "how wide vectors are is the compiler's choice"},
-    {GPUHAL_FACT_SUBGROUP_SIZE_MAX, "how wide vectors are is the compiler's choice"},
+    {GPUHAL_FACT_SUBGROUP_SIZE_MIN, "the compiler chooses the width of vectors"},
+    {GPUHAL_FACT_SUBGROUP_SIZE_MAX, "the compiler chooses the width of vectors"},
     {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, "Linux does not report it"},
 };
 

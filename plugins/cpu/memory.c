@@ -61,7 +61,7 @@ static int take_committed(uint64_t bytes, uint64_t alignment, void **out_start)
 static gpuhal_status no_memory(const gpuhal_host *host, const char *call, int error)
 {
     return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, call, error,
-                        "the machine, or the control group of this process, has not that much memory free");
+                        "the machine, or the control group of this process, has too little free memory");
 }
 
 /* Allocates private memory or, for an export, memory with a descriptor. */

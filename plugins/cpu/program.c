@@ -119,12 +119,12 @@ static gpuhal_status check_segments(const gpuhal_host *host, const char *library
         const bool aligned = segment->p_align <= 1 || (segment->p_vaddr - segment->p_offset) % segment->p_align == 0;
         if (segment->p_filesz > segment->p_memsz || segment->p_vaddr + segment->p_memsz < segment->p_vaddr ||
             !aligned || (loads > 0 && segment->p_vaddr < last_end)) {
-            return refuse_library(host, library, "is damaged: its segments make no sense");
+            return refuse_library(host, library, "is damaged: its segments are invalid");
         }
         last_end = segment->p_vaddr + segment->p_memsz;
         loads++;
     }
-    return loads > 0 && dynamic ? GPUHAL_OK : refuse_library(host, library, "is damaged: it has nothing to load");
+    return loads > 0 && dynamic ? GPUHAL_OK : refuse_library(host, library, "is damaged: it has no segment to load");
 }
 
 /* Checks that the file is a complete library for this machine. */
@@ -134,7 +134,7 @@ static gpuhal_status check_file(const gpuhal_host *host, const char *library, in
     if (bytes < SELFMAG || !read_at(file, 0, &header, SELFMAG) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
         return refuse_library(host, library,
                               strcmp(library, BYTES) == 0
-                                  ? "is not an ELF file, as shared libraries are; where code is a path, bytes is 0"
+                                  ? "is not an ELF file, as shared libraries are; if code is a path, bytes must be 0"
                                   : "is not an ELF file, as shared libraries are");
     }
     if (!read_at(file, 0, &header, sizeof header)) {
@@ -148,7 +148,7 @@ static gpuhal_status check_file(const gpuhal_host *host, const char *library, in
         return refuse_library(host, library, "is an ELF file, but not a shared library (link it with -shared)");
     }
     if (header.e_phentsize != sizeof(ElfW(Phdr)) || header.e_phnum == 0 || header.e_phnum > SEGMENTS_MAX) {
-        return refuse_library(host, library, "is damaged: its program headers make no sense");
+        return refuse_library(host, library, "is damaged: its program headers are invalid");
     }
     /* Sections are not needed at run time, but they are at the end: if they are missing, the file was copied
      * incompletely. */

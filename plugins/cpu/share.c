@@ -133,7 +133,7 @@ static const char *descriptor_fault(int descriptor, uint64_t needed)
         return "the descriptor was not exported by this plugin";
     }
     return info.st_size < 0 || (uint64_t)info.st_size < needed
-               ? "the memory behind the descriptor is smaller than what is asked for"
+               ? "the memory behind the descriptor is smaller than the requested size"
                : NULL;
 }
 
@@ -180,11 +180,11 @@ gpuhal_status gpuhal_cpu_export(gpuhal_plugin_device *device, const gpuhal_memor
     const record *r = gpuhal_cpu_is_shared(memory) ? memory->object : NULL;
     if (kind != GPUHAL_HANDLE_OPAQUE_FD || !r || r->descriptor < 0) {
         return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
-                            "the memory was not made to be given out as this kind");
+                            "the memory was not allocated for export as this kind of handle");
     }
     int copy = fcntl(r->descriptor, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) {
-        return host->report(host, GPUHAL_ERROR_DRIVER, "fcntl", errno, "no further descriptor can be had");
+        return host->report(host, GPUHAL_ERROR_DRIVER, "fcntl", errno, "the system gives no further descriptor");
     }
     out_handle->kind = kind;
     out_handle->as.os = copy;

@@ -29,7 +29,7 @@ static const char *piece_fault(const gpuhal_plugin_device *device, CUdeviceptr a
         return "the memory is that of another device";
     }
     if (api->cuMemGetAddressRange_v2(&base, &size, address) != CUDA_SUCCESS || address - base >= size) {
-        return "the driver does not say how long the allocation is";
+        return "the driver does not report the size of the allocation";
     }
     *out_bytes = size - (address - base);
     *out_range = base;
@@ -47,7 +47,7 @@ const char *gpuhal_cuda_pointer_fault(const gpuhal_plugin_device *device, uint64
     const char *fault = piece_fault(device, address, &piece, &first);
     for (uint64_t covered = piece; !fault && covered < bytes; covered += piece) {
         const bool same = !piece_fault(device, address + covered, &piece, &range) && range == first;
-        fault = same ? NULL : "the allocation ends before so many bytes";
+        fault = same ? NULL : "the allocation has fewer bytes";
     }
     return fault;
 }

@@ -121,7 +121,7 @@ gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call,
     }
     return fell ? gpuhal_cuda_report_as(
                       device->host, GPUHAL_ERROR_DEVICE_LOST, call, code,
-                      "the driver returns nothing else any more: see the kernel's log for lines with NVRM")
+                      "all later calls of the driver return this error: see the kernel's log for lines with NVRM")
                 : gpuhal_cuda_report(device->host, call, code);
 }
 

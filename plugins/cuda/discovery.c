@@ -118,7 +118,7 @@ static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const s
     case CUDA_ERROR_OPERATING_SYSTEM:
         return gpuhal_cuda_report_as(
             host, GPUHAL_ERROR_NO_PERMISSION, "cuInit", code,
-            "the system refused the driver: see whether /dev/nvidia* are there and may be opened");
+            "the system refused the driver: check that /dev/nvidia* exist and that this user may open them");
     case CUDA_ERROR_SYSTEM_NOT_READY:
         return gpuhal_cuda_report_as(host, GPUHAL_ERROR_BUSY, "cuInit", code,
                                      "the machine's GPUs are not set up yet: is the fabric manager running?");

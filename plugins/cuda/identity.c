@@ -82,7 +82,7 @@ void gpuhal_cuda_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const
         if (entry->part_numbers[0] != '\0') {
             host->text(host, sink, GPUHAL_FACT_PARTITION_NUMBERS, entry->part_numbers);
         } else {
-            host->missing(host, sink, GPUHAL_FACT_PARTITION_NUMBERS, GPUHAL_MISSING_FAILED, "NVML does not say");
+            host->missing(host, sink, GPUHAL_FACT_PARTITION_NUMBERS, GPUHAL_MISSING_FAILED, "NVML does not report it");
         }
     } else {
         host->missing(host, sink, GPUHAL_FACT_PARTITION, GPUHAL_MISSING_NOT_SUPPORTED, "the device is a whole GPU");

@@ -212,7 +212,7 @@ bool gpuhal_cuda_explain_refusal(CUresult code, char *out_text, size_t size)
     }
     (void)gpuhal_cuda_api_version(version, sizeof version);
     snprintf(out_text, size,
-             "the PTX was made by a later CUDA than the driver supports, which is %s: update the driver, or compile "
+             "the PTX needs a later CUDA than %s, the version that the driver supports: update the driver, or compile "
              "with a toolkit of that version at most",
              version);
     return true;

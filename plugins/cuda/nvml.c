@@ -29,7 +29,8 @@ void gpuhal_cuda_nvml_open(const gpuhal_host *host)
     const gpuhal_symbol symbols[] = {GPUHAL_NVML_FUNCTIONS(REQUIRED_SYMBOL, OPTIONAL_SYMBOL)};
     gpuhal_status status = host->library(host, "NVML", library_names, symbols, sizeof symbols / sizeof symbols[0]);
     if (status != GPUHAL_OK) {
-        host->log(host, GPUHAL_LOG_INFO, "NVML cannot be used: what it alone reports of CUDA devices is missing");
+        host->log(host, GPUHAL_LOG_INFO,
+                  "NVML cannot be used: the values of CUDA devices that only NVML reports are missing");
         return;
     }
     pthread_mutex_lock(&open_lock);

@@ -80,12 +80,12 @@ gpuhal_status gpuhal_cuda_lock_failed(gpuhal_plugin_device *device, const char *
 {
     if (code == CUDA_ERROR_OUT_OF_MEMORY) {
         return gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_HOST_MEMORY, call, code,
-                                     "the system gives no more memory that stays in place");
+                                     "the system locks no more memory in place");
     }
     if (read_only && gpuhal_cuda_flags_matter(code) && !device->entry->registers_read_only) {
         return gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_NOT_SUPPORTED, call, code,
-                                     "the device reads no memory in place that may not be written: map it MAP_PRIVATE "
-                                     "with PROT_WRITE, of which the system makes a copy");
+                                     "the device cannot read read-only memory in place: map it MAP_PRIVATE with "
+                                     "PROT_WRITE, and the system makes a copy");
     }
     return gpuhal_cuda_result(device, call, code);
 }

@@ -104,13 +104,13 @@ gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size)
     }
     if (error != 0 && may("/sys/module", F_OK) && !has_kernel_driver()) {
         snprintf(out_text, size,
-                 "libcuda is there, and the kernel has loaded no NVIDIA driver; where there is a GPU, modprobe nvidia "
+                 "libcuda is installed, but the kernel has loaded no NVIDIA driver; if there is a GPU, modprobe nvidia "
                  "loads it");
         return GPUHAL_ERROR_NO_DEVICE;
     }
     if (error == EACCES || error == EPERM) {
         snprintf(out_text, size,
-                 "/dev/nvidiactl may not be opened: the user, or the container, has to be given /dev/nvidia*");
+                 "this user may not open /dev/nvidiactl: give the user, or the container, access to /dev/nvidia*");
         return GPUHAL_ERROR_NO_PERMISSION;
     }
     if (error == ENOENT && has_module()) {
@@ -120,6 +120,6 @@ gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size)
                  "nvidia-modprobe make the nodes");
         return GPUHAL_ERROR_NO_DEVICE;
     }
-    snprintf(out_text, size, "the driver is installed and lists no CUDA device");
+    snprintf(out_text, size, "the driver is installed, but lists no CUDA device");
     return GPUHAL_ERROR_NO_DEVICE;
 }

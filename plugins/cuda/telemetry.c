@@ -96,7 +96,7 @@ gpuhal_status gpuhal_cuda_sample(const gpuhal_host *host, gpuhal_plugin_instance
         if (own.wanted[i] && value->is_slow && count == 0) {
             own.wanted[i] = false;
             host->missing(host, sink, value->key, GPUHAL_MISSING_NOT_READ,
-                          "reading it takes 20 ms, or lasts: it has to be asked for by name");
+                          "reading it takes 20 ms or longer: request it by name");
         }
         any = any || own.wanted[i];
     }

@@ -171,7 +171,7 @@ void gpuhal_cuda_find_unlisted(const gpuhal_host *host, gpuhal_cuda_entry *entri
     }
     survey *own = wanted ? make_survey() : NULL;
     if (wanted && !own) {
-        host->log(host, GPUHAL_LOG_WARNING, "NVML does not answer: which parts divided GPUs have is not known");
+        host->log(host, GPUHAL_LOG_WARNING, "NVML does not answer: the parts of divided GPUs are not known");
     }
     if (own) {
         match(own, entries, count);

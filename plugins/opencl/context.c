@@ -130,7 +130,7 @@ gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *c
     return failed(
         device, call, code,
         device->host->report(device->host, GPUHAL_ERROR_DRIVER, call, code,
-                             "CL_OUT_OF_RESOURCES (of a command: it failed, for want of memory or another reason)"));
+                             "CL_OUT_OF_RESOURCES (of a command: it failed for lack of memory or another reason)"));
 }
 
 gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *format, ...)

@@ -160,9 +160,8 @@ static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
     cl_int code = gpuhal_opencl_api.clGetPlatformIDs(PLATFORMS_MAX, platforms, &count);
     if (code == CL_PLATFORM_NOT_FOUND_KHR || (code == CL_SUCCESS && count == 0)) {
         return host->report(host, GPUHAL_ERROR_NO_DRIVER, "clGetPlatformIDs", code,
-                            "the OpenCL loader is installed and found no platform: no vendor's driver is registered "
-                            "in /etc/OpenCL/vendors, or "
-                            "where OCL_ICD_VENDORS says, or each of them failed to start");
+                            "the OpenCL loader is installed, but found no platform: no vendor's driver is registered "
+                            "in /etc/OpenCL/vendors or in OCL_ICD_VENDORS, or each driver failed to start");
     }
     if (code != CL_SUCCESS) {
         return gpuhal_opencl_report(host, "clGetPlatformIDs", code);

@@ -116,11 +116,10 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
     snprintf(devices, sizeof devices, "%s/sys/bus/pci/devices", root);
     bool known = ask_khronos(id, &address) || ask_nvidia(devices, id, &address) || ask_amd(devices, id, &address);
     if (!known || !is_possible(&address)) {
-        host->missing(
-            host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
-            known ? "the driver gives an address that cannot be"
-                  : "the driver knows neither cl_khr_pci_bus_info nor its like, or reports no domain and the system "
-                    "does not settle it");
+        host->missing(host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
+                      known ? "the driver gives an impossible address"
+                            : "the driver reports no PCI address (cl_khr_pci_bus_info), or no domain, and the system's "
+                              "devices leave several");
         return;
     }
     char text[24];

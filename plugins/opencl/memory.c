@@ -117,9 +117,8 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
 {
     gpuhal_opencl_buffer *buffer = out_memory->object;
     if (alloc->alignment > device->entry->base_alignment) {
-        return device->host->report(
-            device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
-            "OpenCL aligns device memory as it likes, above what binding_alignment_bytes says");
+        return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                                    "OpenCL guarantees no alignment of device memory above binding_alignment_bytes");
     }
     if (device->entry->shares) {
         return allocate_shared(device, alloc, out_memory);

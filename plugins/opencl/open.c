@@ -52,7 +52,7 @@ static const char *adoption_fault(const gpuhal_opencl_entry *entry, const gpuhal
         return "only an OpenCL device with its context can be adopted";
     }
     if ((uintptr_t)entry->platform != adopt->values[0] || (uintptr_t)entry->id != adopt->values[1]) {
-        return "platform or device are not those that this index stands for";
+        return "the platform or the device is another one than this index names";
     }
     if (!context || gpuhal_opencl_api.clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof devices, devices, &bytes) !=
                         CL_SUCCESS) {

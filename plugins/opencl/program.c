@@ -80,7 +80,7 @@ static gpuhal_status check_target(const gpuhal_plugin_device *device, const gpuh
     }
     return gpuhal_opencl_refuse(device, GPUHAL_ERROR_INCOMPATIBLE,
                                 "the code is for %.64s, and %s%s; code for every device has no target", code->target,
-                                *own ? "the device is " : "the driver does not report what the device is", own);
+                                *own ? "the device is " : "the driver does not report the target of the device", own);
 }
 
 static gpuhal_status check_source(const gpuhal_plugin_device *device, const gpuhal_code *code)

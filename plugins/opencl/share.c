@@ -26,7 +26,7 @@ gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_al
     uint64_t mask = device->entry->import_alignment - 1;
     if (!pointer || alloc->import_offset != 0 || (((uintptr_t)pointer | alloc->bytes) & mask) != 0) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                                    "host memory breaks import_alignment_bytes, or is NULL");
+                                    "the host memory is not aligned to import_alignment_bytes, or is NULL");
     }
     const cl_mem_flags access = alloc->flags & GPUHAL_IMPORT_READ_ONLY ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
     cl_int code = CL_SUCCESS;

@@ -49,7 +49,7 @@ static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t addr
     if (!attribute(HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address, &ordinal) || ordinal != device->entry->ordinal) {
         return "the memory is that of another device";
     }
-    return *out_bytes > 0 ? NULL : "HIP does not say how long the allocation is";
+    return *out_bytes > 0 ? NULL : "HIP does not report the size of the allocation";
 }
 
 /* Requires the device to be current. Returns the fault, or NULL if @p bytes bytes of this device's memory begin at the
@@ -60,7 +60,7 @@ const char *gpuhal_rocm_pointer_fault(const gpuhal_plugin_device *device, uint64
     uint64_t piece = 0;
     const char *fault = piece_fault(device, address, &piece);
     for (uint64_t covered = piece; !fault && covered < bytes; covered += piece) {
-        fault = piece_fault(device, address + covered, &piece) ? "the allocation ends before so many bytes" : NULL;
+        fault = piece_fault(device, address + covered, &piece) ? "the allocation has fewer bytes" : NULL;
     }
     return fault;
 }

@@ -123,8 +123,9 @@ static void list_bandwidth(const gpuhal_host *host, gpuhal_sink *sink, hipDevice
         const uint64_t bandwidth = kilohertz * 1000 * bits * (lines / 8);
         gpuhal_rocm_list_number(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, bandwidth);
     } else {
-        host->missing(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED,
-                      "HIP has the memory's clock and width, but not its kind, on which the bits in each clock depend");
+        host->missing(
+            host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED,
+            "HIP reports the memory's clock and width, but not its kind, which decides the bits in each clock");
     }
 }
 

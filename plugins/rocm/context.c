@@ -127,7 +127,7 @@ gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call,
     if (is_of_no_stream(code) && gpuhal_rocm_is_gone(device)) {
         return gpuhal_rocm_report_as(
             device->host, GPUHAL_ERROR_DEVICE_LOST, call, code,
-            "the device was reset (hipDeviceReset), and all that was on it is gone; open it again");
+            "the device was reset (hipDeviceReset), and lost its memory and work; open it again");
     }
     if (gpuhal_rocm_status(code) == GPUHAL_ERROR_DEVICE_LOST) {
         hipError_t none = hipSuccess;

@@ -36,11 +36,11 @@ static const char *kernel_fault(gpuhal_status *out_status)
     }
     *out_status = error == EACCES || error == EPERM ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NO_DEVICE;
     return *out_status == GPUHAL_ERROR_NO_PERMISSION
-               ? "/dev/kfd may not be opened: the user must be in the group render, or the container be given the node"
+               ? "this user may not open /dev/kfd: add the user to the group render, or map the node into the container"
            : error != ENOENT /* such as during a GPU reset */
-               ? "/dev/kfd is there and does not open: see the kernel's log for lines with kfd or amdgpu"
-               : "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not given "
-                 "the node";
+               ? "/dev/kfd exists, but cannot be opened: see the kernel's log for lines with kfd or amdgpu"
+               : "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the node is not mapped into "
+                 "the container";
 }
 
 /* HIP's own description comes first. The other parts name the remedy if possible. */
@@ -64,7 +64,7 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipErr
         snprintf(text, sizeof text, "%s; the kernel's driver has %u: %s %s", description, known, cause,
                  known == 1 ? "it" : "them");
     } else {
-        snprintf(text, sizeof text, "%s; the kernel's amdgpu driver has none either that computes", description);
+        snprintf(text, sizeof text, "%s; the kernel's amdgpu driver has no device that computes, either", description);
     }
     return gpuhal_rocm_report_as(host, status, call, code, text);
 }

@@ -63,11 +63,10 @@ hipError_t gpuhal_rocm_page_unlock(gpuhal_plugin_device *device, const gpuhal_st
 gpuhal_status gpuhal_rocm_lock_failed(gpuhal_plugin_device *device, const char *call, hipError_t code, bool read_only)
 {
     (void)read_only;
-    const char *sentence = code == hipErrorOutOfMemory ? "the system gives no more memory that stays in place"
-                           : code == hipErrorInvalidValue
-                               ? "the system does not lock these pages: no more memory may stay in "
-                                 "place (ulimit -l), or the memory may not be written"
-                               : NULL;
+    const char *sentence = code == hipErrorOutOfMemory    ? "the system locks no more memory in place"
+                           : code == hipErrorInvalidValue ? "the system does not lock these pages: the limit of locked "
+                                                            "memory is reached (ulimit -l), or the memory is read-only"
+                                                          : NULL;
     if (code == hipErrorHostMemoryAlreadyRegistered) {
         return gpuhal_rocm_report_as(device->host, GPUHAL_ERROR_BUSY, call, code,
                                      "the program has allocated or registered this memory with HIP itself");

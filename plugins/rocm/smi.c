@@ -103,7 +103,9 @@ gpuhal_stream_why gpuhal_rocm_smi_why(uint32_t code)
     } else if (amd && code == AMDSMI_STATUS_TIMEOUT) {
         why.reason = GPUHAL_MISSING_TIMED_OUT;
     }
-    snprintf(why.text, sizeof why.text, "%s returned %u", amd ? "AMD SMI" : "ROCm SMI", (unsigned)code);
+    /* Both headers have the small codes in decimal digits, and the last ones, as 0xFFFFFFFF, in hexadecimal ones. */
+    snprintf(why.text, sizeof why.text, code > INT32_MAX ? "%s returned 0x%X" : "%s returned %u",
+             amd ? "AMD SMI" : "ROCm SMI", (unsigned)code);
     return why;
 }
 

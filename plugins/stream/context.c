@@ -11,7 +11,7 @@ gpuhal_status GPUHAL_OWN(result_of_lookup)(gpuhal_plugin_device *device, const c
     const bool works =
         GPUHAL_OWN(status)(code) == GPUHAL_ERROR_DEVICE_LOST && GPUHAL_OWN(probe)(device) == GPUHAL_VENDOR_OK;
     return works ? GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_DRIVER, call, code,
-                                         "a question got the code of a lost device, and the device works")
+                                         "a query returned the code of a lost device, but the device works")
                  : GPUHAL_OWN(result)(device, call, code);
 }
 
@@ -24,7 +24,7 @@ gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const 
         return GPUHAL_OWN(result)(device, call, code);
     }
     char text[160];
-    snprintf(text, sizeof text, "%" PRIu64 " bytes asked, %zu of %zu bytes free, perhaps not in one piece", bytes,
+    snprintf(text, sizeof text, "%" PRIu64 " bytes requested, %zu of %zu bytes free, perhaps not in one piece", bytes,
              free_bytes, total);
     return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, call, code, text);
 }

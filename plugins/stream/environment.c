@@ -23,5 +23,5 @@ void GPUHAL_OWN(say_what_hides)(const char *const *names, char *out_text, size_t
 {
     char set[120];
     const bool any = GPUHAL_OWN(list_variables)(names, set, sizeof set);
-    snprintf(out_text, size, "%s%swhat this process may open%s hides", set, any ? ", or " : "", any ? "," : "");
+    snprintf(out_text, size, "%s%smissing access to device nodes%s hides", set, any ? ", or " : "", any ? "," : "");
 }

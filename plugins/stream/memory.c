@@ -184,7 +184,7 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     /* with_slack() relies on this check. Imports have other limits: share.c checks a descriptor's size, and host memory
      * may be larger than the device's. */
     if (alloc->import.kind == 0 && (alloc->bytes > device->entry->total || alloc->alignment > device->entry->total)) {
-        return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "above the memory that the device has in all");
+        return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "more than the device's total memory");
     }
     gpuhal_stream_block *block = calloc(1, sizeof *block);
     if (!block) {

@@ -83,7 +83,7 @@ static gpuhal_status can_reach(gpuhal_plugin_device *device, const gpuhal_plugin
     }
     return can ? GPUHAL_OK
                : device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, name, 0,
-                                      "the driver says that this device does not reach the other's memory");
+                                      "the driver reports that this device cannot access the other device's memory");
 }
 
 static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)

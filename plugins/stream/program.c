@@ -251,8 +251,7 @@ static gpuhal_status check_parameters(const gpuhal_plugin_kernel *kernel, const 
         if (!desc->parameters && bytes != 0) {
             return refuse(device, GPUHAL_ERROR_NOT_SUPPORTED,
                           "kernel %.64s: " GPUHAL_VENDOR_API
-                          " does not report what its parameters are: the description "
-                          "must list them",
+                          " does not report the kernel's parameters: the description must list them",
                           desc->name);
         }
         if (bytes != GPUHAL_STREAM_UNKNOWN && bytes != wanted) {

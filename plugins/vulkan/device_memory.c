@@ -9,7 +9,7 @@ gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResul
     const gpuhal_host *host = device->host;
     if (code == VK_ERROR_TOO_MANY_OBJECTS) {
         char text[128];
-        snprintf(text, sizeof text, "as many allocations are alive as maxMemoryAllocationCount allows: %" PRIu32,
+        snprintf(text, sizeof text, "the number of allocations has reached maxMemoryAllocationCount, %" PRIu32,
                  device->hardware.properties.limits.maxMemoryAllocationCount);
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory", code, text);
     }
@@ -18,9 +18,9 @@ gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResul
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory", code, "VK_ERROR_OUT_OF_HOST_MEMORY");
     }
     if (code == VK_ERROR_INVALID_EXTERNAL_HANDLE) {
-        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, "vkAllocateMemory", code,
-                            "the driver does not know this as memory that it can import: not exported by it, not as "
-                            "large, or not mapped");
+        return host->report(
+            host, GPUHAL_ERROR_INVALID_ARGUMENT, "vkAllocateMemory", code,
+            "the driver cannot import this memory: the driver did not export it, or it is too small, or not mapped");
     }
     return gpuhal_vulkan_result(device, "vkAllocateMemory", code);
 }

@@ -137,11 +137,10 @@ static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulka
         code = api->vkCreateInstance(&info, NULL, &made->handle);
     }
     if (code == VK_ERROR_INCOMPATIBLE_DRIVER) {
-        return host->report(
-            host, GPUHAL_ERROR_NO_DRIVER, "vkCreateInstance", code,
-            "the Vulkan loader is installed, but finds no Vulkan driver that works: install the GPU vendor's, or "
-            "Mesa's (on Debian "
-            "mesa-vulkan-drivers); where VK_DRIVER_FILES or VK_ICD_FILENAMES are set, it looks nowhere else");
+        return host->report(host, GPUHAL_ERROR_NO_DRIVER, "vkCreateInstance", code,
+                            "the Vulkan loader is installed, but finds no Vulkan driver that works: install the GPU "
+                            "vendor's, or Mesa's (on Debian mesa-vulkan-drivers); if VK_DRIVER_FILES or "
+                            "VK_ICD_FILENAMES is set, the loader looks nowhere else");
     }
     return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_report(host, "vkCreateInstance", code);
 }

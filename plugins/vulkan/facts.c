@@ -73,7 +73,7 @@ static void list_vendor(const gpuhal_host *host, gpuhal_sink *sink, uint32_t id)
         host->text(host, sink, GPUHAL_FACT_VENDOR, name);
     } else {
         host->missing(host, sink, GPUHAL_FACT_VENDOR, GPUHAL_MISSING_NOT_SUPPORTED,
-                      "Vulkan gives a vendor's number alone, and this one is not known here");
+                      "Vulkan reports only the vendor's number, and the plugin does not know this one");
     }
 }
 

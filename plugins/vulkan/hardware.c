@@ -261,7 +261,7 @@ static const char *ask_all(const gpuhal_vulkan_instance_functions *api, const gp
         return hardware->family_count == 0 ? "it has no queue families" : "none of its queue families can copy";
     }
     if (!ask_memory(api, hardware)) {
-        return hardware->memory.memoryTypeCount == 0 ? "it has no memory types" : "its memory types make no sense";
+        return hardware->memory.memoryTypeCount == 0 ? "it has no memory types" : "its memory types are invalid";
     }
     ask_sharing(api, extensions, hardware);
     hardware->offered |=

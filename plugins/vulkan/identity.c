@@ -24,9 +24,9 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const g
     const bool known = (hardware->offered & GPUHAL_VULKAN_PCI_BUS_INFO) != 0;
     const bool zero = pci[0] == 0 && pci[1] == 0 && pci[2] == 0 && pci[3] == 0;
     if (!known || zero || pci[1] > 0xff || pci[2] > 0x1f || pci[3] > 7) {
-        host->missing(
-            host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
-            known ? "the driver gives an address that cannot be" : "the driver does not know VK_EXT_pci_bus_info");
+        host->missing(host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
+                      known ? "the driver gives an impossible address"
+                            : "the driver does not know VK_EXT_pci_bus_info");
         return;
     }
     char text[24];

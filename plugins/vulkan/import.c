@@ -156,7 +156,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, gpuhal_vulkan_req
     return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_memory_refused(device, code);
 }
 
-static const char *const too_small = "the memory behind the file descriptor is smaller than that, or there is none";
+static const char *const too_small =
+    "the memory behind the file descriptor is smaller than requested, or does not exist";
 
 /* Returns why the descriptor cannot be memory exported by any driver, or NULL if it can. Software drivers export memory
  * files, whose size is known. Without this check lavapipe would report a file that is too small as out of memory. */
@@ -259,7 +260,7 @@ static gpuhal_status import_descriptor(gpuhal_plugin_device *device, gpuhal_vulk
         return refuse(device, "the offset in the dma-buf is not a multiple of the alignment of buffers, or too large");
     }
     if (request->dedicated && alloc->import_offset != 0) {
-        return not_offered(device, "the driver imports memory of one buffer alone, and this one begins further in");
+        return not_offered(device, "the driver imports memory of a single buffer only, which must begin at offset 0");
     }
     const int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (duplicate < 0) {

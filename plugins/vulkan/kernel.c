@@ -85,8 +85,8 @@ static gpuhal_status make_pipeline(gpuhal_plugin_kernel *kernel, const gpuhal_vu
         return gpuhal_vulkan_result(device, "vkCreateComputePipelines", code);
     }
     return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "vkCreateComputePipelines", code,
-                                "the driver does not compile this code: it is not valid, or uses what the device "
-                                "lacks; spirv-val says more");
+                                "the driver does not compile this code: it is invalid, or uses a feature that the "
+                                "device lacks; spirv-val says more");
 }
 
 /* If work never finished, the pipeline may still be in use, so it is leaked like the VkDevice. */

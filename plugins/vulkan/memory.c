@@ -115,7 +115,7 @@ static gpuhal_status misaligned(gpuhal_plugin_device *device, const gpuhal_vulka
 {
     char text[160];
     snprintf(text, sizeof text,
-             "an alignment of %" PRIu64 " cannot be had for this memory; Vulkan promises %" PRIu64 " here",
+             "this memory cannot have an alignment of %" PRIu64 "; Vulkan guarantees %" PRIu64 " here",
              request->alloc->alignment, (uint64_t)request->requirements.alignment);
     return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, text);
 }
@@ -358,7 +358,7 @@ static const char *wrap_fault(gpuhal_plugin_device *device, const gpuhal_native 
     const VkBufferMemoryRequirementsInfo2 question = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
                                                       .buffer = (VkBuffer)(uintptr_t)native->values[0]};
     device->api.vkGetBufferMemoryRequirements2(device->handle, &question, &answer);
-    return answer.memoryRequirements.size < bytes ? "the VkBuffer is smaller than that" : NULL;
+    return answer.memoryRequirements.size < bytes ? "the VkBuffer is smaller than the stated size" : NULL;
 }
 
 static gpuhal_status vulkan_wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,

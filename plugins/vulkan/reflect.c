@@ -130,9 +130,9 @@ static bool take_block(walk *w, uint32_t type, bool pushes)
     const gpuhal_vulkan_module *module = w->module;
     const uint32_t at = module->made[type], count = gpuhal_vulkan_module_length(module, at) - 2;
     if (interface->pushes || interface->uniform) {
-        return gpuhal_vulkan_fault_set(w->fault, GPUHAL_ERROR_NOT_SUPPORTED,
-                                       "the kernel has two blocks for its values; one block of push constants or one "
-                                       "uniform block is what a launch fills");
+        return gpuhal_vulkan_fault_set(
+            w->fault, GPUHAL_ERROR_NOT_SUPPORTED,
+            "the kernel has two blocks for its values; a launch fills one block, of push constants or uniform");
     }
     interface->pushes = pushes;
     interface->uniform = !pushes;

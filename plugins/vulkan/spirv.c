@@ -41,14 +41,13 @@ static bool check_header(const uint32_t *words, uint32_t count, uint32_t newest,
     if (count < GPUHAL_SPIRV_HEADER_WORDS || words[0] != MAGIC) {
         return gpuhal_vulkan_fault_set(fault, GPUHAL_ERROR_INVALID_ARGUMENT,
                                        "the code does not begin as a SPIR-V module does: it has %" PRIu32
-                                       " words, of which the first is %#010" PRIx32 ", not %#010x",
+                                       " words, and the first is %#010" PRIx32 ", not %#010x",
                                        count, count > 0 ? words[0] : 0, MAGIC);
     }
     const uint32_t version = words[1] & 0x00ffff00u;
     if (version != words[1] || version < 0x00010000u) {
         return gpuhal_vulkan_fault_set(fault, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                       "the SPIR-V module has the version %#" PRIx32 ", which makes no sense",
-                                       words[1]);
+                                       "the SPIR-V module has the version %#" PRIx32 ", which is invalid", words[1]);
     }
     if (version > newest) {
         return gpuhal_vulkan_fault_set(fault, GPUHAL_ERROR_NOT_SUPPORTED,
@@ -113,11 +112,11 @@ static const char *check_id(const gpuhal_vulkan_module *module, uint32_t id, cha
         return "uses an id that the module does not have";
     }
     if (kind == 't' && all && !is_type(module, id)) {
-        return "has as its type what is not a type";
+        return "names an id as its type that is not a type";
     }
     const bool is_label = module->made[id] != 0 &&
                           gpuhal_vulkan_module_code(module, module->made[id]) == GPUHAL_SPIRV_LABEL;
-    return kind == 'b' && all && !is_label ? "goes on at what is not a block" : NULL;
+    return kind == 'b' && all && !is_label ? "branches to an id that is not a block" : NULL;
 }
 
 /* Returns the number of words of a literal. A constant determines its type, a switch its selector's type. 0: the module
@@ -230,7 +229,7 @@ static bool check_entry(gpuhal_vulkan_module *module, uint32_t at, gpuhal_vulkan
 {
     const uint32_t function = module->made[module->words[at + 2]];
     if (function == 0 || gpuhal_vulkan_module_code(module, function) != GPUHAL_SPIRV_FUNCTION) {
-        return damaged(fault, module, at, "is an entry point to what is not a function");
+        return damaged(fault, module, at, "is an entry point that names no function");
     }
     module->entry_count += module->words[at + 1] == GPUHAL_SPIRV_GLCOMPUTE;
     return true;
@@ -287,7 +286,7 @@ static const char *move_on(place *now, uint32_t code)
     }
     if (ends_block(code)) {
         *now = IN_FUNCTION;
-        return from == IN_BLOCK ? NULL : "ends a block where there is none";
+        return from == IN_BLOCK ? NULL : "ends a block outside of blocks";
     }
     if (code == GPUHAL_SPIRV_VARIABLE) {
         return from != IN_FUNCTION ? NULL : "stands between two blocks";

@@ -169,7 +169,7 @@ TEST(a_file_that_cannot_be_a_plugin_is_named_with_a_hint_and_breaks_no_rule)
     chmod(text, 0755);
     assert_int_equal(check("'%s'", text), 3);
     expect_printed("not ok 1 - file: ");
-    expect_printed("/text.so is no shared library\"\n" HINT_FILE);
+    expect_printed("/text.so is not a shared library\"\n" HINT_FILE);
     assert_int_equal(check("'%s'", test_folder), 3);
     expect_printed(" is a directory\"\n" HINT_FILE);
     assert_int_equal(check("/nowhere/plugin.gpuhal"), 3);

@@ -225,7 +225,7 @@ def write_odd_build(build):
     write_program(build / "bin/gpuhal-probe", "case $1 in --json) printf '{\\n\"cut\": '; kill -SEGV $$;; esac\nexit 0\n")
     write_program(build / "bin/gpuhal-check", "echo 'not ok 7 - copy: bytes stay'\nexit 1\n")
     write_program(build / "bin/gpuhal-bench-baseline", f"cat <<'END'\n{two_results_of_which_one_is_cut_off()}\nEND\n"
-                  "echo 'gpuhal-bench: cuda:0 copy of 1024 MiB: not measured: there is not that much memory' >&2\n"
+                  "echo 'gpuhal-bench: cuda:0 copy of 1024 MiB: not measured: there is too little memory' >&2\n"
                   "case $* in *'--sizes 64K'* | *cpu:0*) exec sleep 100;; esac\nexit 1\n")
     write_program(build / "tests/device/survey", r"""printf 'plugin\tcuda\tok\t1\t/x.so\t-\nplugin\trocm\tbroken\t0\t/y.so\tit "crashed"\\\n'
 printf 'device\tcuda:0\tcuda\tgpu\thardware\t-\t-\tA | \303\251 "GPU"\n'

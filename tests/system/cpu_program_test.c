@@ -179,13 +179,13 @@ TEST(code_that_is_not_a_library_is_refused)
     expect_library_refused(&with, code, bytes, GPUHAL_ERROR_INVALID_ARGUMENT, "but not a shared library");
     *header = before;
     header->e_phnum = 0;
-    expect_library_refused(&with, code, bytes, GPUHAL_ERROR_INVALID_ARGUMENT, "headers make no sense");
+    expect_library_refused(&with, code, bytes, GPUHAL_ERROR_INVALID_ARGUMENT, "headers are invalid");
     *header = before;
     ElfW(Phdr) *segment = (ElfW(Phdr) *)(void *)(code + header->e_phoff);
     for (int i = 0; i < header->e_phnum; i++) {
         segment[i].p_type = PT_NULL;
     }
-    expect_library_refused(&with, code, bytes, GPUHAL_ERROR_INVALID_ARGUMENT, "nothing to load");
+    expect_library_refused(&with, code, bytes, GPUHAL_ERROR_INVALID_ARGUMENT, "no segment to load");
     if (setrlimit(RLIMIT_FSIZE, &small) == 0) {
         expect_library_refused(&with, code, bytes, GPUHAL_ERROR_HOST_MEMORY, "File too large");
         setrlimit(RLIMIT_FSIZE, &usual);

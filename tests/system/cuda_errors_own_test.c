@@ -82,7 +82,7 @@ TEST(a_kernel_without_the_driver_is_said_to_be_the_reason)
     use_machine("devices 0");
     begin_tree();
     put_directory("sys/module");
-    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "libcuda is there, and the kernel has loaded no NVIDIA driver; where "
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "libcuda is installed, but the kernel has loaded no NVIDIA driver; if "
                                             "there is a GPU, modprobe nvidia loads it");
 }
 
@@ -96,11 +96,11 @@ TEST(devices_that_the_kernel_has_and_cuda_does_not_list_are_said_to_be_hidden)
     put_directory("proc/driver/nvidia/gpus/0000:c2:00.0");
     put("sys/module/nvidia/version", "570.12.34\n");
     expect_listed(GPUHAL_PLUGIN_NO_DEVICE,
-                  "CUDA lists no device, and the kernel's driver has 2: what this process may open hides them");
+                  "CUDA lists no device, and the kernel's driver has 2: missing access to device nodes hides them");
     use_machine("devices 0");
     setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
     setenv("CUDA_VISIBLE_DEVICES", "7", 1);
-    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "CUDA_VISIBLE_DEVICES, or what this process may open, hides them");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "CUDA_VISIBLE_DEVICES, or missing access to device nodes, hides them");
 }
 
 TEST(a_container_without_the_nodes_is_said_to_be_the_reason)
@@ -121,7 +121,7 @@ TEST(nodes_that_may_not_be_opened_are_no_permission)
     put_directory("sys/module/nvidia");
     put_link("dev/nvidiactl", forbidden);
     expect_nothing(GPUHAL_PLUGIN_NO_PERMISSION,
-                   "/dev/nvidiactl may not be opened: the user, or the container, has to be given /dev/nvidia*");
+                   "this user may not open /dev/nvidiactl: give the user, or the container, access to /dev/nvidia*");
 }
 
 TEST(a_kernel_with_half_of_the_driver_is_said_to_be_the_reason)
@@ -162,9 +162,9 @@ TEST(a_context_that_fails_after_a_suspend_is_given_its_cure)
 
 TEST(ptx_of_a_later_cuda_is_refused_with_advice)
 {
-    static const char sentence[] =
-        "the PTX was made by a later CUDA than the driver supports, which is 13.0: update the driver, or compile with "
-        "a toolkit of that version at most";
+    static const char sentence[] = "the PTX needs a later CUDA than 13.0, the version that the driver supports: update "
+                                   "the driver, or compile with "
+                                   "a toolkit of that version at most";
     static const char ptx[] = ".version 10.0\n.target sm_90\n.visible .entry fill() { ret; }\n";
     expect_on_page(sentence);
     use_machine("devices 1");
@@ -183,14 +183,14 @@ TEST(a_driver_that_works_and_has_no_device_is_not_said_to_be_missing)
     begin_tree();
     put_directory("sys/module/nvidia");
     put_link("dev/nvidiactl", "/dev/null");
-    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed and lists no CUDA device");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed, but lists no CUDA device");
 }
 
 TEST(a_sandbox_that_hides_the_kernels_files_gets_no_hint_about_the_kernel)
 {
     use_machine("devices 0");
     begin_tree();
-    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed and lists no CUDA device");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed, but lists no CUDA device");
 }
 
 TEST(a_node_that_cannot_be_opened_for_another_reason_is_not_said_to_be_missing)
@@ -199,7 +199,7 @@ TEST(a_node_that_cannot_be_opened_for_another_reason_is_not_said_to_be_missing)
     begin_tree();
     put_directory("sys/module/nvidia");
     put_directory("dev/nvidiactl"); /* a directory: like a node whose GPU does not answer, it is no matter of rights */
-    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed and lists no CUDA device");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed, but lists no CUDA device");
 }
 
 /* Its module named nvidia drives displays; there never is a /dev/nvidia-uvm. */

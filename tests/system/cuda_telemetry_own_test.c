@@ -185,7 +185,7 @@ TEST(traffic_is_measured_only_if_a_sample_names_it)
 {
     start("devices 1");
     assert_int_equal(sample(GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, false), GPUHAL_MISSING_NOT_READ);
-    expect_word(heard.why, "asked for by name");
+    expect_word(heard.why, "request it by name");
     assert_int_equal(calls_of("nvmlDeviceGetPcieThroughput"), 0);
     assert_int_equal(value_of(GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND), 3000000);
     remove_reports();

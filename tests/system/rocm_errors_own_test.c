@@ -16,9 +16,8 @@ TEST(a_kernel_driver_that_is_too_old_gets_the_sentence_of_the_page)
 TEST(a_system_without_the_kernels_node_gets_the_sentence_of_the_page)
 {
     use_machine("devices 0");
-    expect_listed(GPUHAL_PLUGIN_NO_DEVICE,
-                  "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not "
-                  "given the node");
+    expect_listed(GPUHAL_PLUGIN_NO_DEVICE, "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the "
+                                           "node is not mapped into the container");
     use_machine("devices 0");
     setenv("GPU_DEVICE_ORDINAL", "0", 1);
     expect_listed(GPUHAL_PLUGIN_NO_DEVICE, "; or GPU_DEVICE_ORDINAL hides every device");
@@ -32,7 +31,7 @@ TEST(a_node_that_does_not_open_gets_the_sentence_of_the_page)
     make_tree();
     put("dev/kfd/none", "");
     expect_listed(GPUHAL_PLUGIN_NO_DEVICE,
-                  "/dev/kfd is there and does not open: see the kernel's log for lines with kfd or amdgpu");
+                  "/dev/kfd exists, but cannot be opened: see the kernel's log for lines with kfd or amdgpu");
     remove_tree();
 }
 
@@ -46,7 +45,7 @@ TEST(a_node_that_may_not_be_opened_is_no_permission_with_the_sentence_of_the_pag
     put_link("dev/kfd", forbidden);
     expect_listed(
         GPUHAL_PLUGIN_NO_PERMISSION,
-        "/dev/kfd may not be opened: the user must be in the group render, or the container be given the node");
+        "this user may not open /dev/kfd: add the user to the group render, or map the node into the container");
     remove_tree();
 }
 
@@ -56,10 +55,10 @@ TEST(a_list_that_hides_every_device_is_named_with_the_kernels_count)
     make_tree();
     put_gpus(2);
     setenv("HIP_VISIBLE_DEVICES", "-1", 1);
-    expect_listed(GPUHAL_PLUGIN_NO_DEVICE, "HIP_VISIBLE_DEVICES, or what this process may open, hides them");
+    expect_listed(GPUHAL_PLUGIN_NO_DEVICE, "HIP_VISIBLE_DEVICES, or missing access to device nodes, hides them");
     use_machine("devices 0");
     setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
-    expect_listed(GPUHAL_PLUGIN_NO_DEVICE, "the kernel's driver has 2: what this process may open hides them");
+    expect_listed(GPUHAL_PLUGIN_NO_DEVICE, "the kernel's driver has 2: missing access to device nodes hides them");
     remove_tree();
 }
 
@@ -216,7 +215,7 @@ TEST(page_locked_memory_that_is_refused_gets_the_sentence_of_the_page)
     gpuhal_memory memory = {.size = sizeof memory};
     const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = GPUHAL_MEMORY_UPLOAD, .bytes = 4096};
     expect_error(&with, with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_HOST_MEMORY,
-                 "the system gives no more memory that stays in place");
+                 "the system locks no more memory in place");
     end_clean(&with);
 }
 
@@ -227,7 +226,7 @@ TEST(a_device_that_was_reset_gets_the_sentence_of_the_page)
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     assert_int_equal(api.hipDeviceReset(), hipSuccess);
     expect_error(&with, with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 0, 1), GPUHAL_ERROR_DEVICE_LOST,
-                 "the device was reset (hipDeviceReset), and all that was on it is gone; open it again");
+                 "the device was reset (hipDeviceReset), and lost its memory and work; open it again");
     with.ops.release(with.devices[0], &memory);
     end_clean(&with);
 }

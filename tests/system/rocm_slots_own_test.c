@@ -162,7 +162,7 @@ TEST(pages_that_hip_6_does_not_lock_get_both_reasons)
     assert_int_equal(with.ops.register_host(with.devices[0], own, 4096), GPUHAL_ERROR_HOST_MEMORY);
     (void)gpuhal_direct_failed(with.plugin, GPUHAL_ERROR_HOST_MEMORY, "register_host");
     expect_word(gpuhal_last_error()->sentence,
-                "no more memory may stay in place (ulimit -l), or the memory may not be written");
+                "the limit of locked memory is reached (ulimit -l), or the memory is read-only");
     free(own);
     end_clean(&with);
 }

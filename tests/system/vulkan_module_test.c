@@ -92,18 +92,18 @@ static size_t make_change(uint32_t *words, size_t count, const change *one)
 TEST(modules_whose_words_ids_or_blocks_break_a_rule_are_refused_before_any_driver)
 {
     static const change changes[] = {
-        {71, 0, {OP(3, 5), 65535, 0x78}, 3, "(5) uses an id"},   /* a name for an id above the bound */
+        {71, 0, {OP(3, 5), 65535, 0x78}, 3, "(5) uses an id"},      /* a name for an id above the bound */
         {253, 1, {0}, 0, "(56) ends a function inside of a block"}, /* no return */
-        {71, 0, {OP(3, 5), 31, 0x78}, 3, "(5) uses an id"},      /* a name for an id that is not defined */
+        {71, 0, {OP(3, 5), 31, 0x78}, 3, "(5) uses an id"},         /* a name for an id that is not defined */
         {71, 0, {OP(3, 5), 7, 0x78787878}, 3, "(5) has a text that does not end"},
         {71, 0, {OP(5, 6), 5, 0, 0x78, 0}, 5, "(6) has too many words"},
         {253, 1, {OP(2, 253), 0}, 2, "(253) has too many words"},
-        {253, 1, {OP(2, 249), 7}, 2, "(249) goes on at what is not a block"},
+        {253, 1, {OP(2, 249), 7}, 2, "(249) branches to an id that is not a block"},
         {253, 1, {OP(5, 251), 12, 11, 7, 31}, 5, "(251) uses an id"},
         {253, 1, {OP(4, 251), 12, 11, 7}, 4, "(251) has too few words"},
         {253, 1, {OP(3, 247), 31, 0, OP(1, 253)}, 4, "(247) uses an id"},
         {253, 0, {OP(2, 248), 20}, 2, "(248) begins a block inside of another"},
-        {253, 0, {OP(1, 253)}, 1, "(253) ends a block where there is none"},
+        {253, 0, {OP(1, 253)}, 1, "(253) ends a block outside of blocks"},
         {253, 0, {OP(2, 19), 20}, 2, "(19) stands in a function"},
         {253, 0, {OP(5, 61), 3, 20, 7, 16}, 5, "(61) has too few words"},
         {253, 0, {OP(6, 61), 3, 20, 7, 16, 31}, 6, "(61) uses an id"},
@@ -114,9 +114,15 @@ TEST(modules_whose_words_ids_or_blocks_break_a_rule_are_refused_before_any_drive
         {54, 0, {OP(5, 43), 3, 20, 5, 5}, 5, "(43) has too many words"},
         {54, 0, {OP(6, 52), 3, 20, 128, 7, 31}, 6, "(52) uses an id"},
         /* instructions of GLSL.std.450 and of a set whose name begins with NonSemantic. */
-        {54, 0, {OP(6, 11), 20, 0x4c534c47, 0x6474732e, 0x3035342e, 0, OP(6, 12), 3, 21, 20, 4, 31}, 12,
+        {54,
+         0,
+         {OP(6, 11), 20, 0x4c534c47, 0x6474732e, 0x3035342e, 0, OP(6, 12), 3, 21, 20, 4, 31},
+         12,
          "(12) uses an id"},
-        {54, 0, {OP(6, 11), 20, 0x536e6f4e, 0x6e616d65, 0x2e636974, 0, OP(6, 12), 1, 21, 20, 4, 31}, 12,
+        {54,
+         0,
+         {OP(6, 11), 20, 0x536e6f4e, 0x6e616d65, 0x2e636974, 0, OP(6, 12), 1, 21, 20, 4, 31},
+         12,
          "(12) uses an id"},
         {16, 0, {OP(6, 15), 5, 10, 0x78, 31, 31}, 6, "(15) uses an id"}, /* an interface that is not defined */
     };

@@ -92,7 +92,7 @@ def nothing_runs_if_a_step_cannot_have_a_device(examples):
     check(done.returncode == 1 and not done.stdout and done.stderr.startswith("nothing was run: gpuhal_assign: "), done)
     for mistake in (("--trace",), ("--surprise", "x"), ("--output", "/dev/null", "--trace")):
         check(examples.run("pipeline", *mistake).returncode == 2, mistake)
-    check('step "combine": no device offers what it needs' in done.stderr and "  cpu:0: is of another backend\n" in done.stderr, done)
+    check('step "combine": no device satisfies its need' in done.stderr and "  cpu:0: is of another backend\n" in done.stderr, done)
 
 
 def a_pipeline_writes_the_trace_of_its_queues(examples):

@@ -108,7 +108,7 @@ def take_away(kind, program, fakes):
             code, out, err = host.run("--refresh", "--json", setup=group.enter, FAKE_CUDA=failed, NVIDIA_VISIBLE_DEVICES=value)
             sentence = f"NVIDIA_VISIBLE_DEVICES={value} asks for this GPU, but the device cgroup of this container refuses /dev/nvidia"
             hardware = [one for one in json.loads(out)["hardware"] if one.get("why", "").startswith(sentence)]
-            check(len(hardware) == lacking and all(one["state"] == "no_permission" and one["fix"].endswith("\n# on the host; ends what runs in this container:\ndocker restart …") for one in hardware),
+            check(len(hardware) == lacking and all(one["state"] == "no_permission" and one["fix"].endswith("\n# on the host; ends all programs in this container:\ndocker restart …") for one in hardware),
                   value, lacking, out)
         code, out, err = host.run("--refresh", setup=group.enter, FAKE_CUDA=failed, NVIDIA_VISIBLE_DEVICES="2")
         check(code == 4 and out.count("NO PERMISSION") == 1 and "docker restart" in out and "7 more of this host are not given" in out, code, out, err)

@@ -233,7 +233,7 @@ def the_gpus_beside_a_sick_one_are_leased(play):
     machine = play("h100-8")
     machine.change("fail nvmlDeviceGetUtilizationRates 1+ 16")  # on all devices
     _, err = machine.run("run", "--", "true", code=FAILED)
-    check("1 GPU is wanted, and 0 can be leased: cuda:0 needs a reset" in err, err)
+    check("1 GPU is requested, but 0 can be leased: cuda:0 needs a reset" in err, err)
     for lines in (("value 0 memory_repair 1",), ("value 0 link_replays 3",), ("value 0 fabric 3", "value 0 fabric_status 999"), ("value 0 ecc_uncorrected 3",)):
         machine = play("h100-8")
         machine.change(*lines)

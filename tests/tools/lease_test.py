@@ -106,7 +106,7 @@ def what_is_leased_is_not_leased_again_before_the_command_has_ended(tool):
     check(end(second) == 128 + signal.SIGTERM, "the signal was not passed on")
     out, err = waiting.communicate(timeout=DEADLINE)
     check(out == "mine\n" and waiting.returncode == 0, waiting)
-    check(err.startswith("gpuhal-lease: waiting: ") and "gpuhal-lease status lists who has it" in err, err)
+    check(err.startswith("gpuhal-lease: waiting: ") and "gpuhal-lease status lists the leases" in err, err)
     tool.run("wait")
     check(end(first) == 128 + signal.SIGTERM, "the signal was not passed on")
 
@@ -248,7 +248,7 @@ def of_each_physical_device_that_a_selector_names_one_interface_is_leased(tool):
     settings = {"GPUHAL_BACKENDS": "opencl,cpu", "POCL_DEVICES": "pthread basic"}  # without PoCL there is only the CPU
     own, lent = tool.run("run", "--json", "--devices", "auto", "--", "sh", "-c", f'echo "$GPUHAL_DEVICES"; exec {tool.program} status --json', **settings)[0].split("\n", 1)
     check(own == "cpu:0" and [device["key"] for device in json.loads(lent)["leases"][0]["devices"]] == ["cpu:0"], own, lent)
-    check("of each physical device one interface" in " ".join(tool.run("--help")[0].split()), "not in --help")
+    check("one interface of each physical device" in " ".join(tool.run("--help")[0].split()), "not in --help")
 
 
 def the_tables_fit_80_columns_and_name_devices_by_id(tool):
@@ -290,7 +290,7 @@ def a_lease_is_released_from_outside_and_one_that_lives_only_by_force(tool):
     process = tool.hold("--devices", "3")
     number = str(tool.status()["leases"][0]["number"])
     _, err = tool.run("release", number, code=BUSY)
-    check(f"lease {number} is alive in process " in err and "(sleep)" in err and "(gpuhal-lease)" in err and "--force" in err, err)
+    check(f"lease {number} is still used by process " in err and "(sleep)" in err and "(gpuhal-lease)" in err and "--force" in err, err)
     check(tool.error("release", number, code=BUSY)["code"] == "busy" and len(tool.status()["leases"]) == 1, "released")
     tool.run("release", number, "--force")
     check(tool.status()["leases"] == [] and process.poll() is None, tool.status())
@@ -398,7 +398,7 @@ def a_closed_standard_output_fails_and_leaves_the_ledger_alone(tool):
 def a_limit_that_the_driver_keeps_for_the_control_group_bounds_a_lease(tool):
     limited = {"FAKE_CUDA": "devices 2; memory * 4G; value 0 memory_limit 1073741824; value 1 memory_limit 2147483648"}
     _, err = tool.run("run", "--no-wait", "--devices", "cuda:0", "--memory", "2GiB", "--", "true", code=FAILED, **limited)
-    check("fewer bytes (nvml) than the 2147483648" in err, err)
+    check("(nvml) is less than the 2147483648 bytes" in err, err)
     out, _ = tool.run("run", "--no-wait", "--memory", "2GiB", "--", "sh", "-c", "echo $GPUHAL_DEVICES", **limited)
     # a library without lease support also honours this limit
     check(out.startswith("uuid=10111213-") and out.strip().endswith("@2147483648B"), out)
@@ -410,7 +410,7 @@ def every_error_is_a_document_with_json(tool):
     check(error == {"code": "usage", "message": '--devices is "0"; it takes a number of GPUs from 1 to 64, or a selector', "status": None}, error)
     check(tool.error(code=2)["code"] == tool.error("fly", code=2)["code"] == "usage", "no usage")
     error = tool.error("wait", "--devices", "4", code=FAILED)
-    check(error["code"] == "failed" and error["status"] == "no device" and "4 GPUs are wanted, and there are 3" in error["message"], error)
+    check(error["code"] == "failed" and error["status"] == "no device" and "4 GPUs are requested, and there are 3" in error["message"], error)
     error = tool.error("wait", "--memory", "1T", code=FAILED)
     check(error["status"] == "infeasible", error)
     error = tool.error("wait", "--devices", "cuda:9", code=FAILED)

@@ -40,7 +40,7 @@ def a_line_and_a_status_say_whether_the_gpus_are_healthy(probe):
 
 def recorded_machines_are_judged_as_by_their_screens(probe):
     for name, code, line in (("h100-8", 0, "healthy: 8 GPUs ready"), ("amd-discrete", 0, "healthy: 1 GPU ready"),
-                             ("h100-8-one-gone", 4, r"not healthy: 7 of 8 GPUs ready; NVIDIA H100 80GB HBM3 at 0000:df:00.0: seen on .*"),
+                             ("h100-8-one-gone", 4, r"not healthy: 7 of 8 GPUs ready; NVIDIA H100 80GB HBM3 at 0000:df:00.0: it was on the bus on .*"),
                              ("reset-required", 4, "not healthy: .*needs a reset.*"), ("gpu-lost-values", 4, "not healthy: .* is lost.*"),
                              ("secure-boot", 4, "not healthy: 0 of 1 GPU ready; .*Secure Boot.*"), ("server-plain", 3, "no GPU.*"),
                              ("docker-one-of-8", 0, "healthy: 1 GPU ready; 7 more of this host are not given to this container"),
@@ -51,8 +51,8 @@ def recorded_machines_are_judged_as_by_their_screens(probe):
 
 
 def in_a_cell_a_warning_stands_before_its_command_and_answers_behind_it(probe):
-    for name, words in (("nvidia-version-mismatch", "the driver was updated, and a restart loads its module: ends all that runs on this machine: sudo reboot"),
-                        ("h100-8-one-off-bus", "sudo dmesg | grep -E 'NVRM|Xid'   # Xid 79: power the machine off and on; if again: slot, power, card"),
+    for name, words in (("nvidia-version-mismatch", "the driver was updated, and a restart loads its module: ends all programs on this machine: sudo reboot"),
+                        ("h100-8-one-off-bus", "sudo dmesg | grep -E 'NVRM|Xid'   # Xid 79: turn power off and on; if it recurs: slot, power, card"),
                         ("mig-empty-alone", "sudo nvidia-smi mig -i 0000:c1:00.0 -lgip; then, with an ID of that list: sudo nvidia-smi mig -i 0000:c1:00.0 -cgi ID -C; or, to use the whole GPU: sudo nvidia-smi -i 0000:c1:00.0 -mig 0")):
         rows = list(csv.DictReader(on_recorded(name)("--format", "csv", "--columns", "id,fix").out.splitlines()))
         check([row["fix"] for row in rows if row["fix"]] == [words], name, rows)

@@ -74,7 +74,7 @@ def an_unknown_selector_answers_5_and_is_named(probe):
 def a_selected_gpu_that_cannot_be_used_answers_4_or_6_with_its_reason_and_the_next_command(probe):
     for name, selectors, code, words in (
             ("h100-8-one-gone", ("df:00.0", "pci=0000:DF:00.0", "00000000:DF:00.0", "cuda:7", "cuda:0-7", "cuda:0,cuda:7", "7", "0-7", "0,7", "GPU-70717273", "uuid=70717273",
-                                 "70717273-7475-7677-7879-7a7b7c7d7e7f"), 4, r"at 0000:df:00\.0: seen on .*; next: sudo dmesg"),
+                                 "70717273-7475-7677-7879-7a7b7c7d7e7f"), 4, r"at 0000:df:00\.0: it was on the bus on .*; next: sudo dmesg"),
             ("h100-8-one-off-bus", ("GPU-70717273", "df:00.0"), 4, "at 0000:df:00\\.0: .*; next: sudo dmesg"),
             ("h100-8-hidden-by-variable", ("1b:00.0", "gpu", "cpu,gpu"), 4, r'CUDA_VISIBLE_DEVICES="" hides it from CUDA; next: unset CUDA_VISIBLE_DEVICES'),
             ("laptop-without-nvidia-driver", ("01:00.0",), 4, "at 0000:01:00\\.0: no kernel driver is bound to it.*; next: "),
@@ -109,7 +109,7 @@ def a_selector_with_an_exclusion_or_a_limit_lists_what_it_leaves(probe):
         for result in (run("--device", selector), run(GPUHAL_DEVICES=selector)):
             check(result.code == 0 and len(rows_of(result)) == 1 and f", {words}" in result.out and not result.err, selector, result)
     gone = on_recorded("h100-8-one-gone")("--device", "0,7@8GiB")
-    check(gone.code == 4 and "seen on" in gone.err, gone)
+    check(gone.code == 4 and "it was on the bus on" in gone.err, gone)
 
 
 def a_selector_of_a_vendors_variable_says_what_in_it_does_not_count(probe):
@@ -119,7 +119,7 @@ def a_selector_of_a_vendors_variable_says_what_in_it_does_not_count(probe):
     result = probe.run(GPUHAL_DEVICES="env=ONEAPI_DEVICE_SELECTOR", ONEAPI_DEVICE_SELECTOR="level_zero:gpu:0")
     check(result.code == 2 and "too many colons" in result.err and not result.out, result)
     result = probe.run("--device", "env=CUDA_VISIBLE_DEVICES", CUDA_VISIBLE_DEVICES="-1,0")
-    check(result.code == 5 and 'CUDA ends the list at "-1": it is negative, and "0" does not count' in result.err, result)
+    check(result.code == 5 and 'CUDA ends the list at "-1": it is negative, and "0" is ignored' in result.err, result)
 
 
 def a_selector_of_gpus_that_finds_only_software_says_so(probe):
@@ -169,7 +169,7 @@ def a_kernels_log_of_100_mib_costs_a_bounded_time(probe):
         check(one().code == 0)
         took.append(time.monotonic() - start)
     check(took[1] < took[0] + 2, took)
-    note = "the kernel's log was read in part, for 200 ms or 16 MiB"
+    note = "only a part of the kernel's log was read (200 ms or 16 MiB)"
     for one, cut in ((usual, False), (run, True), (on_recorded("prohibited", {"dev/kmsg": XID.format(79) + "\n"}), False)):
         notes = json.loads(one("--json").out)["notes"]
         check(any(text.startswith(note) for text in notes) == cut and (note in one("--explain").out) == cut, notes)
@@ -218,7 +218,7 @@ def what_values_say_of_the_health_of_a_gpu_is_a_sentence_and_a_reset_that_is_nee
             # only compute processes occupy an exclusive device
             ("mode 0 exclusive; process 0 4242 1G draws", 0, [], None),
             ("process 0 4242 1G", 0, [], None),
-            ("mode 0 exclusive; process 0 1 1G", 0, ["taken"], "cuda:0: its compute mode is exclusive, and process 1 has it: until that ends, no other one can compute on it"),
+            ("mode 0 exclusive; process 0 1 1G", 0, ["taken"], "cuda:0: its compute mode is exclusive, and process 1 has it: until that process ends, no other one can compute on it"),
             ("nvswitch 4 18", 0, [], None),
             ("nvswitch 4 18; value 0 link_replays 3; value 0 link_recoveries 1", 0, ["link_errors"], "cuda:0: its links to other GPUs (NVLink) had 4 errors"),
             ("value 0 link_replays 3", 0, [], None),  # on a GPU without links
@@ -228,7 +228,7 @@ def what_values_say_of_the_health_of_a_gpu_is_a_sentence_and_a_reset_that_is_nee
             ("value 0 fabric 2", 0, ["fabric_not_ready"], "has not set up"),
             ("value 0 fabric 3; value 0 fabric_status 0", 0, [], None),
             ("value 0 fabric 3; value 0 fabric_status 999", 0, ["fabric_failed"], "cuda:0: the fabric manager could not set up the switches"),
-            ("fail nvmlDeviceGetPowerUsage 1+ 15", 0, ["values_lost"], "cuda:0: its driver says of some values that it has fallen off the bus, but has others"),
+            ("fail nvmlDeviceGetPowerUsage 1+ 15", 0, ["values_lost"], "cuda:0: its driver reports for some values that the GPU has fallen off the bus, but reports others"),
             ("fail nvmlDeviceGetPowerUsage 1+ 16", 4, ["reset_needed"], "cuda:0: the GPU needs a reset"),
             ("mode 0 prohibited", 0, ["prohibited"], "cuda:0: its compute mode is prohibited: no program may compute on it"),
             ("; ".join(f"fail {call} 1+ 16" for call in calls), 4, ["reset_needed"], "cuda:0: the GPU needs a reset, as its driver reports")):
@@ -258,7 +258,7 @@ def fewer_gpus_than_are_expected_answer_4(probe):
         check(probe.run(f"--expect={value}", **settings).code == 2, value)
     for other in ("--registry", "--cached"):
         result = probe.run("--expect", "1", other, **settings)
-        check(result.code == 2 and f"--expect has no meaning beside {other}" in result.err, result)
+        check(result.code == 2 and f"--expect has no effect beside {other}" in result.err, result)
 
 
 def a_gpu_that_answers_reset_required_to_everything_and_hangs_costs_its_values_in_time(probe):
@@ -298,7 +298,7 @@ def a_gpu_that_one_process_has_alone_is_not_ready_for_another(probe):
           " ".join(result.out.split()), result)
     check(probe.json(**settings)[0]["chosen"]["id"] == "cuda:1")
     check([probe.run("--check", "healthy", "--expect", str(count), **settings).code for count in (1, 2, 3)] == [0, 0, 4], "a GPU that is taken works")
-    check("and process 1 has it: until that ends" in result.out and "sudo nvidia-smi -c DEFAULT" in result.out and
+    check("and process 1 has it: until that process ends" in result.out and "sudo nvidia-smi -c DEFAULT" in result.out and
           "--processes\n" not in result.out, result)
     result = probe.run("--processes", "--device", "cuda:0", **settings)
     check(result.code == 0 and "default device: none: cuda:0 is taken by another process" in " ".join(result.out.split()), result)
@@ -378,7 +378,7 @@ def a_default_device_whose_driver_has_died_since_it_was_listed_is_not_said_to_wo
 
 def a_default_device_without_any_value_is_not_said_to_work(probe):
     result = probe.run(GPUHAL_PLUGIN_PATH=os.path.join(os.path.dirname(probe.odd), "plugins/good_sample_fails"))
-    check("* = default device: good_sample_fails:0, which is listed, and none of whose values could be read" in " ".join(result.out.split()), result)
+    check("* = default device: good_sample_fails:0, which is listed, but has no value that could be read" in " ".join(result.out.split()), result)
 
 
 def a_second_list_has_the_rest_of_the_time_only(probe):
@@ -400,7 +400,7 @@ def a_manifest_that_an_update_left_behind_is_named(probe):
         result = probe.run(GPUHAL_PLUGIN_PATH=folder)
         line = " ".join(result.out.split())
         check(result.code == 4 and "! plugin longname: a plugin named longname was found earlier: " in line, result)
-        check("longname-old.gpuhal comes before longname.gpuhal: remove the one that is left over" in line, result)
+        check("longname-old.gpuhal before longname.gpuhal: remove one of the two" in line, result)
 
 
 def a_crashing_plugin_answers_4_and_the_others_are_listed(probe):

@@ -505,7 +505,7 @@ def an_option_without_effect_beside_another_is_a_usage_error_that_names_both(pro
     pairs = [(*one.split(), other) for one, others in ignored for other in others.split()]
     for options in pairs + [("--explain", "cpu", other) for other in beside_target.split()]:
         result = probe.run(*options)
-        words = re.match(r"gpuhal-probe: (--[a-z]+) has no meaning beside (--[a-z]+)", result.err)
+        words = re.match(r"gpuhal-probe: (--[a-z]+) has no effect beside (--[a-z]+)", result.err)
         names = {re.match("--[a-z]+", option)[0].replace("--json", "--format") for option in options if option.startswith("--")}
         check(result.code == 2 and words and {word.replace("--json", "--format") for word in words.groups()} == names, options, result)
 

@@ -86,7 +86,7 @@ def a_recorded_machine_shows_user_command_and_container(probe):
 
 def what_takes_a_walk_over_all_processes_is_left_to_the_option(probe):
     run = on_recorded("amd-discrete")
-    check(lines_of(run())[1:] == ["  rocm:0  bob   6120  512.0 MiB  python3", "  and those that draw, or use Vulkan or OpenCL: --processes"], run())
+    check(lines_of(run())[1:] == ["  rocm:0  bob   6120  512.0 MiB  python3", "  and processes that draw, or use Vulkan or OpenCL: --processes"], run())
     check(lines_of(run("--processes"))[1:] == ["  rocm:0  bob   6120  512.0 MiB  python3"], run("--processes"))
     with tempfile.TemporaryDirectory() as root:
         Tree(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../recorded")).read("amd-discrete").write(root)
@@ -110,7 +110,7 @@ def what_is_not_known_is_shown_so_and_a_foreign_pid_is_marked(probe):
         machine.add(7, b"python3", uid=1234)
         settings = machine.settings("devices 1; memory 0 80G; process 0 4711 2G; process 0 7 -1; process 0 0 1G draws")
         *lines, legend, rest = [line.split() for line in lines_of(probe.run("--processes", **settings))[1:]]
-        check(legend[:5] == "# = the number that".split() and rest, legend)
+        check(legend[:5] == "# = the pid of".split() and rest, legend)
         check(lines == [["cuda:0", "-", "#4711", "2.0", "GiB", "-"], ["cuda:0", "-", "-", "1.0", "GiB", "-"],
                         ["cuda:0", "1234", "7", "-", "python3"]], lines)
         document, result = probe.json(**settings)
@@ -219,7 +219,7 @@ def a_report_leaves_users_and_commands_out(probe):
 def where_they_have_no_place_the_option_is_a_mistake(probe):
     for options in (("--cached",), ("--format", "csv"), ("--report", "-"), ("--watch",), ("--explain", "cuda:0"), ("--registry",)):
         result = probe.run("--processes", *options)
-        check(result.code == 2 and "--processes has no meaning beside --" in result.err, options, result)
+        check(result.code == 2 and "--processes has no effect beside --" in result.err, options, result)
 
 
 if __name__ == "__main__":

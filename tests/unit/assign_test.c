@@ -118,7 +118,7 @@ TEST(steps_that_fit_alone_and_not_together_are_infeasible_unless_they_run_in_tur
     assert_int_equal(gpuhal_assignment_bytes(assignment, gpuhal_device_at(gpu, 1)), 0);
     gpuhal_assignment_destroy(assignment);
     desc.step_count = 3;
-    refuse(gpu, &desc, GPUHAL_ERROR_INFEASIBLE, "step \"c\"", "1073741824 bytes that it needs left beside the other");
+    refuse(gpu, &desc, GPUHAL_ERROR_INFEASIBLE, "step \"c\"", "1073741824 bytes that it needs free beside the other");
     desc.flags = GPUHAL_ASSIGN_IN_TURN;
     assignment = assign(gpu, &desc);
     assert_int_equal(gpuhal_assignment_bytes(assignment, gpuhal_device_at(gpu, 0)), GIB(10));
@@ -293,7 +293,7 @@ TEST(when_a_device_vanishes_the_check_names_it_and_assigning_again_gives_a_plan_
     expect_devices(after, 4, "0 2 0 2");
     gpuhal_mock.unplugged = 6;
     assert_ok(gpuhal_rescan(gpu, NULL));
-    refuse(gpu, &desc, GPUHAL_ERROR_INFEASIBLE, "step number 2", "left beside");
+    refuse(gpu, &desc, GPUHAL_ERROR_INFEASIBLE, "step number 2", "free beside");
     expect_devices(before, 4, "0 1 2 0");
     gpuhal_balance_destroy(balance);
     gpuhal_close(gpu);

@@ -55,8 +55,8 @@ TEST(a_buffer_of_more_than_the_groups_leave_is_refused_and_the_limit_named)
     limit = 8 * MIB;
     gpuhal *gpu = open_two();
     assert_int_equal(create(gpu, 0, GPUHAL_MEMORY_DEVICE, 4 * MIB), GPUHAL_ERROR_OUT_OF_MEMORY);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "4194304 bytes requested, 3145728 left of what the control "
-                                                          "group of this process allows (dmem.max), 8388608 bytes"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "4194304 bytes requested, 3145728 left of the limit of this "
+                                                          "process's control group (dmem.max), 8388608 bytes"));
     assert_ok(create(gpu, 0, GPUHAL_MEMORY_DEVICE, 3 * MIB));
     assert_ok(create(gpu, 0, GPUHAL_MEMORY_UPLOAD, 4 * MIB));
     assert_ok(create(gpu, 1, GPUHAL_MEMORY_DEVICE, 4 * MIB));
@@ -104,7 +104,7 @@ TEST(a_lease_of_more_than_a_driver_allows_is_refused_in_its_name)
     assert_ptr_equal(gpuhal_lease_device_at(lease, 0), gpuhal_device_at(gpu, 1));
     const gpuhal_lease_desc desc = bytes_of(10 * MIB);
     assert_int_equal(gpuhal_lease_acquire(gpu, &desc, 0, &none), GPUHAL_ERROR_INFEASIBLE);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "fewer bytes (mock) than the 10485760 that are wanted"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "(mock) is less than the 10485760 bytes requested"));
     gpuhal_lease_release(lease);
     gpuhal_close(gpu);
 }
@@ -139,7 +139,7 @@ TEST(a_lease_of_more_than_the_groups_allow_is_of_another_device_or_refused)
     desc.devices = first;
     gpuhal_lease *none = NULL;
     assert_int_equal(gpuhal_lease_acquire(gpu, &desc, 0, &none), GPUHAL_ERROR_INFEASIBLE);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "fewer bytes (dmem.max) than the 9437184 that are wanted"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "(dmem.max) is less than the 9437184 bytes requested"));
     const gpuhal_lease_part part = {.device = first[0], .bytes = 9 * MIB};
     desc = (gpuhal_lease_desc){.size = sizeof desc, .part_count = 1, .parts = &part};
     assert_int_equal(gpuhal_lease_acquire(gpu, &desc, 0, &none), GPUHAL_ERROR_INFEASIBLE);

@@ -129,8 +129,8 @@ TEST(a_module_that_is_built_in_or_loaded_and_did_not_take_the_device_is_a_proble
     put_pci(GPU, "030000", "1002:744c", NULL);
     expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "amdgpu is installed, but not loaded", "");
     put("sys/module/amdgpu/initstate", "live\n");
-    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "amdgpu is loaded, but did not take it",
-           "sudo dmesg | grep -iE '0000:01:00.0|amdgpu'");
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM,
+           "amdgpu is loaded, but did not accept the device", "sudo dmesg | grep -iE '0000:01:00.0|amdgpu'");
     end_machine();
 }
 
@@ -256,7 +256,7 @@ TEST(a_library_of_another_version_than_the_kernel_module_is_named)
     now.refusals[0].code = 803;
     put_nvidia(GPU, 0);
     expect(GPU, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM, "libcuda supports CUDA 13.0",
-           "# ends all that runs on this machine:\nsudo reboot");
+           "# ends all programs on this machine:\nsudo reboot");
     put(".dockerenv", "");
     expect(GPU, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM, "CUDA: ", "on the host");
     end_machine();
@@ -322,7 +322,7 @@ TEST(of_a_gpu_with_mig_and_no_instance_and_a_broken_one_each_has_its_own_cause)
     begin_machine();
     put_nvidia(GPU, 0);
     put_nvidia("0000:02:00.0", 1);
-    refuse("cuda", GPUHAL_ERROR_NO_DEVICE, "what this process may open hides the other");
+    refuse("cuda", GPUHAL_ERROR_NO_DEVICE, "missing access to device nodes hides the other");
     now.refusals[0].starts = true;
     recorded_device *empty = add_device("cuda", "NVIDIA H100");
     keep_fact(empty, "pci_address", GPU);
@@ -467,7 +467,7 @@ TEST(a_recorded_gpu_without_a_listing_is_missing_from_the_bus_or_the_driver)
     assert_string_equal(info.name, "NVIDIA H100 80GB");
     assert_true(info.last_seen > 0);
     assert_int_equal(info.physical, number);
-    assert_non_null(strstr(info.why, "not on the bus any more"));
+    assert_non_null(strstr(info.why, "but is not there any more"));
     gpuhal_view_release(view);
     gpuhal_close(gpu);
     end_machine();

@@ -99,7 +99,7 @@ TEST(the_failure_names_the_largest_piece_that_the_queue_may_have_and_the_limit_o
     assert_ok(gpuhal_fill(queue, half, 0, SEGMENT / 2, 1, 1));
     gpuhal_buffer_release(half);
     assert_int_equal(gpuhal_pool_allocate(pool, queue, SEGMENT, 0, 0, &none), GPUHAL_ERROR_OUT_OF_MEMORY);
-    snprintf(words, sizeof words, " 0 in one piece, for this queue %d", SEGMENT / 2);
+    snprintf(words, sizeof words, " 0 of them in one piece (%d for this queue)", SEGMENT / 2);
     assert_non_null(strstr(gpuhal_last_error()->sentence, words));
     assert_int_equal(report_or_fail().limit_bytes, SEGMENT);
     open_gate(gate);

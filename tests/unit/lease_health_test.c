@@ -27,7 +27,7 @@ TEST(a_lost_device_is_leased_neither_by_name_nor_by_number)
     assert_ok(try_part(gpu, 1));
     both.count = 2;
     assert_int_equal(gpuhal_lease_acquire(gpu, &both, 0, &lease), GPUHAL_ERROR_NO_DEVICE);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "2 GPUs are wanted, and 1 can be leased"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "2 GPUs are requested, but 1 can be leased"));
     lease = lease_bytes(gpu, MOST);
     assert_ptr_equal(gpuhal_lease_device_at(lease, 0), gpuhal_device_at(gpu, 1));
     assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);

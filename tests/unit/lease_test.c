@@ -367,7 +367,7 @@ TEST(a_driver_that_hangs_costs_a_request_its_own_time_and_not_that_of_each_devic
     const uint64_t begin = now_ns();
     assert_int_equal(gpuhal_lease_acquire(gpu, &desc, 100 * MS, &lease), GPUHAL_ERROR_TIMEOUT);
     assert_true(now_ns() - begin < 4 * SECOND);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "did not state in time what is free"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "did not report its free memory in time"));
     gpuhal_mock.stops = 0;
     gpuhal_close(gpu);
 }

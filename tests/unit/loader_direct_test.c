@@ -32,7 +32,7 @@ TEST(a_bad_file_is_refused_with_stage_status_and_sentence)
     assert_load_refused("plugin.so", GPUHAL_ERROR_INVALID_ARGUMENT, GPUHAL_STAGE_SEARCH, "is not an absolute path");
     assert_load_refused("/nowhere.so", GPUHAL_ERROR_NOT_FOUND, GPUHAL_STAGE_FILE, "/nowhere.so does not exist");
     assert_load_refused("/dev/null", GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_FILE, "is no regular file");
-    assert_load_refused("/etc/passwd", GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_FILE, "is no shared library");
+    assert_load_refused("/etc/passwd", GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_FILE, "is not a shared library");
     assert_load_refused(test_plugin("undefined_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_LOAD,
                         "gpuhal_test_undefined");
     assert_load_refused(test_plugin("no_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_HANDSHAKE,

@@ -263,7 +263,7 @@ TEST(without_a_helper_plugins_are_not_probed_and_a_note_says_so)
     check_without_helper(in_folder("helper"), "may be written to by everybody");
     write_file(in_folder("script"), "#!/bin/sh\n", 10);
     assert_int_equal(chmod(in_folder("script"), 0755), 0);
-    check_without_helper(in_folder("script"), "is no program");
+    check_without_helper(in_folder("script"), "is not a program");
     check_without_helper(
         "/bin/true",
         "sent nothing: it is not a helper of this version, or is in another PID namespace than this process");

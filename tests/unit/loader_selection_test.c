@@ -208,8 +208,8 @@ TEST(of_the_same_file_or_the_same_name_the_first_is_taken_and_the_other_says_so)
     assert_string_equal(find_candidate(&candidates, "good")->file, test_plugin("good"));
     char wanted[700];
     snprintf(wanted, sizeof wanted,
-             "a plugin named good was found earlier: %s; only the names of the manifests in %s decide, 1.gpuhal comes "
-             "before 2.gpuhal: remove the one that is left over",
+             "a plugin named good was found earlier: %s; the manifests in %s are taken in the order of their names, "
+             "1.gpuhal before 2.gpuhal: remove one of the two",
              test_plugin("good"), own_folder());
     assert_true(candidate_at(&candidates, in_folder("copy.so"))->ambiguous);
     assert_result(&candidates, candidate_at(&candidates, in_folder("copy.so")), GPUHAL_PLUGIN_DUPLICATE,

@@ -183,8 +183,8 @@ TEST(a_different_answer_of_the_driver_is_reported_and_listed_the_next_time)
     assert_int_equal(gpuhal_device_open(device_named(gpu, "cuda:0")), GPUHAL_OK);
     assert_string_equal(changed, "");
     assert_int_equal(gpuhal_device_open(device_named(gpu, "cuda:1")), GPUHAL_ERROR_NO_DEVICE);
-    assert_string_equal(changed, "cuda:1: cuda:1 was listed, and is absent now");
-    assert_non_null(strstr(logged, "cuda:1 was listed, and is absent now\n"));
+    assert_string_equal(changed, "cuda:1: cuda:1 was listed, but is absent now");
+    assert_non_null(strstr(logged, "cuda:1 was listed, but is absent now\n"));
     gpuhal_close(gpu);
     gpu = open_machine();
     const char *name = NULL;
@@ -221,7 +221,7 @@ TEST(a_program_that_changes_its_environment_later_changes_nothing_for_others)
     gpu->layers.on_changed = keep_change;
     setenv("CUDA_VISIBLE_DEVICES", "0", 1);
     assert_int_not_equal(gpuhal_device_open(device_named(gpu, "cuda:1")), GPUHAL_OK);
-    assert_string_equal(changed, "cuda:1: cuda:1 was listed, and is absent now");
+    assert_string_equal(changed, "cuda:1: cuda:1 was listed, but is absent now");
     gpuhal_close(gpu);
     assert_int_equal(files_renamed, 0);
     unsetenv("CUDA_VISIBLE_DEVICES");

@@ -25,7 +25,7 @@ static inline void count_warnings(void *user, int32_t level, const char *text)
 {
     (void)user;
     if (level <= 2 && strstr(text, "is not kept in") &&
-        (strstr(text, "no other may write to it") || strstr(text, "is none"))) {
+        (strstr(text, "no other may write to it") || strstr(text, "is not one"))) {
         warnings++;
     }
 }

@@ -48,13 +48,13 @@ TEST(each_alternative_that_is_passed_over_is_named_with_its_reason)
     gpuhal_program *program = NULL;
     assert_ok(gpuhal_program_create(gpuhal_device_at(gpu, 0), &desc, &program));
     assert_int_equal(gpuhal_program_choice(program), 3);
-    assert_non_null(strstr(log, "alternative 0 (elsewhere) is passed over: mock:0 takes mock-exact mock"));
-    assert_non_null(strstr(log, "alternative 1 (mock-exact) is passed over: "));
+    assert_non_null(strstr(log, "alternative 0 (elsewhere) is skipped: mock:0 takes mock-exact mock"));
+    assert_non_null(strstr(log, "alternative 1 (mock-exact) is skipped: "));
     assert_non_null(strstr(log, "it is for another target than mock9"));
     assert_non_null(strstr(log, "line 1: not a program"));
     const char *taken =
         strstr(log, "\n\nalternative 3 (mock) is taken\nmock compiler, part 1\nmock compiler, part 2\n\n");
-    assert_true(taken && taken[strlen(taken) - 1] == '\n' && !strstr(taken + 2, "passed over"));
+    assert_true(taken && taken[strlen(taken) - 1] == '\n' && !strstr(taken + 2, "is skipped"));
     gpuhal_program_release(program);
 
     desc.code_count = 3;
@@ -67,7 +67,7 @@ TEST(each_alternative_that_is_passed_over_is_named_with_its_reason)
     assert_string_equal(error->device, "mock:0");
     assert_non_null(strstr(error->sentence, "; the device takes mock-exact mock, not alternative 0 (elsewhere)"));
     assert_non_null(strstr(error->sentence, "alternative 2 (mock)"));
-    assert_non_null(strstr(log, "is passed over"));
+    assert_non_null(strstr(log, "is skipped"));
     free(log);
     gpuhal_close(gpu);
     expect_mock_has_no_programs();

@@ -90,7 +90,7 @@ TEST(a_need_leaves_out_unfit_devices_and_each_reason_says_why)
     gpuhal_need need = {.size = sizeof need, .memory_kinds = 1u << GPUHAL_MEMORY_UPLOAD, .allocation_bytes = GIB(2)};
     const gpuhal_rank_desc desc = {.size = sizeof desc, .need = &need};
     assert_ok(rank(gpu, &desc, &own));
-    expect_place(&own, 0, "mock:1", 1, "the only one that satisfies the need");
+    expect_place(&own, 0, "mock:1", 1, "the only device that satisfies the need");
     expect_place(&own, 1, "mock:0", 0, "has no memory of kind upload");
     expect_place(&own, 2, "mock:2", 0, "allocates at most 1073741824 bytes at once of the 2147483648 that are needed");
     need = (gpuhal_need){.size = sizeof need, .data_types = GPUHAL_DATA_FP64 | GPUHAL_DATA_BF16};
@@ -221,7 +221,7 @@ TEST(a_device_that_vanished_is_ranked_no_more)
     assert_ok(gpuhal_rescan(gpu, NULL));
     assert_ok(rank(gpu, &desc, &own));
     assert_int_equal(own.count, 1);
-    expect_place(&own, 0, "mock:1", 1, "the only one");
+    expect_place(&own, 0, "mock:1", 1, "the only device");
     gpuhal_mock.unplugged = 3;
     assert_ok(gpuhal_rescan(gpu, NULL));
     assert_int_equal(rank(gpu, &desc, &own), GPUHAL_ERROR_NOT_FOUND);
@@ -237,7 +237,7 @@ TEST(a_device_that_is_lost_while_its_values_are_read_is_left_out)
     gpuhal_mock.devices[0].fail_sample = GPUHAL_ERROR_DEVICE_LOST;
     assert_ok(rank(gpu, &desc, &own));
     assert_int_equal(own.count, 2);
-    expect_place(&own, 0, "mock:1", 1, "the only one");
+    expect_place(&own, 0, "mock:1", 1, "the only device");
     gpuhal_close(gpu);
 }
 

@@ -175,7 +175,7 @@ TEST(an_identity_that_differs_from_process_to_process_is_said_to)
     assert_int_equal(gpuhal_device_open(find(gpu, "good_other_identity:0")), GPUHAL_ERROR_NO_DEVICE);
     const char *sentence = gpuhal_last_error()->sentence;
     assert_non_null(strstr(sentence, "UUID"));
-    assert_non_null(strstr(sentence, "identity is not the same in every process"));
+    assert_non_null(strstr(sentence, "does not state the same identity in every process"));
     assert_null(strstr(sentence, "restarted"));
     gpuhal_close(gpu);
 }

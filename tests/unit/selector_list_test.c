@@ -140,10 +140,10 @@ TEST(a_malformed_exclusion_or_limit_is_named_with_its_mistake)
         {"!!cuda", "\"!cuda\" is not the name of a backend"},
         {"! cuda", "\" cuda\" is not the name of a backend"},
         {"cuda!", "\"cuda!\" is not the name of a backend"},
-        {"!cuda:0,1", "behind \"!cuda:0\" it could be meant either way: write \"!cuda:1\""},
+        {"!cuda:0,1", "behind \"!cuda:0\" a number is ambiguous: write \"!cuda:1\""},
         {"each:0", "\"each\" takes no index"},
-        {"0-1,!0,1", "behind \"!0\" it could be meant either way: write \"!1\""},
-        {"!cuda:0@8GiB", "what is left out takes no limit"},
+        {"0-1,!0,1", "behind \"!0\" a number is ambiguous: write \"!1\""},
+        {"!cuda:0@8GiB", "an excluded device cannot have a limit"},
         {"@8GiB", "nothing stands before \"@\""},
         {"cuda:0@", "\"\" is not a limit of memory"},
         {"cuda:0@2", "\"2\" is not a limit of memory"}, /* ambiguous: 2 bytes, or half of the memory */
@@ -286,7 +286,7 @@ TEST(gpuhal_select_takes_no_limit_and_a_share_needs_a_known_size)
     gpuhal_device *device = NULL;
     assert_int_equal(gpuhal_select(gpu, "cuda:0@8GiB", GPUHAL_SELECT_ALLOW_CPU, &device, NULL),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "gpuhal_device_limit_memory() sets one"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "call gpuhal_device_limit_memory() instead"));
     gpuhal_close(gpu);
     assert_int_equal(try_open("opencl:0@25%"), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "the memory of opencl:0 is not known"));

@@ -57,7 +57,7 @@ TEST(most_free_selects_the_gpu_with_most_free_memory_now)
     set_value(3, key, GIB(7));
     set_value(1, key, 0);
     expect(gpu, "most_free", "mock:3",
-           "most free memory of 4: 7.0 GiB; the best of 2 that are equal in that, by the rule of auto");
+           "most free memory of 4: 7.0 GiB; 2 have this value, and the rule of auto decided");
     gpuhal_close(gpu);
 }
 
@@ -129,7 +129,7 @@ TEST(values_select_no_software_device)
 
 TEST(a_malformed_selector_of_values_is_named)
 {
-    static const char *const malformed[][2] = {{"!most_free", "not for what is left out"},
+    static const char *const malformed[][2] = {{"!most_free", "selects devices, and cannot exclude any"},
                                                {"most_free:0", "\"most_free\" takes no index"},
                                                {"most_free,least_loaded", "not both"}};
     gpuhal *gpu = open_four(), *other = NULL;
@@ -198,7 +198,7 @@ TEST(devices_hidden_by_a_filter_of_values_stay_hidden_and_the_reason_stays)
     set_value(0, GPUHAL_VALUE_MEMORY_FREE_BYTES, GIB(30));
     assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);
     assert_int_equal(gpuhal_device_count(gpu), 1);
-    expect(gpu, NULL, "mock:2", "most free memory of 4: 20.0 GiB; read when the library was opened");
+    expect(gpu, NULL, "mock:2", "most free memory of 4: 20.0 GiB (measured when the library was opened)");
     gpuhal_close(gpu);
 }
 

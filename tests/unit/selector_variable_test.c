@@ -38,23 +38,23 @@ TEST(cuda_visible_devices_ends_at_the_first_element_that_names_no_device)
     static const reading cases[] = {
         {"0", "0", NULL},
         {"2,0", "2,0", NULL}, /* the list's order is kept */
-        {"0,2,-1,1", "0,2", "CUDA ends the list at \"-1\": it is negative, and \"1\" does not count"},
+        {"0,2,-1,1", "0,2", "CUDA ends the list at \"-1\": it is negative, and \"1\" is ignored"},
         {"-1", "", "it is negative"},
         {"", "", "is empty"},
         {"NoDevFiles", "", "it is neither an index nor a UUID"},
         {"none", "", "it is neither an index nor a UUID"},
-        {"0,7,1", "0", "ends the list at \"7\": no device has it, and \"1\" does not count"},
+        {"0,7,1", "0", "ends the list at \"7\": no device has it, and \"1\" is ignored"},
         {"0,,1", "0", "ends the list at \"\": it is empty"},
         {",0", "", "it is empty"},
         {"0,", "0", NULL},
         {" 0 , 1 ", "0,1", NULL},
         {"+1", "1", NULL},
         {"01", "1", NULL},
-        {"1gpu,0x2", "1,0", "\"gpu\" behind the index in \"1gpu\" does not count"}, /* like strtoul() */
+        {"1gpu,0x2", "1,0", "\"gpu\" behind the index in \"1gpu\" is ignored"}, /* like strtoul() */
         {"0;1", "0", "\";1\" behind the index"},
         {"0 1", "0", NULL},
-        {"0,0", "", "names one for the second time"},
-        {"0,1,0,2", "", "names one for the second time"},
+        {"0,0", "", "names a device for the second time"},
+        {"0,1,0,2", "", "names a device for the second time"},
         {"99999999999999999999", "", "it is no index of a device"},
         {"GPU-" FIRST, "0", NULL},
         {"GPU-9", "2", NULL},
@@ -63,7 +63,7 @@ TEST(cuda_visible_devices_ends_at_the_first_element_that_names_no_device)
         {"GPU-9,GPU-1,GPU-11111", "2", "several devices have it"},
         {"GPU-9,GPU-abc,GPU-11111", "2", "no device has it"},
         {"GPU-", "", "no UUID follows"},
-        {"GPU-9,GPU-99", "", "names one for the second time"},
+        {"GPU-9,GPU-99", "", "names a device for the second time"},
         {"gpu-9", "", "it is neither an index nor a UUID"},
         {"9999", "", "no device has it"},
         {"GPU-9,0", "2", "an index does not follow a UUID"},
@@ -88,7 +88,7 @@ TEST(hip_and_the_opencl_of_amd_end_at_a_malformed_index_and_ignore_repeats)
     static const reading cases[] = {
         {"1,0", "1,0", NULL},
         {"0,0,1", "0,1", NULL},
-        {"0,-1,1", "0", "ends the list at \"-1\": it is not an index alone, and \"1\" does not count"},
+        {"0,-1,1", "0", "ends the list at \"-1\": it is not an index alone, and \"1\" is ignored"},
         {"0, 1", "0", "ends the list at \" 1\": it is not an index alone"},
         {"00", "", "it begins with a 0"},
         {"0x1", "", "it is not an index alone"},
@@ -112,7 +112,7 @@ TEST(rocr_visible_devices_takes_indices_and_uuids_mixed_and_ends_at_a_repeat)
         {"gpu-B1B2", "2", NULL},
         {"0x1", "1", NULL},
         {"010", "", "no device has it"}, /* octal 8 */
-        {"0,1,0,2", "0,1", "names a device for the second time, and \"2\" does not count"},
+        {"0,1,0,2", "0,1", "names a device for the second time, and \"2\" is ignored"},
         {"1,GPU-a1b2ff,2", "1", "names a device for the second time"},
         {"0,-1,1", "0", "it is negative"},
         {"0,1x,2", "0", "it is neither an index nor a UUID"},
@@ -225,7 +225,7 @@ TEST(the_variable_of_cuda_leaves_cudas_list_in_every_interface_if_cuda_runs)
     expect("env=CUDA_VISIBLE_DEVICES", "cuda:0 vulkan:2");
     expect("vulkan,!env=CUDA_VISIBLE_DEVICES", "vulkan:0 vulkan:1 vulkan:3");
     expect("env=CUDA_VISIBLE_DEVICES,!cuda", "vulkan:2");
-    assert_true(is_noted("env=CUDA_VISIBLE_DEVICES", "CUDA lists 1 of the 3 that CUDA_VISIBLE_DEVICES names"));
+    assert_true(is_noted("env=CUDA_VISIBLE_DEVICES", "CUDA lists 1 of the 3 devices that CUDA_VISIBLE_DEVICES names"));
     setenv("CUDA_VISIBLE_DEVICES", "2,-1,0", 1);
     assert_true(is_noted("env=CUDA_VISIBLE_DEVICES", "ends the list at \"-1\""));
     setenv("CUDA_VISIBLE_DEVICES", "2,2", 1); /* CUDA's own list counts, not the variable's text */
@@ -237,7 +237,7 @@ TEST(the_variable_of_cuda_leaves_cudas_list_in_every_interface_if_cuda_runs)
     const char *reason = NULL;
     assert_int_equal(gpuhal_select(gpu, "env=CUDA_VISIBLE_DEVICES", 0, &device, &reason), GPUHAL_OK);
     assert_string_equal(gpuhal_device_id(device), "cuda:0");
-    assert_non_null(strstr(reason, "\"0\" does not count"));
+    assert_non_null(strstr(reason, "\"0\" is ignored"));
     gpuhal_close(gpu);
     unsetenv("CUDA_VISIBLE_DEVICES");
     assert_false(is_noted("env=CUDA_VISIBLE_DEVICES", "ends the list"));
@@ -254,7 +254,7 @@ TEST(without_cuda_uuids_count_and_indices_follow_the_order_of_addresses)
     expect("env=CUDA_VISIBLE_DEVICES", "vulkan:0");
     setenv("CUDA_VISIBLE_DEVICES", "0", 1);
     unsetenv("CUDA_DEVICE_ORDER");
-    expect("env=CUDA_VISIBLE_DEVICES", "which device \"0\" is only CUDA knows");
+    expect("env=CUDA_VISIBLE_DEVICES", "device \"0\" is known to CUDA alone");
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
     expect("env=CUDA_VISIBLE_DEVICES", "vulkan:1 opencl:0");
     setenv("CUDA_VISIBLE_DEVICES", "1,-1,0", 1);
@@ -276,7 +276,7 @@ TEST(hip_reads_the_variable_of_cuda_if_there_is_no_gpu_of_nvidia)
     assert_true(is_noted("env=CUDA_VISIBLE_DEVICES", "HIP ends the list at \"x\""));
     setenv("ROCR_VISIBLE_DEVICES", "GPU-a1b2c3d4e5f60718", 1);
     expect("env=ROCR_VISIBLE_DEVICES", "rocm:0 vulkan:0");
-    assert_true(is_noted("env=ROCR_VISIBLE_DEVICES", "another variable is set as well"));
+    assert_true(is_noted("env=ROCR_VISIBLE_DEVICES", "another variable is set, too"));
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("ROCR_VISIBLE_DEVICES");
 }
@@ -313,7 +313,7 @@ TEST(the_terms_of_sycl_name_devices_by_backend_and_type_and_take_them_away)
         {"cuda:0,1;", "cuda:0 cuda:1 opencl:0"},
         {"cuda:1.0", "cuda:1"},
         {"", "cuda:0 cuda:1 vulkan:0 opencl:0 opencl:1 opencl:2 cpu:0"},
-        {"opencl:0", "which of 3 devices \"opencl:0\" is only SYCL knows"},
+        {"opencl:0", "only SYCL knows which of 3 devices \"opencl:0\" is"},
         {"level_zero:gpu:0", "too many colons"},
         {"level_zero", "there is no \":\""},
         {"opencl:", "nothing stands before or behind the \":\""},
@@ -353,9 +353,9 @@ TEST(the_mask_of_level_zero_counts_devices_or_sub_devices_by_its_hierarchy)
         {"FLAT", "0", "vulkan:0 opencl:0"},
         {"FLAT", "0.1,0", "vulkan:0 opencl:0"},
         {"COMBINED", "0.1", "no device matches"},
-        {"FLAT", "1", "which device \"1\" is only Level Zero knows"}, /* 1 may be a sub-device of the first device */
+        {"FLAT", "1", "device \"1\" is known to Level Zero alone"}, /* 1 may be a sub-device of the first device */
         {"", "0", "vulkan:0 opencl:0"},
-        {"", "0.1", "which device \"0.1\" is only Level Zero knows"},
+        {"", "0.1", "device \"0.1\" is known to Level Zero alone"},
         {"", "", "vulkan:0 opencl:0"},
         {"", "0,", "\"\" is neither a number nor two with a dot between them"},
         {"", "0.", "\"0.\" is neither a number"},
@@ -381,9 +381,9 @@ TEST(the_mask_of_level_zero_is_no_guess_if_there_are_several_gpus_of_intel)
     add_gpu("vulkan", "0000:00:02.0", "0x8086", NULL);
     add_gpu("vulkan", "0000:03:00.0", "0x8086", NULL);
     setenv("ZE_AFFINITY_MASK", "0", 1);
-    expect("env=ZE_AFFINITY_MASK", "which device \"0\" is only Level Zero knows");
+    expect("env=ZE_AFFINITY_MASK", "device \"0\" is known to Level Zero alone");
     setenv("ZE_FLAT_DEVICE_HIERARCHY", "COMPOSITE", 1);
-    expect("env=ZE_AFFINITY_MASK", "which device \"0\" is only Level Zero knows");
+    expect("env=ZE_AFFINITY_MASK", "device \"0\" is known to Level Zero alone");
     setenv("ZE_AFFINITY_MASK", "", 1);
     expect("env=ZE_AFFINITY_MASK", "vulkan:0 vulkan:1");
 }

@@ -520,7 +520,7 @@ TEST(a_store_whose_share_is_full_names_the_full_disk)
     assert_int_equal(dup2(full, own), own);
     assert_int_equal(put_now(&f, "b", SEGMENT, 2), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_non_null(strstr(gpuhal_last_error()->sentence,
-                           ", of which 0 bytes are pinned and 65536 cannot be spilled: host_bytes is 0, the disk of "
+                           "; 0 bytes are pinned; 65536 cannot be spilled: host_bytes is 0, the disk of "
                            "the folder is full"));
     expect(&f, "a", 1);
     close(full);

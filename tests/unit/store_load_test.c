@@ -357,8 +357,8 @@ TEST(a_limit_of_entries_without_a_next_tier_is_named)
     assert_ok(put_now(&f, "b", 200, 2));
     assert_int_equal(put_now(&f, "c", 300, 3), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_non_null(strstr(gpuhal_last_error()->sentence,
-                           "300 bytes requested for an entry of a store that may have 2 entries in device memory, "
-                           "of which 100 bytes are pinned and 200 cannot be spilled: host_bytes is 0, there is no "
+                           "300 bytes requested for an entry of a store that may have 2 entries in device memory; 100 "
+                           "bytes are pinned; 200 cannot be spilled: host_bytes is 0, there is no "
                            "folder"));
     assert_int_equal(gpuhal_last_error()->bytes_asked, 300);
     assert_int_equal(gpuhal_last_error()->bytes_free, UINT64_MAX);

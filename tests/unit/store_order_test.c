@@ -41,8 +41,9 @@ TEST(bytes_that_are_still_being_filled_are_named_if_they_are_in_the_way)
     gpuhal_event *gate = close_gate(f.gpu, f.queue);
     assert_ok(put_in(&f, f.queue, "a", 1));
     assert_int_equal(put_in(&f, f.queue, "b", 2), GPUHAL_ERROR_OUT_OF_MEMORY);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, ", of which 0 bytes are pinned and 256 can leave once the "
-                                                          "work that fills them has ended; a timeout waits for it"));
+    assert_non_null(
+        strstr(gpuhal_last_error()->sentence,
+               "; 0 bytes are pinned; 256 can leave once the work that fills them has ended (a timeout waits for it)"));
     open_gate(gate);
     close_store(&f);
 }

@@ -111,7 +111,7 @@ TEST(no_entry_leaves_if_pinned_ones_and_buffers_of_others_leave_no_room)
     store_fixture f = four_entries(8 * SEGMENT, &pinned);
     gpuhal_buffer *own = take(f.pool, NULL, SEGMENT);
     assert_int_equal(attempt(f.pool, NULL, 6 * SEGMENT + 1, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, " are used by what cannot leave now"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, " of them in buffers that cannot leave now"));
     assert_int_equal(attempt(f.pool, NULL, 7 * SEGMENT, 0, PATIENCE_NS), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(put_now(&f, "e", 7 * SEGMENT, 5), GPUHAL_ERROR_OUT_OF_MEMORY);
     expect_all_on_device(&f);

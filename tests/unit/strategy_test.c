@@ -302,7 +302,7 @@ TEST(a_strategy_of_the_application_is_found_by_its_name)
     own_state own = {0};
     const gpuhal_strategy_desc desc = {.size = sizeof desc, .name = "two_each"};
     refuse(gpu, &desc, GPUHAL_ERROR_NOT_FOUND,
-           "no strategy \"two_each\", but auto, cpu, single_device, rank_per_device");
+           "no strategy \"two_each\"; there are auto, cpu, single_device, rank_per_device");
     const gpuhal_strategy_table table = {.size = sizeof table,
                                          .name = "two_each",
                                          .user = &own,

@@ -24,7 +24,7 @@ static _Atomic int stays;
 
 static void count_stays(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level, const char *line)
 {
-    stays += strstr(line, "the object stays") != NULL;
+    stays += strstr(line, "the object is not freed") != NULL;
 }
 
 static void open_fixture(fixture *s)

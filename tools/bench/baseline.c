@@ -29,7 +29,7 @@ bool gpuhal_bench_find_report(const gpuhal *gpu, const char *backend, gpuhal_plu
         found = out_report->state == GPUHAL_PLUGIN_OK && strcmp(out_report->name, backend) == 0;
     }
     gpuhal_view_release(view);
-    return found || gpuhal_bench_failed("no report is of a plugin %s that is used", backend);
+    return found || gpuhal_bench_failed("the library uses no plugin %s", backend);
 }
 
 const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend)

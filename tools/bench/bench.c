@@ -225,7 +225,7 @@ bool gpuhal_bench_fits(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *fr
     if (!good) {
         char what[64];
         snprintf(what, sizeof what, "%s of %" PRIu64 " MiB", test, bytes >> 20);
-        gpuhal_bench_note(bench->output, gpuhal_device_id(from), what, "there is not that much memory");
+        gpuhal_bench_note(bench->output, gpuhal_device_id(from), what, "there is too little memory");
     }
     return good;
 }
@@ -366,7 +366,7 @@ bool gpuhal_bench_pattern_is(const void *memory, uint64_t bytes, uint64_t seed)
     }
     state = next(state);
     same = same && memcmp(from + at, &state, (size_t)(bytes - at)) == 0;
-    return same || gpuhal_bench_failed("the bytes that came back are not those that were sent");
+    return same || gpuhal_bench_failed("the bytes that were read differ from the bytes that were written");
 }
 
 bool gpuhal_bench_prove(gpuhal_buffer *to, gpuhal_buffer *from, void *host, uint64_t bytes)

@@ -27,10 +27,11 @@ static const char *const groups[GPUHAL_BENCH_GROUPS] = {
 };
 
 static const char doc[] =
-    "Measures what libgpuhal costs: opening, calls, queues, allocations, copies. With --baseline it also measures "
+    "Measures the costs of libgpuhal: opening, calls, queues, allocations, copies. With --baseline it also measures "
     "memcpy and other plain references in the same run, and compares the difference with a budget. The vendors' own "
     "calls are in gpuhal-bench-baseline, a program of the build tree.\v"
-    "A ratio is the baseline's time over gpuhal's: 1.0 is the same speed, more is faster. A row fails when its whole "
+    "A ratio is the baseline's time over gpuhal's time: at 1.0 both are equally fast, above it gpuhal is faster. A row "
+    "fails when its whole "
     "95 "
     "% interval lies on the wrong side of the budget. docs/measurements/README.md describes each row.\n\n"
     "Exit status: 0 every budget held, 1 a budget or a call failed, or a driver hangs, 2 usage, 3 no device, 5 the "
@@ -52,20 +53,19 @@ enum {
 #define GROUPS "call, queue, batch, launch, allocate, open, sample, share, file, copy, pairs, blocks, place"
 
 static const struct argp_option known[] = {
-    {"baseline", OPTION_BASELINE, NULL, 0, "also measure what there is to compare with, in alternating rounds", 0},
+    {"baseline", OPTION_BASELINE, NULL, 0, "also measure the baselines, in alternating rounds", 0},
     {"device", OPTION_DEVICE, "SELECTOR", 0, "measure this device only: opencl:1, cpu, name=GLOB ...", 0},
-    {"only", OPTION_ONLY, "GROUP,...", 0, "groups of rows: " GROUPS " (all)",
-     0},
+    {"only", OPTION_ONLY, "GROUP,...", 0, "groups of rows: " GROUPS " (all)", 0},
     {"sizes", OPTION_SIZES, "SIZE,...", 0,
      "sizes of copies, 1 to 1GiB, as 256,64KiB,1MiB (256 to 256MiB, with --baseline to 1GiB)", 0},
     {"pairs", OPTION_PAIRS, "N", 0, "rounds of samples for each row, 15 to 999 (31)", 0},
     {"quick", OPTION_QUICK, NULL, 0, "few rounds and small sizes: shows that everything runs; budgets do not count", 0},
     {"json", OPTION_JSON, NULL, 0, "print JSON Lines (gpuhal.bench/2), which gpuhal-plot draws, instead of a table", 0},
     {"replay", OPTION_REPLAY, "FILE", 0,
-     "instead of groups: make the requests of a trace of pools, or of a log of RMM, of a pool, and with --baseline of "
-     "the driver, on --device (cpu:0); -: standard input",
+     "instead of groups: send the requests of a trace of pools, or of a log of RMM, to a pool on --device (cpu:0), and "
+     "with --baseline also to the driver; -: standard input",
      0},
-    {"hang", OPTION_HANG, "SECONDS", 0, "end the run when a driver does not return from a call for so long (30)", 0},
+    {"hang", OPTION_HANG, "SECONDS", 0, "end the run if a driver does not return from a call in this time (30)", 0},
     {0},
 };
 

@@ -147,7 +147,7 @@ static bool read_row(reader *r)
     gpuhal_bench_name name = {0, 0};
     uint64_t bytes;
     if (!split(r->text, fields, FIELDS)) {
-        return malformed(r, "it has not the six columns of the first line");
+        return malformed(r, "it lacks some of the six columns of the first line");
     }
     const size_t stream = strlen(fields[STREAM]);
     if (!read_address(fields[POINTER], &name.number) ||
@@ -212,7 +212,7 @@ static bool read_object(reader *r)
     json_error_t error;
     uint64_t lost;
     json_t *line = json_loadb(r->text, r->length, 0, &error);
-    bool good = json_is_object(line) || malformed(r, "it is no JSON object");
+    bool good = json_is_object(line) || malformed(r, "it is not a JSON object");
     if (good && member(line, "lost", &lost)) {
         r->replay->lost += lost;
     } else if (good) {

@@ -24,9 +24,9 @@ static void expect_visible(const gpuhal_context *context, const gpuhal_memory *m
     for (int k = 0; k < 2; k++) {
         const gpuhal_listed_fact *fact = gpuhal_listed_find(context->listed, keys[k]);
         if (fact != NULL && fact->kind == LISTED_NUMBER && (fact->number >> kind & 1) != is[k]) {
-            gpuhal_fail_by(16, "%s says %s of memory of kind %s, and what allocate gave is %s",
+            gpuhal_fail_by(16, "%s says %s of memory of kind %s, but the memory that allocate gave says %s",
                            gpuhal_listed_key(keys[k]), is[k] ? "no" : "yes", gpuhal_kind_name(kind),
-                           is[k] ? "so" : "not so");
+                           is[k] ? "yes" : "no");
         }
     }
 }
@@ -331,8 +331,9 @@ void gpuhal_check_allocate_exhaust(gpuhal_context *context)
             return;
         }
         if (count < PIECES / 2) {
-            gpuhal_fail("only %u allocations of %" PRIu64 " bytes could be had of a device with %" PRIu64 "%s", count,
-                        piece, total, round == 0 ? "" : ", after it had run out of memory once and all was released");
+            gpuhal_fail("only %u allocations of %" PRIu64 " bytes could be allocated on a device with %" PRIu64 "%s",
+                        count, piece, total,
+                        round == 0 ? "" : ", after it had run out of memory once and all was released");
         }
         gpuhal_plain_release(&context->opened, &pieces[--count]);
         gpuhal_memory again;

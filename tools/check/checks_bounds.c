@@ -134,7 +134,7 @@ static void check_native(const gpuhal_context *context, const gpuhal_memory *mem
     gpuhal_plugin_device *opened = NULL;
     gpuhal_slots slots;
     gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &slots), "describe");
-    gpuhal_step("open with an object to take over that it does not know");
+    gpuhal_step("open with an unknown object to take over");
     if (context->plugin->open(context->host, context->instance, context->index, unknown, &opened, &slots.ops) ==
         GPUHAL_OK) {
         context->plugin->close(opened);

@@ -127,7 +127,7 @@ static bool has_form(const char *text, const char *form)
 static void expect_text(const char *key, const char *text)
 {
     if (text[0] == '\0') {
-        gpuhal_fail("%s is an empty text; what is not known is missing, with a reason", key);
+        gpuhal_fail("%s is an empty text; report an unknown fact as missing, with a reason", key);
     }
     if (isspace((unsigned char)text[0]) || isspace((unsigned char)text[strlen(text) - 1])) {
         gpuhal_fail("%s begins or ends with white space: '%s'", key, text);
@@ -239,7 +239,7 @@ void gpuhal_check_facts_known(gpuhal_context *context)
     const uint64_t kinds_of_vendors = UINT64_MAX << GPUHAL_VENDOR_KIND_FIRST & UINT32_MAX;
     for (size_t i = 0; i < sizeof never_zero / sizeof *never_zero; i++) {
         if (gpuhal_device_fact(context, never_zero[i], 1) == 0) {
-            gpuhal_fail("%s is 0; what is not known is missing, with a reason", gpuhal_listed_key(never_zero[i]));
+            gpuhal_fail("%s is 0; report an unknown fact as missing, with a reason", gpuhal_listed_key(never_zero[i]));
         }
     }
     for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {

@@ -180,6 +180,6 @@ void gpuhal_check_health(gpuhal_context *context)
     gpuhal_step("the slot query_health");
     gpuhal_status status = context->opened.slots.ops.query_health(context->opened.device);
     if (status != GPUHAL_OK) {
-        gpuhal_fail("query_health returned %s for a device on which nothing failed", gpuhal_status_text(status));
+        gpuhal_fail("query_health returned %s for a healthy device", gpuhal_status_text(status));
     }
 }

@@ -123,9 +123,8 @@ void gpuhal_check_identities(gpuhal_context *context)
             }
             compared++;
             if (!differ(a, b)) {
-                gpuhal_fail("devices %u and %u have one name and no identity in which they differ: when one is "
-                            "unplugged, the other "
-                            "is taken for it",
+                gpuhal_fail("devices %u and %u have one name and no identity that differs: if one is unplugged, "
+                            "programs take the other one for it",
                             a->index, b->index);
             }
         }
@@ -232,7 +231,7 @@ static void expect_separate(const gpuhal_context *context, uint32_t other, uint6
         rounds++;
     }
     if (rounds == ROUNDS) {
-        gpuhal_fail("allocating %" PRIu64 " KiB on device %u took them from device %u, by what sample says",
+        gpuhal_fail("allocating %" PRIu64 " KiB on device %u took them from device %u, according to sample",
                     bytes >> 10, context->index, other);
     }
     gpuhal_context second = *context;

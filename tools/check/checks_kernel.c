@@ -278,16 +278,17 @@ void gpuhal_check_program_compiled(gpuhal_context *context)
     unsigned char *compiled = take_compiled(&own, &bytes);
     if (compiled != NULL) {
         unsigned char *result = gpuhal_given_result(&own, 1);
-        if (!load_with(&own, compiled, bytes, result, "program_load with what was compiled")) {
-            gpuhal_fail("program_load did not use what program_compiled gave for the same code, or did not say so");
+        if (!load_with(&own, compiled, bytes, result, "program_load with compiled bytes")) {
+            gpuhal_fail(
+                "program_load did not use the bytes that program_compiled gave for the same code, or did not say so");
         }
         for (uint64_t i = 0; i < bytes && i < HEAD_BYTES; i++) {
             compiled[i] ^= 0x5a;
         }
-        if (load_with(&own, compiled, bytes, result, "program_load with damaged bytes for what was compiled")) {
+        if (load_with(&own, compiled, bytes, result, "program_load with damaged compiled bytes")) {
             gpuhal_fail("program_load says that it used compiled bytes whose beginning is damaged");
         }
-        (void)load_with(&own, compiled, 1, result, "program_load with one byte for what was compiled");
+        (void)load_with(&own, compiled, 1, result, "program_load with one compiled byte");
         free(result);
         free(compiled);
     }

@@ -55,8 +55,8 @@ void gpuhal_check_launch(gpuhal_context *context)
     unsigned char *result = gpuhal_own(malloc((size_t)own.bytes));
     run_apart(&own, &area, result);
     if (memcmp(result, area.expected, (size_t)own.bytes) == 0) {
-        gpuhal_fail("launch returned OK, and no buffer has changed; or give a kernel that changes one, with arguments "
-                    "that let it");
+        gpuhal_fail("launch returned OK, but no buffer has changed; if the kernel changes none, give one that does, "
+                    "with arguments for that");
     }
     gpuhal_given_run(&own, &area.memory);
     gpuhal_given_expect(&area, result, "a launch on parts of one memory");
@@ -233,7 +233,7 @@ void gpuhal_check_launch_timed(gpuhal_context *context)
     gpuhal_work_await(&work, work.event);
     if (judged) {
         expect_time(&work, begin, gpuhal_tool_now_ns() - started);
-        gpuhal_given_expect(&area, result, "a launch between two timed events, of which the second is done");
+        gpuhal_given_expect(&area, result, "a launch between two timed events, once the second one is done");
     }
     free(result);
     gpuhal_area_finish(&area);

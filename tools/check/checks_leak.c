@@ -53,7 +53,7 @@ static void do_open_refused(void *user)
     const gpuhal_context *context = user;
     const gpuhal_native nothing = {.size = sizeof nothing, .type = 0xdeadbeef};
     gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &slots), "describe");
-    gpuhal_step("open with an object to take over that it does not know");
+    gpuhal_step("open with an unknown object to take over");
     if (context->plugin->open(context->host, context->instance, context->index, &nothing, &device, &slots.ops) ==
         GPUHAL_OK) {
         context->plugin->close(device);
@@ -218,7 +218,7 @@ void gpuhal_check_leaks(gpuhal_context *context)
     gpuhal_session_open(context, &context->opened);
     repeat("allocating more than there is", do_allocate_refused, context);
     if (context->opened.slots.ops.program_load != NULL) {
-        repeat("loading what is no program", do_load_refused, context);
+        repeat("loading an invalid program", do_load_refused, context);
     }
     check_memory(context);
     if (context->opened.slots.ops.peer_copy != NULL && context->listing.count > 1) {

@@ -36,7 +36,7 @@ static void expect_refused(const gpuhal_context *context, const gpuhal_native *a
     gpuhal_slots slots;
     gpuhal_plugin_device *device = NULL;
     gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &slots), "describe");
-    gpuhal_step("open with an object to take over that it does not know");
+    gpuhal_step("open with an unknown object to take over");
     gpuhal_status status =
         context->plugin->open(context->host, context->instance, context->index, adopt, &device, &slots.ops);
     if (status >= 0) {

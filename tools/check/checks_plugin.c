@@ -190,7 +190,7 @@ static void *start_one(void *user)
 static _Noreturn void called_gone(void)
 {
     gpuhal_fail(
-        "the plugin called a function of a host that it was given in start, by a copy of the core that is gone");
+        "the plugin called a function of the host that start had received from a copy of the core that is gone");
 }
 
 static void gone_log(const gpuhal_host *host, int32_t level, const char *text)
@@ -372,7 +372,7 @@ void gpuhal_check_hosts_apart(gpuhal_context *context)
     hosts[0] = gone;
     gpuhal_status again = allocate_too_much(&of_second);
     if (again != status) {
-        gpuhal_fail("allocate returned %s for what was %s before the other opened device was closed",
+        gpuhal_fail("allocate returned %s for a request that returned %s before the other opened device was closed",
                     gpuhal_status_text(again), gpuhal_status_name(status));
     }
     context->plugin->close(of_second.device);

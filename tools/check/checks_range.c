@@ -33,7 +33,7 @@ static void expect_no_memory(gpuhal_pieces *own)
     }
     if (total > 0 && least >= total / 4) {
         gpuhal_fail("range_reserve of %" PRIu64 " KiB took %" PRIu64
-                    " KiB of device memory; range_commit is what takes it",
+                    " KiB of device memory; only range_commit may take it",
                     pieces * own->piece >> 10, least >> 10);
     }
 }

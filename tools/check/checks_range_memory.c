@@ -73,12 +73,12 @@ static uint64_t lost_by(gpuhal_pieces *own, uint64_t pieces, const char *what,
     for (int i = 1; i <= AGAIN; i++) {
         const gpuhal_status status = once(own, pieces);
         if (status == GPUHAL_ERROR_OUT_OF_MEMORY && i == 1) {
-            gpuhal_note("%" PRIu64 " KiB cannot be had: other programs hold them", pieces * own->piece >> 10);
+            gpuhal_note("%" PRIu64 " KiB cannot be allocated: other programs hold them", pieces * own->piece >> 10);
             return 0;
         }
         if (status != GPUHAL_OK) {
-            gpuhal_fail("range_commit number %d of %" PRIu64 " bytes, each of which was given back by %s, returned %s",
-                        i, pieces * own->piece, what, gpuhal_status_text(status));
+            gpuhal_fail("range_commit number %d of %" PRIu64 " bytes, each one given back by %s, returned %s", i,
+                        pieces * own->piece, what, gpuhal_status_text(status));
         }
         known = i > 1 ? known : gpuhal_free_memory(own->context, own->context->index, &before);
     }
@@ -156,7 +156,7 @@ static bool has_memory(const gpuhal_pieces *own)
 {
     const gpuhal_status status = gpuhal_pieces_commit(own, 1, 1);
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
-        gpuhal_skip("two pieces of %" PRIu64 " KiB cannot be had: other programs hold them", own->piece >> 10);
+        gpuhal_skip("two pieces of %" PRIu64 " KiB cannot be allocated: other programs hold them", own->piece >> 10);
         return false;
     }
     gpuhal_expect_ok(status, "range_commit");
@@ -218,7 +218,7 @@ void gpuhal_check_range_refused(gpuhal_context *context)
     expect_nothing_kept(&own, all);
     const gpuhal_status status = gpuhal_pieces_commit(&own, 1, 1);
     if (status != GPUHAL_OK) {
-        gpuhal_fail("range_commit returned %s for a part of the addresses for which more had been refused",
+        gpuhal_fail("range_commit returned %s for a part of addresses whose commit had been refused",
                     gpuhal_status_text(status));
     }
     gpuhal_pieces_cover(&area, &own, 2);

@@ -282,11 +282,12 @@ static void expect_narrow_invalidate(const gpuhal_opened *opened, const gpuhal_m
     gpuhal_host_reads(opened, memory, 0, half);
     gpuhal_host_wrote(opened, memory, half, other->bytes - half);
     if (memcmp(host, other->expected, (size_t)other->bytes) != 0) {
-        gpuhal_fail("imported host memory of which device and host wrote a half each: the host does not see both");
+        gpuhal_fail(
+            "imported host memory, half written by the device and half by the host: the host does not see both halves");
     }
     gpuhal_plain_copy(opened, &other->memory, 0, memory, 0, other->bytes);
     gpuhal_area_verify(other, (gpuhal_claim){.bytes = other->bytes}, ROUTE_ANY,
-                       "imported host memory of which device and host wrote a half each, as the device sees it");
+                       "imported host memory, half written by the device and half by the host, as the device sees it");
 }
 
 /* An import that only copies returns the right bytes once. Only transfers in both directions show that it is the same

@@ -75,7 +75,7 @@ void gpuhal_pieces_reserve(gpuhal_pieces *own, uint64_t pieces)
                     own->memory.address, own->granule);
     }
     if (own->memory.host != NULL) {
-        gpuhal_fail("range_reserve gave a host address, and nothing says where memory is behind it");
+        gpuhal_fail("range_reserve gave a host address, although parts of a range may have no memory");
     }
 }
 

@@ -13,17 +13,19 @@
 enum { DEVICES_MAX = 64, SECONDS_MAX = 1000000000 };
 
 static const char doc[] =
-    "Runs a command with devices that no other holder of a lease uses at the same time, or with --share, --slots or "
-    "--memory with a share of them; waits until they could be had; lists who has leased what; or ends a lease, for its "
-    "user and for root.\v"
-    "run sets CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and GPUHAL_DEVICES for what was leased. "
+    "Runs a command with devices that no other holder of a lease uses at the same time, or, with --share, --slots or "
+    "--memory, with a share of them; waits until they are free; lists the leases; or ends a lease, for its user and "
+    "for root.\v"
+    "run sets CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and GPUHAL_DEVICES to the leased "
+    "devices. "
     "The lease lasts until the command and all programs that it started have ended, those in the background too. Exit "
     "status of run: that of the command, 128 and the number of the signal that ended it, 126 or 127 when it cannot be "
-    "executed or found; of all: 75 busy, with --no-wait, or a released lease that processes have; 124 not granted "
+    "executed or found; of all: 75 busy, with --no-wait, or processes still use the lease that was to be released; 124 "
+    "not granted "
     "within --timeout; 125 other errors, 2 usage.\n\n"
-    "Leases of all users stand in one ledger: in the folder that GPUHAL_LEDGER names, else in /run/gpuhal, for those "
-    "who may write there (as installed: the group video); without either each user has one, and sees no other user's "
-    "leases.";
+    "Leases of all users stand in one ledger: in the folder that GPUHAL_LEDGER names, else in /run/gpuhal, for users "
+    "who may write there (as installed: the group video); without either, each user has a separate ledger, and sees no "
+    "other user's leases.";
 
 enum {
     OPTION_DEVICES = GPUHAL_TOOL_KEY,
@@ -41,20 +43,22 @@ enum {
 
 static const struct argp_option known[] = {
     {"devices", OPTION_DEVICES, "N|SELECTOR", 0,
-     "so many GPUs (1), or all that the selector names: of each physical device one interface", 0},
+     "a number of GPUs (1), or a selector: every device that it names, one interface of each physical device", 0},
     {"share", OPTION_SHARE, NULL, 0, "share each with other leases: one of its work slots, without a limit of memory",
      0},
     {"slots", OPTION_SLOTS, "N|all", 0, "work slots of each (all; with --share or --memory 1)", 0},
-    {"memory", OPTION_MEMORY, "BYTES", 0, "share each: so much of its memory, with K, M, G or T, as in 8GiB (no limit)",
-     0},
+    {"memory", OPTION_MEMORY, "BYTES", 0,
+     "share each: at most this many bytes of its memory, with K, M, G or T, as in 8GiB (no limit)", 0},
     {"priority", OPTION_PRIORITY, "P", 0, "from -3 to 3 (0)", 0},
-    {"timeout", OPTION_TIMEOUT, "SECONDS", 0, "give up after so long (never)", 0},
+    {"timeout", OPTION_TIMEOUT, "SECONDS", 0, "give up after this time (never)", 0},
     {"no-wait", OPTION_NO_WAIT, NULL, 0, "give up at once", 0},
     {"expire", OPTION_EXPIRE, "SECONDS", 0,
-     "the lease ends after so long, also under the command; what that starts later has none (never)", 0},
-    {"label", OPTION_LABEL, "TEXT", 0, "what status shows (the command's name)", 0},
-    {"force", OPTION_FORCE, NULL, 0, "release also a lease whose processes live: they go on without it", 0},
-    {"json", OPTION_JSON, NULL, 0, "status, and what went wrong, as JSON, schema gpuhal.lease/1", 0},
+     "the lease ends after this time, even if the command still runs; programs that it starts later have no lease "
+     "(never)",
+     0},
+    {"label", OPTION_LABEL, "TEXT", 0, "the label that status shows (the command's name)", 0},
+    {"force", OPTION_FORCE, NULL, 0, "release also a lease whose processes still run: they go on without it", 0},
+    {"json", OPTION_JSON, NULL, 0, "print status and errors as JSON, schema gpuhal.lease/1", 0},
     {0},
 };
 
@@ -111,7 +115,7 @@ static error_t take_word(struct argp_state *state, char *value, gpuhal_lease_opt
         if (gpuhal_tool_read_number(value, 1, UINT64_MAX, &options->number, NULL)) {
             return 0;
         }
-        argp_error(state, "release \"%s\": this is no number of a lease; status shows them", value);
+        argp_error(state, "release \"%s\": not the number of a lease; status lists the numbers", value);
         return EINVAL;
     }
     if (options->action != 0 && options->action != LEASE_RUN) {
@@ -127,7 +131,7 @@ static error_t take_word(struct argp_state *state, char *value, gpuhal_lease_opt
         options->action = strcmp(value, actions[a]) == 0 ? (gpuhal_lease_action)a : options->action;
     }
     if (options->action == 0) {
-        argp_error(state, "\"%s\": it is run, wait, status or release that comes first", value);
+        argp_error(state, "\"%s\": the first word must be run, wait, status or release", value);
         return EINVAL;
     }
     return 0;

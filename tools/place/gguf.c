@@ -146,7 +146,7 @@ static bool read_heads(gpuhal_input *input, uint64_t type, metadata *meta)
         return false;
     }
     if (count > BLOCKS_MAX || inner >= TYPES || value_bytes[inner] == 0) {
-        return gpuhal_input_fail(input, "head_count_kv is no list of numbers");
+        return gpuhal_input_fail(input, "head_count_kv is not a list of numbers");
     }
     free(meta->kv_heads_of);
     meta->kv_heads_of = calloc(count + 1, sizeof *meta->kv_heads_of);
@@ -391,7 +391,7 @@ static bool read_part(gpuhal_input *input, const char *path, gpuhal_model *model
                       read_header(&part, &unused, &meta, &tensors) && read_tensors(&part, tensors, model, found);
     free(meta.kv_heads_of);
     fclose(part.file);
-    return good || gpuhal_input_fail(input, "its part %s is no GGUF", path);
+    return good || gpuhal_input_fail(input, "its part %s is not a GGUF file", path);
 }
 
 /* Reads the other files, which llama.cpp names NAME-00001-of-00003.gguf. The first file has the metadata. */

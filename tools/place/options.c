@@ -10,10 +10,10 @@
 #include <string.h>
 
 static const char doc[] =
-    "Prints which layers of a model go on which device, before anything is loaded. MODEL.gguf: its header alone is "
+    "Prints the device of each layer of a model, before anything is loaded. MODEL.gguf: its header alone is "
     "read. "
     "TABLE: a line 'name, weights[, state[, workspace[, output]]]' for each layer, in bytes or as 512MiB.\v"
-    "Devices take what is free on them now. docs/scheduling.md describes objectives and numbers.\n\n"
+    "Devices take layers up to their memory that is free now. docs/scheduling.md describes objectives and numbers.\n\n"
     "Exit status: 0 there is a plan, 1 it could not be printed, or an error, 2 usage, 3 no device, 6 the model does "
     "not "
     "fit.";
@@ -36,14 +36,14 @@ enum {
 static const struct argp_option known[] = {
     {"device", OPTION_DEVICE, "SELECTOR", 0, "devices of this machine, as cuda:0-3 (its GPUs, else its processor)", 0},
     {"given", OPTION_GIVEN, "NAME=BYTES", 0,
-     "a device that need not be here, as a100=80GiB, or a100=80GiB,1555GB for what it reads in a second; may be "
-     "repeated",
+     "a device that need not be here, as a100=80GiB, or with the bytes that it reads in a second, a100=80GiB,1555GB; "
+     "may be repeated",
      0},
     {"objective", OPTION_OBJECTIVE, "WORD", 0, "latency, throughput, fewest or balanced (latency)", 0},
-    {"context", OPTION_CONTEXT, "TOKENS", 0, "of the KV cache (the model's, 4096 at most)", 0},
-    {"margin", OPTION_MARGIN, "BYTES", 0, "left free on each device (256MiB)", 0},
+    {"context", OPTION_CONTEXT, "TOKENS", 0, "size of the KV cache (the model's, 4096 at most)", 0},
+    {"margin", OPTION_MARGIN, "BYTES", 0, "memory left free on each device (256MiB)", 0},
     {"free-order", OPTION_FREE_ORDER, NULL, 0, "devices in any order, not in the given one", 0},
-    {"lost", OPTION_LOST, "DEVICE", 0, "the plan after it is lost, which moves the fewest bytes", 0},
+    {"lost", OPTION_LOST, "DEVICE", 0, "the plan after this device is lost, which moves the fewest bytes", 0},
     {"format", OPTION_FORMAT, "WORD", 0,
      "table, json, or an argument for another program: llama.cpp (-ts), vllm (VLLM_PP_LAYER_PARTITION), accelerate "
      "(device_map)",

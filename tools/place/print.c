@@ -119,7 +119,7 @@ static void print_end(const gpuhal_plan *plan)
         fprintf(plan->out, "a step takes %s at least, its slowest stage %s\n", time_text(info.step_seconds, step),
                 time_text(info.slowest_seconds, slowest));
     } else {
-        fputs("how fast the devices read their memory is not known, so times are not\n", plan->out);
+        fputs("the speed of the devices' memory is not known, so no times are\n", plan->out);
     }
     if (plan->problem->previous != NULL) {
         fprintf(plan->out, "%s move\n", bytes_text(info.moved_bytes, moved));

@@ -38,7 +38,7 @@ static bool take_line(gpuhal_input *input, unsigned number, char *line, gpuhal_m
     }
     for (size_t i = 1; i < count; i++) {
         if (!gpuhal_tool_read_size(words[i], UINT64_C(1) << 62, members[i - 1])) {
-            return gpuhal_input_fail(input, "line %u: \"%s\" are no bytes", number, words[i]);
+            return gpuhal_input_fail(input, "line %u: \"%s\" is not a number of bytes", number, words[i]);
         }
     }
     return true;

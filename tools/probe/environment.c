@@ -19,7 +19,7 @@ static const struct {
     {"GPU_DEVICE_ORDINAL", "HIP and AMD's OpenCL: the GPUs that they list"},
     {"HIP_VISIBLE_DEVICES", "HIP: the GPUs that it lists"},
     {"HSA_OVERRIDE_GFX_VERSION", "ROCm: the instruction set that GPUs are taken to have"},
-    {"LD_LIBRARY_PATH", "directories in which vendors' libraries are looked for first"},
+    {"LD_LIBRARY_PATH", "directories that are searched first for vendors' libraries"},
     {"LIBGL_ALWAYS_SOFTWARE", "Mesa: drivers that draw on the processor alone"},
     {"MESA_VK_DEVICE_SELECT", "Mesa's layer of Vulkan: the GPU that is listed first, with ! alone"},
     {"NVIDIA_VISIBLE_DEVICES", "NVIDIA's container runtime: the GPUs that the container is given"},

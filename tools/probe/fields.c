@@ -30,14 +30,14 @@
     }
 
 static const char temperature[] = "Temperature, by sensor.", clock_rate[] = "Clock rate now.",
-                  used[] = "Share of the time in which this part worked.",
+                  used[] = "Share of the time that this part was busy.",
                   ecc[] = "Memory errors in the lifetime of the device.";
 
 static const gpuhal_probe_field columns[] = {
     TEXT("id", ID, "Id of the device: backend and number."),
     TEXT("name", NAME, "Model."),
     TEXT("state", STATE, "Whether the hardware is ready, or why not."),
-    TEXT("type", TYPE, "What the device is."),
+    TEXT("type", TYPE, "Type of the device."),
     TEXT("backend", BACKEND, "Backend of the preferred interface."),
     TEXT("physical", PHYSICAL, "Number of the physical device in the registry."),
     TEXT("pci", PCI, "PCI address."),
@@ -95,7 +95,7 @@ static const gpuhal_probe_field columns[] = {
           "Repair of the memory: 0 nothing waits for it, 1 pending until a reset, 2 failed."),
     GAUGE("links_up", VALUE_LINKS_UP, NONE, "links_up", "", "", "NVLinks that are up."),
     COUNTER("link_errors", VALUE_LINK_ERRORS_TOTAL, NONE, "link_errors", "", "",
-            "Errors of NVLinks after which something was sent again or the link was set up anew."),
+            "Errors of NVLinks that made the link send again or set itself up anew."),
     GAUGE("fabric", VALUE_FABRIC, NONE, "fabric", "", "",
           "Switches between GPUs, as the fabric manager sets them up: 1 ready, 2 not yet, 3 failed."),
     GAUGE("performance_state", VALUE_PERFORMANCE_STATE, NONE, "performance_state", "", "",

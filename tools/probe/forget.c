@@ -83,15 +83,15 @@ static gpuhal_probe_exit forget_one(const gpuhal_probe_machine *machine, const c
         }
     }
     if (*present) {
-        gpuhal_probe_say("--forget: \"%s\" means %s, which is there", selector, present);
+        gpuhal_probe_say("--forget: \"%s\" names %s, which is still there", selector, present);
         return PROBE_USAGE;
     }
     if (count == 0) {
-        gpuhal_probe_say("--forget: \"%s\" means no GPU whose row says MISSING", selector);
+        gpuhal_probe_say("--forget: \"%s\" names no GPU whose row says MISSING", selector);
         return PROBE_NOT_FOUND;
     }
     if (count > 1) {
-        gpuhal_probe_say("--forget: \"%s\" means %u GPUs that are gone; give the PCI address of one", selector, count);
+        gpuhal_probe_say("--forget: \"%s\" names %u GPUs that are gone; give the PCI address of one", selector, count);
         return PROBE_USAGE;
     }
     if (forget_row(machine, found)) {

@@ -113,7 +113,8 @@ static void write_taken(const gpuhal_probe_device *entry, const char *address, c
     if (entry->taken_by) {
         snprintf(who, sizeof who, "process %" PRIu32, entry->taken_by);
     }
-    snprintf(why, 256, "its compute mode is exclusive, and %s has it: until that ends, no other one can compute on it",
+    snprintf(why, 256,
+             "its compute mode is exclusive, and %s has it: until that process ends, no other one can compute on it",
              who);
     snprintf(fix, 256, "# to let other programs in, too:\nsudo nvidia-smi -c DEFAULT -i %.64s", address);
 }
@@ -127,8 +128,8 @@ void gpuhal_probe_ailment_words(const gpuhal_probe_device *entry, gpuhal_probe_a
     case PROBE_RESET_NEEDED:
         snprintf(why, 256, "the GPU needs a reset, as its driver reports");
         snprintf(fix, 256,
-                 "# ends what runs on this GPU:\nsudo nvidia-smi --gpu-reset -i %.64s\n"
-                 "# if it is refused, and this ends all that runs on the machine:\nsudo reboot",
+                 "# ends all programs on this GPU:\nsudo nvidia-smi --gpu-reset -i %.64s\n"
+                 "# if that is refused; ends all programs on this machine:\nsudo reboot",
                  address);
         break;
     case PROBE_PROHIBITED:
@@ -143,7 +144,7 @@ void gpuhal_probe_ailment_words(const gpuhal_probe_device *entry, gpuhal_probe_a
                  value_of(entry, GPUHAL_VALUE_LINKS_UP), entry->links);
         snprintf(fix, 256,
                  "nvidia-smi nvlink -s -i %.64s\n"
-                 "# \"<inactive>\": reset the GPU; if again: its board, bridge, switch",
+                 "# \"<inactive>\": reset the GPU; if it recurs: board, bridge, switch",
                  address);
         break;
     case PROBE_LINK_ERRORS:
@@ -161,7 +162,8 @@ void gpuhal_probe_ailment_words(const gpuhal_probe_device *entry, gpuhal_probe_a
         snprintf(fix, 256, "# ends the CUDA programs of this machine:\nsudo systemctl restart nvidia-fabricmanager");
         break;
     case PROBE_VALUES_LOST:
-        snprintf(why, 256, "its driver says of some values that it has fallen off the bus, but has others");
+        snprintf(why, 256,
+                 "its driver reports for some values that the GPU has fallen off the bus, but reports others");
         snprintf(fix, 256, "sudo dmesg | grep -E 'NVRM|Xid'\n" GPUHAL_PROBE_LOST_ANSWERS);
         break;
     case PROBE_REPAIR_FAILED:

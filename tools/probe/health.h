@@ -34,7 +34,7 @@ gpuhal_hardware_grade gpuhal_probe_ailment_grade(gpuhal_probe_ailment ailment);
 bool gpuhal_probe_is_ill(const gpuhal_probe_device *entry);
 /* Writes a sentence without its subject, and the command that fixes or examines the ailment of the device at this PCI
  * address. */
-#define GPUHAL_PROBE_LOST_ANSWERS "# Xid 79: power the machine off and on; if again: slot, power, card"
+#define GPUHAL_PROBE_LOST_ANSWERS "# Xid 79: turn power off and on; if it recurs: slot, power, card"
 void gpuhal_probe_ailment_words(const gpuhal_probe_device *entry, gpuhal_probe_ailment ailment, const char *address,
                                 char why[256], char fix[256]);
 

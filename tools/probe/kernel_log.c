@@ -193,7 +193,7 @@ bool gpuhal_probe_kernel_log_read(gpuhal_probe_machine *machine)
 const char *gpuhal_probe_kernel_log_note(const gpuhal_probe_machine *machine)
 {
     return machine->kernel_log && machine->kernel_log->is_cut
-               ? "the kernel's log was read in part, for 200 ms or 16 MiB: newer errors of GPUs may stand in it"
+               ? "only a part of the kernel's log was read (200 ms or 16 MiB): it may have newer errors of GPUs"
                : NULL;
 }
 

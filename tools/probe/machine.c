@@ -152,7 +152,7 @@ static gpuhal_probe_exit choose_again(gpuhal_probe_machine *machine)
                      : "",
              gpuhal_device_id(failed->device),
              !at_work                   ? what
-             : failed->result.not_tried ? "did not come to --verify"
+             : failed->result.not_tried ? "was not verified in time"
                                         : "failed --verify");
     return set_reason(machine, reason);
 }
@@ -297,7 +297,7 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     }
     /* The only evidence is that the plugin lists the device. */
     return code == PROBE_GO_ON && is_doubtful(out_machine)
-               ? set_reason(out_machine, "which is listed, and none of whose values could be read")
+               ? set_reason(out_machine, "which is listed, but has no value that could be read")
                : code;
 }
 

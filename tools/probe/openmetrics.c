@@ -108,7 +108,7 @@ static void put_info(gpuhal_probe_format format, const gpuhal_probe_rows *rows, 
 {
     char space[PROBE_FIELD_BYTES];
     const gpuhal_probe_field *column;
-    put_gauge(format, "device_info", "What is constant about the device; always 1.", out);
+    put_gauge(format, "device_info", "Constant facts about the device; always 1.", out);
     for (uint32_t row = 0; row < rows->count; row++) {
         metric one = begin_metric("device_info", out);
         put_identity(&one, &rows->list[row]);
@@ -166,7 +166,7 @@ static void put_grades(gpuhal_probe_format format, const gpuhal_probe_rows *rows
 /* Prints the health of devices whose values were read. */
 static void put_health(gpuhal_probe_format format, const gpuhal_probe_rows *rows, FILE *out)
 {
-    put_gauge(format, "health_problem", "1 where the values say that something is wrong, else 0.", out);
+    put_gauge(format, "health_problem", "1 if the values say that something is wrong, else 0.", out);
     for (uint32_t row = 0; row < rows->count; row++) {
         const gpuhal_probe_device *entry = rows->list[row].entry;
         for (gpuhal_probe_ailment i = 0; entry && !entry->processor && entry->values && i < PROBE_AILMENTS; i++) {

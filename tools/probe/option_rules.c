@@ -86,7 +86,7 @@ static bool check(struct argp_state *state, const gpuhal_probe_options *options,
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         const form *other = rules[i].given ? ignores(forms, count, rules[i].beside) : NULL;
         if (other) {
-            argp_error(state, "--%s has no meaning beside --%s", rules[i].name, other->name);
+            argp_error(state, "--%s has no effect beside --%s", rules[i].name, other->name);
             return false;
         }
     }
@@ -165,7 +165,7 @@ bool gpuhal_probe_options_go_together(struct argp_state *state, const gpuhal_pro
         return false;
     }
     if (options->accept && !options->diff) {
-        argp_error(state, "--accept has a meaning beside --diff alone");
+        argp_error(state, "--accept has an effect beside --diff only");
         return false;
     }
     return is_one_task(state, forms, count) && check(state, options, forms, count) && can_repeat(state, options) &&

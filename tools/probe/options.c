@@ -12,13 +12,16 @@
 #include <string.h>
 
 static const char doc[] =
-    "Lists the GPUs of this machine, one line each, and what keeps one from being used: id, name, memory, "
-    "utilisation, temperature, power and PCI address; wider screens show more. The device that a program gets by "
+    "Lists the GPUs of this machine, one line each: id, name, memory, utilisation, temperature, power and PCI address; "
+    "wider screens show more. If a GPU cannot be used, the cause and the next command follow. The device that a "
+    "program gets by "
     "default is marked with *, one with a problem with !. A GPU reachable through several APIs is listed once.\n\n"
-    "What plugins list is cached as long as nothing changes that it depends on; values are read anew each time. A "
+    "The devices that plugins list are cached until something changes that they depend on; values are read anew each "
+    "time. A "
     "plugin that crashed or hung is quarantined. --refresh runs all plugins again.\v"
-    "Options win over environment variables. JSON always has every interface of every device, and what --explain and "
-    "--timings show. --env alone runs no plugin. An option that would have no effect beside another is bad usage.\n\n"
+    "Options win over environment variables. JSON always has every interface of every device, and the contents of "
+    "--explain and --timings. --env alone runs no plugin. An option that would have no effect beside another is bad "
+    "usage.\n\n"
     "Exit status: 0 complete, 1 out of memory, or a file cannot be read or written, 2 bad usage, 3 no device, with "
     "--strict, --check or --format cdi no GPU, 4 partial (a GPU is broken, lost or refused, or the selected one cannot "
     "be "
@@ -67,24 +70,26 @@ static const struct argp_option known[] = {
      0},
     {"device", OPTION_DEVICE, "SELECTOR", 0,
      "only these devices, several with commas: auto, gpu, each, cuda, cuda:1, cuda:0,2, cuda:0-3, cuda:*, 0 (the first "
-     "row), most_free or least_loaded (the one GPU that is so now), GPU-UUID or MIG-UUID or the beginning of one, "
-     "c1:00.0 (a PCI address), name=GLOB, env=CUDA_VISIBLE_DEVICES (what a vendor's variable leaves); with ! before it "
-     "all but that; with @8GiB or @25% behind it and no more memory than that",
+     "row), most_free or least_loaded (the one GPU with most free memory or least load now), GPU-UUID or MIG-UUID or "
+     "the beginning of one, "
+     "c1:00.0 (a PCI address), name=GLOB, env=CUDA_VISIBLE_DEVICES (the devices that a vendor's variable leaves); ! "
+     "before it excludes its devices; @8GiB or @25% behind it limits their memory",
      0},
     {"format", OPTION_FORMAT, "FORMAT", 0,
      "table (as usual), wide (every column), json, jsonl (the same in one line), csv, openmetrics, prometheus (the "
-     "same for the textfile collector of node_exporter), gres (gres.conf of Slurm), cdi (a specification by which "
-     "Podman and Docker give GPUs to containers: --device gpuhal/gpu=0)",
+     "same for the textfile collector of node_exporter), gres (gres.conf of Slurm), cdi (a specification for Podman "
+     "and Docker, to give GPUs to containers: --device gpuhal/gpu=0)",
      0},
     {"json", OPTION_JSON, "VERSION", OPTION_ARG_OPTIONAL,
-     "the same as --format json: everything that is known, as gpuhal.probe/2; --json=1 prints gpuhal.probe/1", 0},
+     "the same as --format json: all known facts and values, as gpuhal.probe/2; --json=1 prints gpuhal.probe/1", 0},
     {"watch", OPTION_WATCH, "SECONDS", OPTION_ARG_OPTIONAL,
      "a live view with curves and processes, sampled once a second or in this period; in a pipe a line of JSON for "
      "each sample",
      0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
-     "what is wrong first, then which plugins are used, or why not, which devices are one physical device, and the "
-     "choice; --explain TARGET: all about a plugin (cuda), a device (cuda:1) or hardware (c1:00.0), also one that is "
+     "problems first, then which plugins are used, or why not, which devices are one physical device, and why the "
+     "default device is chosen; "
+     "--explain TARGET: all about a plugin (cuda), a device (cuda:1) or hardware (c1:00.0), also one that is "
      "gone, and by its UUID",
      0},
     {"verify", OPTION_VERIFY, NULL, 0,
@@ -92,20 +97,21 @@ static const struct argp_option known[] = {
      "interface",
      0},
     {"links", OPTION_LINKS, NULL, 0,
-     "how devices are connected, and where they are: NUMA nodes, network cards; with --verify also whether bytes come "
+     "the connections and the places of devices: NUMA nodes, network cards; with --verify also whether bytes come "
      "through right, and how fast",
      0},
     {"processes", OPTION_PROCESSES, NULL, 0,
-     "every process that uses a GPU, also those for which the listing has no line, with its user, memory, command and "
+     "every process that uses a GPU, also processes without a line in the listing, with its user, memory, command and "
      "container; * behind a pid: it is of another pid namespace",
      0},
     {"report", OPTION_REPORT, "FILE", 0,
-     "write what a bug report needs to a new file, - for standard output: versions, environment, devices, why plugins "
+     "write the data for a bug report to a new file, - for standard output: versions, environment, devices, why "
+     "plugins "
      "are used or not, hardware, registry, the kernel's log about GPUs, and the JSON, without names of host and user, "
      "network addresses, UUIDs, and users and commands of processes",
      0},
     {"strict", OPTION_STRICT, NULL, 0,
-     "exit with 4 also where hardware is only hidden, or has no driver installed, and with 3 where there is no GPU", 0},
+     "exit with 4 also if hardware is only hidden, or has no driver installed, and with 3 if there is no GPU", 0},
     {"check", OPTION_CHECK, "healthy", 0,
      "one line instead of the listing, for a prolog or a node health check: exit with 0 if every GPU is healthy, with "
      "4 if "
@@ -121,13 +127,13 @@ static const struct argp_option known[] = {
     {"color", OPTION_COLOR, "WHEN", 0, "auto (on terminals, unless NO_COLOR is set), always, never", 1},
     {"output", OPTION_OUTPUT, "FILE", 0, "write the listing to this file, whole or not at all", 1},
     {"every", OPTION_EVERY, "SECONDS", 0, "list again in this period, until a signal ends it", 1},
-    {"cached", OPTION_CACHED, NULL, 0, "read no values: the fastest listing, from what is cached", 1},
+    {"cached", OPTION_CACHED, NULL, 0, "read no values: the fastest listing, from the cache", 1},
     {"timings", OPTION_TIMINGS, NULL, 0, "how long each plugin took, or that its result is cached", 1},
     {"backends", OPTION_BACKENDS, "LIST", 0,
      "only these backends, in this order (rocm,vulkan), or all but some (-opencl)", 1},
     {"timeout", OPTION_TIMEOUT, "SECONDS", 0,
-     "time for everything together, of which one that hangs takes a part; without it a plugin has 15 s to list its "
-     "devices, and a device or a link 60 s to be verified",
+     "time for all plugins, devices and links together; one that hangs uses a part of it; without this option a plugin "
+     "has 15 s to list its devices, and a device or a link 60 s to be verified",
      1},
     {"retry", OPTION_RETRY, "NAMES", 0,
      "run these plugins again, even if their results are cached or they are quarantined; several with commas, "
@@ -144,7 +150,7 @@ static const struct argp_option known[] = {
      "than at the baseline, which the first --diff makes of the record; with --json as gpuhal.diff/1",
      0},
     {"accept", OPTION_ACCEPT, NULL, 0,
-     "with --diff: what is there now is the baseline from now on, and what is gone has no row any more", 0},
+     "with --diff: the present devices are the baseline from now on, and missing devices have no row any more", 0},
     {"forget", OPTION_FORGET, "NAME", 0,
      "delete the results of this plugin; all: the whole record; c1:00.0, a UUID, cuda:7 as it was, or name=GLOB: the "
      "row of "

@@ -187,7 +187,7 @@ static const char *why_lost(const gpuhal_probe_device *entry)
             return cause ? cause + strlen(before) : value->why;
         }
     }
-    return "its driver reports so";
+    return "its driver reports it as lost";
 }
 
 /* Writes the command that shows kernel messages about the device. */
@@ -315,8 +315,8 @@ static bool find_in_values(finder *own)
             snprintf(problem->hardware, sizeof problem->hardware, "%s", id);
             snprintf(problem->subject, sizeof problem->subject, "%.127s: values are missing", id);
             snprintf(problem->why, sizeof problem->why, "%s", late->why);
-            write_log_command(own->machine, entry, "# Xid lines name the cause; none: once more, with more --timeout",
-                              problem);
+            write_log_command(own->machine, entry,
+                              "# Xid lines name the cause; without any: again, with more --timeout", problem);
         }
     }
     return true;

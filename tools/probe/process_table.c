@@ -165,7 +165,7 @@ static void print_rest(uint32_t count, bool is_partial, const gpuhal_probe_scree
     if (count) {
         fprintf(screen->out, "and %" PRIu32 " more%s", count, is_partial ? ", " : "");
     }
-    fprintf(screen->out, "%s: --processes\n", is_partial ? "and those that draw, or use Vulkan or OpenCL" : "");
+    fprintf(screen->out, "%s: --processes\n", is_partial ? "and processes that draw, or use Vulkan or OpenCL" : "");
 }
 
 /* Explains the mark before a pid. */
@@ -177,11 +177,9 @@ static void print_legend(const process_table *table, uint32_t shown, const gpuha
     }
     if (has_mark) {
         fprintf(screen->out, "%*s", (int)INDENT, "");
-        gpuhal_probe_screen_wrap(
-            screen,
-            "# = the number that the process has outside, as on the host: here it has another one, "
-            "or none",
-            INDENT, INDENT + 2);
+        gpuhal_probe_screen_wrap(screen,
+                                 "# = the pid of the process outside, as on the host: here it has another pid, or none",
+                                 INDENT, INDENT + 2);
     }
 }
 

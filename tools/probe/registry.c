@@ -202,7 +202,7 @@ static gpuhal_probe_exit import_from(const char *path, FILE *out)
     }
     char text[1024], counts[256];
     format_counts(view, counts, sizeof counts);
-    snprintf(text, sizeof text, "imported from %.700s, replacing what was recorded", path);
+    snprintf(text, sizeof text, "imported from %.700s, replacing the previous record", path);
     report(out, text, counts);
     gpuhal_probe_baseline_remove(gpuhal_probe_registry_info(view).place); /* the imported numbers differ */
     gpuhal_view_release(view);

@@ -114,6 +114,6 @@ void gpuhal_probe_format_hardware(const gpuhal_physical_record *physical, char *
 const char *gpuhal_probe_why_no_record(void)
 {
     const char *variable = getenv("GPUHAL_REGISTRY");
-    return variable && *variable ? "GPUHAL_REGISTRY says so"
-                                 : "neither HOME nor XDG_STATE_HOME says where it would lie";
+    return variable && *variable ? "GPUHAL_REGISTRY is \"none\""
+                                 : "neither HOME nor XDG_STATE_HOME names a directory for it";
 }

@@ -253,7 +253,7 @@ static void print_fault(const gpuhal_view *view, const gpuhal_fault_record *faul
     static const struct {
         const char *kind, *words;
     } kinds[] = {{"crash", "it crashed or exited"},
-                 {"hang", "it did not come back"},
+                 {"hang", "its driver did not return"},
                  {"lost", "the device was lost"},
                  {"out_of_memory", "it ran out of memory"}};
     char title[160], text[WORDS], span[128], who[GPUHAL_PROBE_NAME_BYTES];
@@ -369,7 +369,7 @@ void gpuhal_probe_registry_print(const gpuhal_view *view, bool all, const gpuhal
     if (!any) {
         int error = why_not_written(info.place);
         snprintf(text, sizeof text, "nothing is recorded; %s%s",
-                 error ? "the directory cannot be written: " : "listing devices begins it",
+                 error ? "the directory cannot be written: " : "a program that lists devices begins it",
                  error ? strerror(error) : "");
         gpuhal_probe_screen_wrap(screen, text, 0, 4);
     }

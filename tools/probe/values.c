@@ -173,9 +173,10 @@ static void find_own(gpuhal_probe_device *entry, bool is_source)
         if (i != PROBE_OWN_USED && shared->u64 > total) {
             entry->own[i] = (gpuhal_value){.key = keys[i], .u64 = total, .source = "library"};
         } else if (i == PROBE_OWN_USED && (!is_source || entry->processor)) {
-            entry->own[i] = (gpuhal_value){.key = keys[i],
-                                           .missing = GPUHAL_MISSING_NOT_SUPPORTED,
-                                           .why = "it is counted of the whole, of which this interface has a part"};
+            entry->own[i] = (gpuhal_value){
+                .key = keys[i],
+                .missing = GPUHAL_MISSING_NOT_SUPPORTED,
+                .why = "the driver counts it for the whole GPU, and this interface has a part of the GPU"};
         }
     }
 }

@@ -51,8 +51,9 @@ gpuhal_status gpuhal_options_check(const char *source, const char *text)
                                     source, (int)(length < 100 ? length : 100), text);
         }
         if (gpuhal_option_is_system_root(option.key, option.key_length)) {
-            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %.*s: the variable GPUHAL_SYSTEM_ROOT sets it",
-                                    source, (int)(option.key_length < 100 ? option.key_length : 100), option.key);
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                    "%s: %.*s: set the variable GPUHAL_SYSTEM_ROOT instead", source,
+                                    (int)(option.key_length < 100 ? option.key_length : 100), option.key);
         }
     }
     return GPUHAL_OK;

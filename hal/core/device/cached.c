@@ -141,7 +141,7 @@ void gpuhal_cached_compare(gpuhal_device *device, const gpuhal_backend *backend,
         return;
     }
     char sentence[GPUHAL_DIFFERENCE_BYTES];
-    snprintf(sentence, sizeof sentence, "%s was listed, and is absent now", device->id);
+    snprintf(sentence, sizeof sentence, "%s was listed, but is absent now", device->id);
     bool differs = !now || gpuhal_listed_differ(device->id, entry->listed, now, 0, sentence);
     if (!differs && !gpuhal_listed_drifted(entry->listed, now)) {
         return;

@@ -41,8 +41,8 @@ static gpuhal_status another_identity(const gpuhal_device *device, const gpuhal_
         if (then && now && strcmp(then, now) != 0) {
             return gpuhal_error_set(
                 GPUHAL_ERROR_NO_DEVICE,
-                "%s: its %s was %s when it was listed, and the driver in this process says %s: another device has its "
-                "number here, or the plugin's identity is not the same in every process",
+                "%s: its %s was %s when the device was listed, but the driver in this process reports %s: another "
+                "device has its number here, or the plugin does not state the same identity in every process",
                 device->id, names[i].word, then, now);
         }
     }
@@ -57,8 +57,8 @@ static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuh
     gpuhal_status status =
         there ? another_identity(device, there)
               : gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
-                                 "%s: the driver does not list it in this process: it vanished after it was listed, or "
-                                 "appeared after the driver was started; then restart the program to use it",
+                                 "%s: the driver in this process does not list the device: it was removed after it was "
+                                 "listed, or added after the driver had started (then restart the program)",
                                  device->id);
     gpuhal_error_add_device(device->candidate->name, device->id);
     return status;
@@ -407,7 +407,9 @@ gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal_native *gi
     status = status ? status : gpuhal_device_takes(device, &native);
     status = status ? status : open_once(device, &native, &opened);
     if (!status && !opened) {
-        status = gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s is open already: adopt before anything opens it", device->id);
+        status = gpuhal_error_set(
+            GPUHAL_ERROR_BUSY, "%s is open already: call gpuhal_device_adopt() before any other code opens the device",
+            device->id);
         gpuhal_error_add_device(device->candidate->name, device->id);
     }
     return status;

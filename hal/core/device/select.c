@@ -278,8 +278,8 @@ static void describe_value(const choice *own, bool by_memory)
         say("least load of %u: %u.%u %%", own->named, permille / 10, permille % 10);
     }
     if (equal > 1) {
-        say("; the best of %u that are equal in that, by %s", equal,
-            alike(own, GPUHAL_BY_UNIT_ROOM) < equal ? "what is free whatever the limits" : "the rule of auto");
+        say("; %u have this value, and %s decided", equal,
+            alike(own, GPUHAL_BY_UNIT_ROOM) < equal ? "the free memory without limits" : "the rule of auto");
     }
     if (unknown > 0) {
         say(" (%u without that value)", unknown);
@@ -336,8 +336,8 @@ static gpuhal_status check_all(const gpuhal_device_snapshot *snapshot, const cha
         status = gpuhal_selector_next(&rest, "", &selector);
         if (!status && gpuhal_selector_has_limit(&selector)) {
             status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                      "gpuhal_select: \"%s\" has a limit of memory, which counts in GPUHAL_DEVICES and "
-                                      "gpuhal_config.devices alone; gpuhal_device_limit_memory() sets one later",
+                                      "gpuhal_select: \"%s\" has a limit of memory, which only GPUHAL_DEVICES and "
+                                      "gpuhal_config.devices may have; call gpuhal_device_limit_memory() instead",
                                       selector.word);
         }
         status = status ? status : gpuhal_selector_check(&selector, snapshot, "");
@@ -374,7 +374,7 @@ static gpuhal_status refuse_all(const gpuhal_device_snapshot *snapshot, const ch
     const char *rest = text;
     gpuhal_selector selector = {0};
     if (takes_away(text)) {
-        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "\"%s\" leaves no device that is to be used", text);
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "\"%s\" leaves no device that can be used", text);
     }
     (void)gpuhal_selector_next(&rest, "", &selector);
     const uint32_t count = name_ids(snapshot, NULL, is_failed, &failed);
@@ -434,7 +434,7 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         say_forked(snapshot);
     } else if (!status && gpu->settings.decision) {
         *reason = 0;
-        say("%s; read when the library was opened", gpu->settings.decision);
+        say("%s (measured when the library was opened)", gpu->settings.decision);
     } else if (!status && sampled == GPUHAL_SELECT_AUTO) {
         describe(snapshot, text, &own);
     }

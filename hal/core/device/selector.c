@@ -31,8 +31,8 @@ static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const char *te
                             "%s: invalid selector \"%.*s%s\": %s; expected auto, gpu, each, most_free, least_loaded, "
                             "cpu, cuda, cuda:0, cuda:0-3, cuda:*, 0 (the first of the list), GPU-... or MIG-... (a "
                             "UUID, or its beginning), c1:00.0 (a PCI address), name=*A100* or "
-                            "env=CUDA_VISIBLE_DEVICES; with ! before it what to leave out; in a filter, with @8GiB or "
-                            "@25%% behind it a limit of memory",
+                            "env=CUDA_VISIBLE_DEVICES; ! before it excludes its devices; in a filter, @8GiB or @25%% "
+                            "behind it limits their memory",
                             source, QUOTED_MAX, text, strlen(text) > QUOTED_MAX ? "..." : "", problem);
 }
 
@@ -73,8 +73,8 @@ static gpuhal_status parse_pci(const char *word, const char *text, const char *s
     snprintf(with_domain, sizeof with_domain, "%s%s", has_domain ? "" : "0:", text);
     if (!gpuhal_identity_pci(with_domain, canonical)) {
         return refuse(word, source,
-                      "\"%s\" is not a PCI address (domain:bus:device.function, where the domain may be missing, with "
-                      "devices to 1f and functions to 7)",
+                      "\"%s\" is not a PCI address (domain:bus:device.function; the domain may be missing, devices go "
+                      "to 1f and functions to 7)",
                       text);
     }
     selector->form = GPUHAL_SELECT_PCI;
@@ -224,8 +224,8 @@ static gpuhal_status parse_row(const char *word, const char *whole, const char *
     const char *backend = continues ? before->text : "", *colon = continues ? ":" : "";
     if (before->excludes && !selector->excludes && (continues || before->form == GPUHAL_SELECT_ROW)) {
         return refuse(word, source,
-                      "behind \"%s\" it could be meant either way: write \"!%s%s%s\" to leave it out as well, else put "
-                      "it before that",
+                      "behind \"%s\" a number is ambiguous: write \"!%s%s%s\" to exclude that device, too, or put the "
+                      "number first",
                       before->word, backend, colon, word);
     }
     selector->form = continues ? GPUHAL_SELECT_ID : GPUHAL_SELECT_ROW;
@@ -249,7 +249,7 @@ static gpuhal_status parse_pattern(const char *word, const char *whole, const ch
         if (strcmp(word, words[i]) == 0) {
             selector->form = forms[i];
             return selector->excludes && gpuhal_selector_is_sampled(selector)
-                       ? refuse(whole, source, "\"%s\" is for what is selected, not for what is left out", word)
+                       ? refuse(whole, source, "\"%s\" selects devices, and cannot exclude any", word)
                        : GPUHAL_OK;
         }
     }
@@ -280,7 +280,7 @@ static gpuhal_status parse(const char *word, const char *source, const gpuhal_se
     char *at = strrchr(pattern, '@');
     const bool has_limit = at && gpuhal_selector_read_limit(at + 1, selector);
     if (has_limit && selector->excludes) {
-        return refuse(word, source, "what is left out takes no limit of memory");
+        return refuse(word, source, "an excluded device cannot have a limit of memory");
     }
     if (at && !has_limit && strncmp(pattern, "name=", 5) != 0) {
         return refuse(word, source,

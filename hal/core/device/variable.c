@@ -228,10 +228,11 @@ static void read_listed(const gpuhal_variable *variable, const char *value, cons
         *picks->note = 0; /* a library version with other rules has read it */
     }
     if (picks->count < wanted && is_alone(variable)) {
-        gpuhal_variable_say(picks, "%s lists %u of the %u that %s names: one that it does not have ends the list",
+        gpuhal_variable_say(picks, "%s lists %u of the %u devices that %s names: the first unknown one ends the list",
                             variable->reader, picks->count, wanted, variable->name);
     } else if (!is_alone(variable)) {
-        gpuhal_variable_say(picks, "another variable is set as well, and %s lists what both leave", variable->reader);
+        gpuhal_variable_say(picks, "another variable is set, too, and %s lists the devices that both leave",
+                            variable->reader);
     }
 }
 

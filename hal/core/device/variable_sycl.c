@@ -150,7 +150,7 @@ static gpuhal_status check_number(const gpuhal_variable *variable, const gpuhal_
     if (wanted->number < 0 || has_own_numbers(wanted->backend) || count <= 1 || *out_is_beyond) {
         return GPUHAL_OK;
     }
-    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: which of %u devices \"%s:%s\" is only SYCL knows",
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: only SYCL knows which of %u devices \"%s:%s\" is",
                             variable->name, count, wanted->backend, text);
 }
 

@@ -176,10 +176,9 @@ static bool is_picked(const gpuhal_picks *picks, uint32_t entry)
 static gpuhal_status say_unknown(const gpuhal_variable *variable, const element *one)
 {
     const bool ordered = variable->flags & GPUHAL_VARIABLE_CUDA_ORDER;
-    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
-                            "%s: which device \"%s\" is only %s knows, and it lists none here%s", variable->name,
-                            one->text, variable->reader,
-                            !ordered || one->is_uuid ? "" : "; a UUID, or CUDA_DEVICE_ORDER=PCI_BUS_ID, would say it");
+    return gpuhal_error_set(
+        GPUHAL_ERROR_NOT_FOUND, "%s: device \"%s\" is known to %s alone, which lists no device here%s", variable->name,
+        one->text, variable->reader, !ordered || one->is_uuid ? "" : "; use a UUID, or CUDA_DEVICE_ORDER=PCI_BUS_ID");
 }
 
 /* Notes that an element ends the list, and that the rest is ignored. */
@@ -187,7 +186,7 @@ static void say_end(const gpuhal_variable *variable, const element *one, const c
                     gpuhal_picks *picks)
 {
     gpuhal_variable_say(picks, "%s ends the list at \"%s\": %s%s%s%s", variable->reader, one->text, why,
-                        rest ? ", and \"" : "", rest ? rest : "", rest ? "\" does not count" : "");
+                        rest ? ", and \"" : "", rest ? rest : "", rest ? "\" is ignored" : "");
 }
 
 /* Handles an element that names the same device as an earlier one. Returns whether the list ends. */
@@ -195,7 +194,7 @@ static bool repeat(const gpuhal_variable *variable, const element *one, const ch
 {
     if (variable->repeat == GPUHAL_REPEAT_LEAVES_NONE) {
         picks->count = 0;
-        gpuhal_variable_say(picks, "%s lists no device: \"%s\" names one for the second time", variable->reader,
+        gpuhal_variable_say(picks, "%s lists no device: \"%s\" names a device for the second time", variable->reader,
                             one->text);
     } else if (variable->repeat == GPUHAL_REPEAT_ENDS) {
         say_end(variable, one, "it names a device for the second time", rest, picks);
@@ -230,7 +229,7 @@ gpuhal_status gpuhal_variable_read_list(const gpuhal_variable *variable, const c
             return GPUHAL_OK;
         }
         if (one->ignored) {
-            gpuhal_variable_say(picks, "\"%s\" behind the index in \"%s\" does not count", one->ignored, one->text);
+            gpuhal_variable_say(picks, "\"%s\" behind the index in \"%s\" is ignored", one->ignored, one->text);
         }
         const uint32_t entry = devices ? devices[at].entry : (uint32_t)at;
         const bool again = is_picked(picks, entry);

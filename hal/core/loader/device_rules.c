@@ -107,7 +107,7 @@ bool gpuhal_rules_number(gpuhal_key key, uint64_t value, char *problem, size_t b
     char name[48];
     write_name(key, name, sizeof name);
     if (gpuhal_key_is_text(key)) {
-        snprintf(problem, bytes, "it gives %s as a number; it is a text", name);
+        snprintf(problem, bytes, "it gives %s as a number; the fact is a text", name);
         return false;
     }
     const char *fault = number_fault(key, value);
@@ -149,7 +149,7 @@ bool gpuhal_rules_text(gpuhal_key key, const char *value, char *problem, size_t 
     char name[48];
     write_name(key, name, sizeof name);
     if (gpuhal_key_name(key) && !gpuhal_key_is_text(key)) {
-        snprintf(problem, bytes, "it gives %s as a text; it is a number", name);
+        snprintf(problem, bytes, "it gives %s as a text; the fact is a number", name);
         return false;
     }
     if (!value) {

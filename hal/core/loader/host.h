@@ -22,8 +22,8 @@ void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes);
  * abort a process that calls dlopen. */
 bool gpuhal_dlopen_is_forked(void);
 #define GPUHAL_DLOPEN_IS_FORKED                                                                                        \
-    "this process was forked while another thread was loading a library, which leaves the dynamic loader in the "      \
-    "middle of that: fork earlier, or exec"
+    "this process was forked while another thread was loading a library, so the dynamic loader is unusable here: "     \
+    "fork earlier, or exec"
 gpuhal_status gpuhal_vendor_library(const gpuhal_host *host, const char *setting, const char *const *sonames,
                                     const gpuhal_symbol *symbols, uint32_t count);
 

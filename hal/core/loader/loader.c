@@ -95,8 +95,8 @@ static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate
         later->ambiguous = is_ambiguous(earlier, later);
         if (later->ambiguous) {
             gpuhal_candidate_decide(later, GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
-                                    "a plugin named %s was found earlier: %s; only the names of the manifests in %.*s "
-                                    "decide, %s comes before %s: remove the one that is left over",
+                                    "a plugin named %s was found earlier: %s; the manifests in %.*s are taken in the "
+                                    "order of their names, %s before %s: remove one of the two",
                                     earlier->name, describe_place(earlier),
                                     (int)(strrchr(later->manifest, '/') - later->manifest), later->manifest,
                                     strrchr(earlier->manifest, '/') + 1, strrchr(later->manifest, '/') + 1);
@@ -266,11 +266,10 @@ static void note_what_watches_nothing(gpuhal_candidates *candidates)
              none = candidate->state == GPUHAL_PLUGIN_NO_DRIVER || candidate->state == GPUHAL_PLUGIN_NO_DEVICE;
         if (candidate->manifest && !candidate->watch && !candidate->note && !gpuhal_candidate_is_cpu(candidate) &&
             (lists || none)) {
-            candidate->note = gpuhal_text_copy(
-                lists
-                    ? "its manifest has no `watch`: an added or removed device is noticed when one is opened, or by a "
-                      "rescan"
-                    : "its manifest has no `watch`: this is not cached, and every program that starts probes it again");
+            candidate->note = gpuhal_text_copy(lists ? "its manifest has no `watch`: an added or removed device is "
+                                                       "noticed only when a device is opened, or by a rescan"
+                                                     : "its manifest has no `watch`: the result is not cached, and "
+                                                       "every program that starts probes the plugin again");
         }
     }
 }

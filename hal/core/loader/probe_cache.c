@@ -115,10 +115,10 @@ static char *describe_quarantine(const gpuhal_database_plugin *record)
         strftime(when, sizeof when, "on %Y-%m-%d at %H:%M UTC", &parts);
     }
     const char *last = record->output.count > 0 ? record->output.list[record->output.count - 1] : NULL;
-    return gpuhal_text_format(
-        "%s, %s%s%s%s; it is not run again until it, its driver or the machine changes, or gpuhal-probe --retry %s",
-        record->reason ? record->reason : "it failed", when, last ? "; last output: \"" : "", last ? last : "",
-        last ? "\"" : "", record->name);
+    return gpuhal_text_format("%s, %s%s%s%s; the plugin is not run again until it, its driver or the machine changes; "
+                              "gpuhal-probe --retry %s runs it now",
+                              record->reason ? record->reason : "it failed", when, last ? "; last output: \"" : "",
+                              last ? last : "", last ? "\"" : "", record->name);
 }
 
 static char *join_lines(const gpuhal_texts *lines)

@@ -157,7 +157,7 @@ static bool is_whole_device(gpuhal_stream *stream)
     const gpuhal_listed_devices *devices = &stream->devices;
     const gpuhal_listed_device *device = &devices->list[devices->count - 1];
     if (gpuhal_listed_devices_find(devices, device->index) != device) {
-        snprintf(stream->problem, sizeof stream->problem, "device %" PRIu32 " came twice", device->index);
+        snprintf(stream->problem, sizeof stream->problem, "device %" PRIu32 " was sent twice", device->index);
         return false;
     }
     stream->whole = devices->count;
@@ -207,7 +207,7 @@ static bool is_whole(gpuhal_stream *stream)
     bool all = devices->count == stream->devices_reported;
     const bool is_empty = stream->good && gpuhal_listed_devices_usable(devices) == 0;
     if (!all || is_empty) {
-        snprintf(stream->problem, sizeof stream->problem, "%zu devices came, %" PRIu64 " were announced",
+        snprintf(stream->problem, sizeof stream->problem, "%zu devices were sent, %" PRIu64 " were announced",
                  devices->count, stream->devices_reported);
     }
     return all && !is_empty;

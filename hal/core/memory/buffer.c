@@ -77,8 +77,8 @@ static gpuhal_status check_groups(gpuhal_device *device, const gpuhal_buffer_des
         return GPUHAL_OK;
     }
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
-                     "%s: %" PRIu64 " bytes requested, %" PRIu64 " left of what the control group of this process "
-                     "allows (dmem.max), %" PRIu64 " bytes",
+                     "%s: %" PRIu64 " bytes requested, %" PRIu64
+                     " left of the limit of this process's control group (dmem.max), %" PRIu64 " bytes",
                      device->id, desc->bytes, left, limit);
     gpuhal_error_add_device(device->candidate->name, device->id);
     gpuhal_error_add_bytes(desc->bytes, left, limit);
@@ -484,7 +484,8 @@ gpuhal_status gpuhal_buffer_check_separate(const gpuhal_buffer *buffer, const ch
     if (!buffer->is_part || buffer->export_kinds) {
         return GPUHAL_OK;
     }
-    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the buffer is a part of a pool's memory: %s takes one of its own",
+    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED,
+                     "%s: the buffer is a part of a pool's memory: %s takes a buffer that has its own memory",
                      buffer->device->id, action);
     gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
     return GPUHAL_ERROR_NOT_SUPPORTED;

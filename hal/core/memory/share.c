@@ -124,7 +124,7 @@ gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, 
     if (!owner || !user || !out_kind || kind > GPUHAL_MEMORY_DEVICE_MAPPED || owner == user) {
         return gpuhal_error_set(
             GPUHAL_ERROR_INVALID_ARGUMENT,
-            "gpuhal_share_query: an argument is NULL, kind is not a memory kind, or it is one device twice");
+            "gpuhal_share_query: an argument is NULL, kind is not a memory kind, or the two devices are the same");
     }
     gpuhal_status status = gpuhal_check(owner->gpu);
     status = status ? status : gpuhal_check(user->gpu);

@@ -166,7 +166,7 @@ gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuha
     if (out_memory->bytes < bytes || (out_memory->address & (page - 1)) || out_memory->host) {
         release_range(device, *out_range, 0);
         gpuhal_error_report(GPUHAL_ERROR_DRIVER, "range_reserve", 0,
-                            "the plugin returned too few addresses, not aligned ones, or a host address");
+                            "the plugin returned too few addresses, unaligned addresses, or a host address");
         status = gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "reserving addresses");
     }
     return status;

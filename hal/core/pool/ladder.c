@@ -320,7 +320,7 @@ static gpuhal_status out_of_memory(climb *c)
     gpuhal_mutex_unlock(&pool->mutex);
     char own[64] = "";
     if (own_bytes > report->largest_free_bytes) { /* behind this queue's own work, which requires no wait */
-        snprintf(own, sizeof own, ", for this queue %" PRIu64, own_bytes);
+        snprintf(own, sizeof own, " (%" PRIu64 " for this queue)", own_bytes);
     }
     report->asked_bytes = c->request->bytes;
     report->limit_bytes = atomic_load(&pool->limit_bytes);
@@ -329,9 +329,8 @@ static gpuhal_status out_of_memory(climb *c)
     report->driver_free_bytes = c->refused ? c->refusal.memory.driver_free_bytes : UINT64_MAX;
     atomic_fetch_add(&pool->out_of_memory, 1);
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
-                     "%s: %" PRIu64 " bytes requested of a pool of %" PRIu64 ", of which %" PRIu64
-                     " are in use, %" PRIu64 " behind work of queues and %" PRIu64 " free, %" PRIu64
-                     " in one piece%s%s%s",
+                     "%s: %" PRIu64 " bytes requested of a pool of %" PRIu64 " bytes: %" PRIu64 " in use, %" PRIu64
+                     " behind work of queues, %" PRIu64 " free, %" PRIu64 " of them in one piece%s%s%s",
                      pool->device->id, report->asked_bytes, report->reserved_bytes, report->used_bytes,
                      report->ordered_bytes, report->free_bytes, report->largest_free_bytes, own, c->refused ? "; " : "",
                      c->refused ? c->refusal.sentence : "");

@@ -485,7 +485,7 @@ gpuhal_status gpuhal_buffer_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
         return invalid("gpuhal_buffer_use", "an argument is NULL");
     }
     if (!buffer->is_part) {
-        return invalid("gpuhal_buffer_use", "the buffer is not of a pool; gpuhal_queue_keep() is for such buffers");
+        return invalid("gpuhal_buffer_use", "the buffer is not of a pool: call gpuhal_queue_keep() for it");
     }
     gpuhal *gpu = buffer->device->gpu;
     if (queue->device->gpu != gpu) {

@@ -18,7 +18,7 @@ typedef struct room {
  * refusing. Reads files. */
 static room room_of_groups(const gpuhal_pool *pool)
 {
-    room out = {.bytes = UINT64_MAX, .what = "what the control group allows,"};
+    room out = {.bytes = UINT64_MAX, .what = "left of the control group's limit of"};
     if (pool->desc.kind == GPUHAL_MEMORY_DEVICE) {
         out.bytes = gpuhal_device_group_left(pool->device, &out.limit);
     }
@@ -30,7 +30,8 @@ static room room_of(const gpuhal_pool *pool, room groups)
 {
     const uint64_t limit = atomic_load(&pool->limit_bytes), reserved = gpuhal_amount_now(&pool->reserved);
     const uint64_t bytes = limit == 0 ? UINT64_MAX : reserved < limit ? limit - reserved : 0;
-    return bytes <= groups.bytes ? (room){.bytes = bytes, .limit = limit, .what = "the pool's limit of"} : groups;
+    return bytes <= groups.bytes ? (room){.bytes = bytes, .limit = limit, .what = "left of the pool's limit of"}
+                                 : groups;
 }
 
 /* Returns the bytes that become free when queued work ends. */
@@ -63,11 +64,11 @@ static gpuhal_status over_limit(const gpuhal_pool *pool, uint64_t bytes, room li
 {
     char beside[80] = "";
     if (fixed > 0) {
-        snprintf(beside, sizeof beside, ", of which %" PRIu64 " are used by what cannot leave now", fixed);
+        snprintf(beside, sizeof beside, ", %" PRIu64 " of them in buffers that cannot leave now", fixed);
     }
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
-                     "%s: %" PRIu64 " bytes requested for a pool, %" PRIu64 " left of %s %" PRIu64 " bytes%s",
-                     pool->device->id, bytes, limit.bytes, limit.what, limit.limit, beside);
+                     "%s: %" PRIu64 " bytes requested for a pool, %" PRIu64 " %s %" PRIu64 " bytes%s", pool->device->id,
+                     bytes, limit.bytes, limit.what, limit.limit, beside);
     gpuhal_error_add_device(pool->device->candidate->name, pool->device->id);
     gpuhal_error_add_bytes(bytes, limit.bytes, limit.limit);
     return GPUHAL_ERROR_OUT_OF_MEMORY;
@@ -115,8 +116,8 @@ gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool al
     if (own <= reserved && need <= reserved - own) {
         return GPUHAL_OK; /* the pool already has them, whatever its limit */
     }
-    const room limit = whole(atomic_load(&pool->limit_bytes), reserved, "the pool's limit of");
-    const room of_device = whole(gpuhal_device_limit(device), held, "the device's limit or lease of");
+    const room limit = whole(atomic_load(&pool->limit_bytes), reserved, "left of the pool's limit of");
+    const room of_device = whole(gpuhal_device_limit(device), held, "left of the device's limit or lease of");
     const bool looks = counts && of_device.limit < UINT64_MAX;
     gpuhal_status status = check_limit(pool, need, limit, own);
     status = status ? status : check_limit(pool, need, of_device, looks ? gpuhal_device_fixed_bytes(device) : 0);
@@ -134,7 +135,7 @@ static gpuhal_status check_headroom(const gpuhal_pool *pool, uint64_t bytes)
                : over_limit(pool, bytes,
                             (room){.bytes = left > headroom ? left - headroom : 0,
                                    .limit = headroom,
-                                   .what = "what is to stay free,"},
+                                   .what = "free beside the headroom of"},
                             0);
 }
 

@@ -281,15 +281,15 @@ static void log_failure(const gpuhal_program *program, int error, uint64_t bytes
     const uint64_t most = gpu->settings.program_cache_bytes;
     if (error == EFBIG && bytes > most) {
         gpuhal_log_line(gpu->log, GPUHAL_LEVEL_INFO,
-                        "%s: what was compiled, %" PRIu64 " bytes, is not kept in %s, which has %" PRIu64
-                        " at most (GPUHAL_PROGRAM_CACHE)",
+                        "%s: the compiled program, %" PRIu64 " bytes, is not kept in %s, whose limit is %" PRIu64
+                        " bytes (GPUHAL_PROGRAM_CACHE)",
                         id, bytes, folder, most);
         return;
     }
     gpuhal_log_line(gpu->log, atomic_exchange(&gpu->cache_warned, true) ? GPUHAL_LEVEL_INFO : GPUHAL_LEVEL_WARNING,
-                    "%s: what was compiled is not kept in %s, and is compiled in each run: %s", id, folder,
+                    "%s: the compiled program is not kept in %s, so each run compiles it again: %s", id, folder,
                     error == EPERM    ? "the folder must belong to this user, and no other may write to it"
-                    : error == EEXIST ? "a file there has the name of one of the cache, and is none"
+                    : error == EEXIST ? "a file there has the name of a cache file, but is not one"
                                       : strerror(error));
 }
 

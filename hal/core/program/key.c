@@ -247,7 +247,8 @@ void gpuhal_program_key_make(gpuhal_device *device, const gpuhal_code *code, gpu
         return;
     }
     if (!gpuhal_code_is_self_contained(code, why)) {
-        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_INFO, "%s: what is compiled is not kept: %s", device->id, why);
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_INFO, "%s: the compiled program is not kept: %s", device->id,
+                        why);
         return;
     }
     gpuhal_text text = {0};

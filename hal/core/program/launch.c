@@ -230,7 +230,7 @@ static gpuhal_status check_launch(const gpuhal_kernel *kernel, const gpuhal_laun
     status = status ? status : check_groups(kernel, launch);
     if (!status && launch->local_bytes > 0 && !(kernel->info.flags & GPUHAL_KERNEL_ADDS_LOCAL)) {
         status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
-                        "local_bytes is %u, and with %s must be 0: local memory is what parameters and the code have",
+                        "local_bytes is %u, and with %s must be 0: the parameters and the code state the local memory",
                         launch->local_bytes, kernel->program->format);
     }
     if (!status && local > kernel->local_bytes) {

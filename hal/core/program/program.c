@@ -160,7 +160,7 @@ static void pass_over(attempt *own, uint32_t index, const char *format, gpuhal_s
         gpuhal_error_save(&own->failure);
     }
     gpuhal_text_printf(&own->reasons, "%salternative %u (%s): %s", own->reasons.length ? "; " : "", index, format, why);
-    log_outcome(own, index, format, "is passed over: ", is_printed(own) ? gpuhal_status_name(status) : why);
+    log_outcome(own, index, format, "is skipped: ", is_printed(own) ? gpuhal_status_name(status) : why);
 }
 
 static gpuhal_status load(attempt *own, const gpuhal_code *code)
@@ -234,7 +234,7 @@ static void name_unknown_formats(attempt *own, const char *formats)
             gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s takes %s", own->device->id, *formats ? formats : "none");
             own->status = GPUHAL_ERROR_NOT_SUPPORTED;
             gpuhal_error_save(&own->failure);
-            log_outcome(own, i, code.format, "is passed over: ", gpuhal_last_error()->sentence);
+            log_outcome(own, i, code.format, "is skipped: ", gpuhal_last_error()->sentence);
             gpuhal_text_printf(&own->foreign, "%salternative %u (%s)", own->foreign.length ? ", " : "", i, code.format);
         }
     }

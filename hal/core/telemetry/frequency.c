@@ -11,7 +11,7 @@ static bool read_clock(const char *directory, const char *name, uint64_t unit, c
         return false;
     }
     if (number == 0) {
-        gpuhal_value_miss(value, GPUHAL_MISSING_ASLEEP, "the clock stands still while there is nothing to do");
+        gpuhal_value_miss(value, GPUHAL_MISSING_ASLEEP, "the clock is stopped while the GPU is idle");
     } else {
         /* Above any valid value, without overflow. */
         gpuhal_value_set(value, number < UINT64_C(1000000000000) ? number * unit : UINT64_MAX, source);

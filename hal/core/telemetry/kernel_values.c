@@ -254,7 +254,7 @@ void gpuhal_kernel_value(uint32_t number, gpuhal_files *files, gpuhal_value *val
     } else if (table[number].how != BUS && is_of_bus) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "NVIDIA's kernel driver reports it to NVML alone");
     } else if (table[number].how == WHOLE && files->is_part) {
-        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system's files report it of the whole GPU only");
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system's files report it for the whole GPU only");
     } else {
         table[number].read_one(files, value);
     }

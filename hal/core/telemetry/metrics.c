@@ -42,7 +42,7 @@ static bool read_field(const gpuhal_files *files, field which, uint64_t *out_num
     /* The firmware sets the format and the kernel the length, so check that the field is complete. */
     if (at == 0 || length < at + sizeof *out_number) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED,
-                          "the system's file gpu_metrics is of format %u.%u, where it is not known",
+                          "the system's file gpu_metrics has format %u.%u, whose place for this value is not known",
                           length < 4 ? 0 : table[2], length < 4 ? 0 : table[3]);
         return false;
     }

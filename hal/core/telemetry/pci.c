@@ -88,7 +88,7 @@ static void read_width(gpuhal_files *files, const char *name, gpuhal_value *valu
         return;
     }
     if (lanes == 0) {
-        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the device has no link of PCI Express");
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the device has no PCI Express link");
     } else {
         gpuhal_value_set(value, lanes, "sysfs");
     }

@@ -65,7 +65,7 @@ gpuhal_status gpuhal_processes_of_clients(gpuhal *gpu, const gpuhal_location *pl
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (!may_walk && !gpuhal_walks_are_recent(walks)) {
-        return gpuhal_error_set(GPUHAL_NOT_READY, "those that only a walk over all processes finds are left out");
+        return gpuhal_error_set(GPUHAL_NOT_READY, "processes that only a walk over all processes finds are left out");
     }
     if (!gpuhal_walks_update(walks, gpu->settings.system_root, &left_ns)) {
         return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "the processes of the system were not read in time");

@@ -63,7 +63,7 @@ static gpuhal_status check_arguments(const char *call, const gpuhal_buffer *buff
     }
     uint32_t known = writes ? GPUHAL_FILE_TRUNCATE | GPUHAL_FILE_SYNC : 0;
     if (file->flags & ~known) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the flags 0x%" PRIx32 " mean nothing here", call,
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the flags 0x%" PRIx32 " are unknown here", call,
                                 file->flags);
     }
     return GPUHAL_OK;

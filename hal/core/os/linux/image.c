@@ -62,13 +62,13 @@ static gpuhal_image bad(const judged *at, const char *why)
 
 static gpuhal_image cut_off(const judged *at)
 {
-    snprintf(at->why, at->why_bytes, "is cut off: its headers speak of more than its %" PRIu64 " bytes", at->bytes);
+    snprintf(at->why, at->why_bytes, "is cut off: its headers describe more than its %" PRIu64 " bytes", at->bytes);
     return GPUHAL_IMAGE_BAD;
 }
 
 static const char *not_at_all(const judged *at)
 {
-    return at->program ? "is no program" : "is no shared library";
+    return at->program ? "is not a program" : "is not a shared library";
 }
 
 static const char *machine_name(unsigned machine)
@@ -109,10 +109,10 @@ static gpuhal_image check_header(const judged *at, const ElfW(Ehdr) * header)
         return foreign(at, header);
     }
     if (header->e_type != ET_DYN && !(at->program && header->e_type == ET_EXEC)) {
-        return bad(at, at->program ? "is no program" : "is an ELF file, but no shared library");
+        return bad(at, at->program ? "is not a program" : "is an ELF file, but not a shared library");
     }
     if (header->e_phentsize != sizeof(ElfW(Phdr)) || header->e_phnum == 0 || header->e_phnum > SEGMENTS_MAX) {
-        return bad(at, "is damaged: its program headers make no sense");
+        return bad(at, "is damaged: its program headers are invalid");
     }
     return GPUHAL_IMAGE_GOOD;
 }
@@ -145,13 +145,13 @@ static gpuhal_image check_segments(const judged *at, const ElfW(Phdr) * segments
         bool aligned = segment->p_align <= 1 || (segment->p_vaddr - segment->p_offset) % segment->p_align == 0;
         if (segment->p_filesz > segment->p_memsz || segment->p_vaddr + segment->p_memsz < segment->p_vaddr ||
             !aligned || (loads > 0 && segment->p_vaddr < last_end)) {
-            return bad(at, "is damaged: its segments make no sense");
+            return bad(at, "is damaged: its segments are invalid");
         }
         last_end = segment->p_vaddr + segment->p_memsz;
         loads++;
     }
     if (loads == 0 || (!dynamic && !at->program)) {
-        return bad(at, "is damaged: it has nothing to load");
+        return bad(at, "is damaged: it has no segment to load");
     }
     return GPUHAL_IMAGE_GOOD;
 }
