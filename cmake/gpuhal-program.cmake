@@ -1,20 +1,24 @@
-# gpuhal_add_program(): the same kernels in the forms for which there are compilers here, as one array for gpuhal_program_create().
+# gpuhal_add_program(): the same kernels in every format that an installed compiler supports, as one array
+# for gpuhal_program_create().
 #
 #   gpuhal_add_program(NAME SOURCES saxpy.comp saxpy.cl saxpy.cu saxpy.c
 #                      [HOST_FUNCTIONS saxpy …] [CUDA_ARCHITECTURES 80 90 …] [HIP_ARCHITECTURES gfx942 …] [DEPENDS file …])
 #   target_link_libraries(engine PRIVATE NAME)      # and in C: #include "NAME.h"
 #
-# makes a static library NAME with `const gpuhal_code NAME_codes[]` and `const uint32_t NAME_code_count`, which NAME.h declares. A program has
-# at most one source of each kind, several in C alone:
+# creates a static library NAME with `const gpuhal_code NAME_codes[]` and `const uint32_t NAME_code_count`, which NAME.h
+# declares. A program has at most one source of each kind, except C, which may have several:
 #
-#   .comp  SPIR-V for Vulkan 1.1, by glslangValidator. The kernel has the name of the file: GLSL calls each of them main
-#   .cl    its text, which the driver compiles; clang, if it is installed, compiles it here as well, so that the build finds mistakes
+#   .comp  SPIR-V for Vulkan 1.1, by glslangValidator. The kernel is named after the file, because in GLSL it is main
+#   .cl    the source text, which the driver compiles. If clang is installed, it compiles the text too, so that the build
+#          reports errors
 #   .cu    a fatbin and PTX, by nvcc
-#   .hip   a bundle of code objects, by hipcc; without such a source the .cu is compiled
-#   .c     a shared library for processors, inside the array; or with HOST_FUNCTIONS, which names the kernels, a part of the program itself
+#   .hip   a bundle of code objects, by hipcc, which compiles the .cu if there is no .hip
+#   .c     a shared library for CPUs inside the array; or, with HOST_FUNCTIONS, which lists the kernels, a part of the
+#          program itself
 #
-# CMake leaves out a form whose compiler is missing, and reports it in one line. Sources that include others list those as DEPENDS, except for
-# nvcc and hipcc, which report them. GPUHAL_GLSLANG, GPUHAL_CLANG, GPUHAL_NVCC and GPUHAL_HIPCC name compilers in other places; OFF: none.
+# CMake omits a format whose compiler is missing, and reports this in one line. DEPENDS lists the files that sources
+# include, except for nvcc and hipcc, which report them. GPUHAL_GLSLANG, GPUHAL_CLANG, GPUHAL_NVCC and GPUHAL_HIPCC select
+# other compilers; OFF selects none.
 
 # ---- as a script: cmake -DNAME=… -DFUNCTIONS=…,… -DOUTPUT=… -P gpuhal-program.cmake -- format file format file …
 

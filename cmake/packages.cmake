@@ -1,6 +1,6 @@
 # Debian packages, one for each component of the installation: `cpack` in the build folder. The preset "package" builds
-# for /usr. The packages have the build's prefix, because it is compiled into the library as the place from which a
-# privileged process loads plugins.
+# for /usr. The packages have the build's prefix, because it is compiled into the library: a privileged process loads
+# plugins from this prefix.
 
 get_target_property(soversion gpuhal SOVERSION)
 set(library libgpuhal${soversion})

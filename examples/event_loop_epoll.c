@@ -1,5 +1,5 @@
-/* event_loop_epoll.c [SELECTOR]: an event loop over epoll, on Linux: several copies are under way, and one descriptor
- * of the library wakes the loop as each copy ends. No thread of the program waits for a device. */
+/* event_loop_epoll.c [SELECTOR]: an event loop with epoll on Linux. Several copies are in progress, and one
+ * descriptor of the library wakes the loop as each copy ends. No thread of the program waits for a device. */
 #include <gpuhal/gpuhal.h>
 
 #include <stdio.h>
@@ -28,7 +28,6 @@ static int start(gpuhal_device *device, gpuhal_queue *queue, gpuhal *gpu, copy *
            gpuhal_event_watch(work->event, work);
 }
 
-/* Takes all completions since the last call. */
 static int take_all(gpuhal *gpu, unsigned *left)
 {
     void *user = NULL;

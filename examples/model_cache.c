@@ -1,7 +1,7 @@
-/* model_cache.c: serves three models on device memory for one. A store loads a model when it is first asked for, copies
- * it to host memory when another one needs the room, and brings it back from there, before the next request if that is
- * known. The blocks of a conversation's history are entries, too; one call gets many of them, and one call drops
- * them. */
+/* model_cache.c: serves three models with device memory for one. A store loads a model at its first request, copies
+ * it to host memory when another model requires the space, and copies it back for its next request, or before it if
+ * the program prefetches. The blocks of a conversation's history are entries too; one call acquires many of them,
+ * and one call drops them. */
 #include <gpuhal/gpuhal.h>
 #include <gpuhal/store.h>
 
@@ -10,11 +10,11 @@
 
 enum { MODELS = 3, REQUESTS = 12, LAYER_BYTES = 1 << 20, BLOCKS = 8, BLOCK_BYTES = 4096 };
 
-/* Stands for a model's file: weights and a bias. */
+/* Stands in for a model's file: weights and a bias. */
 static const gpuhal_item_part parts[] = {{.name = "weights", .bytes = LAYER_BYTES}, {.name = "bias", .bytes = 4096}};
 
-/* Called once for each model, on the thread that asks for it first. A real one calls gpuhal_read_file() with the queue.
- */
+/* Called once for each model, on the thread of the first request. A real program calls gpuhal_read_file() with the
+ * queue. */
 static gpuhal_status load_model(void *user, gpuhal_queue *queue, gpuhal_item *item)
 {
     const uint32_t number = *(const uint32_t *)user;
@@ -30,7 +30,8 @@ static gpuhal_status load_block(void *user, gpuhal_queue *queue, gpuhal_item *it
 
 static const char history[] = "block ";
 
-/* Gets all blocks at once, or none of them. Every request needs them, so a model leaves the device before they do. */
+/* Acquires all blocks or none. Their priority is higher, because every request needs them, so a model is evicted
+ * first. */
 static gpuhal_status look_back(gpuhal_store *store, gpuhal_queue *queue)
 {
     static uint32_t numbers[BLOCKS];
@@ -59,14 +60,15 @@ static gpuhal_status look_back(gpuhal_store *store, gpuhal_queue *queue)
     return status ? status : wrong ? GPUHAL_ERROR_DRIVER : GPUHAL_OK;
 }
 
-/* Works on a request: reads from the model. Other models can have the memory only after the item is released. */
+/* Serves a request, which reads from the model. Another model can use the memory only after the item is released. */
 static gpuhal_status serve(gpuhal_store *store, gpuhal_queue *queue, uint32_t number)
 {
     char key[32];
     uint32_t word = 0;
     gpuhal_item *item = NULL;
     const gpuhal_item_desc desc = {.size = sizeof desc,
-                                   .flags = GPUHAL_ITEM_KEEP_COPY, /* host memory is faster than the file */
+                                   /* faster to restore from host memory than from the file */
+                                   .flags = GPUHAL_ITEM_KEEP_COPY,
                                    .parts = parts,
                                    .part_count = 2,
                                    .load = load_model,
@@ -83,8 +85,8 @@ static gpuhal_status serve(gpuhal_store *store, gpuhal_queue *queue, uint32_t nu
     return status ? status : word == 16 + number ? GPUHAL_OK : GPUHAL_ERROR_DRIVER;
 }
 
-/* Prefetches the model of the next request, which is known already: a model that was here before comes back now, and
- * not at its request. */
+/* Prefetches the model of the next request, so that a model that was loaded before is restored now instead of at its
+ * request. */
 static gpuhal_status look_ahead(gpuhal_store *store, gpuhal_queue *queue, uint32_t number)
 {
     char key[32];
@@ -92,7 +94,7 @@ static gpuhal_status look_ahead(gpuhal_store *store, gpuhal_queue *queue, uint32
     snprintf(key, sizeof key, "model %u", number);
     const gpuhal_status status = gpuhal_store_describe(store, key, strlen(key), &entry);
     if (status || (entry.tiers & GPUHAL_TIER_DEVICE)) {
-        return status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_OK : status; /* its request loads the model */
+        return status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_OK : status; /* the request itself loads the model */
     }
     printf("  model %u comes back\n", number);
     return gpuhal_store_prefetch(store, queue, key, strlen(key), UINT64_MAX);
@@ -102,7 +104,7 @@ static int32_t print_entry(void *user, const void *key, uint64_t key_bytes, cons
 {
     uint32_t word = 0;
     const gpuhal_status status =
-        gpuhal_store_read(user, key, key_bytes, "weights", 0, &word, sizeof word, UINT64_MAX); /* in any tier */
+        gpuhal_store_read(user, key, key_bytes, "weights", 0, &word, sizeof word, UINT64_MAX); /* reads from any tier */
     printf("%.*s: %llu bytes%s%s; its weights begin with %u\n", (int)key_bytes, (const char *)key,
            (unsigned long long)entry->bytes, entry->tiers & GPUHAL_TIER_DEVICE ? ", on the device" : "",
            entry->tiers & GPUHAL_TIER_HOST ? ", in host memory" : "", word);
@@ -129,10 +131,10 @@ int main(void)
     for (int i = 0; i < REQUESTS && !failed; i++) {
         failed = look_back(store, queue) || serve(store, queue, requests[i]) ||
                  (i + 1 < REQUESTS && look_ahead(store, queue, requests[i + 1])) ||
-                 gpuhal_maintain(gpu, 4); /* every fourth call gives back memory that other programs lack */
+                 gpuhal_maintain(gpu, 4); /* every fourth call releases memory that other programs lack */
     }
-    /* The conversation has ended. In the pause the kept memory moves together, and segments go back for other
-     * programs. */
+    /* The conversation has ended. The pause is used to compact the remaining memory and to release segments for
+     * other programs. */
     failed = failed || gpuhal_store_clear(store, history, strlen(history), &dropped) ||
              gpuhal_store_list(store, NULL, 0, print_entry, store) || gpuhal_store_compact(store, UINT64_MAX, &freed) ||
              gpuhal_trim(gpu, 0, &trimmed);

@@ -1,8 +1,8 @@
-/* pipeline.c [--trace FILE] [--output FILE] [BACKEND…]: a pipeline of steps with needs. Each step that needs a device
- * gets one before the first batch; otherwise the program names the step and says why no device satisfies it. Then
- * batches go through the steps, one thread for each batch. The work slots of the device limit how many run at once, so
- * the checked memory suffices. With BACKENDs only their devices are used, software drivers included, and those of the
- * first one are preferred. */
+/* pipeline.c [--trace FILE] [--output FILE] [BACKEND…]: a pipeline of steps with requirements. Before the first
+ * batch, the program assigns a device to each step that requires one; if none satisfies a step, it prints the step
+ * and the reason for each device. One thread per batch then runs the steps. The device's work slots limit how many
+ * batches run at the same time, so the memory that was checked suffices. With BACKENDs the program uses only their
+ * devices, including software drivers, and prefers the first backend. */
 #include "saxpy/launch.h"
 
 #include <gpuhal/schedule.h>
@@ -14,47 +14,47 @@
 
 enum { BATCHES = 8, SLOTS = 2, COUNT = 1 << 18, BYTES = COUNT * sizeof(float), RANKED = 32 };
 
-/* ---- the steps and their needs */
+/* ---- the steps and their requirements */
 
 enum { GENERATE, COMBINE, REFINE, DELIVER, STEPS };
-enum { SAME_DEVICE = 1 }; /* a group: REFINE works on the results of COMBINE in device memory */
+enum { SAME_DEVICE = 1 }; /* a group: REFINE works on COMBINE's results in device memory */
 
 static const uint32_t is_written = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD;
 
 typedef struct plan {
     gpuhal *gpu;
-    const char *trace, *output; /* files; NULL: none */
+    const char *trace, *output; /* files; NULL: not requested */
     gpuhal_need combine, refine, deliver;
     gpuhal_assignment *assignment;
-    gpuhal_device *device, *last; /* of COMBINE and REFINE, and of DELIVER */
+    gpuhal_device *device, *last; /* of COMBINE and REFINE; of DELIVER */
 } plan;
 
 static void state_needs(plan *of, const char *const *backends, uint32_t count)
 {
     of->combine = (gpuhal_need){.size = sizeof(gpuhal_need),
                                 .flags = count > 0 ? 0 : GPUHAL_NEED_ALLOW_CPU,
-                                .bytes = (uint64_t)SLOTS * 3 * BYTES, /* the upload, x and y of each batch */
+                                .bytes = (uint64_t)SLOTS * 3 * BYTES, /* the upload buffer, x and y of each batch */
                                 .allocation_bytes = BYTES,
                                 .memory_kinds = is_written,
                                 .capabilities = GPUHAL_CAPABILITY_PROGRAMS,
                                 .backends = backends,
                                 .backend_count = count};
     of->refine = of->combine;
-    of->refine.bytes = 0; /* it allocates no further memory: it works on y */
+    of->refine.bytes = 0; /* allocates no additional memory, because it works on y */
     of->deliver = of->refine;
     of->deliver.bytes = (uint64_t)SLOTS * BYTES;
     of->deliver.memory_kinds = 1u << GPUHAL_MEMORY_READBACK;
     of->deliver.capabilities = 0;
 }
 
-/* Prints for each device whether it satisfies the largest need, and why. */
+/* Prints for each device whether it satisfies the largest requirement, and the reason. */
 static void explain(const plan *of)
 {
     static gpuhal_ranked list[RANKED];
     uint32_t count = 0;
     const gpuhal_rank_desc desc = {.size = sizeof desc, .need = &of->combine};
     list[0].size = sizeof *list;
-    (void)gpuhal_rank(of->gpu, &desc, list, RANKED, &count); /* fills the list also on failure */
+    (void)gpuhal_rank(of->gpu, &desc, list, RANKED, &count); /* also fills the list on failure */
     for (uint32_t i = 0; i < count && i < RANKED; i++) {
         fprintf(stderr, "  %s: %s\n", gpuhal_device_id(list[i].device), list[i].reason);
     }
@@ -88,7 +88,7 @@ static gpuhal_status assign(plan *of)
 typedef struct run {
     const plan *of;
     saxpy_kernel saxpy;
-    _Atomic int inside, most; /* batches that have a slot now, and their peak */
+    _Atomic int inside, most; /* batches that have a slot now, and the maximum so far */
     _Atomic uint32_t right;
 } run;
 
@@ -115,7 +115,7 @@ static gpuhal_status allocate(batch *own)
     return status ? status : gpuhal_buffer_create(of->last, &readback, &own->result);
 }
 
-/* Writes the input to the memory that the device reads, without a copy in host memory. */
+/* Writes the input directly to memory that the device reads, without another copy in host memory. */
 static gpuhal_status generate(const batch *own)
 {
     void *mapping = NULL;
@@ -135,7 +135,7 @@ static gpuhal_status enqueue(const batch *own)
     status = status ? status : saxpy_launch(own->queue, saxpy, own->y, own->x, 2, COUNT); /* COMBINE */
     status = status ? status : saxpy_launch(own->queue, saxpy, own->y, own->x, 3, COUNT); /* REFINE */
     status = status ? status : gpuhal_copy(own->queue, own->result, 0, own->y, 0, BYTES); /* DELIVER */
-    if (!status && own->all->of->output) { /* each batch has its own place in the file */
+    if (!status && own->all->of->output) { /* each batch has its own offset in the file */
         const gpuhal_file file = {
             .size = sizeof file, .path = own->all->of->output, .offset = (uint64_t)own->number * BYTES};
         status = gpuhal_write_file(own->queue, &file, own->y, 0, BYTES);
@@ -143,7 +143,7 @@ static gpuhal_status enqueue(const batch *own)
     return status ? status : gpuhal_queue_synchronize(own->queue, UINT64_MAX);
 }
 
-/* Compares the result in place if the host sees the device's writes in it, else through a mapping. */
+/* Compares the result in place if the buffer is host coherent, otherwise through a mapping. */
 static gpuhal_status check(const batch *own)
 {
     void *mapping = NULL;
@@ -158,8 +158,8 @@ static gpuhal_status check(const batch *own)
     return mapped && !status ? gpuhal_buffer_unmap(own->result, mapping) : status;
 }
 
-/* Releases the objects of a batch. A queue whose work failed or was not awaited keeps its buffers until that work has
- * ended. */
+/* Releases the objects of a batch. If a queue's work failed or was not awaited, the queue keeps its buffers until
+ * that work has ended. */
 static void release(const batch *own)
 {
     if (own->queue && own->status) {
@@ -202,7 +202,6 @@ static void *go_through(void *user)
 
 /* ---- all batches */
 
-/* Returns whether all batches went through. */
 static int run_batches(run *all)
 {
     static batch batches[BATCHES];
@@ -222,7 +221,8 @@ static int run_batches(run *all)
     return good;
 }
 
-/* Prints the bytes moved and allocated; no more may be allocated than was estimated before the first batch. */
+/* Prints the bytes that were moved and allocated. The allocations must not exceed the estimate from before the first
+ * batch. */
 static gpuhal_status report(const plan *of, const run *all, int *out_good)
 {
     gpuhal_memory_statistics memory = {.size = sizeof memory};
@@ -255,7 +255,8 @@ static gpuhal_status run_all(const plan *of, int *out_good)
     gpuhal_status status = of->trace ? gpuhal_trace_start(of->gpu, NULL) : GPUHAL_OK;
     status = status ? status : gpuhal_work_slots_set(of->device, SLOTS);
     status = status ? status : saxpy_create(of->device, &all.saxpy);
-    status = status ? status : gpuhal_assignment_check(of->assignment); /* a device may have vanished meanwhile */
+    /* a device may have been removed in the meantime */
+    status = status ? status : gpuhal_assignment_check(of->assignment);
     const int through = !status && run_batches(&all);
     status = status ? status : report(of, &all, out_good);
     if (of->trace && !status) {
@@ -267,7 +268,7 @@ static gpuhal_status run_all(const plan *of, int *out_good)
     return status;
 }
 
-/* Returns the place of the first backend; 0 for an unknown option, or one without its file. */
+/* Returns the index of the first backend, or 0 for an unknown option or an option without its file. */
 static int read_options(int count, char **arguments, plan *own)
 {
     int next = 1;

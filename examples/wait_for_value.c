@@ -1,7 +1,8 @@
-/* wait_for_value.c SELECTOR VALUE above|below LIMIT [SECONDS]: for scripts, waits until a value of a device has passed
- * a limit, as in "wait_for_value cuda:0 memory_free_bytes above 20000000000 600 && ./train". VALUE is a name as in
- * gpuhal-probe --json. The exit status is 0 if it has passed, 3 if the time is over, 4 if the device is lost, and 1 for
- * any other failure. The values are read by a sampler; the program sleeps until the sampler has an event. */
+/* wait_for_value.c SELECTOR VALUE above|below LIMIT [SECONDS]: waits in a script until a value of a device passes a
+ * limit, as in "wait_for_value cuda:0 memory_free_bytes above 20000000000 600 && ./train". VALUE is a name from
+ * gpuhal-probe --json. The exit status is 0 if the value has passed the limit, 3 after the timeout, 4 if the device
+ * is lost, and 1 for any other failure. A sampler reads the values; the program sleeps until the sampler reports an
+ * event. */
 #include <gpuhal/node.h>
 
 #include <errno.h>
@@ -67,7 +68,7 @@ static int take_events(const watch *own, int *out_result)
     return 0;
 }
 
-/* Returns whether the device does not have the value: such a value never passes a limit. */
+/* Returns whether the device does not report the value at all; such a value never passes a limit. */
 static int is_missing_for_good(const watch *own)
 {
     gpuhal_value value = {.key = own->key};
@@ -88,7 +89,7 @@ static double now(void)
 
 static int wait_for(const watch *own, double seconds)
 {
-    const double least = 2e-3 * PERIOD_MS; /* enough for the first samples */
+    const double least = 2e-3 * PERIOD_MS; /* long enough for the first samples */
     const double end = now() + (seconds > least ? seconds : least);
     struct pollfd descriptor = {.fd = (int)own->events, .events = POLLIN};
     int result = TOO_LATE;
@@ -99,7 +100,7 @@ static int wait_for(const watch *own, double seconds)
         if (now() >= end) {
             break;
         }
-        (void)poll(&descriptor, 1, PERIOD_MS); /* take_events() gets the event */
+        (void)poll(&descriptor, 1, PERIOD_MS); /* take_events() reads the event */
     }
     return result;
 }
@@ -118,7 +119,7 @@ static void report(const watch *own)
     }
 }
 
-/* Reads digits alone: strtoull() would accept a sign, and a number that is too large as the largest. */
+/* Accepts only digits: strtoull() would accept a sign, and would convert an overflow to the largest number. */
 static int read_limit(const char *text, uint64_t *out_limit)
 {
     char *rest = NULL;

@@ -1,8 +1,8 @@
-/* workers.c [STRATEGY]: gives each worker of a program a device, binds the worker to the nearby processors, has it
- * compute y = a x + y there, and checks the result. STRATEGY: cpu, single_device (one device, which all share),
- * rank_per_device, or each_device, which this program defines; without STRATEGY, or with auto, the number of devices
- * decides. Started by torchrun, mpirun or srun, each process is the worker of its local rank; else this process is all
- * workers, one after another. */
+/* workers.c [STRATEGY]: assigns a device to each worker of a program and binds the worker to nearby CPU cores. The
+ * worker computes y = a x + y on the device and checks the result. STRATEGY is cpu, single_device (all workers share
+ * one device), rank_per_device, or each_device, which this program defines. Without STRATEGY, or with auto, the
+ * number of devices decides. If torchrun, mpirun or srun started the process, it is the worker of its local rank.
+ * Otherwise this process runs all workers in sequence. */
 #include "saxpy/launch.h"
 
 #include <gpuhal/schedule.h>
@@ -11,7 +11,7 @@
 
 enum { COUNT = 1 << 16, BYTES = COUNT * sizeof(float) };
 
-/* ---- the strategy each_device: a worker for each device with kernels, software drivers and the CPU included */
+/* ---- the strategy each_device: one worker for each device with kernels, including software drivers and the CPU */
 
 static gpuhal_device *find(gpuhal *gpu, uint32_t number)
 {
@@ -54,7 +54,7 @@ static gpuhal_status add_own_strategy(gpuhal *gpu)
 
 typedef struct objects {
     gpuhal_queue *queue;
-    gpuhal_event *begin, *end; /* around the kernel */
+    gpuhal_event *begin, *end; /* recorded before and after the kernel */
     gpuhal_buffer *x, *y;
     saxpy_kernel saxpy;
 } objects;
@@ -81,7 +81,7 @@ static void destroy(objects *own)
     saxpy_finish(&own->saxpy);
 }
 
-/* Computes y on the device. The numbers are small, so that every device has the same result to the last bit. */
+/* Computes y on the device. The numbers are small, so every device computes exactly the same result. */
 static gpuhal_status compute(const objects *own, float a, uint32_t *out_right)
 {
     static float x[COUNT], y[COUNT];
@@ -104,7 +104,7 @@ static gpuhal_status compute(const objects *own, float a, uint32_t *out_right)
 
 /* ---- all workers of this process */
 
-/* Returns whether all calls succeeded; else the reason is printed. */
+/* Returns whether all calls succeeded; prints the reason otherwise. */
 static int run(const gpuhal_strategy *strategy, uint32_t worker)
 {
     gpuhal_device *device = NULL;
@@ -112,7 +112,8 @@ static int run(const gpuhal_strategy *strategy, uint32_t worker)
     uint32_t right = 0;
     uint64_t ns = 0;
     gpuhal_status status = gpuhal_strategy_device(strategy, worker, &device);
-    const int bound = !status && gpuhal_strategy_bind(strategy, worker) == GPUHAL_OK; /* unbound, it runs as before */
+    /* a worker that cannot be bound still runs */
+    const int bound = !status && gpuhal_strategy_bind(strategy, worker) == GPUHAL_OK;
     status = status ? status : create(device, &own);
     status = status ? status : compute(&own, (float)(2 + worker), &right);
     if (status) {
@@ -120,7 +121,7 @@ static int run(const gpuhal_strategy *strategy, uint32_t worker)
     } else {
         printf("worker %u: %s%s: %u of %d values right", worker, gpuhal_device_id(device),
                bound ? ", on the processors near it" : "", right, COUNT);
-        if (gpuhal_event_elapsed(own.begin, own.end, &ns) == GPUHAL_OK) { /* not every API has times */
+        if (gpuhal_event_elapsed(own.begin, own.end, &ns) == GPUHAL_OK) { /* not every API measures times */
             printf(", in %.3f ms", (double)ns / 1e6);
         }
         putchar('\n');

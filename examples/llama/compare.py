@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Compares llama-run with the prebuilt llama.cpp of npm's @node-llama-cpp/linux-x64.
 
-    compare.py PROGRAMS                        ten seeded models of F32: the same greedy tokens, or an end where the two
-                                               best logits are closer than 1e-4
-    compare.py PROGRAMS MODEL.gguf [THREADS]   tokens per second of both, measured in turn, three times
+    compare.py PROGRAMS                        ten seeded F32 models: the same greedy tokens until the two best
+                                               logits are closer than 1e-4
+    compare.py PROGRAMS MODEL.gguf [THREADS]   tokens per second of both, measured alternately, three times
 
-PROGRAMS is the folder of llama-run and llama-make-model. LLAMA_CPP names the unpacked package; without it npm fetches it
-into a temporary folder. Ends with 77 if npm, or node, is missing."""
+PROGRAMS is the folder of llama-run and llama-make-model. LLAMA_CPP is the unpacked package; without it npm downloads it
+into a temporary folder. Exits with 77 if npm or node is missing."""
 
 import os
 import shutil
@@ -45,7 +45,7 @@ def pairs(text):
 
 
 def ours(programs, model, count, threads):
-    """Tokens with their leads, and the tokens per second."""
+    """Returns the tokens with their leads, and the tokens per second."""
     done = subprocess.run([programs / "llama-run", model, "--tokens", PROMPT, "--count", str(count), "--devices", "cpu", "--threads", str(threads),
                            "--context", "256", "--ids", "--ignore-end"], capture_output=True, text=True, check=True)
     return pairs(done.stdout), float(done.stderr.split("decode:")[1].split(",")[1].split()[0])

@@ -1,11 +1,10 @@
-/* engine.c: opens the library, chooses the devices, and gives each a run of layers. */
+/* engine.c: opens the library, selects the devices, and assigns consecutive layers to each. */
 #include "llama.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Chooses a device for each selector between the commas. */
 static bool choose_devices(llama_engine *engine, const char *selectors, llama_error *error)
 {
     for (const char *at = selectors; at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL) {
@@ -27,7 +26,7 @@ static bool choose_devices(llama_engine *engine, const char *selectors, llama_er
     return true;
 }
 
-/* Splits the layers by the devices' shares: of memory, unless the caller states them. */
+/* Splits the layers by the devices' shares. The default shares are proportional to the memory. */
 static bool split_layers(llama_engine *engine, const llama_split *split, llama_error *error)
 {
     double shares[STAGES_MAX], sum = 0.0, at = 0.0;
@@ -57,7 +56,6 @@ static bool split_layers(llama_engine *engine, const llama_split *split, llama_e
     return true;
 }
 
-/* Reads the divisors of the frequencies, which some models have. */
 static bool read_factors(const llama_model *model, float *factors, llama_error *error)
 {
     const llama_tensor *tensor = &model->tensors[ROPE_FREQS];
@@ -73,7 +71,7 @@ static bool read_factors(const llama_model *model, float *factors, llama_error *
     return is_read || llama_fail(error, "rope_freqs.weight of %s cannot be read", model->path);
 }
 
-/* Computes for each position the cosine and the sine of each pair's angle. */
+/* Computes the cosine and the sine of each pair's angle for each position. */
 static bool make_angles(llama_engine *engine, llama_error *error)
 {
     const llama_model *model = engine->model;
@@ -92,7 +90,7 @@ static bool make_angles(llama_engine *engine, llama_error *error)
     return true;
 }
 
-/* Returns whether no kernel had to be compiled, because all of them were in an earlier run. */
+/* Returns whether all kernels were in the cache, so that none had to be compiled. */
 static bool is_from_cache(const llama_stage *stage)
 {
     bool cached = true;
@@ -112,7 +110,8 @@ static void report(const llama_engine *engine, const llama_stage *stage)
             is_host ? llama_instructions() : "", is_from_cache(stage) ? ", from the cache" : "", stage->why);
 }
 
-/* Sums the bytes to load. The weights that embedding and output share count once, if one device has both. */
+/* Sums the bytes to load. If embedding and output share their weights, they count once if they are on the same
+ * device. */
 static uint64_t bytes_to_load(const llama_engine *engine)
 {
     const llama_tensor *whole = engine->model->tensors;
@@ -149,7 +148,7 @@ bool llama_engine_open(llama_engine *engine, const llama_split *split, llama_err
         }
     }
     engine->to_load = bytes_to_load(engine);
-    for (uint32_t i = 0; i < engine->stage_count; i++) { /* all devices load at once */
+    for (uint32_t i = 0; i < engine->stage_count; i++) { /* all devices load at the same time */
         if (!llama_stage_load(engine, &engine->stages[i], error)) {
             return false;
         }

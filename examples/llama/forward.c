@@ -1,16 +1,15 @@
-/* forward.c: the layers as launches. A prompt goes through in batches: as soon as a device has passed a batch on, it
- * begins the next, while later devices work on the last. */
+/* forward.c: launches the layers. A prompt is processed in batches: as soon as a device has passed a batch on, it
+ * begins the next one, while later devices still work on the previous one. */
 #include "llama.h"
 
 /* The launches of one stage. */
 typedef struct pass {
     llama_engine *engine;
     llama_stage *stage;
-    uint32_t tokens, position; /* their number, and the place of the first one in the context */
+    uint32_t tokens, position; /* number of tokens, and the position of the first one in the context */
     llama_error *error;
 } pass;
 
-/* Arguments of a launch, in their order. */
 typedef struct call {
     gpuhal_argument arguments[12];
     union {
@@ -113,7 +112,7 @@ static bool is_quantized(weight matrix)
     return matrix.tensor->type == TYPE_Q8_0 || matrix.tensor->type == TYPE_Q4_0;
 }
 
-/* Makes bytes once for all matrices that are multiplied with the same rows. */
+/* Quantizes the rows once for all matrices that are multiplied with them. */
 static bool quantize(const pass *own, int to, int from, uint32_t columns, uint32_t count, bool is_needed)
 {
     call arguments = {0};
@@ -123,7 +122,8 @@ static bool quantize(const pass *own, int to, int from, uint32_t columns, uint32
     return !is_needed || run(own, KERNEL_QUANTIZE, &arguments, (columns / 32 + 31) / 32, count);
 }
 
-/* The input has reals, and bytes of them: the type of the matrix decides. Output goes to rows from `first` on. */
+/* The input exists as floats and quantized; the matrix's type determines which is used. The output begins at row
+ * `first`. */
 typedef struct product {
     int reals, bytes;
     gpuhal_buffer *to;
@@ -155,7 +155,6 @@ static bool multiply(const pass *own, weight matrix, const product *what)
                (tensor->rows + GROUP_ROWS - 1) / GROUP_ROWS);
 }
 
-/* Multiplies between two activations. */
 static bool multiply_to(const pass *own, weight matrix, int to, int reals, int bytes, bool adds)
 {
     const llama_stage *stage = own->stage;
@@ -169,7 +168,7 @@ static bool multiply_to(const pass *own, weight matrix, int to, int reals, int b
     return multiply(own, matrix, &what);
 }
 
-/* Multiplies into the keys or the values of the layer, after those of earlier tokens. */
+/* Multiplies into the layer's keys or values, behind those of earlier tokens. */
 static bool multiply_to_cache(const pass *own, weight matrix, gpuhal_buffer *cache, uint64_t offset)
 {
     const product what = {.reals = ACT_NORMED,
@@ -259,7 +258,7 @@ static bool run_feed_forward(const pass *own, uint32_t layer)
            multiply_to(own, down, ACT_X, ACT_GATE, ACT_INT8_GATE, true);
 }
 
-/* Computes the logits after the last token of the batch. */
+/* Computes the logits for the last token of the batch. */
 static bool run_output(const pass *own)
 {
     const llama_stage *stage = own->stage;
@@ -280,7 +279,8 @@ static bool run_output(const pass *own)
            llama_fail_call(own->error, "the logits");
 }
 
-/* Copies x from the device before: this queue waits for that device's queue, which goes on when the copy is done. */
+/* Copies x from the previous device. This queue waits for the previous device's queue, which may continue after the
+ * copy. */
 static bool take_over(const pass *own, llama_stage *before)
 {
     llama_stage *stage = own->stage;
@@ -295,8 +295,8 @@ static bool take_over(const pass *own, llama_stage *before)
 static bool run_stage(const pass *own, uint32_t number)
 {
     llama_stage *stage = own->stage;
-    if (gpuhal_queue_wait(stage->queue, stage->taken) != GPUHAL_OK) { /* the next stage still needs x of the batch
-                                                                       * before */
+    /* the next stage still needs x of the previous batch */
+    if (gpuhal_queue_wait(stage->queue, stage->taken) != GPUHAL_OK) {
         return llama_fail_call(own->error, gpuhal_device_id(stage->device));
     }
     if (!(number == 0 ? embed(own) : take_over(own, stage - 1))) {

@@ -1,7 +1,7 @@
-/* gguf.c: the header of a GGUF file, versions 2 and 3 (ggml's docs/gguf.md), without the bytes of its tensors.
+/* gguf.c: reads the header of a GGUF file, versions 2 and 3 (ggml's docs/gguf.md), but not the bytes of its tensors.
  *
- * The header is not trusted: every tensor must have the shape that the dimensions demand, lie inside the file, and
- * overlap no other one. */
+ * The header is not trusted: every tensor must have the shape that the dimensions require, be inside the file, and
+ * not overlap any other tensor. */
 #include "gguf.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { LAYERS_MAX = 1024, TENSORS_MAX = 1 << 16, KEYS_MAX = 1 << 16 };
-#define TENSOR_BYTES_MAX ((UINT64_C(1) << 32) - 4) /* kernels count bytes by 32 bits */
+#define TENSOR_BYTES_MAX ((UINT64_C(1) << 32) - 4) /* kernels use 32-bit byte offsets */
 
 bool llama_fail(llama_error *error, const char *format, ...)
 {
@@ -85,7 +85,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const llama_entry *)a)->name, ((const llama_entry *)b)->name);
 }
 
-/* Places the tensors: after the header, at multiples of the alignment, inside the file, apart from each other. */
+/* Computes the positions of the tensors and checks them: behind the header, aligned, inside the file, and not
+ * overlapping. */
 static bool place_entries(llama_reader *in)
 {
     const char *path = in->model->path;
@@ -119,7 +120,7 @@ static bool place_entries(llama_reader *in)
     return true;
 }
 
-/* Finds a tensor of that shape; a vector has one row, and is of F32. */
+/* Finds a tensor of this shape. A vector has one row and type F32. */
 static bool find(llama_reader *in, const char *name, uint32_t columns, uint32_t rows, bool must, llama_tensor *out)
 {
     llama_entry wanted;
@@ -229,7 +230,8 @@ static bool check_dimensions(llama_reader *in)
     return true;
 }
 
-/* Drops a vocabulary without scores, or of another kind: tokenizer.c does not know it. Special tokens must exist. */
+/* Drops a vocabulary without scores or of another kind, which tokenizer.c does not support. Special tokens must
+ * exist. */
 static void check_vocabulary(llama_reader *in)
 {
     llama_model *model = in->model;
@@ -279,7 +281,7 @@ static bool read_header(llama_reader *in)
         return false;
     }
     for (uint32_t i = 0; i < in->entry_count && !model->texts;
-         i++) { /* without texts the embedding counts the tokens */
+         i++) { /* without a vocabulary, the embedding's rows determine the number of tokens */
         model->vocabulary =
             strcmp(in->entries[i].name, "token_embd.weight") == 0 ? in->entries[i].tensor.rows : model->vocabulary;
     }

@@ -1,11 +1,11 @@
-/* gguf.h: the common part of gguf.c, which reads tensors, and metadata.c, which reads the metadata before them. */
+/* gguf.h: shared by gguf.c, which reads the tensors, and metadata.c, which reads the metadata before them. */
 #ifndef LLAMA_GGUF_H
 #define LLAMA_GGUF_H
 
 #include "llama.h"
 
 enum {
-    SIDE_MAX = 262140, /* of a matrix: groups of 4 rows are counted by 16 bits */
+    SIDE_MAX = 262140, /* of a matrix: kernels count groups of 4 rows with 16 bits */
     NAME_BYTES = 128
 };
 
@@ -27,11 +27,11 @@ typedef struct llama_reader {
     uint32_t entry_count;
 } llama_reader;
 
-/* Each function fails with a message when the file ends before. Numbers are little-endian. */
+/* These functions fail with a message if the file ends too early. Numbers are little-endian. */
 bool llama_read_bytes(llama_reader *in, void *to, uint64_t bytes);
 bool llama_skip_bytes(llama_reader *in, uint64_t count, uint64_t each);
 bool llama_read_integer(llama_reader *in, unsigned bytes, uint64_t *out);
-/* A name that does not fit is cut off when `cuts`, and refused otherwise. */
+/* Truncates a name that does not fit if `cuts`, otherwise fails. */
 bool llama_read_name(llama_reader *in, char *to, size_t size, bool cuts);
 bool llama_read_key(llama_reader *in);
 

@@ -1,10 +1,10 @@
-/* kernels.c: the kernels as functions for the processor; each call does the work of one group. It is compiled once for
- * each set of instructions that the compiler has (CMakeLists.txt); programs.c takes the best at run time.
+/* kernels.c: the kernels as CPU functions; each call does the work of one group. It is compiled once for each
+ * instruction set that the compiler supports (CMakeLists.txt); programs.c selects the best one at run time.
  *
- * Every form of the kernels adds in the same order, so that devices agree to the last bit wherever they round alike: a
- * row of a matrix is summed by 32 lanes: lane i takes the elements i, i + 32, … (of blocks of bytes: four neighbours,
- * whose products are summed as integers). The lanes are then halved five times. No product is fused with a sum, except
- * by nvcc. The exponential is written out below. */
+ * All formats of the kernels add in the same order, so that devices with the same rounding agree to the last bit. 32
+ * lanes sum a row of a matrix: lane i adds the elements i, i + 32, … (in quantized blocks four neighbours, whose
+ * products are summed as integers). Five halvings then reduce the lanes to one sum. No product is fused with a sum,
+ * except by nvcc. The exponential function is implemented below. */
 #include "kernels.h"
 
 #include <math.h>
@@ -53,8 +53,7 @@ static inline float half_at(const void *from)
     return _cvtsh_ss(half);
 #else
     const uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
-    const uint32_t bits =
-        rest >= 0x0f800000 ? rest + 0x70000000 : rest + 0x38000000; /* infinite or not a number; else finite */
+    const uint32_t bits = rest >= 0x0f800000 ? rest + 0x70000000 : rest + 0x38000000; /* infinite or NaN; else finite */
     float value;
     memcpy(&value, &bits, sizeof value);
     value = rest < 0x00800000 ? (float)(rest >> 13) * 0x1p-24f : value;
@@ -82,7 +81,7 @@ static inline float sum_lanes(const eights *from)
     return sum_eight(&sum);
 }
 
-/* Computes e^x after Cephes' expf; NaN counts as the smallest. */
+/* Computes e^x like Cephes' expf; NaN counts as the smallest value. */
 static inline float exponential(float x)
 {
     x = x >= -87.0f ? x : -87.0f;
@@ -100,7 +99,7 @@ static inline float exponential(float x)
     return ((p * r) * r + r + 1.0f) * power;
 }
 
-/* ---- products of a row of weights with the rows of `tokens` tokens, a constant from 1 to 4 */
+/* ---- products of a row of weights with `tokens` rows of input, a constant from 1 to 4 */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -151,7 +150,7 @@ INLINE void dot_reals(const char *row, uint32_t bytes, const float *x, uint32_t 
     finish((const vector(*)[VECTORS])sums, tokens, out);
 }
 
-/* 32 signed bytes, and their products with others, summed by fours. */
+/* 32 signed bytes, and their products with 32 others, summed in groups of four. */
 #ifdef __AVX2__
 typedef __m256i bytes32;
 
@@ -169,7 +168,7 @@ INLINE bytes32 load_nibbles(const char *from)
 
 INLINE eight products(bytes32 w, bytes32 x)
 {
-    const __m256i size = _mm256_sign_epi8(w, w), signs = _mm256_sign_epi8(x, w); /* one side must be unsigned */
+    const __m256i size = _mm256_sign_epi8(w, w), signs = _mm256_sign_epi8(x, w); /* one operand must be unsigned */
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__)
     const __m256i sums = _mm256_dpbusd_epi32(_mm256_setzero_si256(), size, signs);
 #else
@@ -213,7 +212,7 @@ INLINE eight products(bytes32 w, bytes32 x)
 }
 #endif
 
-/* A row of `x` has a byte for each column, then the scale of each block. */
+/* A row of `x` consists of one byte per column, followed by the scale of each block. */
 INLINE void dot_blocks(const char *row, bool is_q8, const char *x, uint32_t columns, uint32_t tokens, float *out)
 {
     const uint32_t blocks = columns / BLOCK, bytes = is_q8 ? 34 : 18;
@@ -247,7 +246,7 @@ INLINE void dot(uint32_t type, const char *row, const char *x, uint32_t columns,
     }
 }
 
-/* Multiplies four rows of the matrix, by up to four tokens. */
+/* Multiplies four rows of the matrix by up to four tokens. */
 INLINE void multiply(uint32_t type, void *const *arguments, const gpuhal_host_group *group)
 {
     float *y = arguments[0];
@@ -342,7 +341,7 @@ static void rms_norm(void *const *arguments, const gpuhal_host_group *group)
     }
 }
 
-/* Makes bytes of 32 blocks of a token. */
+/* Quantizes 32 blocks of a token. */
 static void quantize(void *const *arguments, const gpuhal_host_group *group)
 {
     const uint32_t columns = number(arguments[2]), blocks = columns / BLOCK, begin = group->group[0] * 32;
@@ -357,7 +356,7 @@ static void quantize(void *const *arguments, const gpuhal_host_group *group)
         const float scale = most / 127.0f, inverse = most > 0.0f ? 127.0f / most : 0.0f;
         for (uint32_t i = 0; i < BLOCK; i++) {
             float value = floorf(x[block * BLOCK + i] * inverse + 0.5f);
-            value = value >= -127.0f ? value : -127.0f; /* also for NaN */
+            value = value >= -127.0f ? value : -127.0f; /* NaN becomes -127 */
             value = value <= 127.0f ? value : 127.0f;
             row[block * BLOCK + i] = (char)(int32_t)value;
         }
@@ -365,7 +364,7 @@ static void quantize(void *const *arguments, const gpuhal_host_group *group)
     }
 }
 
-/* Turns each pair of neighbours by its angle: the cosine, then the sine. */
+/* Rotates each pair of neighbours by its angle, given as the cosine and the sine. */
 static void rope(void *const *arguments, const gpuhal_host_group *group)
 {
     const uint32_t heads = number(arguments[2]), size = number(arguments[3]);
@@ -378,7 +377,7 @@ static void rope(void *const *arguments, const gpuhal_host_group *group)
     }
 }
 
-/* Computes one head of one token, over the positions up to its own. */
+/* Computes one head of one token over the positions up to the token's own. */
 static void attention(void *const *arguments, const gpuhal_host_group *group)
 {
     const uint32_t heads = number(arguments[5]), kv_heads = number(arguments[6]), size = number(arguments[7]);

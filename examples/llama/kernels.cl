@@ -1,5 +1,5 @@
-/* kernels.cl: the kernels in OpenCL C, which kernels.cu makes CUDA and HIP of. They add in the order that kernels.c
- * describes, and read bytes through words of 32 bits. */
+/* kernels.cl: the kernels in OpenCL C, which kernels.cu also compiles as CUDA and HIP. They add in the order that
+ * kernels.c describes, and read bytes through 32-bit words. */
 #ifndef KERNEL
 #pragma OPENCL FP_CONTRACT OFF
 #define KERNEL(size)         __kernel __attribute__((reqd_work_group_size(size, 1, 1))) void
@@ -27,7 +27,7 @@ FUNCTION float half_at(GLOBAL const uint *from, uint byte)
     return half_float(from[byte / 4] >> (byte & 2) * 8 & 0xffff);
 }
 
-/* Four bytes at an even place. */
+/* Returns four bytes at an even offset. */
 FUNCTION uint word_at(GLOBAL const uint *from, uint byte)
 {
     const uint word = from[byte / 4];
@@ -39,7 +39,8 @@ FUNCTION int signed_byte(uint word, uint index)
     return (int)(word << (24 - 8 * index)) >> 24;
 }
 
-/* Element `lane` * 4 + `i` of a block of Q4_0, of which the word has those with the same lane modulo 4. */
+/* Returns element `lane` * 4 + `i` of a Q4_0 block. `word` contains the elements of the lanes with the same number
+ * modulo 4. */
 FUNCTION int nibble(uint word, uint lane, uint i)
 {
     return (int)(word >> (8 * i + (lane < 4 ? 0 : 4)) & 15) - 8;
@@ -59,7 +60,7 @@ FUNCTION float exponential(float x)
     return ((p * r) * r + r + 1.0f) * as_float(((int)n + 127) << 23);
 }
 
-/* The sum of 32 lanes that lie in `part` from the thread's first lane on; every thread of the group calls it. */
+/* Returns the sum of the 32 lanes in `part` from the thread's first lane on. Every thread of the group must call it. */
 FUNCTION float sum_lanes(SHARED_POINTER part, uint thread)
 {
     for (uint width = LANES / 2; width > 0; width /= 2) {
@@ -72,7 +73,7 @@ FUNCTION float sum_lanes(SHARED_POINTER part, uint thread)
     return part[thread / LANES * LANES];
 }
 
-/* ---- matrices: a group has four rows, and up to four tokens; 32 threads share a row */
+/* ---- matrices: a group computes four rows and up to four tokens; 32 threads share a row */
 
 FUNCTION float dot_f32(GLOBAL const float *w, GLOBAL const float *x, uint row, uint token, uint columns, uint lane)
 {
@@ -124,7 +125,7 @@ FUNCTION float dot_q4_0(GLOBAL const uint *w, GLOBAL const uint *x, uint row, ui
     return sum;
 }
 
-/* `tile` tokens, of which those past the last are computed as the last, and not written. */
+/* Computes `tile` tokens. Tokens past the last one are computed like the last one, but not written. */
 #define MATRIX(name, dot, weight, input, tile)                                                                         \
     KERNEL(128) name(GLOBAL float *y, GLOBAL const weight *w, GLOBAL const input *x, uint columns, uint rows,          \
                      uint tokens, uint first, uint adds)                                                               \
@@ -195,7 +196,7 @@ KERNEL(32) rms_norm(GLOBAL float *y, GLOBAL const float *x, GLOBAL const float *
     }
 }
 
-/* A thread has a block. */
+/* Each thread quantizes a block. */
 KERNEL(32) quantize(GLOBAL uint *q, GLOBAL const float *x, uint columns)
 {
     const uint blocks = columns / 32, block = GROUP(0) * 32 + THREAD(), row = GROUP(1) * (columns / 4 + blocks);
@@ -232,7 +233,7 @@ KERNEL(128) rope(GLOBAL float *x, GLOBAL const float *angles, uint heads, uint s
     }
 }
 
-/* A group has a head of a token. */
+/* Each group computes one head of one token. */
 KERNEL(128) attention(GLOBAL float *out, GLOBAL const float *q, GLOBAL const float *keys, GLOBAL const float *values,
                       GLOBAL float *scores, uint heads, uint kv_heads, uint size, uint position, uint stride,
                       float scale)

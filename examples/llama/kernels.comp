@@ -1,7 +1,7 @@
 #version 450
-// kernels.comp: the kernels of kernels.cl as shaders. Each is compiled alone, with the macro KERNEL_name before the rest;
-// those of matrices are KERNEL_matrix, with TYPE, the weights', and TILE, the tokens of a group. They add in the order
-// that kernels.c describes; values that must not be fused are precise.
+// kernels.comp: the kernels of kernels.cl as shaders. Each shader is compiled with the macro KERNEL_name of its kernel.
+// The matrix kernels are KERNEL_matrix, with the type of the weights in TYPE and the tokens per group in TILE. The
+// kernels add in the order that kernels.c describes; values that must not be fused are `precise`.
 
 const uint TYPE_F32 = 0, TYPE_F16 = 1, TYPE_Q4_0 = 2, TYPE_Q8_0 = 8, LANES = 32, GROUP_ROWS = 4;
 
@@ -16,7 +16,7 @@ layout(local_size_x = 128) in;
 
 shared float part[128];
 
-// The sum of 32 lanes from the thread's first lane on; every thread of the group calls it.
+// Returns the sum of 32 lanes from the thread's first lane on. Every thread of the group must call it.
 float sum_lanes(float own)
 {
     part[THREAD] = own;
@@ -42,7 +42,8 @@ int signed_byte(uint word, uint index)
     return bitfieldExtract(int(word), int(index * 8), 8);
 }
 
-// Element `lane` * 4 + `i` of a block of Q4_0, of which the word has those with the same lane modulo 4.
+// Returns element `lane` * 4 + `i` of a Q4_0 block. `word` contains the elements of the lanes with the same number
+// modulo 4.
 int nibble(uint word, uint lane, uint i)
 {
     return int(word >> (8 * i + (lane < 4 ? 0 : 4)) & 15) - 8;
@@ -66,8 +67,8 @@ float exponential(float x)
 }
 
 #ifdef KERNEL_matrix
-// A group has four rows and up to TILE tokens, of which those past the last are computed as the last, and not written;
-// 32 threads share a row.
+// A group computes four rows and up to TILE tokens; 32 threads share a row. Tokens past the last one are computed like
+// the last one, but not written.
 BUFFER(0, y, float);
 BUFFER(1, w, uint);
 BUFFER(2, x, uint);
@@ -176,7 +177,7 @@ void main()
 #endif
 
 #ifdef KERNEL_quantize
-// A thread has a block.
+// Each thread quantizes a block.
 BUFFER(0, q, uint);
 BUFFER(1, x, float);
 layout(push_constant) uniform Values { uint columns; };
@@ -228,7 +229,7 @@ void main()
 #endif
 
 #ifdef KERNEL_attention
-// A group has a head of a token.
+// Each group computes one head of one token.
 BUFFER(0, result, float);
 BUFFER(1, q, float);
 BUFFER(2, keys, float);

@@ -1,16 +1,16 @@
-/* llama.h: a small inference engine for models of the Llama architecture in GGUF files, over libgpuhal alone.
+/* llama.h: a small inference engine for GGUF files of the Llama architecture that uses only libgpuhal.
  *
- *     gguf.c       reads the file's header: dimensions, where each tensor lies; trusts no byte of it
- *     metadata.c   the header's metadata: the dimensions and the vocabulary
- *     tokenizer.c  text to tokens and back
- *     programs.c   the kernels, in each form that was compiled
- *     engine.c     opens the library, chooses devices, splits the layers
+ *     gguf.c       reads and checks the file's header: dimensions and the position of each tensor
+ *     metadata.c   reads the header's metadata: the dimensions and the vocabulary
+ *     tokenizer.c  converts text to tokens and back
+ *     programs.c   the kernels in each compiled format
+ *     engine.c     opens the library, selects devices, splits the layers
  *     stage.c      one device: its kernels, its layers' weights from the disk, its memory
- *     forward.c    launches the layers, and hands activations from device to device
- *     sample.c     the next token from the logits
+ *     forward.c    launches the layers and passes activations from device to device
+ *     sample.c     selects the next token from the logits
  *     main.c       options and output
  *
- * Sizes of a file are checked when it is read: none of their products below overflows. */
+ * The sizes in a file are checked when it is read, so none of their products below overflows. */
 #ifndef LLAMA_H
 #define LLAMA_H
 
@@ -22,18 +22,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* One message, written by the first failure. */
 typedef struct llama_error {
     char text[1024];
 } llama_error;
 
-/* Writes the message; returns false, for `return llama_fail(…)`. */
+/* Writes the message. Returns false, for `return llama_fail(…)`. */
 __attribute__((format(printf, 2, 3))) bool llama_fail(llama_error *error, const char *format, ...);
 
-/* Types of weights, by ggml's numbers. A block of 32 is a scale (F16) and 16 or 32 bytes. */
+/* Types of weights, with ggml's numbers. A quantized block of 32 elements consists of a scale (F16) and 16 or 32
+ * bytes. */
 enum { TYPE_F32 = 0, TYPE_F16 = 1, TYPE_Q4_0 = 2, TYPE_Q8_0 = 8 };
 
-/* A matrix of the file: `rows` rows of `columns` elements. */
+/* A matrix in the file: `rows` rows of `columns` elements. */
 typedef struct llama_tensor {
     uint64_t offset, bytes; /* in the file; 0 bytes: the model does not have it */
     uint32_t type, columns, rows;
@@ -43,10 +43,10 @@ enum { ATTN_NORM, ATTN_Q, ATTN_K, ATTN_V, ATTN_OUTPUT, FFN_NORM, FFN_GATE, FFN_U
 enum { TOKEN_EMBD, OUTPUT_NORM, OUTPUT, ROPE_FREQS, MODEL_TENSORS };
 
 typedef struct llama_piece {
-    const char *text; /* ended by a zero */
+    const char *text; /* zero-terminated */
     uint32_t bytes;
     float score;
-    uint32_t kind; /* of the format: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 a byte */
+    uint32_t kind; /* in the format's numbers: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte */
 } llama_piece;
 
 typedef struct llama_model {
@@ -55,7 +55,7 @@ typedef struct llama_model {
     float epsilon, rope_base;
     llama_tensor tensors[MODEL_TENSORS];
     llama_tensor (*layers)[LAYER_TENSORS];
-    /* Only with a vocabulary of SentencePiece; else NULL, and prompts are numbers. */
+    /* Only for a SentencePiece vocabulary; otherwise NULL, and prompts are token numbers. */
     llama_piece *pieces;
     char *texts;       /* of the pieces */
     uint32_t bos, eos; /* UINT32_MAX: none */
@@ -68,14 +68,14 @@ void llama_model_free(llama_model *model);
 uint64_t llama_row_bytes(uint32_t type, uint64_t columns);
 const char *llama_type_name(uint32_t type);
 
-/* Appends the tokens of a text; a token is at least a byte. */
+/* Appends the tokens of a text. Each token stands for at least one byte. Fails if they exceed `room`. */
 bool llama_tokenize(const llama_model *model, const char *text, uint32_t *tokens, uint32_t room, uint32_t *count,
                     llama_error *error);
 void llama_print_token(const llama_model *model, uint32_t token, FILE *to);
 
 /* ---- devices */
 
-/* Rows of a matrix that a group computes, and tokens that share a pass over its weights. Kernels have the same. */
+/* Rows of a matrix per group, and tokens that share a pass over its weights. The kernels have the same constants. */
 enum { GROUP_ROWS = 4, TILE_TOKENS = 4 };
 
 typedef enum llama_kernel {
@@ -85,7 +85,7 @@ typedef enum llama_kernel {
     KERNEL_ROPE,
     KERNEL_ATTENTION,
     KERNEL_SWIGLU,
-    KERNEL_MATVEC_F32, /* one for each type, in the order of type_index() */
+    KERNEL_MATVEC_F32, /* one per type, in the order of type_index() */
     KERNEL_MATVEC_F16,
     KERNEL_MATVEC_Q8_0,
     KERNEL_MATVEC_Q4_0,
@@ -96,23 +96,23 @@ typedef enum llama_kernel {
     KERNELS
 } llama_kernel;
 
-/* Name, parameters and size of a group of each kernel, the same in every form. */
+/* Name, parameters and group size of each kernel; the same in every format. */
 extern const gpuhal_kernel_desc llama_kernels[KERNELS];
 
 enum { CODES_MAX = 8 };
 
-/* The forms of a kernel; forms with all kernels in one program come after the others. */
+/* The formats of a kernel. Formats with all kernels in one program come last. */
 typedef struct llama_codes {
     gpuhal_code codes[CODES_MAX];
-    uint32_t count, separate; /* the number of forms, and of those with one kernel alone */
+    uint32_t count, separate; /* number of formats, and of those with only this kernel */
 } llama_codes;
 void llama_codes_of(llama_kernel kernel, llama_codes *out);
 
-/* Chooses instructions of the processor, before its kernels are used: `avx512`, `avx2`, `plain`; NULL: the best. */
+/* Selects the CPU instruction set before the kernels are used: `avx512`, `avx2` or `plain`; NULL selects the best. */
 bool llama_choose_instructions(const char *name, llama_error *error);
 const char *llama_instructions(void);
 
-/* Parts of the buffer of activations. */
+/* Regions of the activation buffer. */
 enum {
     ACT_X,
     ACT_NORMED,
@@ -123,14 +123,14 @@ enum {
     ACT_GATE,
     ACT_UP,
     ACT_LOGITS,
-    ACT_INT8_NORMED, /* as bytes, for a matrix of bytes */
+    ACT_INT8_NORMED, /* quantized, for quantized matrices */
     ACT_INT8_ATTENDED,
     ACT_INT8_FFN,
     ACT_INT8_GATE,
     ACTS
 };
 
-/* A tensor on its way to a device. */
+/* The state of a tensor that is being loaded. */
 typedef struct llama_read {
     struct llama_engine *engine;
     uint64_t done;
@@ -138,14 +138,14 @@ typedef struct llama_read {
 
 typedef struct llama_stage {
     gpuhal_device *device;
-    const char *format; /* of the kernels */
+    const char *format; /* format of the kernels */
     char why[160];
     gpuhal_queue *queue;
-    gpuhal_event *done, *taken;        /* its layers have computed x; the next stage has copied it */
-    gpuhal_program *programs[KERNELS]; /* one program may stand in several places */
+    gpuhal_event *done, *taken;        /* done: the layers have computed x; taken: the next stage has copied x */
+    gpuhal_program *programs[KERNELS]; /* may contain the same program several times */
     gpuhal_kernel *kernels[KERNELS];
     uint32_t first_layer, end_layer;
-    gpuhal_buffer *model, **layers, **caches; /* weights; keys, then values of each layer */
+    gpuhal_buffer *model, **layers, **caches; /* weights; each layer's keys, then its values */
     uint64_t (*offsets)[LAYER_TENSORS];       /* in the layer's buffer */
     uint64_t model_offsets[MODEL_TENSORS], value_offset;
     gpuhal_buffer *activations, *tokens, *angles;
@@ -161,17 +161,17 @@ typedef struct llama_engine {
     gpuhal *gpu;
     llama_stage stages[STAGES_MAX];
     uint32_t stage_count, context, batch;
-    uint32_t *tokens; /* of the whole context: queues read them */
+    uint32_t *tokens; /* room for the whole context, because queues read it */
     float *angles, *logits;
     uint32_t used; /* tokens in the caches */
     float attention_scale;
     uint64_t to_load;
     _Atomic uint64_t loaded;
     _Atomic uint32_t shown_tenths;
-    FILE *report; /* for the choices and the progress; NULL: none */
+    FILE *report; /* prints the choices and the progress; NULL: nothing */
 } llama_engine;
 
-/* Shares of the layers by device; all 0: by memory. */
+/* Shares of the layers per device; if all are 0, by memory. */
 typedef struct llama_split {
     const char *devices; /* selectors, separated by commas */
     double shares[STAGES_MAX];
@@ -183,19 +183,19 @@ bool llama_stage_open(llama_engine *engine, llama_stage *stage, llama_error *err
 bool llama_stage_load(llama_engine *engine, llama_stage *stage, llama_error *error);
 void llama_stage_close(llama_stage *stage);
 
-/* Computes tokens [used, used + count) of engine->tokens, and the logits after the last of them. */
+/* Computes tokens [used, used + count) of engine->tokens, and the logits for the last of them. */
 bool llama_forward(llama_engine *engine, uint32_t count, llama_error *error);
 bool llama_fail_call(llama_error *error, const char *what);
 
 /* ---- sampling */
 
 typedef struct llama_sampler {
-    float temperature; /* 0: the greatest logit */
+    float temperature; /* 0: always the greatest logit */
     uint32_t top_k;    /* 0: all */
     uint64_t state;
 } llama_sampler;
 
-/* Takes the lower number of equal logits. */
+/* Among equal logits the token with the lower number wins. */
 bool llama_sample(llama_sampler *sampler, const float *logits, uint32_t count, uint32_t *out_token, llama_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* main.c: the options and the output: tokens on standard output, all else on standard error. */
+/* main.c: options and output. Tokens go to standard output, everything else to standard error. */
 #include "llama.h"
 
 #include <errno.h>
@@ -69,7 +69,6 @@ static bool read_shares(const char *text, double *shares, llama_error *error)
     return llama_fail(error, "--split has more than %d shares", STAGES_MAX);
 }
 
-/* Reads an option with a value. */
 static bool read_option(options *own, const char *name, const char *value, llama_error *error)
 {
     uint64_t top_k;

@@ -1,8 +1,8 @@
-/* make_model.c: writes a GGUF file of the Llama architecture with weights from a seed, for tests and measurements:
+/* make_model.c: writes a GGUF file of the Llama architecture with seeded weights, for tests and measurements:
  *
  *     make_model tiny.gguf --type q8_0 --layers 2 --embedding 64 --heads 4 --kv-heads 2 --feed-forward 128
  *
- * Equal options give equal bytes on every machine with IEEE arithmetic. */
+ * Equal options produce equal bytes on every machine with IEEE arithmetic. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@ typedef struct options {
 
 typedef struct writer {
     FILE *file;
-    uint64_t at, state; /* bytes written; of the random numbers */
+    uint64_t at, state; /* bytes written; state of the random numbers */
     uint32_t type;
     const options *own;
     float *row;
@@ -39,19 +39,19 @@ static uint64_t next_random(writer *out)
     return z ^ z >> 31;
 }
 
-/* Returns a number from -1 to 1, evenly distributed. */
+/* Returns a uniformly distributed number from -1 to 1. */
 static float next_float(writer *out)
 {
     return (float)(int32_t)(next_random(out) >> 40) * 0x1p-23f - 1.0f;
 }
 
-/* Rounds to the nearest half, ties to even; for finite numbers below 65504. */
+/* Rounds to the nearest half-precision number, ties to even. Requires a finite number below 65504. */
 static uint16_t half_of(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     const uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-    if (magnitude < 0x38800000) { /* no normal half, but a multiple of 2^-24 */
+    if (magnitude < 0x38800000) { /* subnormal: a multiple of 2^-24 */
         return (uint16_t)(sign | (uint32_t)lrintf(fabsf(value) * 0x1p24f));
     }
     return (uint16_t)(sign | (magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13);
@@ -116,14 +116,14 @@ static void put_array(writer *out, const char *key, uint64_t type, uint64_t coun
     put_number(out, count, 8);
 }
 
-/* ---- the vocabulary: as SentencePiece has it, with words of one letter or more, in the order of their length */
+/* ---- the vocabulary in SentencePiece's format: words of one letter or more, ordered by length */
 
 static void word_of(uint64_t index, char text[64])
 {
     char letters[16];
     int length = 0;
     for (uint64_t rest = index + 1; rest > 0; rest = (rest - 1) / LETTERS) {
-        letters[length++] = (char)('`' + (rest - 1) % LETTERS); /* ` stands for the mark of a blank */
+        letters[length++] = (char)('`' + (rest - 1) % LETTERS); /* ` stands for the blank's mark */
     }
     text[0] = '\0';
     while (length-- > 0) {
@@ -166,7 +166,7 @@ static void put_vocabulary(writer *out)
 
 typedef struct shape {
     const char *name;
-    uint64_t columns, rows; /* one row: a vector of F32 */
+    uint64_t columns, rows; /* a vector of F32 has one row */
 } shape;
 
 static uint64_t row_bytes(uint32_t type, uint64_t columns)
@@ -234,7 +234,7 @@ static void put_row(writer *out, uint32_t type, uint64_t columns)
     put(out, out->packed, row_bytes(type, columns));
 }
 
-/* Vectors are near 1; matrices keep the size of their input; the embedding is large, so that tokens differ. */
+/* Vectors are near 1. Matrices preserve the magnitude of their input. The embedding is large, so that tokens differ. */
 static void put_tensor(writer *out, const shape *own)
 {
     const bool is_vector = own->rows == 1, is_embedding = strcmp(own->name, "token_embd") == 0;
@@ -261,8 +261,7 @@ static void put_file(writer *out)
     const shape parts[PARTS] = {{"attn_norm", d, 1}, {"attn_q", d, d},      {"attn_k", d, kv},
                                 {"attn_v", d, kv},   {"attn_output", d, d}, {"ffn_norm", d, 1},
                                 {"ffn_gate", d, f},  {"ffn_up", d, f},      {"ffn_down", f, d}};
-    const uint64_t count = own->has_output ? 3 : 2; /* without output.weight the output has the weights of the
-                                                     * embedding */
+    const uint64_t count = own->has_output ? 3 : 2; /* without output.weight the output uses the embedding's weights */
     const uint64_t tensors = count + own->layers * PARTS;
     put(out, "GGUF", 4);
     put_number(out, own->version, 4);

@@ -1,14 +1,14 @@
-/* metadata.c: the keys of a GGUF file; the model's dimensions and its vocabulary are kept. A count that the rest of the
- * file cannot hold is refused before memory is taken for it. */
+/* metadata.c: reads the keys of a GGUF file and keeps the model's dimensions and its vocabulary. Before it allocates
+ * memory for a count, it checks that the rest of the file is large enough. */
 #include "gguf.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARRAYS_MAX = 4 /* nested in each other */ };
+enum { ARRAYS_MAX = 4 /* nesting depth */ };
 
-/* Values, by the format's numbers. */
+/* Value types, with the format's numbers. */
 enum { VALUE_INT32 = 5, VALUE_FLOAT32 = 6, VALUE_STRING = 8, VALUE_ARRAY = 9, VALUE_FLOAT64 = 12, VALUES = 13 };
 static const unsigned char value_bytes[VALUES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
@@ -49,7 +49,7 @@ bool llama_read_integer(llama_reader *in, unsigned bytes, uint64_t *out)
     return true;
 }
 
-/* Reads a text; one that does not fit is cut off when `cuts`, and refused otherwise. */
+/* Reads a string. Truncates a string that does not fit if `cuts`, otherwise fails. */
 bool llama_read_name(llama_reader *in, char *to, size_t size, bool cuts)
 {
     uint64_t length;
@@ -88,7 +88,8 @@ static bool skip_value(llama_reader *in, uint64_t type, unsigned depth)
         return llama_fail(in->error, "%s: arrays at byte %" PRIu64 " lie in each other too deeply", in->model->path,
                           in->at);
     }
-    for (uint64_t i = 0; i < count; i++) { /* each takes bytes of the file, so the loop ends with the file */
+    /* each element consumes bytes, so the loop ends with the file at the latest */
+    for (uint64_t i = 0; i < count; i++) {
         if (!skip_value(in, inner, depth + 1)) {
             return false;
         }
@@ -141,7 +142,7 @@ static bool read_flag(llama_reader *in, const char *key, uint64_t type, bool *ou
     return is_read;
 }
 
-/* ---- the vocabulary: three arrays, in any order */
+/* ---- the vocabulary: three arrays in any order */
 
 static bool begin_array(llama_reader *in, const char *key, uint64_t type, uint64_t wanted, uint64_t least_bytes,
                         uint64_t *out_count)
@@ -177,7 +178,8 @@ static bool read_pieces(llama_reader *in, const char *key, uint64_t type)
             return false;
         }
     }
-    const uint64_t bytes = in->at - begin; /* enough for a zero after each text, since each length has 8 bytes */
+    /* large enough for a terminator after each text, because each length takes 8 bytes */
+    const uint64_t bytes = in->at - begin;
     model->texts = malloc((size_t)bytes + 1);
     if (!model->texts) {
         return llama_fail(in->error, "there is no memory for the vocabulary of %s", model->path);

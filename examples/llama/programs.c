@@ -1,12 +1,12 @@
-/* programs.c: the kernels' parameters, and their compiled forms. The library chooses the form for a device; a form
- * whose compiler was missing is left out. */
+/* programs.c: the kernels' parameters and compiled formats. The library selects the format for a device. Formats
+ * whose compiler was missing are omitted. */
 #include "kernels.h"
 
 #include <string.h>
 
-#include <llama_kernels.h> /* of gpuhal_add_program(): kernels.cl and kernels.cu */
+#include <llama_kernels.h> /* by gpuhal_add_program(): kernels.cl and kernels.cu */
 #ifdef LLAMA_SHADERS
-#include <llama_shaders.h> /* of gpuhal_add_program(), too: a shader for each kernel, in the order of llama_kernel */
+#include <llama_shaders.h> /* by gpuhal_add_program(): a shader for each kernel, in the order of llama_kernel */
 #endif
 
 /* clang-format off */
@@ -43,7 +43,7 @@ const gpuhal_kernel_desc llama_kernels[KERNELS] = {
 };
 /* clang-format on */
 
-/* Functions for the processor, best first. */
+/* CPU functions, best first. */
 static const struct {
     const char *name;
     const gpuhal_host_function *functions;
@@ -54,9 +54,9 @@ static const struct {
 #endif
     {"plain", llama_functions_plain}};
 enum { SETS = sizeof sets / sizeof *sets };
-static int chosen = -1; /* by llama_choose_instructions(): a program has one processor */
+static int chosen = -1; /* set by llama_choose_instructions(), once for the whole program */
 
-/* Conversion of half precision is older than AVX2, and clang 14 has no name for it. */
+/* Every CPU with AVX2 also has half-precision conversion; clang 14 has no name for this feature. */
 static bool is_supported(const char *set)
 {
 #ifdef LLAMA_X86

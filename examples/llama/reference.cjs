@@ -1,9 +1,9 @@
-// reference.cjs: greedy tokens of a model by llama.cpp, for compare.py:
+// reference.cjs: computes greedy tokens of a model with llama.cpp, for compare.py:
 //
 //     node reference.cjs FOLDER MODEL 1,2,3 COUNT THREADS CONTEXT
 //
-// FOLDER has the prebuilt llama-addon.node of npm's @node-llama-cpp/linux-x64. The cache is of F32, without flash
-// attention. Prints for each token its number and the lead of its logit over the second; then the speed.
+// FOLDER contains the prebuilt llama-addon.node of npm's @node-llama-cpp/linux-x64. The cache uses F32, without flash
+// attention. Prints each token's number and the lead of its logit over the second one, then the speed.
 const path = require("path");
 
 const [, , folder, file, prompt, count, threads, context] = process.argv;

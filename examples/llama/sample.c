@@ -1,5 +1,5 @@
-/* sample.c: the next token. Without a temperature it is the one with the greatest logit; else one of the `top_k`
- * greatest, by chance. Equal seeds give equal tokens. NaN counts as the smallest. */
+/* sample.c: selects the next token. With temperature 0 it is the one with the greatest logit, otherwise a random one
+ * of the `top_k` greatest. Equal seeds select equal tokens. NaN counts as the smallest logit. */
 #include "llama.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static int by_logit(const void *a, const void *b)
     return left->logit != right->logit ? (left->logit > right->logit ? -1 : 1) : left->token < right->token ? -1 : 1;
 }
 
-/* Returns a number of SplitMix64: from 0 up to 1. */
+/* Returns a SplitMix64 number in [0, 1). */
 static double next_random(llama_sampler *sampler)
 {
     uint64_t z = sampler->state += UINT64_C(0x9e3779b97f4a7c15);

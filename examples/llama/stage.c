@@ -1,9 +1,9 @@
-/* stage.c: one device with its part of the layers: kernels, weights, caches, and one buffer for all activations, placed
- * there by the library's planner.
+/* stage.c: one device with its layers: kernels, weights, caches, and one buffer for all activations, which the
+ * library's memory planner lays out.
  *
- * Weights go from the disk to the device without a copy of the file in between: each layer is one buffer; every tensor
- * in it begins at an offset that the device's kernels can bind. All reads of a stage are enqueued at once.
- */
+ * Weights are read from the disk to the device without a copy of the whole file in between. Each layer is one buffer.
+ * Every tensor in it begins at an offset that the device's kernels can bind. All reads of a stage are enqueued before
+ * the first one ends. */
 #include "llama.h"
 
 #include <gpuhal/schedule.h>
@@ -46,7 +46,7 @@ static bool create_buffer(llama_stage *stage, uint64_t bytes, const char *tag, g
     return true;
 }
 
-/* Kernels count bytes by 32 bits, and a device may bind less. */
+/* Kernels use 32-bit byte offsets, and a device may limit bindings further. */
 static bool check_binding(const llama_stage *stage, uint64_t bytes, const char *what, llama_error *error)
 {
     const uint64_t own = fact(stage->device, GPUHAL_FACT_BINDING_MAX_BYTES, UINT32_MAX);
@@ -57,7 +57,8 @@ static bool check_binding(const llama_stage *stage, uint64_t bytes, const char *
 
 /* ---- kernels */
 
-/* A program that has all kernels serves all of them. A form with one kernel, such as a shader, is created for each. */
+/* Creates all kernels from one program if the device's format contains all of them. Otherwise, for example for
+ * shaders, creates a program per kernel. */
 static bool create_kernels(llama_stage *stage, llama_error *error)
 {
     gpuhal_program *whole = NULL;
@@ -98,8 +99,8 @@ static bool has_quantized(const llama_model *model)
     return found;
 }
 
-/* Places the activations by the steps of a layer, as forward.c launches them, and of the output; x lives through all
- * layers. */
+/* Lays out the activations by the steps of a layer, in the order of forward.c's launches, and of the output. x is in
+ * use during all layers. */
 static bool place_activations(const llama_engine *engine, llama_stage *stage, llama_error *error)
 {
     enum {
@@ -120,7 +121,7 @@ static bool place_activations(const llama_engine *engine, llama_stage *stage, ll
     const llama_model *model = engine->model;
     const uint64_t tokens = engine->batch, d = model->embedding, f = model->feed_forward;
     const uint64_t q = (uint64_t)model->heads * model->head_size;
-    const uint64_t int8 = has_quantized(model) ? tokens * 36 : 0; /* 32 elements take as many bytes, and a scale */
+    const uint64_t int8 = has_quantized(model) ? tokens * 36 : 0; /* 32 elements take 32 bytes and a scale */
     const gpuhal_memory_plan_item items[ACTS] = {
         [ACT_X] = {tokens * d * 4, 0, LAST},
         [ACT_NORMED] = {tokens * d * 4, STEP_NORM, STEP_QKV},
@@ -130,7 +131,8 @@ static bool place_activations(const llama_engine *engine, llama_stage *stage, ll
         [ACT_FFN_NORMED] = {tokens * d * 4, STEP_FFN_NORM, STEP_GATE_UP},
         [ACT_GATE] = {tokens * f * 4, STEP_GATE_UP, STEP_DOWN},
         [ACT_UP] = {tokens * f * 4, STEP_GATE_UP, STEP_SWIGLU},
-        [ACT_LOGITS] = {(uint64_t)model->vocabulary * 4, STEP_NORM, STEP_QKV}, /* after all layers, beside ACT_NORMED */
+        /* after all layers, at the same time as ACT_NORMED */
+        [ACT_LOGITS] = {(uint64_t)model->vocabulary * 4, STEP_NORM, STEP_QKV},
         [ACT_INT8_NORMED] = {int8 * d / 32, STEP_QUANTIZE, STEP_QKV},
         [ACT_INT8_ATTENDED] = {int8 * q / 32, STEP_QUANTIZE_ATTENDED, STEP_OUTPUT},
         [ACT_INT8_FFN] = {int8 * d / 32, STEP_FFN_QUANTIZE, STEP_GATE_UP},
@@ -190,13 +192,13 @@ static bool read_tensor(llama_engine *engine, llama_stage *stage, const llama_te
            llama_fail_call(error, what);
 }
 
-/* Checks for the output of a model that uses the weights of its embedding. */
+/* Returns whether the model's output uses the weights of its embedding. */
 static bool is_shared(const llama_tensor *tensors, uint32_t which)
 {
     return which > 0 && tensors[which].bytes > 0 && tensors[which].offset == tensors[0].offset;
 }
 
-/* Places the tensors, makes the buffer, and enqueues the reads. A tensor of 0 bytes is left out. */
+/* Computes the tensors' offsets, creates the buffer, and enqueues the reads. Skips tensors of 0 bytes. */
 static bool load_tensors(llama_engine *engine, llama_stage *stage, const llama_tensor *tensors, uint32_t count,
                          const char *what, uint64_t *offsets, gpuhal_buffer **out, llama_error *error)
 {
@@ -281,11 +283,11 @@ bool llama_stage_open(llama_engine *engine, llama_stage *stage, llama_error *err
     return create_kernels(stage, error);
 }
 
-/* Closes the queue first: its remaining work keeps its buffers alive, but reads write into `reads`. */
+/* Closes the queue first. Its remaining work keeps its buffers alive, but still writes to `reads`. */
 void llama_stage_close(llama_stage *stage)
 {
     if (stage->queue != NULL && gpuhal_queue_synchronize(stage->queue, UINT64_MAX) != GPUHAL_OK) {
-        gpuhal_queue_reset(stage->queue, UINT64_MAX); /* returns when no work of a failed queue runs any more */
+        gpuhal_queue_reset(stage->queue, UINT64_MAX); /* returns when no work of a failed queue is running */
     }
     gpuhal_queue_destroy(stage->queue);
     gpuhal_event_destroy(stage->done);

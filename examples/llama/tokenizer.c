@@ -1,6 +1,7 @@
-/* tokenizer.c: text to tokens as SentencePiece does it, and back. A text is cut into characters; of all neighbours that
- * together are a piece of the vocabulary, the two with the best score are joined, the first of equals, until none are
- * left. A remaining symbol that is no piece becomes tokens of its bytes. */
+/* tokenizer.c: converts text to tokens like SentencePiece, and back. The text is split into characters. Among all
+ * neighbours whose concatenation is in the vocabulary, the pair with the best score is joined, the first pair if
+ * several are equal, until no such pair is left. A symbol that is not in the vocabulary becomes the tokens of its
+ * bytes. */
 #include "llama.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 enum { KIND_NORMAL = 1, KIND_UNKNOWN = 2, KIND_CONTROL = 3, KIND_USER = 4, KIND_BYTE = 6, NONE = -1 };
 static const char blank[] = "\xe2\x96\x81"; /* stands for ' ' */
 
-/* A part of the text; joined with its neighbour it gives the piece `joined`, if there is one. */
+/* A range of the text. `joined` is the piece that the symbol and its next neighbour form, if it exists. */
 typedef struct symbol {
     const char *text;
     uint32_t bytes;
@@ -18,11 +19,11 @@ typedef struct symbol {
 
 typedef struct lexicon {
     const llama_model *model;
-    uint32_t *sorted, count; /* pieces of text, by their bytes */
+    uint32_t *sorted, count; /* text pieces, sorted by their bytes */
     int32_t byte_tokens[256];
 } lexicon;
 
-static const llama_model *sorted_model; /* for qsort(), which passes no context: one thread sorts, once */
+static const llama_model *sorted_model; /* qsort() passes no context; only one thread sorts, once */
 
 static int compare_texts(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
 {
@@ -79,7 +80,7 @@ static int32_t find_piece(const lexicon *own, const char *text, uint32_t bytes)
     return NONE;
 }
 
-/* Finds the piece of a symbol and its neighbour, which lie next to each other in the text. */
+/* Finds the piece that a symbol and its next neighbour form; their bytes are adjacent. */
 static void find_joined(const lexicon *own, symbol *symbols, int32_t at)
 {
     const int32_t next = symbols[at].next;
@@ -112,7 +113,7 @@ static void join_all(const lexicon *own, symbol *symbols)
     }
 }
 
-/* Copies the text with a mark for each blank. */
+/* Copies the text with the mark for blanks in place of each blank. */
 static char *mark_blanks(const llama_model *model, const char *text)
 {
     char *marked = malloc(3 * strlen(text) + 4), *to = marked;
@@ -133,7 +134,7 @@ static char *mark_blanks(const llama_model *model, const char *text)
     return marked;
 }
 
-/* Splits the text into characters of UTF-8; the first one exists also for an empty text. */
+/* Splits the text into UTF-8 characters. The first symbol exists even for an empty text. */
 static void split(const char *text, symbol *symbols)
 {
     int32_t count = 0;

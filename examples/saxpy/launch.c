@@ -1,7 +1,7 @@
-/* launch.c: see launch.h. The build includes the forms of the code that it found compilers for. */
+/* launch.c: see launch.h. The build includes the formats that an installed compiler supports. */
 #include "launch.h"
 
-#include <example_saxpy.h> /* of gpuhal_add_program() */
+#include <example_saxpy.h> /* by gpuhal_add_program() */
 
 gpuhal_status saxpy_create(gpuhal_device *device, saxpy_kernel *saxpy)
 {

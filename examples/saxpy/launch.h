@@ -7,10 +7,10 @@
 typedef struct saxpy_kernel {
     gpuhal_program *program;
     gpuhal_kernel *kernel;
-    uint32_t group_size; /* as it is on this device */
+    uint32_t group_size; /* on this device */
 } saxpy_kernel;
 
-/* Loads the form of the kernel that the device takes. On failure, too, the caller calls saxpy_finish(). */
+/* Loads the kernel in a format that the device accepts. The caller must call saxpy_finish() even on failure. */
 gpuhal_status saxpy_create(gpuhal_device *device, saxpy_kernel *saxpy);
 void saxpy_finish(saxpy_kernel *saxpy);
 

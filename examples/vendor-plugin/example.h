@@ -1,5 +1,6 @@
 /* example.h: the extension of the example plugin, for applications that know it: gpuhal_device_extension() with
- * EXAMPLE_MEMORY_EXTENSION gives a `const example_memory *`. A vendor installs such a header with its plugin. */
+ * EXAMPLE_MEMORY_EXTENSION returns a `const example_memory *`. A vendor installs such a header together with its
+ * plugin. */
 #ifndef EXAMPLE_H
 #define EXAMPLE_H
 
@@ -7,11 +8,12 @@
 
 #define EXAMPLE_MEMORY_EXTENSION "example.memory"
 
-/* The table may grow at the end: check its size. Functions may be called from any thread, and get the table as their
- * first argument. */
+/* New members may be added at the end, so callers must check the size. The functions may be called on any thread;
+ * their first argument is the table. */
 typedef struct example_memory {
     uint32_t size;
-    /* Returns the bytes of the device's memory, with alignment, that all openings of this start of the plugin use. */
+    /* Returns the bytes of device memory, including alignment, in use by all openings of the device under this start
+     * of the plugin. */
     uint64_t (*bytes_in_use)(const struct example_memory *memory);
 } example_memory;
 

@@ -1,9 +1,9 @@
-/* A whole plugin: one blocking device over host memory, of 256 MiB unless the option example.memory_mib says otherwise.
- * Built with three public headers, plugin.h, code.h and types.h, and example.h for its extension:
+/* A complete plugin: one blocking device with 256 MiB of host memory, or with the size in the option
+ * example.memory_mib. It requires three public headers, plugin.h, code.h and types.h, and example.h for its extension:
  *
  *     cc -shared -fPIC -fvisibility=hidden -I<folder of gpuhal/> plugin.c -o gpuhal-example.so
  *
- * Copy it, and replace malloc and memcpy by your driver's calls. docs/vendor-guide.md has the next steps. */
+ * Copy it and replace malloc() and memcpy() by calls of your driver. docs/vendor-guide.md describes the next steps. */
 #include "example.h"
 
 #include <gpuhal/plugin.h>
@@ -15,15 +15,17 @@
 #define MEMORY_MIB 256u
 #define ALIGNMENT  64u
 
-/* One start of the plugin: the hardware as one copy of the core sees it, with these options, however often it is
- * opened. */
+/* One start of the plugin: the hardware with these options, as one copy of the core uses it, however often the
+ * device is opened. */
 struct gpuhal_plugin_instance {
-    example_memory memory; /* first: its functions get it, and find the instance by it */
+    /* must be first: its functions receive a pointer to it and convert the pointer to the instance */
+    example_memory memory;
     uint64_t memory_bytes;
     _Atomic uint64_t bytes_in_use;
 };
 
-/* One opening of the device. It keeps the host that opened it, since another copy of the core may open it too. */
+/* One opening of the device. It stores the host that opened it, because another copy of the core may open the device
+ * too. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_plugin_instance *instance;
@@ -34,7 +36,7 @@ static uint64_t bytes_in_use(const example_memory *memory)
     return atomic_load(&((const gpuhal_plugin_instance *)memory)->bytes_in_use);
 }
 
-/* Reads a number of MiB as bytes; 0 for any other text. */
+/* Converts a number of MiB to bytes. Returns 0 for any other text. */
 static uint64_t read_memory(const char *text)
 {
     char *end;
@@ -42,7 +44,7 @@ static uint64_t read_memory(const char *text)
     return text[0] >= '1' && text[0] <= '9' && *end == '\0' && mib <= 1u << 20 ? (uint64_t)mib << 20 : 0;
 }
 
-/* Here a real plugin opens the vendor's library through host->library(). */
+/* A real plugin opens the vendor's library here with host->library(). */
 static gpuhal_status example_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     char text[16];
@@ -74,7 +76,8 @@ static gpuhal_status example_enumerate(const gpuhal_host *host, gpuhal_plugin_in
     host->text(host, sink, GPUHAL_FACT_NAME, "Example Accelerator");
     host->text(host, sink, GPUHAL_FACT_VENDOR, "Example");
     host->u64(host, sink, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_ACCELERATOR);
-    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 1); /* 0 for real hardware: software is only used on demand */
+    /* 0 for real hardware; software devices are only used if selected explicitly */
+    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 1);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, 0);
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
               1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
@@ -109,13 +112,13 @@ static gpuhal_status example_allocate(gpuhal_plugin_device *device, const gpuhal
         atomic_fetch_sub(&instance->bytes_in_use, bytes);
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "aligned_alloc", 0, NULL);
     }
-    memset(start, 0, (size_t)bytes); /* an allocation commits: all pages exist from now on */
+    memset(start, 0, (size_t)bytes); /* an allocation must commit its memory, so this touches all pages */
 
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
     out_memory->object = start;
     out_memory->bytes = bytes;
     out_memory->address = (uint64_t)(uintptr_t)start;
-    out_memory->host = start; /* NULL if the host cannot reach kind DEVICE */
+    out_memory->host = start; /* NULL if the host cannot access kind DEVICE */
     return GPUHAL_OK;
 }
 
@@ -125,8 +128,8 @@ static void example_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     atomic_fetch_sub(&device->instance->bytes_in_use, memory->bytes);
 }
 
-/* Copies bytes; the core has checked the ranges. The plugin offers no queue, so queue is always NULL, and the bytes are
- * there on return. */
+/* Copies bytes whose ranges the core has checked. The plugin has no queues, so queue is always NULL, and the copy
+ * must be complete on return. */
 static gpuhal_status example_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                   uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
@@ -136,8 +139,8 @@ static gpuhal_status example_copy(gpuhal_plugin_device *device, gpuhal_plugin_qu
     return GPUHAL_OK;
 }
 
-/* Three slots are the mandatory minimum. write, read, fill and the rest come from the core until they are offered
- * here. */
+/* These three slots are the required minimum. The core implements write, read, fill and the others until a plugin
+ * fills in their slots. */
 static gpuhal_status example_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                       gpuhal_ops *out_ops)
 {
@@ -154,7 +157,7 @@ static gpuhal_status example_describe(const gpuhal_host *host, gpuhal_plugin_ins
 static gpuhal_status example_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                   const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
-    (void)ops; /* filled in by describe; an opening that can do less would set slots to NULL */
+    (void)ops; /* describe has filled in the slots; an opening that supports less would set slots to NULL */
     *out_device = NULL;
     if (index != 0) {
         return GPUHAL_ERROR_NOT_FOUND;
@@ -177,7 +180,6 @@ static void example_close(gpuhal_plugin_device *device)
     free(device);
 }
 
-/* Returns the functions for applications that know example.h. */
 static const void *example_query_extension(const gpuhal_host *host, gpuhal_plugin_instance *instance, const char *name)
 {
     (void)host;
@@ -187,7 +189,7 @@ static const void *example_query_extension(const gpuhal_host *host, gpuhal_plugi
 static const gpuhal_plugin example = {
     .size = sizeof(gpuhal_plugin),
     .abi = GPUHAL_ABI,
-    .flags = GPUHAL_PLUGIN_FORK_SAFE, /* plain memory survives a fork; most drivers do not */
+    .flags = GPUHAL_PLUGIN_FORK_SAFE, /* malloc() memory survives a fork; most drivers do not */
     .name = "example",
     .version = "1.0.0",
     .start = example_start,

@@ -45,7 +45,6 @@ typedef struct gpuhal_bench_stream_driver {
 gpuhal_bench_baseline *gpuhal_bench_stream_create(const gpuhal_bench_stream_driver *driver, void *library,
                                                   const gpuhal_native *device);
 
-/* Lists the devices as baseline.h requires. */
 bool gpuhal_bench_stream_list(const gpuhal_bench_stream_driver *driver, void *library, uint32_t *out_count);
 
 #endif

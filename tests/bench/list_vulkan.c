@@ -1,8 +1,8 @@
 /* list_vulkan.c: lists the Vulkan devices, like a program that has to choose one of them.
  *
- * Creates an instance of Vulkan 1.1 or later, which all queries require. For each device it queries the extensions,
- * on which the other queries depend, then the name, versions, UUID and driver, the PCI address, the memory and the
- * queues. */
+ * Creates an instance of Vulkan 1.1 or later, which all queries require. For each device it first queries the
+ * extensions, because the other queries depend on them, then the name, versions, UUID and driver, the PCI address, the
+ * memory and the queues. */
 #include "measure.h"
 #include "members.h"
 

@@ -20,7 +20,6 @@ typedef struct gpuhal_bench_opencl_functions {
     GPUHAL_BENCH_OPENCL_FUNCTIONS(GPUHAL_BENCH_OPENCL_MEMBER)
 } gpuhal_bench_opencl_functions;
 
-/* The baseline of an OpenCL device. */
 typedef struct gpuhal_bench_opencl {
     gpuhal_bench_baseline base;
     gpuhal_bench_opencl_functions cl;

@@ -1,15 +1,15 @@
-/* copy_matrix.c: copies between every ordered pair of devices, each device with itself too, at random offsets and of
- * random sizes, and compares every byte of both buffers. One line of JSON for each pair:
+/* copy_matrix.c: copies between every ordered pair of devices, including each device with itself, at random offsets
+ * and with random sizes, and compares every byte of both buffers. Prints one line of JSON per pair:
  *
  *   {"from":"cuda:0","to":"cpu:0","path":"staged","ok":true,"copies":24,"bytes":33554509,"gib_per_s":12.3,"error":null}
  *
- * ok is null, with the reason in error, for a pair that was not tried. gib_per_s is the best of three copies of the
- * whole buffer: a figure for information, never a pass or a failure.
+ * ok is null, with the reason in error, for a pair that was not tested. gib_per_s is the best of three copies of the
+ * whole buffer. It is only for information and never decides about success.
  *
  *     copy_matrix [--quick] [--seconds N] [--seed N]
  *
- * Each device copies to all others in child processes: a driver that crashes costs the pair at work, one that hangs the
- * rest of its row. Exit codes: 0 all bytes were right, 1 something was wrong, 2 usage. */
+ * Each device copies to all others in child processes. A driver that crashes fails only the current pair; a driver that
+ * hangs fails the rest of its row. Exit codes: 0 all bytes were right, 1 something was wrong, 2 usage. */
 #include "json_text.h"
 
 #include <gpuhal/gpuhal.h>
@@ -29,7 +29,7 @@
 
 enum { COPIES = 24, QUICK_COPIES = 6, TIMED_COPIES = 3 };
 
-/* Additional seconds in which a pair that has begun must end. */
+/* Additional seconds for a pair that has begun in time. */
 static const double grace_s = 5;
 
 typedef struct matrix {

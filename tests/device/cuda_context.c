@@ -1,11 +1,11 @@
-/* cuda_context.c: a program with CUDA contexts of its own, as an inference engine is one, calls nearly every
- * function of the library and checks after each call that the same context is current. Its memory, and the context
- * under the current one, must not change either. One line of JSON for each way to hold a context:
+/* cuda_context.c: a program with its own CUDA contexts, such as an inference engine, calls nearly every function of the
+ * library and checks after each call that the same context is current. Its memory, and the context below the current
+ * one on the stack, must not change either. Prints one line of JSON for each kind of current context:
  *
  *     {"check":"...","ok":true,"calls":41,"detail":null}
  *
- * It uses the library that the plugin uses, GPUHAL_CUDA_LIBRARY or libcuda.so.1, without a header of NVIDIA's. Exit
- * codes: 0 all is well, 1 something is wrong, 77 no CUDA device. */
+ * It uses the plugin's driver library, GPUHAL_CUDA_LIBRARY or libcuda.so.1, without NVIDIA's headers. Exit codes: 0 all
+ * checks passed, 1 a check failed, 77 no CUDA device. */
 #include "cuda_api.h"
 #include "json_text.h"
 
@@ -204,7 +204,6 @@ static void share(check *c, gpuhal_device *device, gpuhal_device *processor, voi
     release(c, original);
 }
 
-/* Wraps the program's own memory in the library. */
 static void wrap(check *c, gpuhal_device *device, CUdeviceptr memory)
 {
     gpuhal_buffer *wrapped = NULL;

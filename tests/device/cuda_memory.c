@@ -1,13 +1,13 @@
-/* cuda_memory.c: opening the library, listing devices, reading facts and sampling take no memory of a CUDA device: NVML
- * measures the memory before, during and after that. A buffer, which NVML has to see, shows that the measurement works
- * at all. The memory that the driver takes when it is started without the library is measured for comparison, so that
- * growth can be attributed. One line of JSON for each way to probe the plugin and device:
+/* cuda_memory.c: checks that opening the library, listing devices, reading facts and sampling use no memory of a CUDA
+ * device. NVML measures the memory before, during and after these calls. A buffer, which NVML must report, shows that
+ * the measurement works. The memory that the driver uses without the library is measured for comparison, so that growth
+ * can be attributed. Prints one line of JSON for each way to probe the plugin, and each device:
  *
  *   {"check":"...","ok":true,"device":"cuda:0","tries":1,"before":1048576,"peak":1048576,"after":1048576,"detail":null}
  *
- * NVML counts the memory of all programs, so others can disturb a try: a check is good if one of several tries shows no
- * growth. The library is the plugin's, GPUHAL_NVML_LIBRARY or libnvidia-ml.so.1. Exit codes: 0 all is well, 1 something
- * is wrong, 77 no CUDA device or no NVML. */
+ * NVML counts the memory of all programs, which may disturb an attempt. A check passes if one of several attempts shows
+ * no growth. The library is the plugin's, GPUHAL_NVML_LIBRARY or libnvidia-ml.so.1. Exit codes: 0 all checks passed, 1
+ * a check failed, 77 no CUDA device or no NVML. */
 #include "cuda_api.h"
 #include "json_text.h"
 #include "nvml_api.h"

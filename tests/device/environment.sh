@@ -54,7 +54,7 @@ leave_home() {
     done
 }
 
-# Container images keep NVIDIA's driver in a separate folder, in which the loaders do not search for its libraries.
+# Container images keep NVIDIA's driver in a separate folder, but the loaders do not search this folder for its libraries.
 use_drivers_elsewhere() {
     elsewhere=$(ls /usr/local/nvidia/share/vulkan/icd.d/*.json 2>/dev/null | tr '\n' ':')
     if [ -n "$elsewhere" ] && [ -z "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}${VK_ADD_DRIVER_FILES:-}" ]; then

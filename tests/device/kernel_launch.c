@@ -1,12 +1,12 @@
-/* kernel_launch.c: kernels run on every device of a backend, from PTX that CUDA's driver compiles, or from a bundle of
- * code for AMD's GPUs, through the library's own functions: values, memory with offsets, groups in one and two
- * dimensions, shared memory, in a queue between transfers and without one.
+/* kernel_launch.c: runs kernels on every device of a backend through the library's functions, from PTX that CUDA's
+ * driver compiles, or from a code bundle for AMD GPUs: with values, memory with offsets, groups in one and two
+ * dimensions and shared memory, in a queue between transfers and without a queue.
  *
- *   kernel_launch BACKEND FORMAT FILE    one line of JSON for each kernel and device:
+ *   kernel_launch BACKEND FORMAT FILE    prints one line of JSON per kernel and device:
  *                                        {"check":"...","ok":true,"device":"cuda:0","detail":null}
- *   kernel_launch BACKEND                the target of each of its devices (gfx942), one a line
+ *   kernel_launch BACKEND                prints the target of each device (gfx942), one per line
  *
- * Exit codes: 0 all is well, 1 something is wrong, 2 usage, 77 no device. */
+ * Exit codes: 0 all checks passed, 1 a check failed, 2 usage, 77 no device. */
 #include "json_text.h"
 
 #include <gpuhal/gpuhal.h>
@@ -18,7 +18,6 @@
 
 enum { COUNT = 100000, GROUP = 256, SIDE = 100, TILE = 16, SKIPPED = 77 };
 
-/* The run on one device. */
 typedef struct run {
     gpuhal_device *device;
     gpuhal_program *program;

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Collects files that a bare machine with a GPU may lack: the headers of OpenCL and Vulkan, jansson, the loaders of both APIs, kernels for
-# AMD's GPUs, the X11 libraries of NVIDIA's Vulkan driver, and the revision of the tree, which a tree without its history does not know.
+# Collects files that a bare machine with a GPU may lack: the headers of OpenCL and Vulkan, jansson, the loaders of both
+# APIs, kernels for AMD GPUs, the X11 libraries that NVIDIA's Vulkan driver requires, and the revision of the tree, which
+# cannot be determined from a tree without its history.
 #
 #     sh tests/device/pack.sh [FOLDER]      (build/device-kit/<machine> in this tree, a few MiB)
 #
-# Run it on a machine with all of these, and copy the folder with the tree: tests/device/run.sh finds it there by itself. The folder has
-# neither our headers nor a part of a vendor's driver. Its libraries are for machines of the same kind with the same or a newer libc.
+# Run it on a machine with all of these files, and copy the folder with the tree; tests/device/run.sh finds the folder
+# there. The folder contains neither gpuhal's headers nor parts of a vendor's driver. Its libraries are for machines of the
+# same architecture with the same or a newer libc.
 set -u
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)

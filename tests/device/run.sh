@@ -1,32 +1,34 @@
 #!/bin/sh
-# All tests of this tree for a machine with a GPU, in one command and in less than nine minutes:
+# Runs all tests of this tree for a machine with a GPU in less than nine minutes:
 #
 #     sh tests/device/run.sh [--out FOLDER] [--quick] [--seconds N] [--step-seconds N] [--build FOLDER | --use FOLDER] [--kit FOLDER]
 #                            [--set NAME=VALUE]...
 #
-# It builds, lists the devices, measures the speed of CUDA or HIP, checks the rules about CUDA contexts and memory, launches kernels by CUDA and
-# HIP, runs gpuhal-check on every plugin that lists a device, copies between all pairs of devices, and measures the rest. The most
-# important steps come first, since the time may run out. It writes into the folder (build/device-report)
+# It builds the tree, lists the devices, measures the speed of CUDA or HIP, checks the rules about CUDA contexts and
+# memory, launches kernels with CUDA and HIP, runs gpuhal-check on every plugin that lists a device, copies between all
+# pairs of devices, and measures the rest. The most important steps run first, because the time may run out. It writes
+# into the folder (build/device-report)
 #
 #     report.json   all results, for programs; report.schema.json beside this script describes each field
-#     report.md     the same for people
+#     report.md     the same results as text
 #     log.txt       a description of the machine, and the output of every step
 #
-# The script writes the report several times, so that it exists when the machine or a user ends the script.
+# The script writes the report several times, so that the report exists even if the machine or a user stops the script.
 #
-#     --quick            few and small copies, speed is not judged
-#     --seconds N        for all steps together (520); a step without time is skipped
-#     --step-seconds N   at most for each step
+#     --quick            fewer and smaller copies; speed is not judged
+#     --seconds N        time for all steps together (520); steps without time left are skipped
+#     --step-seconds N   time limit of each step
 #     --build FOLDER     where to build (build/device)
-#     --use FOLDER       take this build as it is and build nothing
+#     --use FOLDER       use this build unchanged and build nothing
 #     --kit FOLDER       headers and libraries to use before the machine's own, as tests/device/pack.sh collects them
-#                        (build/device-kit/<machine>, where there is one)
+#                        (build/device-kit/<machine>, if it exists)
 #     --set NAME=VALUE   an environment variable for all steps, such as GPUHAL_CUDA_LIBRARY; other GPUHAL_* variables are ignored
 #
-# It needs a compiler, CMake, and make or ninja. To launch a kernel by HIP it also needs hipcc, or a kit that was packed on a machine that
-# has hipcc. It names the steps that it leaves out, and the missing dependency. A step that fails or hangs does not stop the others.
-# It does not use the network, writes only into the two folders and the one for temporary files, and changes no setting of a card.
-# Exit codes: 0 every step that could run passed, also without a GPU; 1 a step failed; 2 usage.
+# It requires a compiler, CMake, and make or ninja. To launch kernels with HIP it also requires hipcc, or a kit that was
+# packed on a machine with hipcc. It lists the steps that it skips, and the missing dependencies. A step that fails or
+# hangs does not stop the others. The script does not use the network, writes only into the two folders and the temporary
+# folder, and does not change any setting of a GPU.
+# Exit codes: 0 every step that could run passed, even without a GPU; 1 a step failed; 2 usage.
 set -u
 export LC_ALL=C
 
@@ -41,7 +43,7 @@ usage() {
     exit 2
 }
 
-# A shell would read 010 as 8.
+# Shells would read 010 as octal 8.
 number() {
     case $1 in
     '' | *[!0-9]* | 0?*) usage ;;
@@ -106,7 +108,7 @@ note() {
 
 # ---- the report
 
-# Writes each report under another name and renames it, so that no reader sees half a report.
+# Writes each report under a temporary name and renames it, so that no reader sees an incomplete report.
 write_report() {
     gpu=$(sentence_about_gpus)
     gpu_found=false
@@ -115,7 +117,7 @@ write_report() {
     write_markdown >"$out/.report.md" && mv "$out/.report.md" "$out/report.md"
 }
 
-# However the script ends, it writes a report of the finished steps.
+# Writes a report of the finished steps, however the script ends.
 stop() {
     trap '' INT TERM HUP PIPE
     if [ -n "$child" ]; then
@@ -130,7 +132,7 @@ stop() {
 
 # ---- steps
 
-# record NAME RESULT REASON: for the last step that ran, or a step that did not run.
+# record NAME RESULT REASON: records the last step that ran, or a step that did not run.
 record() {
     reason=$3
     case $reason in
@@ -151,7 +153,8 @@ fail() {
     record "$1" failed "$2"
 }
 
-# run NAME LIMIT COMMAND…: leaves the exit code in $code and the output in $work/NAME.out and .err. False if it did not run.
+# run NAME LIMIT COMMAND…: sets $code to the exit code and writes the output to $work/NAME.out and .err. Fails if the
+# command did not run.
 run() {
     step=$1 limit=$2
     shift 2
@@ -166,7 +169,7 @@ run() {
     say "$step, at most $limit s"
     started=$(date +%s)
     code=0
-    # The outer timeout is for processes that not even SIGKILL ends, since a driver keeps them in the kernel: it abandons the inner one.
+    # Not even SIGKILL ends a process that a driver holds in the kernel. The outer timeout then abandons the inner one.
     timeout -s KILL $((limit + 10)) timeout -k 5 "$limit" "$@" >"$work/$step.out" 2>"$work/$step.err" </dev/null &
     child=$!
     wait "$child" || code=$?
@@ -176,7 +179,7 @@ run() {
     return 0
 }
 
-# A file; if it is very long, its beginning and its end.
+# Prints a file, or the beginning and the end of a very long one.
 excerpt() {
     bytes=$(wc -c <"$1")
     if [ "$bytes" -le 200000 ]; then
@@ -186,16 +189,17 @@ excerpt() {
     fi
 }
 
-# The last lines of a program's output.
+# Prints the last line of a program's error output, or its exit code.
 last_words() {
     words=$(grep '[^[:space:]]' "$work/$1.err" | tail -n 1)
     printf '%s' "${words:-exit code $code; see log.txt}"
 }
 
-# settle NAME [REASON]: the result of the program that run() ran, by its exit code. REASON: why it failed, if the program's last lines do not say.
+# settle NAME [REASON]: records the result of the program that run() ran, according to its exit code. REASON is the
+# failure's reason if the program's last lines do not contain it.
 settle() {
     outcome=$code
-    # A program that was killed before its deadline was not killed for the deadline.
+    # A program that was killed earlier was not killed because of the time limit.
     if [ "$code" -eq 124 ] || [ "$code" -eq 137 ]; then
         [ "$took" -lt "$limit" ] || outcome=late
     fi
@@ -222,8 +226,8 @@ settle() {
 
 # ---- the machine
 
-# The tree may belong to another user, and may be a copy without its history inside another tree; git's own check whether it is clean
-# would write into it.
+# The tree may belong to another user, and may be a copy without history inside another tree. git's own check for changes
+# would write into the tree.
 describe_source() {
     [ -e "$source/.git" ] && described=$(git -c safe.directory='*' -C "$source" describe --always 2>/dev/null) || return 1
     changed=$(git -c safe.directory='*' --no-optional-locks -C "$source" status --porcelain --untracked-files=no 2>/dev/null)
@@ -283,7 +287,7 @@ build_all() {
     [ "$code" -eq 0 ]
 }
 
-# left_out WORD: why a part was not built.
+# left_out WORD: prints why a part was not built.
 left_out() {
     reason=$(grep -m 1 -F "$1" "$work/left_out")
     printf '%s' "${reason:-$1 was not built}"
@@ -307,7 +311,7 @@ probe() {
     run "$name" "$limit" "$build/bin/gpuhal-probe" "$@" && settle "$name"
 }
 
-# check_plugins NAME…: the plugins that were found.
+# check_plugins NAME…: runs gpuhal-check on the plugins that were found.
 check_plugins() {
     if [ ! -x "$build/bin/gpuhal-check" ]; then
         skip "check-$1" "gpuhal-check was not built"
@@ -338,7 +342,7 @@ copy_matrix() {
     settle copy-matrix "${bad:+$bad pairs of devices failed}"
 }
 
-# prove NAME PROGRAM ARGUMENT…: a program that prints lines of JSON, with the sentence in detail.
+# prove NAME PROGRAM ARGUMENT…: runs a program that prints lines of JSON, with the message in detail.
 prove() {
     name=$1 program=$2
     shift 2
@@ -347,7 +351,7 @@ prove() {
     settle "$name" "$(sed -n -e 's/.*"ok":false.*"detail":"\(.*\)"}$/\1/p' -e 's/.*"ok":null.*"detail":"\(.*\)"}$/\1/p' "$work/$name.out" | head -n 1)"
 }
 
-# HIP's driver compiles nothing, so its kernels need AMD's compiler, or the kernels that pack.sh compiled on a machine with it.
+# HIP's driver does not compile, so this requires AMD's compiler, or the kernels that pack.sh compiled with it.
 launch_hip() {
     if ! grep -q "^device${tab}rocm:" "$work/survey"; then
         skip rocm-launch 'no HIP device is listed'
@@ -357,7 +361,7 @@ launch_hip() {
     hipcc=$(command -v hipcc || ls /opt/rocm*/bin/hipcc 2>/dev/null | head -n 1)
     if [ -n "$hipcc" ]; then
         bundle=$work/kernels.hipfb
-        # Without a target hipcc compiles for the GPUs that it finds itself.
+        # Without a target hipcc would compile only for the GPUs that it finds itself.
         run rocm-targets 30 "$build/tests/device/kernel_launch" rocm || return
         settle rocm-targets
         [ "$code" -eq 0 ] || return
@@ -384,8 +388,8 @@ bench() {
     settle "$name" "${bad:+missed: $bad}"
 }
 
-# bench_group GROUP LIMIT BACKENDS ARGUMENT…, on the first device of each backend, one of hardware before others. Programs on the
-# processor are not judged by speed.
+# bench_group GROUP LIMIT BACKENDS ARGUMENT…: measures on the first device of each backend, preferably a hardware device.
+# The speed of programs on the CPU is not judged.
 bench_group() {
     group=$1 most=$2 backends=$3
     shift 3

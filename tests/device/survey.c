@@ -1,10 +1,10 @@
-/* survey.c: prints the plugins and devices of this machine for a shell script: one line for each plugin and each
- * device, fields between tabs.
+/* survey.c: prints the plugins and devices of this machine for a shell script: one line per plugin and device,
+ * with fields separated by tabs.
  *
  *     plugin  NAME  STATE  DEVICES  FILE  REASON
  *     device  ID  BACKEND  gpu|integrated_gpu|cpu|accelerator  hardware|software  MEMORY-BYTES  DRIVER  NAME
  *
- * A field that is empty or not known is "-", so that a shell sees every field. */
+ * An empty or unknown field is "-", so that a shell finds every field. */
 #include <gpuhal/gpuhal.h>
 
 #include <inttypes.h>

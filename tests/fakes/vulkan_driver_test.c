@@ -1,5 +1,5 @@
-/* Tests of the fake Vulkan driver itself, as a Vulkan program sees it through the loader: it does the work of a driver,
- * and notices every broken rule. A rule that it overlooked would make the tests of the plugin worthless. */
+/* Tests the fake Vulkan driver itself, as a Vulkan program uses it through the loader: it works like a driver and
+ * reports every broken rule. If it overlooked a rule, the plugin's tests would be worthless. */
 #include "support/fake_vulkan.h"
 #include "support/vk.h"
 
@@ -9,7 +9,7 @@ enum {
     SEEN = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
 };
 
-/* A device with two buffers that are bound, and a command buffer that is recording. */
+/* A device with two bound buffers, and a command buffer in the recording state. */
 typedef struct fixture {
     fake_vulkan fake;
     vk v;
@@ -69,7 +69,6 @@ static unsigned char *map(const fixture *d, VkDeviceMemory memory)
     return bytes;
 }
 
-/* Some sentence has these words. */
 static void expect_violation(const fixture *d, const char *words)
 {
     for (unsigned v = 0; v < d->fake.violations(); v++) {

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Uses of an installed gpuhal by others, each a CTest test: install_test.py TEST --option value…
+"""Tests how other projects use an installed gpuhal, each as a CTest test: install_test.py TEST --option value…
 
-The first test installs the build tree into an empty prefix below --work; the others use that prefix as another project would, with the
-compiler, CMake and pkg-config, and run the programs that they have built only with GPUHAL_ variables that they set themselves.
+The first test installs the build tree into an empty prefix below --work. The other tests use this prefix like another
+project, with the compiler, CMake and pkg-config. The programs that they build run only with GPUHAL_ variables that the
+tests set.
 """
 
 import argparse

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Measures how many faults the tests notice: changes one place of the library or a plugin at a time, builds, and runs the tests of its folder.
+"""Measures how many faults the tests detect: makes one change to the library or a plugin at a time, builds it, and runs
+the tests of its folder.
 
-A mutant is killed when the build or a test fails. A surviving mutant is a place where the code may be wrong and no test fails: either a
-test is missing, or the change makes no difference (an equivalent mutant; a person has to judge that).
+A mutant is killed if the build or a test fails. If a mutant survives, the code there may be wrong without a failing
+test: either a test is missing, or the change makes no difference (an equivalent mutant, which a person has to judge).
 
-It works in a copy of the tracked and untracked files (--work), so the checkout never changes. The same seed chooses the
-same mutants of the same sources. Results are appended to a file of JSON lines as they come. A run that was stopped continues from its
-last result, and a source that has changed since is judged again. Only Python's library, git, CMake and Ninja are needed.
+The script works in a copy of the tracked and untracked files (--work), so the checkout never changes. The same seed
+selects the same mutants of the same sources. Each result is appended to a file of JSON lines immediately. A stopped run
+continues after its last result, and mutants of a source that has changed since are tested again. Requires only Python's
+standard library, git, CMake and Ninja.
 """
 import argparse
 import ctypes

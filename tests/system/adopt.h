@@ -1,4 +1,4 @@
-/* tests/system/adopt.h: hands a Vulkan program's own device over to the library. */
+/* tests/system/adopt.h: lets the library adopt a device that a Vulkan program has created. */
 #ifndef GPUHAL_TEST_ADOPT_H
 #define GPUHAL_TEST_ADOPT_H
 
@@ -7,7 +7,7 @@
 
 #include <gpuhal/native.h>
 
-/* The program's device here has exactly the extensions and features that its adoption states. */
+/* The program's device has exactly the extensions and features that the program states when the library adopts it. */
 typedef struct owner {
     vk v;
     bool timeline;
@@ -17,8 +17,8 @@ typedef struct owner {
     gpuhal_vulkan_device described;
 } owner;
 
-/* Makes the program's instance and device; false, with a sentence, if there is no driver. The owner must not move
- * afterwards. */
+/* Creates the program's instance and device. Returns false and an error message if there is no driver. The owner
+ * must not be moved afterwards. */
 static inline bool make_owner(owner *o, uint32_t api, bool timeline, const char **out_why)
 {
     if (!vk_open_instance(&o->v, api, NULL, out_why)) {
@@ -59,7 +59,7 @@ static inline void unmake_owner(owner *o)
     o->v.vkDestroyInstance(o->v.instance, NULL);
 }
 
-/* ---- the caller's locks: taken around each submission, one at a time for a queue */
+/* ---- the application's locks: held around each submission, one lock per queue */
 
 typedef struct locks {
     _Atomic int held, most, taken, given;
@@ -84,7 +84,7 @@ static inline void give_lock(void *user, void *queue)
     all->given++;
 }
 
-/* A buffer of the program that can be copied from and to. */
+/* A buffer of the program that can be the source and the target of copies. */
 static inline VkBuffer own_buffer(const owner *o, VkDeviceSize bytes, VkDeviceMemory *out_memory)
 {
     VkBuffer buffer = vk_buffer(&o->v, bytes, VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT);

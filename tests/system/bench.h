@@ -1,5 +1,5 @@
-/* tests/system/bench.h: drives a vendor's plugin slot by slot, beside an engine that uses the vendor's library
- * itself. */
+/* tests/system/bench.h: calls a vendor's plugin slot by slot, beside an engine that calls the vendor's library
+ * directly. */
 #ifndef GPUHAL_TEST_BENCH_H
 #define GPUHAL_TEST_BENCH_H
 
@@ -9,7 +9,6 @@
 
 #define MS_NS UINT64_C(1000000)
 
-/* The plugin, started, and its first devices, opened. */
 typedef struct bench {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_instance *instance;
@@ -51,7 +50,7 @@ static inline void begin(bench *out, uint32_t count)
     }
 }
 
-/* Begins on this machine, with its first devices opened. */
+/* Starts the plugin on this machine and opens the first `count` devices. */
 static inline bench begin_on(const char *machine, uint32_t count)
 {
     bench out;
@@ -105,12 +104,12 @@ static inline void finish(const bench *with, gpuhal_plugin_queue *queue)
     with->ops.event_destroy(event);
 }
 
-/* The plugin's report of a link. */
 typedef struct link_facts {
     uint64_t kind, advertised, bandwidth, generation, count;
 } link_facts;
 
-/* A link's facts reach only the listener of a whole enumeration, so a host of the test takes them. */
+/* The core passes a link's facts only to the listener of a full enumeration, so the test supplies a host that
+ * receives them. */
 static inline void take_u64(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     (void)host;
@@ -158,7 +157,7 @@ static inline link_facts link_of(const bench *with, uint32_t from, uint32_t to)
 
 /* ---- programs */
 
-/* The compiler's output, as far as there is room. */
+/* The compiler's output, cut off at the buffer's size. */
 typedef struct build_log {
     char *text;
     size_t size;
@@ -171,7 +170,6 @@ static inline void take_log(void *user, const char *text)
     snprintf(log->text + length, log->size - length, "%s\n", text);
 }
 
-/* Loads code for the first device. */
 static inline gpuhal_status load_into(const bench *with, const gpuhal_code *code, char *out_log, size_t size,
                                       gpuhal_plugin_program **out_program)
 {
@@ -194,7 +192,6 @@ static inline gpuhal_status load(const bench *with, const char *format, const vo
     return load_with(with, &what, out_program);
 }
 
-/* Loads all kernels that the fake knows. */
 static inline gpuhal_plugin_program *load_kernels(const bench *with)
 {
     gpuhal_plugin_program *program = NULL;
@@ -211,7 +208,8 @@ static const gpuhal_parameter add_parameters[] = {{GPUHAL_PARAMETER_BUFFER, 0, G
                                                   {GPUHAL_PARAMETER_BUFFER, 0, GPUHAL_ACCESS_READ, 0},
                                                   {GPUHAL_PARAMETER_VALUE, 4, 0, 0}};
 
-/* A kernel of 64 threads in a group: `add` with its parameters, any other name with those of `fill`. */
+/* A kernel with 64 threads per group. The parameters are those of `add` for this name, and those of `fill` for any
+ * other. */
 static inline gpuhal_kernel_desc kernel_desc(const char *name)
 {
     const bool adds = strcmp(name, "add") == 0;
@@ -259,7 +257,7 @@ static inline gpuhal_plugin_argument value_argument(const void *value, uint64_t 
     return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_VALUE, .bytes = bytes, .value = value};
 }
 
-/* The header of the vendor defines the engine, on one device which is current from engine_begin() to engine_end(). */
+/* The vendor's header defines the engine. It uses one device, which is current from engine_begin() to engine_end(). */
 #ifdef GPUHAL_CUDA_PLUGIN
 #include "cuda_bench.h"
 #else
@@ -269,7 +267,8 @@ static inline gpuhal_plugin_argument value_argument(const void *value, uint64_t 
 static inline vendor_stream engine_stream(const vendor_api *api)
 {
     vendor_stream stream = NULL;
-    assert_int_equal(api->VENDOR(StreamCreate)(&stream, 1), FAKE_OK); /* it does not wait for the NULL stream */
+    /* the stream does not synchronize with the NULL stream */
+    assert_int_equal(api->VENDOR(StreamCreate)(&stream, 1), FAKE_OK);
     return stream;
 }
 

@@ -1,6 +1,6 @@
-/* tests/system/cards.h: a CUDA machine whose cards are put in and taken out while the program runs. Cards are letters:
- * each has a UUID, an address and memory of its own, which do not depend on its number in the driver. Helper processes
- * see the machine as it is when they start; the driver in this process keeps its first list. */
+/* tests/system/cards.h: a CUDA machine whose cards are inserted and removed while the program runs. A letter names a
+ * card. Each card has its own UUID, PCI address and memory, which do not depend on its index in the driver. A helper
+ * process sees the machine as it is when the process starts; the driver in this process keeps its first list. */
 #ifndef GPUHAL_TEST_CARDS_H
 #define GPUHAL_TEST_CARDS_H
 
@@ -12,8 +12,8 @@
 
 static char cards_folder[512], cards_file[600];
 
-/* `cards` "BA": the driver counts B first. `more`: further statements. The file is always complete, also while several
- * threads put cards. */
+/* With `cards` "BA" the driver lists B first. `more` is further statements for the script. A reader always sees a
+ * complete file, even if several threads call this function. */
 static inline void put_cards(const char *cards, const char *more)
 {
     static _Atomic unsigned written;
@@ -32,7 +32,7 @@ static inline void put_cards(const char *cards, const char *more)
     assert_int_equal(rename(temporary, cards_file), 0);
 }
 
-/* Returns the path of the file, which is also FAKE_CUDA. Must come first. */
+/* Returns the path of the script, which must be set as FAKE_CUDA. Must be called first. */
 static inline const char *make_cards(const char *cards)
 {
     const char *root = getenv("TMPDIR");
@@ -49,7 +49,7 @@ static inline void remove_cards(void)
     rmdir(cards_folder);
 }
 
-/* The newest device of the card that is not lost, or NULL. */
+/* Returns the card's newest device that is not lost, or NULL. */
 static inline gpuhal_device *find_card(const gpuhal *gpu, char card)
 {
     gpuhal_device *found = NULL;

@@ -1,5 +1,5 @@
-/* The cpu plugin's allocator over a system whose memory is fragmented, with madvise() and the clock of this test; and
- * the mappings that it makes for shared memory. */
+/* The CPU plugin's allocator on a system with fragmented memory, with the test's own madvise() and clock, and the
+ * mappings that the plugin makes for shared memory. */
 #include "test.h"
 
 #include "../../plugins/cpu/device.h"
@@ -17,16 +17,16 @@
 #endif
 enum { HUGE_PAGE = 2 << 20, BYTES = 64 << 20, PAGES = BYTES / HUGE_PAGE };
 
-/* Requests to the system, by huge page of the only mapping of a test. */
+/* The calls of madvise() for the test's only mapping, by huge page. */
 static struct {
-    uint64_t now_ns, slow_ns; /* a huge page takes slow_ns to find */
+    uint64_t now_ns, slow_ns; /* time to find a huge page */
     uintptr_t start;
-    bool wished[2 * PAGES], found[2 * PAGES]; /* with MADV_HUGEPAGE; populated while that applied */
+    bool wished[2 * PAGES], found[2 * PAGES]; /* requested with MADV_HUGEPAGE; populated after the request */
     unsigned populated, sought;
     bool refused;
 } machine;
 
-/* Visible, since the linker also redirects the calls of sanitizers' libraries to these. */
+/* Must be visible: the linker also redirects the calls of the sanitizers' libraries to these functions. */
 int __real_madvise(void *start, size_t bytes, int advice);
 __attribute__((visibility("default"))) int __wrap_madvise(void *start, size_t bytes, int advice);
 __attribute__((visibility("default"))) int __wrap_clock_gettime(clockid_t clock, struct timespec *out_now);
@@ -57,7 +57,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out_now)
     return 0;
 }
 
-/* Allocates, checks the machine's state, and releases. */
 static void allocate(uint64_t slow_ns)
 {
     gpuhal_cpu_entry entry = {.total = UINT64_C(1) << 40};
@@ -88,7 +87,7 @@ TEST(memory_gets_huge_pages_if_the_system_has_them_ready)
     assert_int_equal(machine.sought, PAGES);
 }
 
-/* 35 ms for each was measured on a machine on which 214 MiB took 3.8 s. */
+/* 35 ms per huge page was measured on a machine where an allocation of 214 MiB took 3.8 s. */
 TEST(slow_huge_pages_do_not_delay_an_allocation_and_may_come_later)
 {
     allocate(35000000);
@@ -101,13 +100,13 @@ TEST(slow_huge_pages_do_not_delay_an_allocation_and_may_come_later)
 
 TEST(huge_pages_are_asked_for_until_one_is_slow)
 {
-    allocate(20000000); /* two of them take less than the bound of 50 ms for a reading of the clock */
+    allocate(20000000); /* a chunk of two pages takes less than the limit of 50 ms */
     assert_int_equal(machine.sought, PAGES);
 }
 
 /* ---- shared memory */
 
-/* Pages of address space of this process. Read without a library's buffer, which would be counted as well. */
+/* Returns the number of pages that this process has mapped. Avoids stdio, whose buffer would be counted too. */
 static uint64_t pages_mapped(void)
 {
     char text[128] = "";
@@ -117,7 +116,7 @@ static uint64_t pages_mapped(void)
     return strtoull(text, NULL, 10);
 }
 
-/* Returns the number of further mapped pages while there is memory of this alignment, and after its release. */
+/* Returns the number of additional mapped pages while memory of this alignment exists, and after its release. */
 static void share_aligned(uint64_t pages, uint64_t alignment, uint64_t *out_taken, uint64_t *out_left)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = pages_mapped();
@@ -138,13 +137,12 @@ static void share_aligned(uint64_t pages, uint64_t alignment, uint64_t *out_take
     *out_left = pages_mapped() - before;
 }
 
-/* The address space reserved around such memory to align it must be released, and nothing beyond that: it is the
- * caller's. */
+/* The allocator must unmap the address space that it reserved only for the alignment, and nothing beyond it. */
 TEST(shared_memory_of_any_alignment_takes_the_address_space_of_its_bytes_alone)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t taken = 0, left = 0;
-    share_aligned(3, 64 * page, &taken, &left); /* makes the mappings of the C library's first use */
+    share_aligned(3, 64 * page, &taken, &left); /* the first call makes mappings of the C library */
     for (uint64_t alignment = 2 * page; alignment <= 1024 * page; alignment *= 2) {
         for (uint64_t pages = 1; pages <= 3; pages++) {
             share_aligned(pages, alignment, &taken, &left);

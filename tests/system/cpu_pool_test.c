@@ -1,5 +1,5 @@
-/* The threads that do the groups of a launch on the processor. If a test needs several threads at once, a group waits
- * for others that only another thread can do. */
+/* The threads that run the groups of a launch on the CPU. If a test needs several threads at the same time, a group
+ * waits for groups that only another thread can run. */
 #include "support/cpu_kernels.h"
 
 #include "support/process.h"
@@ -22,10 +22,10 @@ static bool comes_to(_Atomic uint32_t *number, uint32_t least)
 /* ---- kernels, whose only argument is the address of the shared state */
 
 typedef struct shared {
-    _Atomic uint32_t here, passed; /* groups that have begun; groups that saw the wanted number */
+    _Atomic uint32_t here, passed; /* groups that have begun; groups that saw the expected number */
     uint32_t wanted;
-    _Atomic bool goes_on;           /* ends kernels that do not end by themselves */
-    _Atomic uint32_t inside, pairs; /* groups inside at present; groups that found another one inside */
+    _Atomic bool goes_on;           /* ends kernels that otherwise run forever */
+    _Atomic uint32_t inside, pairs; /* groups that run now; groups that ran at the same time as another group */
     _Atomic uint32_t done;
 } shared;
 
@@ -59,7 +59,7 @@ static void do_little(void *const *arguments, const gpuhal_host_group *group)
     }
 }
 
-/* The first group takes as long as all others together. */
+/* The first group runs as long as all others together. */
 static void take_turns(void *const *arguments, const gpuhal_host_group *group)
 {
     shared *all = *(shared *const *)arguments[0];
@@ -69,7 +69,7 @@ static void take_turns(void *const *arguments, const gpuhal_host_group *group)
     all->done++;
 }
 
-/* Each group has a thread of its own, and threads of the pool are late. */
+/* Each group runs on its own thread, and the pool's threads finish late. */
 static void end_late(void *const *arguments, const gpuhal_host_group *group)
 {
     shared *all = *(shared *const *)arguments[0];
@@ -112,7 +112,7 @@ static void count_in_place(void *const *arguments, const gpuhal_host_group *grou
     counts[(at[2] * all[1] + at[1]) * all[0] + at[0]]++;
 }
 
-/* Fills all local memory, lets other threads run, and finds the bytes that it wrote. */
+/* Fills all local memory, yields to other threads, and checks that its bytes are unchanged. */
 static void use_local(void *const *arguments, const gpuhal_host_group *group)
 {
     shared *all = *(shared *const *)arguments[0];
@@ -144,7 +144,6 @@ static gpuhal_plugin_program *functions_on(const cpu *with)
                            (gpuhal_code){.format = "host-function", .code = functions, .bytes = sizeof functions});
 }
 
-/* One launch of a kernel, on a thread of its own. */
 typedef struct task {
     const cpu *with;
     gpuhal_plugin_program *program;
@@ -307,7 +306,7 @@ TEST(the_option_limits_the_threads_and_refuses_values_outside_1_to_1024)
     }
 }
 
-/* ---- sharing them */
+/* ---- several launches share the threads */
 
 TEST(a_group_that_takes_long_holds_up_no_other_one)
 {
@@ -338,7 +337,7 @@ static pthread_t start(task *own)
     return thread;
 }
 
-/* First all threads are taken, then two of four. */
+/* The endless launch occupies all four threads first, then two. */
 TEST(a_launch_that_does_not_end_takes_only_its_threads)
 {
     cpu with = open_cpu("cpu.threads=4");
@@ -356,7 +355,7 @@ TEST(a_launch_that_does_not_end_takes_only_its_threads)
     end(&with, program);
 }
 
-/* The two groups of the second launch begin only when a thread leaves the first one. */
+/* The two groups of the second launch can only begin after a thread has left the first launch. */
 TEST(threads_go_over_to_a_launch_that_begins_later)
 {
     cpu with = open_cpu("cpu.threads=4");
@@ -429,7 +428,7 @@ TEST(launches_of_eight_threads_at_once_do_all_of_their_groups)
     end(&with, own.program);
 }
 
-/* Launches continue while threads come and go with the only device. */
+/* Launches continue while other threads open and close the same device, which starts and stops the pool's threads. */
 static void *open_and_close(void *user)
 {
     const cpu *with = user;
@@ -461,7 +460,7 @@ TEST(the_device_is_opened_and_closed_by_several_threads)
     with.plugin->stop(gpuhal_direct_host(), with.instance);
 }
 
-/* The parent's threads are in the middle of a launch. */
+/* The parent forks in the middle of a launch. */
 TEST(a_child_of_a_fork_has_threads_of_its_own)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -496,7 +495,7 @@ TEST(a_child_of_a_fork_has_threads_of_its_own)
     end(&with, program);
 }
 
-/* The child is the first process of a new namespace, as in a container: its number is 1. */
+/* The child is the first process of a new PID namespace, as in a container: its PID is 1. */
 static pid_t fork_as_first(void)
 {
     const pid_t child = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, 0);

@@ -1,4 +1,4 @@
-/* Kernels of the processor through the library: in order with a queue's transfers, and on several queues at once. */
+/* CPU kernels through the library: in order with a queue's transfers, and on several queues at the same time. */
 #include "queues.h"
 
 #include <gpuhal/program.h>

@@ -1,4 +1,4 @@
-/* Programs and kernels for the processor: functions of the application, and shared libraries. */
+/* CPU programs and kernels: functions of the application, and shared libraries. */
 #include "support/cpu_kernels.h"
 
 #include "support/process.h"
@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-/* out[i] += value, at the alignment that values have. */
+/* out[i] += value. Arguments have their natural alignment. */
 static void add(void *const *arguments, const gpuhal_host_group *group)
 {
     uint32_t *out = arguments[0];
@@ -35,7 +35,7 @@ static void *read_file(const char *path, uint64_t *out_bytes)
     return bytes;
 }
 
-/* Adds a number to 64 elements that begin at byte 256, by 16 groups, and checks the bytes around them. */
+/* Adds a number to 64 elements at byte 256 in 16 groups, and checks the adjacent bytes. */
 static void expect_adds(const cpu *with, gpuhal_plugin_program *program, const char *name)
 {
     gpuhal_plugin_kernel *kernel = kernel_or_fail(with, program, name, buffer_and_number, 2);
@@ -110,7 +110,7 @@ static int number_of(const cpu *with, const char *file)
     return number;
 }
 
-/* The first library is linked with -z nodelete, and the second gets the descriptor that the first one had. */
+/* The first library is linked with -z nodelete, and the second one gets the first one's file descriptor. */
 TEST(a_library_that_stays_loaded_is_not_taken_for_the_next_one)
 {
     cpu with = open_cpu("");
@@ -241,7 +241,7 @@ static void expect_kernel_refused(const cpu *with, gpuhal_plugin_program *progra
     assert_null(kernel);
 }
 
-/* printf is in a library that every library needs, and gpuhal_test_data is no code. */
+/* Every library depends on the library that defines printf; gpuhal_test_data is not a function. */
 TEST(only_functions_of_the_library_itself_are_found)
 {
     cpu with = open_cpu("");
@@ -289,7 +289,6 @@ TEST(a_wrong_description_of_a_kernel_is_refused_and_the_program_stays_usable)
     close_cpu(&with);
 }
 
-/* Limits of a launch, by key. */
 static uint64_t stated[64];
 
 static void hear_number(void *user, gpuhal_key key, uint64_t value)

@@ -1,5 +1,5 @@
-/* Values of the processor: those of a machine of files, in their units, and those of this machine, against /proc read
- * at the same time. */
+/* Telemetry of the CPU: the values and units of an invented machine, and the values of this machine, compared with
+ * /proc read at the same time. */
 #include "system.h"
 
 #include "support/tree.h"
@@ -29,7 +29,7 @@ static void expect(gpuhal_device *cpu, gpuhal_key key, uint64_t wanted)
     }
 }
 
-/* The sums of the fields: busy is all except the fourth and fifth. */
+/* Busy time is the sum of all fields except the fourth and the fifth. */
 static void put_ticks(unsigned busy, unsigned idle)
 {
     char text[128];
@@ -100,7 +100,7 @@ TEST(the_share_of_time_is_that_between_two_samples)
     assert_int_equal(sample(cpu, GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE).missing, GPUHAL_MISSING_FAILED);
     put_ticks(1100, 9300);
     expect(cpu, GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 250);
-    put_ticks(1101, 9300); /* too few ticks: the previous result */
+    put_ticks(1101, 9300); /* too few ticks, so the previous result is reported */
     expect(cpu, GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 250);
     put_ticks(1102, 9200); /* idle decreases */
     assert_int_equal(sample(cpu, GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE).missing, GPUHAL_MISSING_FAILED);
@@ -145,7 +145,7 @@ static uint64_t read_number(const char *path, const char *key)
     return number;
 }
 
-/* Other programs allocate and free meanwhile: up to a fifth of the memory may change. */
+/* Other programs allocate and free memory during the test, so the values may differ by a fifth. */
 TEST(memory_and_time_of_this_machine_agree_with_proc)
 {
     gpuhal_device *cpu;

@@ -24,7 +24,7 @@ TEST(the_processor_is_found_with_its_facts_and_verifies)
     gpuhal_close(gpu);
 }
 
-/* Everything on the caller's thread: the plugin is loaded, started, listed and opened there. */
+/* The plugin is loaded and started, and its device is listed and opened, on the caller's thread. */
 static void *open_cpu(__attribute__((unused)) void *unused)
 {
     const gpuhal_config config = {

@@ -1,5 +1,5 @@
-/* The CUDA plugin over the fake driver: drivers that are wrong, devices that are hidden or taken, and NVML that is
- * missing, slow or failing. The rest still works, and a sentence names the failure. Tests that HIP has too are in
+/* The CUDA plugin over the fake driver when the driver is wrong, devices are hidden or removed, or NVML is missing,
+ * slow or failing. Everything else still works, and an error message names the failure. Tests that HIP shares are in
  * vendor_bad_input_test.c. */
 #include "support/tree.h"
 #include "vendor.h"
@@ -8,7 +8,8 @@
 
 /* ---- the driver */
 
-/* The helper process finds a file under the name that is not a library, wherever the machine's real one is. */
+/* The helper process finds a file with the driver's name that is not a library, wherever the real driver is
+ * installed. */
 TEST(without_a_driver_the_name_that_was_tried_stands_in_the_sentence)
 {
     char directory[] = "/tmp/gpuhal-names-XXXXXX", file[64];
@@ -152,7 +153,7 @@ TEST(a_mig_device_has_its_own_identity_and_memory_and_works)
 
 /* ---- NVML */
 
-/* Free memory is missing for this reason; everything else works. */
+/* Free memory is missing with this reason; everything else works. */
 static void expect_without_nvml(gpuhal_missing reason)
 {
     gpuhal *gpu = open_backend(0);
@@ -187,7 +188,7 @@ TEST(a_device_that_nvml_may_not_open_costs_its_values_alone)
 TEST(nvml_that_hangs_is_given_up_and_the_devices_are_there)
 {
     use_machine("devices 1; hang nvmlInitWithFlags 1");
-    begin_tree(); /* the kernel reports the version, since NVML does not */
+    begin_tree(); /* the kernel reports the version because NVML does not */
     put("sys/module/nvidia/version", "570.12.34\n");
     const double begun = seconds_now();
     expect_without_nvml(GPUHAL_MISSING_TIMED_OUT);
@@ -195,7 +196,7 @@ TEST(nvml_that_hangs_is_given_up_and_the_devices_are_there)
     remove_tree();
 }
 
-/* As under WSL: no file of the kernel has the driver's version. */
+/* As under WSL: no kernel file contains the driver's version. */
 TEST(nvml_that_hangs_while_devices_are_listed_is_given_up_and_they_are_there)
 {
     use_machine("devices 1; hang nvmlInitWithFlags 1");
@@ -206,7 +207,7 @@ TEST(nvml_that_hangs_while_devices_are_listed_is_given_up_and_they_are_there)
     remove_tree();
 }
 
-/* More shutdowns than initialisations: the library's session ends. */
+/* The program has called nvmlShutdown() more often than nvmlInit(), which also ends the library's NVML session. */
 TEST(values_come_back_after_the_program_has_shut_nvml_down_once_too_often)
 {
     use_machine("devices 1");
@@ -227,7 +228,7 @@ TEST(values_come_back_after_the_program_has_shut_nvml_down_once_too_often)
     close_clean(gpu);
 }
 
-/* Each sample asks NVML at most once for a value that hangs, and does not wait for it again. */
+/* Each sample calls NVML at most once for a value that hangs, and later samples skip the call. */
 TEST(nvml_that_hangs_costs_the_first_sample_its_time_and_later_ones_nothing)
 {
     use_machine("devices 2; hang nvmlDeviceGetPowerUsage 1");
@@ -309,7 +310,8 @@ TEST(a_gpu_that_is_not_on_pci_has_no_address)
     close_clean(gpu);
 }
 
-/* Attribute 88 alone means that the kernel moves touched pages, which is no way to copy; 100 is a link like Grace's. */
+/* Attribute 88 alone means that the kernel migrates touched pages, which the plugin must not use for copies.
+ * Attribute 100 means a coherent link such as Grace's. */
 TEST(ordinary_memory_is_staged_unless_the_device_reads_through_the_hosts_page_tables)
 {
     use_machine("devices 2; attribute 0 88 1; attribute 1 88 1; attribute 1 100 1");
@@ -323,7 +325,7 @@ TEST(ordinary_memory_is_staged_unless_the_device_reads_through_the_hosts_page_ta
     remove_reports();
 }
 
-/* Each has 5 s for its own calls; together they take longer. */
+/* Each device may spend 5 s on its own calls; the calls of all devices together take longer. */
 static void *sample_slowly(void *device)
 {
     gpuhal_value value = {.key = GPUHAL_VALUE_POWER_MICROWATTS};
@@ -349,9 +351,8 @@ TEST(a_device_that_has_fallen_off_the_bus_is_lost_and_the_other_one_goes_on)
     expect_lost_device("devices 2; lose 0 " CALLED(MemsetD8Async) " 1 999", FAKE_ERROR_UNKNOWN);
 }
 
-/* The same code for only one call; and a code for a kernel that does not fit the driver's settings: the device is not
- * damaged.
- */
+/* The same code for only one call, and an error code for a kernel that exceeds the driver's limits. Neither loses
+ * the device. */
 TEST(a_device_goes_on_after_failures_that_concern_one_call)
 {
     use_machine("devices 1; fail cuMemsetD8Async 1 999; fail cuMemsetD8Async 2 703");

@@ -1,20 +1,18 @@
-/* The CUDA plugin over the fake driver, beside docs/errors.md: a user sees the sentences of the page.
- */
+/* The CUDA plugin's error messages over the fake driver are those of docs/errors.md. */
 #include "errors_page.h"
 #include "own_registry.h"
 #include "support/tree.h"
 #include "vendor.h"
 
-/* One code, and its description on the page. */
 typedef struct attempt {
     int code;
-    const char *words; /* the name of the code, or the sentence */
-    const char *state; /* the cell with the plugin's state */
+    const char *words; /* the code's name, or the message */
+    const char *state; /* the table cell with the plugin's state */
     gpuhal_missing missing;
 } attempt;
 
-/* Sentences on the page contain versions of a machine, and dots for variable parts; the longest piece between those
- * must be in the message. */
+/* Messages on the page contain version numbers and ellipses. Only the longest part between those must occur in the
+ * actual message. */
 static const char *constant_piece(char *sentence)
 {
     const char *best = sentence;
@@ -31,7 +29,7 @@ static const char *constant_piece(char *sentence)
     return best;
 }
 
-/* Child: the plugin's report for a result of cuInit. */
+/* Child: checks the plugin's report for a result of cuInit. */
 static void expect_answer(const void *what)
 {
     const attempt *wanted = what;
@@ -56,7 +54,7 @@ TEST(every_answer_of_cuinit_gives_the_state_and_the_sentence_of_the_page)
         char *answer = one.count > 3 ? strstr(one.cells[0], "`cuInit` returns ") : NULL;
         char *sentence = answer ? strchr(one.cells[2], '`') : NULL, *end = sentence ? strchr(sentence + 1, '`') : NULL;
         const int code = answer ? (int)strtol(answer + strlen("`cuInit` returns "), NULL, 10) : 0;
-        if (code && code != 100 && end) { /* 100 has another row, since NVML sees the devices of the fake */
+        if (code && code != 100 && end) { /* 100 has its own row, since NVML sees the fake's devices */
             *end = '\0';
             rows++;
             const attempt what = {.code = code, .words = constant_piece(sentence + 1), .state = one.cells[1]};
@@ -68,9 +66,9 @@ TEST(every_answer_of_cuinit_gives_the_state_and_the_sentence_of_the_page)
     assert_int_equal(wrong, 0);
 }
 
-/* ---- a driver that finds no device, and the files of the system about it */
+/* ---- a driver that finds no device, and the system files that explain it */
 
-/* Expects the state, and the sentence, which must be on the page too; removes the tree. */
+/* Expects the state and the message, which must also be on the page. Removes the tree. */
 static void expect_nothing(gpuhal_plugin_state state, const char *sentence)
 {
     expect_listed(state, sentence);
@@ -198,11 +196,12 @@ TEST(a_node_that_cannot_be_opened_for_another_reason_is_not_said_to_be_missing)
     use_machine("devices 0");
     begin_tree();
     put_directory("sys/module/nvidia");
-    put_directory("dev/nvidiactl"); /* a directory: like a node whose GPU does not answer, it is no matter of rights */
+    /* opening a directory fails, as for a node whose GPU does not respond, but not with a permission error */
+    put_directory("dev/nvidiactl");
     expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed, but lists no CUDA device");
 }
 
-/* Its module named nvidia drives displays; there never is a /dev/nvidia-uvm. */
+/* Tegra's nvidia module only drives displays, and Tegra never has a /dev/nvidia-uvm. */
 TEST(tegra_gets_no_hint_to_load_modules_that_it_lacks)
 {
     use_machine("devices 1; init 999");
@@ -225,7 +224,7 @@ TEST(a_result_is_not_cached_for_another_synthetic_machine)
     expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the kernel has loaded the NVIDIA driver, but /dev/nvidiactl is missing");
 }
 
-/* Opens in this process, as an application without a helper does. */
+/* Probes in this process, as an application without a helper process does. */
 static void expect_asked(const char *what, uint64_t times)
 {
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
@@ -236,7 +235,7 @@ static void expect_asked(const char *what, uint64_t times)
     }
 }
 
-/* Each refusal leaks descriptors of the process. */
+/* Each failed initialization leaks file descriptors of the process, so the plugin must not retry without a reason. */
 TEST(a_driver_that_refused_is_asked_again_once_the_kernels_side_has_changed)
 {
     use_machine("devices 0");
@@ -255,7 +254,7 @@ TEST(a_driver_that_refused_is_asked_again_once_the_kernels_side_has_changed)
     char loaded[128], before[128];
     snprintf(loaded, sizeof loaded, "%s/sys/module/nvidia_uvm", tree_root);
     snprintf(before, sizeof before, "%s/before", tree_root);
-    assert_int_equal(rename(loaded, before), 0); /* so that its inode number is not reused */
+    assert_int_equal(rename(loaded, before), 0); /* keeps the inode number in use */
     put_directory("sys/module/nvidia_uvm");
     expect_asked("it was loaded anew", 6);
     expect_asked("nothing has changed since then", 6);
@@ -280,7 +279,7 @@ TEST(a_machine_that_is_not_set_up_yet_is_asked_again)
     remove_reports();
 }
 
-/* An engine that forks its workers. The child has the driver's library, and none of its threads. */
+/* As in an engine that forks workers. The child has the driver's library loaded, but none of its threads. */
 TEST(a_child_of_a_program_that_used_cuda_gets_an_error_that_says_so)
 {
     use_machine("devices 1");

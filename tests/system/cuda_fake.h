@@ -1,8 +1,7 @@
 /* tests/system/cuda_fake.h: shared by the tests of the CUDA plugin over the fake driver.
  *
- * The fake reads its machine once per process, so every test runs in a process of its own, as CTest does it, and first
- * says which machine it needs.
- */
+ * The fake reads its machine once per process. So CTest runs every test in a separate process, and each test selects
+ * its machine first. */
 #ifndef GPUHAL_TEST_CUDA_FAKE_H
 #define GPUHAL_TEST_CUDA_FAKE_H
 
@@ -10,7 +9,7 @@
 #include "../fakes/cuda/vendor_names.h"
 #include "machine.h"
 
-/* Uses both libraries from the folder, "" or "old/". */
+/* Uses the libraries in this folder, "" or "old/", for both CUDA and NVML. */
 static inline void use_libraries(const char *folder)
 {
     char path[512];
@@ -20,7 +19,7 @@ static inline void use_libraries(const char *folder)
     setenv("GPUHAL_NVML_LIBRARY", path, 1);
 }
 
-/* The machine that this process and its helpers see from now on; it has none of the files of the real machine. */
+/* Sets the machine for this process and its helper processes. It has no files of the real machine. */
 static inline void use_machine(const char *script)
 {
     set_machine(GPUHAL_FAKE_CUDA_DIRECTORY, script);
@@ -30,7 +29,7 @@ static inline void use_machine(const char *script)
     use_libraries("");
 }
 
-/* Expects that every object was released and no rule was broken. Must be the last call of a test. */
+/* Expects that every object has been released and no rule was broken. Must be called last in a test. */
 static inline void expect_clean(void)
 {
     expect_no_violation();
@@ -47,7 +46,7 @@ static inline void close_clean(gpuhal *gpu)
     expect_clean();
 }
 
-/* The kernels that the fake knows, as PTX that CUDA's compiler takes too. */
+/* The kernels that the fake knows, in PTX that the real compiler also accepts. */
 static inline gpuhal_code kernels_code(void)
 {
     static _Thread_local char text[1 << 14];

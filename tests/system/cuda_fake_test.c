@@ -1,5 +1,5 @@
-/* The CUDA plugin over the fake driver, through the public API: facts about devices, and their cost. Tests that are the
- * same for HIP are in vendor_use_test.c. */
+/* The CUDA plugin over the fake driver, through the public API: device facts and the cost of reading them. Tests
+ * that HIP shares are in vendor_use_test.c. */
 #include "cuda_fake.h"
 
 TEST(devices_are_listed_with_their_identity_and_no_context_is_made)
@@ -16,14 +16,14 @@ TEST(devices_are_listed_with_their_identity_and_no_context_is_made)
     assert_int_equal(number_of(two, GPUHAL_FACT_MEMORY_TOTAL_BYTES), 512 * MIB);
     assert_int_equal(number_of(one, GPUHAL_FACT_TYPE), GPUHAL_DEVICE_GPU);
     assert_int_equal(number_of(one, GPUHAL_FACT_SOFTWARE), 0);
-    gpuhal_device *chosen = select_or_fail(gpu, "auto"); /* the one with most memory */
+    gpuhal_device *chosen = select_or_fail(gpu, "auto"); /* the device with the most memory */
     assert_string_equal(gpuhal_device_id(chosen), "cuda:1");
     assert_int_equal(contexts_ever(), 0);
     gpuhal_close(gpu);
     remove_reports();
 }
 
-/* As an engine gets its functions: from the library that GPUHAL_CUDA_LIBRARY names here, not the installed one. */
+/* An engine loads its functions from the library that GPUHAL_CUDA_LIBRARY names, not from the installed one. */
 TEST(functions_of_the_vendor_come_from_the_library_that_the_plugin_works_with)
 {
     use_machine("devices 1");
@@ -42,11 +42,11 @@ TEST(functions_of_the_vendor_come_from_the_library_that_the_plugin_works_with)
     close_clean(gpu);
 }
 
-/* An engine chooses kernels and memory by these facts. The numbers of attributes are those of cuda.h; the data sheet of
- * the H100 has 3.35 TB/s. */
+/* An engine chooses kernels and memory by these facts. The attribute numbers are those of cuda.h; the H100 data
+ * sheet states 3.35 TB/s. */
 TEST(facts_state_the_data_types_group_sizes_and_bandwidth_of_a_device)
 {
-    /* The second device is an sm_61 without a width of its memory's bus. */
+    /* The second device is an sm_61 that does not report its memory bus width. */
     use_machine("devices 2; attribute 1 75 6; attribute 1 76 1; attribute 1 37 0");
     gpuhal *gpu = open_backend(0);
     gpuhal_device *one = select_or_fail(gpu, "cuda:0"), *two = select_or_fail(gpu, "cuda:1");

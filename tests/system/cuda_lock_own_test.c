@@ -1,4 +1,4 @@
-/* The CUDA plugin over the fake driver: page-locking memory of the caller, under CUDA's special conditions. */
+/* The CUDA plugin over the fake driver: page-locks the caller's memory under CUDA's special conditions. */
 #include "bench.h"
 #include "support/random.h"
 
@@ -7,7 +7,6 @@
 
 enum { FILE_BYTES = 65536 };
 
-/* Runs in a child. */
 static void expect_registered(const void *machine)
 {
     unsigned char *page = aligned_alloc(4096, 4096);
@@ -18,7 +17,8 @@ static void expect_registered(const void *machine)
     end_clean(&with);
 }
 
-/* Files of weights are mapped in this way; the driver has a flag for them, and no documented code that demands it. */
+/* Weight files are mapped read-only. The driver has a flag for such memory, but does not document which error code
+ * means that the flag is required. */
 TEST(read_only_memory_is_registered_even_if_the_drivers_first_call_fails)
 {
     assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 1"));
@@ -27,7 +27,6 @@ TEST(read_only_memory_is_registered_even_if_the_drivers_first_call_fails)
     assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 801"));
 }
 
-/* A file of weights, and two mappings of it. */
 typedef struct weights {
     int file;
     unsigned char *view;
@@ -76,7 +75,7 @@ TEST(a_device_without_the_flag_reads_private_memory_in_place_and_names_the_cure_
     end_clean(&with);
 }
 
-/* If a page of a private mapping is pinned for writing, it is a copy of the file's page from then on. */
+/* A page of a private mapping that is pinned for writing becomes a copy of the file's page. */
 TEST(a_device_with_the_flag_makes_no_copy_of_a_private_mapping)
 {
     bench with = begin_on("devices 1; attribute 0 113 1", 1);
@@ -89,7 +88,7 @@ TEST(a_device_with_the_flag_makes_no_copy_of_a_private_mapping)
     end_clean(&with);
 }
 
-/* Checks the bytes around the end of a piece. */
+/* Checks the bytes on both sides of a chunk boundary. */
 static void expect_bytes_across(const bench *with, const gpuhal_memory *large, uint64_t at)
 {
     enum { HALF = 4096, BYTES = 2 * HALF };
@@ -146,7 +145,7 @@ TEST(more_than_the_driver_locks_at_once_is_locked_in_pieces_and_copies_cross_the
     end_clean(&with);
 }
 
-/* The second piece is refused. */
+/* The driver refuses the second chunk. */
 TEST(a_piece_that_is_refused_leaves_none_of_the_others_locked)
 {
 #ifdef __SANITIZE_THREAD__

@@ -1,16 +1,15 @@
-/* The fake CUDA driver itself: it must refuse the calls that the real one refuses, or tests over it mean nothing. Calls
- * that HIP refuses too are in vendor_rules_test.c. */
+/* Tests the fake CUDA driver itself. It must refuse the calls that the real driver refuses; otherwise the tests over
+ * it prove nothing. Calls that HIP refuses too are in vendor_rules_test.c. */
 #include "cuda_fake.h"
 
 #define assert_code(call, code) assert_int_equal(call, code)
 
-/* Expects this number of violations in the calls of the test until here. */
 static void expect_violations(unsigned count)
 {
     assert_int_equal(fake_report_get()->violations, count);
 }
 
-/* A driver with the primary context of device 0 current. */
+/* Loads the driver and makes device 0's primary context current. */
 static vendor_api begin_in_context(const char *machine, CUcontext *out_context)
 {
     use_machine(machine);

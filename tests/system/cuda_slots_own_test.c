@@ -1,5 +1,5 @@
-/* The CUDA plugin over the fake driver, slot by slot (direct.h): links and programs as far as only CUDA has them, and
- * the caller's own contexts and streams. Tests that other vendors share are in vendor_slots_test.c. */
+/* The CUDA plugin over the fake driver, slot by slot (direct.h): link and program features of CUDA alone, and the
+ * caller's own contexts and streams. Tests that other vendors share are in vendor_slots_test.c. */
 #include "bench.h"
 #include "support/random.h"
 
@@ -43,7 +43,7 @@ TEST(code_that_cannot_be_loaded_is_refused_with_the_compilers_words_and_the_devi
     end_clean(&with);
 }
 
-/* A program of many kernels, whose log is longer than the plugin's first buffer for it. */
+/* Generates a program with so many kernels that its log exceeds the plugin's first log buffer. */
 static char *make_program(unsigned kernels)
 {
     const size_t size = 64 + 96 * (size_t)kernels;
@@ -69,7 +69,7 @@ TEST(the_output_of_the_compiler_is_complete_even_if_it_succeeds)
     snprintf(last, sizeof last, "entry function 'kernel_%d'\n", KERNELS - 1);
     assert_non_null(strstr(log, "entry function 'kernel_0'\n"));
     assert_non_null(strstr(log, last));
-    assert_int_equal(fake_report_get()->modules, 1); /* none of the tries is left */
+    assert_int_equal(fake_report_get()->modules, 1); /* the modules of the earlier attempts have been unloaded */
     with.ops.program_unload(program);
     free(text);
     end_clean(&with);
@@ -94,11 +94,12 @@ TEST(options_of_the_compiler_reach_the_driver)
     unsigned char elf[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
     elf[52] = elf[58] = 64;
     code = (gpuhal_code){.size = sizeof code, .format = "cubin", .code = elf, .bytes = sizeof elf, .options = "-g"};
-    assert_int_equal(load_with(&with, &code, &program), GPUHAL_ERROR_INVALID_ARGUMENT); /* nothing is compiled */
+    /* fails before any compilation */
+    assert_int_equal(load_with(&with, &code, &program), GPUHAL_ERROR_INVALID_ARGUMENT);
     end_clean(&with);
 }
 
-/* Since CUDA 12.4 the driver knows how many parameters a kernel has, and their sizes. */
+/* Since CUDA 12.4 the driver reports the number and sizes of a kernel's parameters. */
 TEST(parameters_are_compared_with_those_of_the_code)
 {
     static const char ptx[] =
@@ -108,7 +109,7 @@ TEST(parameters_are_compared_with_those_of_the_code)
     static const struct {
         gpuhal_parameter parameters[4];
         uint32_t count;
-        const char *word; /* NULL: it fits */
+        const char *word; /* NULL if the parameters match */
     } all[] = {
         {{{1, 0, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}}, 3, NULL},
         {{{1, 0, 0, 0}, {3, 0, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}}, 4, NULL},
@@ -138,7 +139,7 @@ TEST(parameters_are_compared_with_those_of_the_code)
         (void)gpuhal_direct_failed(with.plugin, status, "kernel_create");
         expect_word(gpuhal_last_error()->sentence, all[i].word);
     }
-    desc = (gpuhal_kernel_desc){.size = sizeof desc, .name = "none", .group_size = {1, 1, 1}}; /* left out */
+    desc = (gpuhal_kernel_desc){.size = sizeof desc, .name = "none", .group_size = {1, 1, 1}};
     expect_fine(kernel_with(&with, program, &desc, &info, &kernel), &with, "kernel_create");
     assert_int_equal(info.parameter_count, 0);
     with.ops.kernel_destroy(kernel);
@@ -146,8 +147,8 @@ TEST(parameters_are_compared_with_those_of_the_code)
     end_clean(&with);
 }
 
-/* The kernel's own shared memory and the request of the launch share 48 KiB; the device has more, for callers that ask
- * for it. */
+/* The kernel's static shared memory and the launch's dynamic shared memory share 48 KiB by default. A caller may
+ * request more, up to the device's limit. */
 TEST(a_kernel_with_its_own_shared_memory_gets_the_bytes_of_the_launch)
 {
     static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.shared .align 4 .b8 own[20480];\n"
@@ -172,9 +173,9 @@ TEST(a_kernel_with_its_own_shared_memory_gets_the_bytes_of_the_launch)
     }
     how.local_bytes = 150000;
     expect_fine(with.ops.launch(queue, again, &how), &with, "launch");
-    how.local_bytes = 200000; /* a caller that got the kernel earlier, with more, still has it */
+    how.local_bytes = 200000; /* this kernel object has the higher limit from an earlier launch */
     expect_fine(with.ops.launch(queue, kernel, &how), &with, "launch");
-    how.local_bytes = 232448; /* with the kernel's own it exceeds the device */
+    how.local_bytes = 232448; /* exceeds the device's limit together with the kernel's static memory */
     assert_int_equal(with.ops.launch(queue, kernel, &how), GPUHAL_ERROR_INVALID_ARGUMENT);
     finish(&with, queue);
     with.ops.kernel_destroy(kernel);
@@ -185,7 +186,7 @@ TEST(a_kernel_with_its_own_shared_memory_gets_the_bytes_of_the_launch)
     end_clean(&with);
 }
 
-/* Sections of the kinds that NVIDIA calls global and shared have a size there, and no bytes. */
+/* Sections of NVIDIA's types "global" and "shared" have a size, but no bytes in the file. */
 TEST(a_cubin_that_can_be_linked_further_is_not_taken_for_one_that_is_cut_off)
 {
     unsigned char elf[64 + 2 * 64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
@@ -195,12 +196,12 @@ TEST(a_cubin_that_can_be_linked_further_is_not_taken_for_one_that_is_cut_off)
     unsigned char *section = elf + 128;
     section[4] = 0x0a;
     section[7] = 0x70;
-    section[24] = sizeof elf; /* at the end of the file, and 4 KiB long */
+    section[24] = sizeof elf; /* offset at the end of the file; the size is 4 KiB */
     section[33] = 0x10;
     bench with = begin_on("devices 1", 1);
     gpuhal_plugin_program *program = NULL;
     assert_int_equal(load(&with, "cubin", elf, sizeof elf, &program), GPUHAL_ERROR_INCOMPATIBLE);
-    section[4] = 1; /* bytes of the file, which ends before them */
+    section[4] = 1; /* a section with bytes, which the file does not contain */
     section[7] = 0;
     assert_int_equal(load(&with, "cubin", elf, sizeof elf, &program), GPUHAL_ERROR_INVALID_ARGUMENT);
     end_clean(&with);
@@ -282,7 +283,7 @@ TEST(an_adopted_context_is_worked_in_and_left_to_the_caller)
     expect_clean();
 }
 
-/* As with ZLUDA: only the caller knows whose stream it is. */
+/* As with ZLUDA: only the caller knows the stream's context. */
 TEST(a_stream_is_adopted_even_if_the_driver_cannot_name_its_context)
 {
     use_machine("devices 1; fail cuStreamGetCtx 1+ 801");
@@ -366,13 +367,13 @@ TEST(memory_of_an_allocator_that_grows_in_place_is_wrapped_over_all_its_pieces)
     end_clean(&with);
 }
 
-enum { LONG_BYTES = 256 << 20 }; /* from here on a blocking call sleeps for an event */
+enum { LONG_BYTES = 256 << 20 }; /* from this size on, a blocking call waits for an event */
 
 typedef struct long_fill {
     const bench *with;
     gpuhal_memory memory;
     uint64_t bytes;
-    unsigned char last; /* byte, at the return of the call */
+    unsigned char last; /* the last byte when the call returned */
     pthread_t thread;
 } long_fill;
 
@@ -390,8 +391,8 @@ static void begin_fill(long_fill *own)
     assert_int_equal(pthread_create(&own->thread, NULL, fill_all, own), 0);
 }
 
-/* The driver has only one stream, which both callers must use; the first caller is between recording its event and
- * waiting for it. */
+/* Only one stream exists, which both callers must use. The first caller has recorded its event, but has not waited
+ * for it yet. */
 TEST(a_long_call_returns_after_its_work_while_another_one_shares_its_stream)
 {
     use_machine("devices 1; memory 0 1G; slow_us 300000; fail cuStreamCreateWithPriority 2+ 2");

@@ -1,5 +1,5 @@
-/* NVML's values of a GPU through the plugin: every value in its unit, with its source, or the reason that it is
- * missing; and the processes. Also with an NVML that is old, lies or loses the GPU. */
+/* NVML's values through the plugin: each value in its unit and with its source, or the reason why it is missing, and
+ * the list of processes. Also with an NVML that is old, reports wrong values or loses the GPU. */
 #include "cuda_fake.h"
 
 #include "support/tree.h"
@@ -67,7 +67,7 @@ static void start(const char *machine)
     load_plugin();
 }
 
-/* Samples the value into `heard`; `named`, or with all values. */
+/* Samples the value into `heard`: this value alone if `named`, otherwise all values. */
 static gpuhal_missing sample(gpuhal_key key, bool named)
 {
     heard.key = key;
@@ -261,7 +261,8 @@ TEST(a_lost_gpu_gives_the_cause_for_every_value)
     remove_reports();
 }
 
-/* "If any GPU has fallen off the bus or is otherwise inaccessible", says NVIDIA about the search for a UUID. */
+/* NVIDIA documents this code for the search by UUID: "If any GPU has fallen off the bus or is otherwise
+ * inaccessible". */
 TEST(a_lost_gpu_costs_no_other_its_values)
 {
     start("devices 2; fail nvmlDeviceGetHandleByUUID 1+ 15");
@@ -281,7 +282,7 @@ TEST(a_part_of_a_lost_gpu_is_lost)
     remove_reports();
 }
 
-/* NVML finds a GPU at the part's address, which is that of the whole GPU. */
+/* NVML finds the GPU at the partition's PCI address, because the partition shares it with the whole GPU. */
 TEST(a_part_is_not_lost_because_some_gpu_is)
 {
     start("devices 1; mig 0 7 0 1g.10gb 128M; fail nvmlDeviceGetHandleByUUID 1+ 15");
@@ -309,7 +310,7 @@ TEST(errors_of_the_gpu_count_from_the_first_question_on_and_those_of_application
     assert_int_equal(sample(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, false), GPUHAL_MISSING_NOT_READ);
     assert_int_equal(calls_of("nvmlEventSetCreate"), 0);
     assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL), 0);
-    assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL), 0); /* 31: a page fault of an application */
+    assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL), 0); /* Xid 31 is a page fault of an application */
     assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENT_CODE), 79);
     assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL), 2);
     assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENT_CODE), 48);
@@ -317,7 +318,7 @@ TEST(errors_of_the_gpu_count_from_the_first_question_on_and_those_of_application
     remove_reports();
 }
 
-/* Both values of one sample: 0 if a value is missing. */
+/* Two values of one sample; 0 if a value is missing. */
 typedef struct errors {
     uint64_t total, code;
 } errors;
@@ -359,7 +360,7 @@ static nvml_function *nvml(const char *name)
     return function;
 }
 
-/* The fake's new event set begins with the first error again. */
+/* The fake's new event set starts again with the first error. */
 TEST(errors_are_counted_on_after_another_user_has_shut_nvml_down)
 {
     start("devices 2; value 0 xid_1 79; value 0 xid_2 48");
@@ -433,7 +434,7 @@ TEST(processes_have_their_known_values_and_flags)
     make_process((unsigned)getpid());
     make_process(3);
     assert_int_equal(list_processes(), GPUHAL_OK);
-    assert_int_equal(heard.count, 12); /* the first one computes and draws */
+    assert_int_equal(heard.count, 12); /* the first process uses compute and graphics */
     const gpuhal_plugin_process *own = &heard.one[0], *drawing = &heard.one[11];
     assert_int_equal(own->pid, getpid());
     assert_int_equal(own->busy_permille, 420);
@@ -442,7 +443,7 @@ TEST(processes_have_their_known_values_and_flags)
     assert_int_equal(drawing->pid, getpid());
     assert_true(drawing->flags & GPUHAL_PROCESS_GRAPHICS);
     assert_int_equal(heard.one[3].memory_bytes, 3 * MIB);
-    assert_false(heard.one[1].flags & GPUHAL_PROCESS_BUSY_KNOWN); /* 4000000 % */
+    assert_false(heard.one[1].flags & GPUHAL_PROCESS_BUSY_KNOWN); /* NVML reports 4000000 % */
     assert_false(heard.one[10].flags & GPUHAL_PROCESS_MEMORY_KNOWN);
     assert_string_equal(heard.source, "nvml");
     remove_tree();

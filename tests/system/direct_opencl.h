@@ -1,10 +1,9 @@
-/* tests/system/direct_opencl.h: the OpenCL plugin's own slots over PoCL, or the only device of another driver, and the
- * driver itself beside them.
+/* tests/system/direct_opencl.h: the OpenCL plugin's slots over PoCL, or over the only device of another driver, and
+ * the driver's own functions.
  *
- * A gate is a barrier of the caller that waits for a user event: commands that are enqueued after it begin when the
- * gate is opened, and fail when it is broken. On PoCL's `basic` device, which works inside the calls, a gate would wait
- * for itself: it is for `pthread`.
- */
+ * A gate is a barrier in the caller's queue that waits for a user event. Commands that are enqueued after the gate
+ * begin when the gate opens, and fail when the user event fails. Gates are only for PoCL's `pthread` device: the
+ * `basic` device runs commands inside the enqueuing call and would deadlock. */
 #ifndef GPUHAL_TEST_DIRECT_OPENCL_H
 #define GPUHAL_TEST_DIRECT_OPENCL_H
 
@@ -19,7 +18,7 @@
 enum { BASIC = 0, PTHREAD = 1, BYTES = 40000 };
 static const uint64_t second_ns = UINT64_C(1000000000);
 
-/* An opened device, with a queue and an event, memory that the host sees, and memory that it does not. */
+/* An opened device with a queue and an event, host-visible memory, and memory that the host cannot access. */
 typedef struct fixture {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_instance *instance;
@@ -36,7 +35,6 @@ typedef struct fixture {
     gpuhal_memory near, far, result;
 } fixture;
 
-/* A function of the library that the plugin has opened. */
 static inline void *opencl_function(const char *name)
 {
     void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -127,7 +125,7 @@ static inline void open_fixture(fixture *d, uint32_t index, uint32_t flags)
     open_fixture_of(d, plugin, index, flags);
 }
 
-/* The fixture's queue must not be in use any more. */
+/* The fixture's queue must be idle. */
 static inline void close_fixture(fixture *d)
 {
     d->ops->event_destroy(d->event);
@@ -170,12 +168,11 @@ static inline cl_command_queue commands_of(const fixture *d, gpuhal_plugin_queue
     return (cl_command_queue)(uintptr_t)native.values[0];
 }
 
-/* Keeps a reference to the barrier's event: PoCL 3.1 aborts if a command fails whose event has no reference. */
+/* Holds a reference to the barrier's event, because PoCL 3.1 aborts if a command fails whose event has no reference. */
 typedef struct gate {
     cl_event user, barrier;
 } gate;
 
-/* Commands that are enqueued from now on wait for the gate. */
 static inline gate close_gate(const fixture *d, gpuhal_plugin_queue *queue)
 {
     cl_int code = CL_SUCCESS;
@@ -200,8 +197,8 @@ static inline void open_gate(gate g)
 
 static inline void break_gate(gate g)
 {
-    end_gate(g, CL_INVALID_OPERATION); /* drivers pass it on, or CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, or -1
-                                        * (PoCL) */
+    /* drivers return this code, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, or -1 (PoCL) */
+    end_gate(g, CL_INVALID_OPERATION);
 }
 
 #endif

@@ -1,10 +1,10 @@
-/* tests/system/errors_page.h: the part of docs/errors.md about the vendor that a test is compiled for. */
+/* tests/system/errors_page.h: the section of docs/errors.md about the vendor that the test is compiled for. */
 #ifndef GPUHAL_TEST_ERRORS_PAGE_H
 #define GPUHAL_TEST_ERRORS_PAGE_H
 
 #include "vendor.h"
 
-/* The page's part about the vendor; the caller frees it. */
+/* Returns the vendor's section of the page. The caller frees it. */
 static inline char *read_part(void)
 {
     static char whole[1 << 17];
@@ -20,7 +20,6 @@ static inline char *read_part(void)
     return after ? strndup(part, (size_t)(after - part)) : strdup(part);
 }
 
-/* Expects a sentence of a test on the page, word for word. */
 static inline void expect_on_page(const char *sentence)
 {
     char *part = read_part();
@@ -28,7 +27,7 @@ static inline void expect_on_page(const char *sentence)
     free(part);
 }
 
-/* One line of a part, cut at its bars; false at the end. */
+/* One table row, split at its bars. */
 typedef struct row {
     char *cells[8];
     unsigned count;
@@ -45,7 +44,7 @@ static inline bool next_row(char **rest, row *out)
     return line != NULL;
 }
 
-/* Expects the plugin's state, and a sentence of the page in its report. */
+/* Expects the plugin's state, and in its report a message that the page contains. */
 static inline void expect_listed(gpuhal_plugin_state state, const char *sentence)
 {
     expect_on_page(sentence);

@@ -4,14 +4,13 @@
 
 #include "system.h"
 
-/* Makes `steps` writes, fills, copies, mappings and reads at random offsets and sizes, and compares the whole of both
- * buffers at the end. The same seed gives the same steps. */
+/* Makes `steps` writes, fills, copies, mappings and reads at random offsets and sizes, and compares all bytes of
+ * both buffers at the end. The same seed produces the same steps. */
 void exercise_pair(gpuhal_buffer *one, gpuhal_buffer *two, unsigned steps, uint64_t seed);
 
-/* Exercises every ordered pair of memory kinds of the device. */
 void exercise_kinds(gpuhal_device *device, uint64_t bytes, unsigned steps, uint64_t seed);
 
-/* The next number of a seed, below `limit`. */
+/* Returns the seed's next number, which is less than `limit`. */
 uint64_t exercise_random(uint64_t *seed, uint64_t limit);
 
 #endif

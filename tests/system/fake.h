@@ -1,5 +1,5 @@
-/* tests/system/fake.h: shared by the tests with the fake Vulkan driver: opens the library on it, and reads its
- * sentences. */
+/* tests/system/fake.h: shared by the tests over the fake Vulkan driver: opens the library on the fake and reads its
+ * error messages. */
 #ifndef GPUHAL_TEST_SYSTEM_FAKE_H
 #define GPUHAL_TEST_SYSTEM_FAKE_H
 
@@ -9,14 +9,14 @@
 
 #include <time.h>
 
-/* Opens Vulkan and the CPU in this process, so that the test can ask the driver afterwards. */
+/* Opens Vulkan and the CPU in this process, so that the test can query the fake driver afterwards. */
 static inline gpuhal *open_fake(void)
 {
     return open_or_fail(
         &(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = GPUHAL_ISOLATION_NEVER, .backends = "vulkan"});
 }
 
-/* A library on a driver with this script. Its end checks that no object is left and no rule was broken. */
+/* A library on a fake driver with this script. end_session() checks that no object leaks and no rule was broken. */
 typedef struct session {
     fake_vulkan fake;
     gpuhal *gpu;
@@ -37,7 +37,8 @@ static inline void end_session(session *s)
     fake_vulkan_expect_clean(&s->fake);
 }
 
-/* Expects this status in the last error, and the word in its sentence, the vendor's text or the vendor's call. */
+/* Expects this status in the last error, and this word in its message, in the vendor's text or in the name of the
+ * vendor's call. */
 static inline void expect_error(gpuhal_status status, gpuhal_status wanted, const char *word)
 {
     const gpuhal_error *error = gpuhal_last_error();

@@ -1,7 +1,6 @@
-/* After a wait has returned OK, all objects of the awaited work have been released: memory that was released can be
- * allocated again under a limit that it just fits, and a buffer can be mapped. On every device of this machine. `ctest
- * -C large -L large` runs the whole count (10,000 rounds, eight processes of 1,000 each); the default is a part of
- * it. */
+/* After a successful wait, all objects of the awaited work have been released: released memory can be allocated
+ * again under a limit with no room for both, and a buffer can be mapped. Runs on every device of this machine.
+ * `ctest -C large -L large` runs all 10,000 rounds, in eight processes of 1,000 each; the default runs fewer. */
 #include "queues.h"
 
 #include <sys/wait.h>
@@ -115,8 +114,8 @@ TEST(a_buffer_can_be_mapped_after_a_wait_for_its_transfers)
     gpuhal_close(gpu);
 }
 
-/* Another device's event holds the work back, so the queue's thread submits it; and a callback makes the queue's thread
- * wait. */
+/* The queue's own thread submits the work, because the work waits for another device's event. A callback makes the
+ * queue's thread wait. */
 static void expect_memory_after_deferred_work(gpuhal *gpu, const char *selector, const char *other)
 {
     gpuhal_device *device = find(gpu, selector), *first = find(gpu, other);
@@ -144,7 +143,7 @@ static void expect_memory_after_deferred_work(gpuhal *gpu, const char *selector,
         assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
     }
     for (int i = 0; i < 60000 && atomic_load(&seen.count) < (int)rounds();
-         i++) { /* a callback keeps the object, and this process ends soon */
+         i++) { /* a callback keeps the object alive, and this process ends soon */
         pause_ms(1);
     }
     assert_int_equal(atomic_load(&seen.count), rounds());

@@ -1,5 +1,5 @@
-/* Copies whose sizes do not fit 32 bits, byte-exact and with bounded memory. Not in the default run: they need 16 GiB
- * of memory. */
+/* Copies whose sizes do not fit into 32 bits are byte-exact and use bounded memory. Not in the default run: they
+ * need 16 GiB of memory. */
 #include "system.h"
 
 #include <unistd.h>
@@ -12,7 +12,7 @@ static bool has_memory(void)
     return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) >= 16 * GIB - GIB / 2;
 }
 
-/* Eight bytes that depend only on the place, so any piece can be checked without the others. */
+/* Returns eight bytes that depend only on the position, so that any range can be checked on its own. */
 static uint64_t word_at(uint64_t index)
 {
     uint64_t x = index * 0x9e3779b97f4a7c15ull + 1;
@@ -54,7 +54,8 @@ static void check_all(gpuhal_buffer *buffer, uint64_t bytes)
     free(expected);
 }
 
-/* Copies all of one buffer and allows 40 MiB of memory beside the two: two rings and memory of the driver. */
+/* Copies the whole buffer. Besides the two buffers it may use 40 MiB for two staging rings and the driver's own
+ * memory. */
 static void copy_and_check(gpuhal_device *to_device, gpuhal_device *from_device, uint64_t bytes)
 {
     gpuhal_buffer *from = buffer_or_fail(from_device, GPUHAL_MEMORY_DEVICE, bytes);

@@ -1,6 +1,6 @@
-/* Leases over devices of real drivers: two programs that fill the same devices, each under leases for more than half of
- * a device, take turns and both finish with their own bytes. PoCL has 1 GiB here (POCL_MEMORY_LIMIT), so that no two
- * leases fit by their bytes; on a device with more memory a lease has all slots instead. */
+/* Leases on devices of real drivers. Two programs fill the same devices, each under leases for more than half of a
+ * device; they take turns, and both finish with correct bytes. PoCL has 1 GiB here (POCL_MEMORY_LIMIT), so two
+ * leases do not fit into its memory. On a device with more memory a lease takes all slots instead. */
 #include "queues.h"
 
 #include <gpuhal/schedule/lease.h>
@@ -8,15 +8,15 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-/* Buffers of CHUNK bytes fill a lease; the first USED bytes of each have a pattern. Writing and comparing all bytes
- * takes seconds and shows no more. */
+/* Buffers of CHUNK bytes use up a lease. Only the first USED bytes of each are written and compared, because
+ * checking all bytes would take seconds and find no other errors. */
 enum { PROGRAMS = 2, DEVICES = 3, ROUNDS = 2, CHUNK = 32 << 20, USED = 2 << 20, CHUNKS_MAX = 32 };
 #define LARGE (UINT64_C(640) << 20)
 #define SMALL (UINT64_C(96) << 20)
-/* Long enough for all turns, also on a busy machine. */
+/* Enough time for all turns, even on a busy machine. */
 #define DEADLINE_NS (5 * PATIENCE_NS)
 
-/* The present holdings of all programs, as they report them. */
+/* What all programs hold at present, as they report it in shared memory. */
 typedef struct shared {
     _Atomic uint32_t started;
     _Atomic uint64_t bytes[DEVICES];
@@ -24,16 +24,15 @@ typedef struct shared {
     _Atomic uint32_t turns[PROGRAMS], violations;
 } shared;
 
-/* A device of this program, and its lease of it. */
 typedef struct part {
     gpuhal *gpu;
     gpuhal_device *device;
     uint64_t total, bytes;
-    uint32_t slots, number; /* in the shared memory */
+    uint32_t slots, number; /* number: index into the arrays in shared memory */
 } part;
 
-/* Opens each device in a gpuhal object of its own that sees no other one: together they would be interfaces of one
- * processor, which is leased as one. */
+/* Opens each device in its own gpuhal object. In one object they would be interfaces of the same CPU, which has only
+ * one lease. */
 static uint32_t open_devices(part parts[DEVICES])
 {
     static const char *const selectors[DEVICES] = {"opencl:0", "opencl:1", "cpu:0"};
@@ -68,7 +67,6 @@ static void count_out(shared *all, const part *one)
     atomic_fetch_sub(&all->bytes[one->number], one->bytes);
 }
 
-/* Allocates until the lease is used up. */
 static uint32_t allocate_all(const part *one, gpuhal_buffer *buffers[CHUNKS_MAX])
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = CHUNK};
@@ -93,7 +91,7 @@ static void expect_bytes(gpuhal_buffer *buffer, uint32_t pattern)
     }
 }
 
-/* Each buffer has another pattern; the second half is a copy of the first one. */
+/* Each buffer has its own pattern. The second half of the buffers are copies of the first half. */
 static void fill_and_compare(const part *one, uint32_t program, uint32_t round)
 {
     gpuhal_buffer *buffers[CHUNKS_MAX];

@@ -1,4 +1,5 @@
-/* Links between devices of a vendor, over its fake: reports of them, copies over verified links, and links that lie. */
+/* Links between devices of one vendor, over its fake: link reports, copies over verified links, and links that
+ * report success but do not copy. */
 #include "warnings.h"
 #include "support/random.h"
 
@@ -27,7 +28,7 @@ static uint64_t link_number(gpuhal_device *from, gpuhal_device *to, gpuhal_key k
     return value;
 }
 
-/* Copies between new buffers, at odd offsets, and checks that the bytes beside the range stay. Returns the path that
+/* Copies between new buffers at odd offsets, and checks that the adjacent bytes are unchanged. Returns the path that
  * copies take afterwards. */
 static gpuhal_path copy_exactly(gpuhal_device *from_device, gpuhal_device *to_device, uint32_t seed)
 {
@@ -50,7 +51,7 @@ static gpuhal_path copy_exactly(gpuhal_device *from_device, gpuhal_device *to_de
     return path;
 }
 
-/* ---- links that work */
+/* ---- working links */
 
 TEST(copies_between_two_devices_go_over_their_link_once_it_was_proven)
 {
@@ -244,7 +245,7 @@ TEST(a_link_that_could_not_be_tried_for_lack_of_memory_is_tried_again)
     close_clean(gpu);
 }
 
-/* ---- links that do not */
+/* ---- faulty links */
 
 TEST(a_link_that_lies_is_warned_of_once_and_copies_stay_right)
 {

@@ -1,9 +1,8 @@
-/* tests/system/machine.h: shared by the tests of plugins over the fakes of a vendor: the machine, and the report of the
- * fakes. The including file defines BACKEND, the name of the backend, and includes vendor_names.h of its fake.
+/* tests/system/machine.h: shared by the tests of plugins over a vendor's fakes: the machine, and the fakes' report.
+ * The including file defines BACKEND as the backend's name and includes its fake's vendor_names.h.
  *
- * The fakes read their machine once per process, so every test runs in a separate process, as CTest does it, and
- * first names the machine that it needs.
- */
+ * The fakes read their machine once per process. So CTest runs every test in a separate process, and each test
+ * selects its machine first. */
 #ifndef GPUHAL_TEST_MACHINE_H
 #define GPUHAL_TEST_MACHINE_H
 
@@ -57,7 +56,7 @@ static inline void expect_no_violation(void)
     assert_int_equal(report->violations, 0);
 }
 
-/* Returns the number of live objects, without contexts. */
+/* Returns the number of live objects except contexts. */
 static inline unsigned alive(void)
 {
     const fake_report *r = fake_report_get();
@@ -86,7 +85,7 @@ static inline unsigned contexts_ever(void)
     return sum;
 }
 
-/* Sets the machine that this process and its helpers see from now on; reports go to @p directory. */
+/* Sets the machine for this process and its helper processes; reports go to @p directory. */
 static inline void set_machine(const char *directory, const char *script)
 {
     char prefix[512];
@@ -103,7 +102,6 @@ static inline double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Expects the word in the text. */
 static inline void expect_word(const char *text, const char *word)
 {
     if (!strstr(text, word)) {
@@ -122,7 +120,7 @@ static inline gpuhal_plugin_report report_of_backend(const gpuhal *gpu)
     return report_of(gpu, BACKEND);
 }
 
-/* Expects that the plugin ends in this state, with these words in its sentence, and that the CPU is listed. */
+/* Expects that the plugin ends in this state with these words in its message, and that the CPU is listed. */
 static inline void expect_state(gpuhal_plugin_state state, const char *words)
 {
     gpuhal *gpu = open_backend(0);
@@ -168,7 +166,6 @@ static inline gpuhal_value sample_one(gpuhal_device *device, gpuhal_key key)
     return value;
 }
 
-/* Loads a function of the vendor's library into a pointer to a function. */
 static inline void load_function(void *library, const char *name, void *out_function)
 {
     void *found = dlsym(library, name);
@@ -176,7 +173,7 @@ static inline void load_function(void *library, const char *name, void *out_func
     memcpy(out_function, &found, sizeof found);
 }
 
-/* The vendor's library as the program itself uses it, beside the plugin; the variable names its file. */
+/* The vendor's library, as the program itself uses it beside the plugin. The variable names its file. */
 typedef struct vendor_api {
 #define FAKE_FUNCTION(type, name, parameters) type(*name) parameters;
     FAKE_FUNCTIONS

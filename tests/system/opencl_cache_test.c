@@ -1,5 +1,5 @@
-/* Cached results of OpenCL compilers, and the inputs that they read beside the text: a cached kernel never has an old
- * value. Each run is a process of its own, and the driver's own cache is empty. */
+/* Cached results of OpenCL compilers, and the inputs that the compilers read besides the source: a cached kernel is
+ * never out of date. Each run is a separate process, and the driver's own cache is empty. */
 #include "support/child.h"
 #include "support/folder.h"
 #include "system.h"
@@ -32,7 +32,8 @@ static uint32_t launch(gpuhal_device *device, gpuhal_kernel *kernel)
     return value;
 }
 
-/* Compiles and launches; returns 16 times the value that the kernel has written, plus 1 if nothing was compiled. */
+/* Compiles and launches. Returns 16 times the value that the kernel wrote, plus 1 if the compiled program came from
+ * the cache. */
 static int use(const char *text, const char *options)
 {
     gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "opencl"});
@@ -51,7 +52,7 @@ static int use(const char *text, const char *options)
     return (int)(16 * launch(device, kernel)) + cached;
 }
 
-/* The process ends without the driver's own destructors. */
+/* Runs in a child, which exits without running the driver's destructors. */
 static void expect(const char *text, const char *options, uint32_t value, bool cached)
 {
     const pid_t child = begin_child();
@@ -86,7 +87,7 @@ TEST(a_kernel_has_the_values_of_the_header_that_it_includes_now)
     expect("#define FILE \"value.h\"\n%:inc\\\nlude FILE\n" KERNEL, options, 2, false);
 }
 
-/* The text and the options are the same in two folders, whose headers differ. */
+/* The source and the options are the same in two folders, but their headers differ. */
 TEST(programs_that_differ_in_a_header_of_their_folder_do_not_share_a_kernel)
 {
     char path[128];
@@ -111,11 +112,11 @@ TEST(a_variable_that_the_compiler_reads_gives_another_kernel)
     expect(text, "", 7, false);
     unsetenv("POCL_EXTRA_BUILD_FLAGS");
     expect(text, "", 3, true);
-    setenv("HOME", test_folder, 1); /* the plugin's manifest names it */
+    setenv("HOME", test_folder, 1); /* the plugin's manifest lists HOME */
     expect(text, "", 3, false);
 }
 
-/* A copy, which finds its devices and headers relative to its own path. */
+/* Installs a copy of the driver, which finds its devices and headers relative to its own path. */
 static void install_driver(void)
 {
     char command[512];

@@ -1,16 +1,17 @@
-/* Defects of OpenCL drivers that the plugin knows by name (plugins/opencl/defects.c). Each is real, or stated by the
- * library over the installed one, and is worked around; drivers without defects are left alone. */
+/* Defects of OpenCL drivers that the plugin knows by name (plugins/opencl/defects.c). The defect is that of the
+ * installed driver, or the fake library reports a driver that has it. The plugin works around each defect and leaves
+ * drivers without defects alone. */
 #include "opencl_programs.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 #include <time.h>
 
-/* Writes that it has begun, and ends when the test lets it: one thread of each launch waits. */
+/* Writes that it has begun, and ends when the test allows it. One thread of each launch waits. */
 static const char *const waiting = "__kernel void hold(__global volatile uint *x, uint at) {\n"
                                    "  if (get_global_id(0) == 0) { x[at] = 1; while (x[at + 1] == 0) { } } }\n";
 
-/* Two queues and one kernel over memory that host and device see. */
+/* Two queues and one kernel, with memory that both host and device access. */
 typedef struct machine {
     fixture d;
     gpuhal_plugin_queue *other;
@@ -41,7 +42,7 @@ static void close_machine(machine *m)
     close_fixture(&m->d);
 }
 
-/* Launches holds at two words from `at` on. */
+/* The kernel uses the two words at `at`. */
 static gpuhal_status launch_hold(machine *m, gpuhal_plugin_queue *queue, uint32_t at, uint32_t groups)
 {
     const gpuhal_plugin_argument arguments[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .memory = &m->d.far, .bytes = BYTES},
@@ -51,7 +52,7 @@ static gpuhal_status launch_hold(machine *m, gpuhal_plugin_queue *queue, uint32_
     return m->d.ops->launch(queue, m->kernel, &launch);
 }
 
-/* A launch on a thread of its own, since `basic` works inside the call. */
+/* A launch on its own thread, because `basic` runs the kernel inside the call. */
 typedef struct launcher {
     machine *m;
     gpuhal_plugin_queue *queue;
@@ -74,7 +75,6 @@ static void begin_launch(launcher *own)
     assert_int_equal(pthread_create(&own->thread, NULL, launch, own), 0);
 }
 
-/* Waits until the kernel has begun, or its launch was refused. */
 static void wait_for_launch(const launcher *own)
 {
     while (!own->m->words[own->at] && !(own->returned && own->status)) {
@@ -88,7 +88,7 @@ static void end_launch(launcher *own)
     assert_int_equal(pthread_join(own->thread, NULL), 0);
 }
 
-/* Status of a launch in another queue while a narrower one of the same kernel runs. */
+/* Returns the status of a launch in another queue while a smaller launch of the same kernel runs. */
 static gpuhal_status launch_beside(machine *m)
 {
     launcher narrow = {.m = m, .queue = m->d.queue, .at = 0, .groups = 1};
@@ -104,7 +104,8 @@ static gpuhal_status launch_beside(machine *m)
     return wide.status;
 }
 
-/* The driver here may be of a version without the defect: PoCL 6, or pthread of 3.1. */
+/* Reports another version, because the installed driver may not have the defect: PoCL 6, or the pthread device of
+ * 3.1. */
 static void state(const char *version, const char *name)
 {
     char answers[256];
@@ -112,7 +113,7 @@ static void state(const char *version, const char *name)
     use_answers(answers);
 }
 
-/* If the driver has the defect, the process ends here without the workaround, when the second launch ends. */
+/* Without the workaround, a driver with the defect aborts the process when the second launch ends. */
 TEST(launches_of_two_queues_do_not_overlap_on_basic)
 {
     machine m;
@@ -120,7 +121,7 @@ TEST(launches_of_two_queues_do_not_overlap_on_basic)
     open_machine(&m, BASIC);
     assert_int_equal(launch_beside(&m), GPUHAL_NOT_READY);
     m.words[33] = 1;
-    expect_fine(&m.d, launch_hold(&m, m.other, 32, 3), "launch"); /* now the launch is accepted */
+    expect_fine(&m.d, launch_hold(&m, m.other, 32, 3), "launch"); /* the launch is now accepted */
     synchronize(&m.d, m.other);
     assert_int_equal(m.words[32], 1);
     m.words[65] = 1;
@@ -136,7 +137,7 @@ TEST(launches_of_two_queues_do_not_overlap_on_drivers_that_forbid_it)
     assert_int_equal(launch_beside(&m), GPUHAL_NOT_READY);
     m.words[33] = m.words[65] = 1;
     expect_fine(&m.d, launch_hold(&m, m.other, 32, 3), "launch");
-    expect_fine(&m.d, launch_hold(&m, NULL, 64, 5), "launch"); /* waits for that launch */
+    expect_fine(&m.d, launch_hold(&m, NULL, 64, 5), "launch"); /* waits for the previous launch */
     assert_int_equal(m.words[32], 1);
     synchronize(&m.d, m.other);
     close_machine(&m);
@@ -166,7 +167,7 @@ TEST(a_launch_that_the_driver_refuses_leaves_the_turn_with_the_one_that_runs)
     expect_fine(&m.d, load_text(&m.d, waiting, "-cl-kernel-arg-info", &program), "program_load");
     gpuhal_plugin_kernel *unset = kernel_or_fail(&m.d, program, &desc, NULL);
     expect_fine(&m.d, launch_hold(&m, m.d.queue, 0, 1), "launch");
-    assert_true(m.d.ops->launch(m.d.queue, unset, &nothing) < 0); /* its arguments were never set */
+    assert_true(m.d.ops->launch(m.d.queue, unset, &nothing) < 0); /* the kernel's arguments were never set */
     m.words[33] = 1;
     assert_int_equal(launch_hold(&m, m.other, 32, 1), GPUHAL_NOT_READY);
     m.words[1] = 1;
@@ -176,7 +177,7 @@ TEST(a_launch_that_the_driver_refuses_leaves_the_turn_with_the_one_that_runs)
     close_machine(&m);
 }
 
-/* A device in another object, which a thread of its own closes. */
+/* A device of another gpuhal object, which a separate thread closes. */
 typedef struct closer {
     fixture d;
     pthread_t thread;
@@ -228,7 +229,8 @@ TEST(a_device_is_closed_while_a_launch_of_another_waits_for_its_turn)
     launcher waits = {.m = &m, .queue = NULL, .at = 16, .groups = 3};
     expect_fine(&m.d, launch_hold(&m, m.other, 0, 1), "launch");
     begin_launch(&waits);
-    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL); /* now or soon it waits; if soon, nothing is shown */
+    /* the launch should be waiting now; if it is not yet, the test proves nothing */
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     const bool closed = closes(&c);
     m.words[1] = 1;
     end_launch(&waits);
@@ -249,7 +251,7 @@ TEST(launches_of_two_queues_overlap_on_drivers_without_the_defect)
         {"OpenCL 3.0", "pthread-haswell-x"},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        const pid_t child = fork(); /* a process asks for a device's name once */
+        const pid_t child = fork(); /* a process queries a device's name only once */
         if (child == 0) {
             machine m;
             state(others[i][0], others[i][1]);
@@ -277,7 +279,7 @@ TEST(a_build_that_fails_without_a_word_about_the_code_is_tried_twice)
     program = program_or_fail(&d, NULL);
     assert_string_equal(build_log, "");
     d.ops->program_unload(program);
-    use_answers("build=3;platform=OpenCL 3.0 PoCL 3.1"); /* the second and the third */
+    use_answers("build=3;platform=OpenCL 3.0 PoCL 3.1"); /* the second and third builds fail */
     const gpuhal_status status = load_text(&d, source, NULL, &program);
     assert_int_equal(status, GPUHAL_ERROR_DRIVER);
     (void)gpuhal_direct_failed(d.plugin, status, "loading");

@@ -1,4 +1,4 @@
-/* Queues of the OpenCL plugin over PoCL when things go wrong, and queues that belong to the caller. */
+/* Failures in queues of the OpenCL plugin over PoCL, and queues that belong to the caller. */
 #include "direct_opencl.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@ static void expect_failure(const fixture *d, gpuhal_status status)
     assert_true(strlen(gpuhal_last_error()->sentence) > 20);
 }
 
-/* PoCL's queues can be used after work of theirs has failed; on rusticl all later work fails too. */
+/* PoCL's queues remain usable after their work has failed; on rusticl all later work fails too. */
 static bool queues_recover(const fixture *d)
 {
     cl_platform_id platform = NULL;
@@ -65,7 +65,7 @@ static void *wait_for_it(void *user)
     return NULL;
 }
 
-/* PoCL runs no callback for work that failed. */
+/* PoCL does not run callbacks for failed work. */
 TEST(a_thread_that_sleeps_until_the_work_is_done_gets_its_failure)
 {
     fixture d;
@@ -81,7 +81,7 @@ TEST(a_thread_that_sleeps_until_the_work_is_done_gets_its_failure)
     close_fixture(&d);
 }
 
-/* By the time of the second copy no command waits for the first any more: PoCL does it. */
+/* When the second copy is enqueued, PoCL no longer has a command that waits for the first one. */
 static void fail_before_more_is_enqueued(bool handed_out)
 {
     fixture d;
@@ -102,7 +102,7 @@ static void fail_before_more_is_enqueued(bool handed_out)
     }
     record(&d, d.queue, d.event);
     expect_failure(&d, d.ops->event_block(d.event, 20 * second_ns));
-    /* Once reported, the failure is over. */
+    /* A failure is cleared once it has been reported. */
     if (queues_recover(&d)) {
         copy_all(&d, d.queue, &d.far, &d.near);
         copy_all(&d, d.queue, &d.result, &d.far);
@@ -150,7 +150,8 @@ TEST(a_queue_that_is_destroyed_with_work_in_it_gets_it_done_first)
     close_fixture(&d);
 }
 
-/* Objects that may still be in use are kept: leak checks can find them. */
+/* The plugin does not free objects that may still be in use. The variables are static, so leak checkers find
+ * pointers to them. */
 TEST(work_that_never_ends_holds_up_destroying_for_seconds_alone_and_costs_the_device)
 {
     static fixture d;
@@ -211,8 +212,8 @@ TEST(command_queues_that_do_not_fit_are_not_adopted)
     close_fixture(&d);
 }
 
-/* The plugin's, the caller's, and the plugin's commands again: the caller's come between the two, and an event after
- * them waits for them. */
+/* Enqueues commands of the plugin, then of the caller, then of the plugin. They run in this order, and an event
+ * waits for the caller's later commands too. */
 static void take_turns(fixture *d, gpuhal_plugin_queue *queue)
 {
     const unsigned char mark = 0x66;
@@ -223,7 +224,8 @@ static void take_turns(fixture *d, gpuhal_plugin_queue *queue)
     copy_all(d, queue, &d->far, &d->near);
     assert_int_equal(CL(clEnqueueFillBuffer)(commands, mem, &mark, 1, 10, 10, 0, NULL, NULL), CL_SUCCESS);
     copy_all(d, queue, &d->result, &d->far);
-    assert_int_equal(CL(clFinish)(commands), CL_SUCCESS); /* the plugin's have ended, the caller's gate has not */
+    /* the plugin's commands have ended; the caller's gate is still closed */
+    assert_int_equal(CL(clFinish)(commands), CL_SUCCESS);
     const gate shut = close_gate(d, queue);
     record(d, queue, d->event);
     assert_int_equal(d->ops->event_query(d->event), GPUHAL_NOT_READY);
@@ -252,7 +254,7 @@ TEST(the_callers_own_commands_are_in_order_with_ours_in_a_queue_of_the_callers)
     assert_int_equal(code, CL_SUCCESS);
     gpuhal_plugin_queue *queue = adopt_or_fail(&d, commands);
     assert_ptr_equal(commands_of(&d, queue), commands);
-    CL(clReleaseCommandQueue)(commands); /* the library keeps it */
+    CL(clReleaseCommandQueue)(commands); /* the library holds a reference */
     take_turns(&d, queue);
     d.ops->queue_destroy(queue);
     close_fixture(&d);

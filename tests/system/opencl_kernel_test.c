@@ -1,5 +1,5 @@
-/* Kernels of the OpenCL plugin over PoCL: the driver's descriptions, descriptions that contradict them, and launches in
- * the order of a queue. */
+/* Kernels of the OpenCL plugin over PoCL: the driver's kernel descriptions, caller's descriptions that contradict
+ * them, and launches in queue order. */
 #include "opencl_programs.h"
 
 #include <pthread.h>
@@ -50,7 +50,7 @@ TEST(arguments_that_the_driver_describes_are_the_parameters)
     d.ops->kernel_destroy(kernel);
     desc = described("add", NULL, 0);
     kernel = kernel_or_fail(&d, program, &desc, &info);
-    assert_int_equal(info.parameters[1].access, GPUHAL_ACCESS_READ); /* const */
+    assert_int_equal(info.parameters[1].access, GPUHAL_ACCESS_READ); /* a const parameter */
     d.ops->kernel_destroy(kernel);
     desc = described("none", NULL, 0);
     kernel = kernel_or_fail(&d, program, &desc, &info);
@@ -66,7 +66,7 @@ TEST(arguments_that_the_driver_describes_are_the_parameters)
     close_fixture(&d);
 }
 
-/* By the specification a driver refuses values of any other size. */
+/* The specification requires drivers to refuse values of any other size. */
 TEST(a_type_of_the_program_has_the_only_size_that_the_driver_takes)
 {
     fixture d;
@@ -83,7 +83,7 @@ TEST(a_type_of_the_program_has_the_only_size_that_the_driver_takes)
     close_fixture(&d);
 }
 
-/* Otherwise only a launch would show it, and the queue would fail. */
+/* Otherwise only the launch would report the error, and the queue would fail. */
 TEST(images_and_samplers_that_a_driver_shows_are_refused_when_kernels_are_created)
 {
     static const char *const text = "kernel void f(read_only image2d_t i, sampler_t s, global float *y) {\n"
@@ -109,7 +109,7 @@ TEST(images_and_samplers_that_a_driver_shows_are_refused_when_kernels_are_create
     expect_no_kernel(&d, program, &sampler, GPUHAL_ERROR_INVALID_ARGUMENT, "of the kernel is a sampler");
     expect_no_kernel(&d, program, &as_value, GPUHAL_ERROR_INVALID_ARGUMENT, "of the kernel is a sampler");
     expect_no_kernel(&d, program, &reflected, GPUHAL_ERROR_NOT_SUPPORTED, "a sampler, which no parameter can be");
-    if (d.far.host) { /* drivers that pass memory to kernels by address see the parameter's type */
+    if (d.far.host) { /* drivers that pass memory to kernels by address know the parameter's type */
         setenv("GPUHAL_FAKE_OPENCL", "undescribed", 1);
         expect_no_kernel(&d, program, &image, GPUHAL_ERROR_INVALID_ARGUMENT, "parameter 0 is a buffer");
         expect_no_kernel(&d, program, &sampler, GPUHAL_ERROR_INVALID_ARGUMENT, "parameter 0 is a buffer");
@@ -118,7 +118,7 @@ TEST(images_and_samplers_that_a_driver_shows_are_refused_when_kernels_are_create
     close_fixture(&d);
 }
 
-/* Also if the driver does not describe them. */
+/* Even if the driver does not describe the parameters. */
 TEST(parameters_that_the_kernel_does_not_have_are_refused)
 {
     static const gpuhal_parameter good[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
@@ -195,7 +195,7 @@ TEST(the_size_of_groups_is_that_of_the_code_or_of_the_description_and_within_lim
     desc = described("add", add_parameters, 3);
     desc.subgroup_size = 13;
     expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_NOT_SUPPORTED, "subgroup_size is 13");
-    const gpuhal_constant constant = {.id = 1, .value = 2}; /* OpenCL C has none */
+    const gpuhal_constant constant = {.id = 1, .value = 2}; /* OpenCL C has no specialization constants */
     desc = described("add", add_parameters, 3);
     desc.constants = &constant;
     desc.constant_count = 1;
@@ -241,7 +241,7 @@ static void launch_with_all_kinds(uint32_t index)
     for (uint32_t i = 0; i < FEW; i++) {
         assert_int_equal(numbers[i], 100 + FEW - 1 - i);
     }
-    /* After the part are the bytes of open_fixture(). */
+    /* The range is followed by the bytes that open_fixture() wrote. */
     read_numbers(&d, &d.far, 2048 + sizeof numbers, numbers);
     assert_int_equal(numbers[0], 0x33333333);
     d.ops->kernel_destroy(reverse);
@@ -286,7 +286,7 @@ TEST(a_structure_is_a_value_of_its_size)
     close_fixture(&d);
 }
 
-/* If the driver shares no memory with the host, an offset needs a sub-buffer. */
+/* If the driver shares no memory with the host, an offset requires a sub-buffer. */
 TEST(offsets_in_memory_that_only_the_device_sees_are_parts_of_its_buffer)
 {
     use_answers("svm=0");
@@ -320,7 +320,8 @@ TEST(parts_are_kept_with_their_memory_and_go_with_it)
     gpuhal_plugin_kernel *add = add_or_fail(&d, program);
     gpuhal_memory memory = memory_or_fail(&d, GPUHAL_MEMORY_DEVICE, (OFFSETS + 4) * STEP);
     setenv("GPUHAL_FAKE_OPENCL_LOG", log, 1);
-    /* Each of 3 launches releases its reference to the part; later the table and the memory release theirs. */
+    /* Each of the 3 launches releases its reference to the sub-buffer. Later the table and the memory release
+     * theirs. */
     for (int i = 0; i < 3; i++) {
         expect_fine(&d, launch_add(&d, NULL, add, &memory, STEP, &memory, 0, 1), "launch");
     }
@@ -328,7 +329,7 @@ TEST(parts_are_kept_with_their_memory_and_go_with_it)
     d.ops->release(d.device, &memory);
     assert_int_equal(lines_of(log), 5);
     unsetenv("GPUHAL_FAKE_OPENCL_LOG");
-    /* More parts than the table keeps, with two sizes at one offset. */
+    /* More sub-buffers than the table keeps, with two sizes at the same offset. */
     memory = memory_or_fail(&d, GPUHAL_MEMORY_DEVICE, (OFFSETS + 4) * STEP);
     for (int round = 0; round < 2; round++) {
         expect_fine(&d, d.ops->fill(d.device, NULL, &memory, 0, memory.bytes, 0, 4), "fill");
@@ -346,7 +347,7 @@ TEST(parts_are_kept_with_their_memory_and_go_with_it)
     unlink(log);
 }
 
-/* Memory that was wrapped with an offset is a part of the caller's buffer already. */
+/* Memory that was wrapped with an offset is already a sub-buffer of the caller's buffer. */
 TEST(a_part_of_wrapped_memory_that_is_a_part_itself_is_one_of_the_whole)
 {
     fixture d;
@@ -430,7 +431,7 @@ TEST(events_around_a_launch_are_timed)
     close_fixture(&d);
 }
 
-/* The core refuses launches by these flags. */
+/* The core uses these flags to refuse launches. */
 TEST(memory_says_if_kernels_cannot_use_it_and_a_kernel_adds_no_local_memory)
 {
     fixture d;
@@ -442,7 +443,7 @@ TEST(memory_says_if_kernels_cannot_use_it_and_a_kernel_adds_no_local_memory)
     assert_int_equal(info.flags & GPUHAL_KERNEL_ADDS_LOCAL, 0);
     assert_true(d.near.flags & GPUHAL_MEMORY_NO_KERNELS);
     assert_false(d.far.flags & GPUHAL_MEMORY_NO_KERNELS);
-    assert_int_equal(d.far.address, (uintptr_t)d.far.host); /* of memory that the driver shares with the host */
+    assert_int_equal(d.far.address, (uintptr_t)d.far.host); /* memory that the driver shares with the host */
     d.ops->kernel_destroy(add);
     d.ops->program_unload(program);
     close_fixture(&d);
@@ -492,7 +493,7 @@ typedef struct worker {
     bool loads;
 } worker;
 
-/* Each thread uses a part of its own of the same memory, a kernel that all use at once, and a queue of its own. */
+/* Each thread uses its own range of the same memory, its own queue, and a kernel that all threads share. */
 static void *work(void *user)
 {
     worker *w = user;
@@ -504,13 +505,14 @@ static void *work(void *user)
     gpuhal_plugin_queue *queue = queue_or_fail(d, 0);
     for (uint32_t i = 0; i < LAUNCHES; i++) {
         gpuhal_plugin_queue *to = i % 16 == 0 ? NULL : queue;
-        gpuhal_status launched = GPUHAL_NOT_READY; /* if launches must not overlap, until it is this thread's turn */
+        /* if launches must not overlap, repeat until it is this thread's turn */
+        gpuhal_status launched = GPUHAL_NOT_READY;
         while (launched == GPUHAL_NOT_READY) {
             launched = launch_add(d, to, kernel, w->memory, offset, w->memory, offset, w->number + 1);
         }
         expect_fine(d, launched, "launch");
         if (i % 16 == 15) {
-            synchronize(d, queue); /* before a launch without a queue */
+            synchronize(d, queue); /* required before a launch without a queue */
         }
     }
     synchronize(d, queue);

@@ -1,12 +1,12 @@
-/* A queue of the OpenCL plugin without memory for a longer list of pending commands: realloc() and the driver's
- * functions are those of this test. */
+/* A queue of the OpenCL plugin that cannot grow its list of pending commands, because memory is short. The test
+ * supplies realloc() and the driver's functions. */
 #include "test.h"
 
 #include "../../plugins/opencl/device.h"
 
 #include <stdlib.h>
 
-/* The target of a cl_event here. */
+/* The object behind a cl_event. */
 static struct {
     cl_int execution;
     unsigned released;

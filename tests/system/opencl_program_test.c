@@ -1,5 +1,5 @@
-/* Programs of the OpenCL plugin over PoCL: builds that succeed, builds that fail, and the compiled programs for a later
- * run. */
+/* Programs of the OpenCL plugin over PoCL: builds that succeed, builds that fail, and compiled programs that are
+ * stored for a later run. */
 #include "opencl_programs.h"
 
 #include <ftw.h>
@@ -16,7 +16,7 @@ static void expect_refused(const fixture *d, gpuhal_status status, gpuhal_status
 static void count_formats(void *user, gpuhal_key key, const char *value)
 {
     if (key == GPUHAL_FACT_PROGRAM_FORMATS) {
-        assert_non_null(strstr(value, "opencl-c")); /* newer ones take SPIR-V, too */
+        assert_non_null(strstr(value, "opencl-c")); /* newer drivers also accept SPIR-V */
         ++*(uint32_t *)user;
     }
 }
@@ -83,7 +83,7 @@ TEST(code_that_is_not_opencl_c_is_refused_and_the_device_stays_usable)
     close_fixture(&d);
 }
 
-/* The bytes after the end are not zero. */
+/* The bytes after the end are not zero, so a reader must stop there. */
 TEST(code_is_read_up_to_its_end_and_may_end_with_a_zero)
 {
     fixture d;
@@ -126,7 +126,7 @@ static gpuhal_code code_of_source(void)
     return (gpuhal_code){.size = sizeof(gpuhal_code), .format = "opencl-c", .code = source, .bytes = strlen(source)};
 }
 
-/* Loads the code and runs a kernel; returns whether the compiled program was enough. */
+/* Loads the code and runs a kernel. Returns whether the stored binary was used. */
 static bool load_kept(const fixture *d, const gpuhal_code *code, const void *kept, uint64_t bytes)
 {
     gpuhal_plugin_program *program = NULL;
@@ -157,7 +157,7 @@ TEST(a_kept_binary_serves_only_the_same_code_options_device_and_driver)
     code.options = "-DOTHER";
     assert_false(load_kept(&d, &code, kept, bytes));
     code.options = NULL;
-    code.bytes--; /* the last line feed */
+    code.bytes--; /* cuts off the last line feed */
     assert_false(load_kept(&d, &code, kept, bytes));
     free(kept);
     program = program_or_fail(&d, "-DOTHER");
@@ -177,7 +177,7 @@ TEST(a_kept_binary_serves_only_the_same_code_options_device_and_driver)
     close_fixture(&d);
 }
 
-/* PoCL 3.1 aborts on most of these. */
+/* PoCL 3.1 aborts on most of these binaries. */
 TEST(a_damaged_or_truncated_kept_binary_never_reaches_the_driver)
 {
     fixture d;
@@ -202,7 +202,8 @@ TEST(a_damaged_or_truncated_kept_binary_never_reaches_the_driver)
     close_fixture(&d);
 }
 
-/* The result of PoCL if another process removes its file in that moment; PoCL 3.1 aborts when it loads this. */
+/* Replaces the driver's program file with a directory. PoCL produces the same result if another process removes the
+ * file at this moment, and PoCL 3.1 aborts when it loads such a binary. */
 static int make_empty(const char *path, const struct stat *unused, int type, struct FTW *also_unused)
 {
     (void)unused, (void)also_unused;
@@ -228,7 +229,7 @@ TEST(a_binary_without_its_program_is_not_kept)
     close_fixture(&d);
 }
 
-/* The specification allows a binary without a description of its kernels' arguments. */
+/* The specification allows a binary that does not describe its kernels' arguments. */
 TEST(a_kept_binary_is_used_for_reflection_only_if_it_describes_arguments)
 {
     fixture d;
@@ -248,7 +249,7 @@ TEST(a_kept_binary_is_used_for_reflection_only_if_it_describes_arguments)
     program = program_or_fail(&d, NULL);
     kept = kept_or_fail(&d, program, &bytes);
     d.ops->program_unload(program);
-    code.options = NULL; /* its caller describes them */
+    code.options = NULL; /* the caller describes the arguments */
     assert_true(load_kept(&d, &code, kept, bytes));
     free(kept);
     close_fixture(&d);
@@ -256,7 +257,7 @@ TEST(a_kept_binary_is_used_for_reflection_only_if_it_describes_arguments)
 
 /* ---- SPIR-V */
 
-/* A module with one entry point of the given model, and room after it. */
+/* A module with one entry point of the given execution model, with space after it. */
 enum { MODULE_WORDS = 5 + 2 + 3 + 5 };
 static void make_module(uint32_t model, uint32_t *out_words)
 {
@@ -276,7 +277,7 @@ static gpuhal_status load_module(const fixture *d, const void *words, uint64_t b
     return load_code(d, &code, &build, out_program);
 }
 
-/* Before 2.1 the function belongs to an extension, which the script does not have. */
+/* Before OpenCL 2.1 the function belongs to an extension, which the fake library does not report. */
 static void open_with_il(fixture *d)
 {
     char version[64] = "";
@@ -328,19 +329,19 @@ TEST(spirv_of_shaders_or_cut_off_is_refused_before_the_driver_sees_it)
     expect_refused(&d, load_module(&d, words, sizeof words, &program), GPUHAL_ERROR_NOT_SUPPORTED, "Vulkan");
     make_module(6, words);
     for (uint64_t bytes = 1; bytes < sizeof words; bytes++) {
-        const uint64_t word = bytes / 4; /* a cut between two instructions cannot be noticed */
+        const uint64_t word = bytes / 4; /* a cut between two instructions cannot be detected */
         if (bytes % 4 != 0 || (word != 7 && word != 10)) {
             expect_refused(&d, load_module(&d, words, bytes, &program), GPUHAL_ERROR_INVALID_ARGUMENT, "SPIR-V");
         }
     }
-    words[5] = 17u; /* an instruction without a length */
+    words[5] = 17u; /* an instruction of length 0 */
     expect_refused(&d, load_module(&d, words, sizeof words, &program), GPUHAL_ERROR_INVALID_ARGUMENT, "damaged");
     words[0] = 0x03022307u;
     expect_refused(&d, load_module(&d, words, sizeof words, &program), GPUHAL_ERROR_INVALID_ARGUMENT, "not a SPIR-V");
     close_fixture(&d);
 }
 
-/* Source for one architecture is only for devices that report it. PoCL reports none. */
+/* Source for one architecture is only for devices that report this architecture. PoCL reports none. */
 TEST(source_for_a_target_is_incompatible_with_a_device_that_does_not_report_it)
 {
     fixture d;
@@ -356,7 +357,7 @@ TEST(source_for_a_target_is_incompatible_with_a_device_that_does_not_report_it)
     close_fixture(&d);
 }
 
-/* ---- as an application does it */
+/* ---- through the public API */
 
 static void take_public_log(void *user, const char *text)
 {
@@ -407,7 +408,7 @@ static void launch_reflected(gpuhal_device *device, int run)
     assert_non_null(strstr(gpuhal_last_error()->sentence, "kind DEVICE"));
     launch_in(queue, kernel, mapped, GPUHAL_ERROR_NOT_SUPPORTED);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "kind DEVICE"));
-    launch_in(queue, kernel, buffer, GPUHAL_OK); /* the refusal has failed no queue */
+    launch_in(queue, kernel, buffer, GPUHAL_OK); /* the refused launch did not fail the queue */
     gpuhal_queue_destroy(queue);
     gpuhal_buffer_release(mapped);
     gpuhal_buffer_release(buffer);

@@ -7,7 +7,8 @@
 
 #include <unistd.h>
 
-/* One source for all tests: PoCL compiles for seconds, and caches compiled programs between tests. */
+/* All tests use the same source, because PoCL takes seconds to compile it and caches compiled programs between
+ * tests. */
 static const char *const source =
     "typedef struct pair { int a; float b; } pair;\n"
     "__kernel void add(__global uint *to, __global const uint *from, uint plus) {\n"
@@ -26,8 +27,8 @@ static const char *const source =
 
 enum { FEW = 64 };
 
-/* PoCL compiles in a folder of this test: processes that share one remove each other's files (pocl issue 1480). Must
- * come before the driver is opened. */
+/* Makes PoCL compile in this test's own folder: processes that share a folder remove each other's files (pocl issue
+ * 1480). Must be called before the driver is opened. */
 static inline void compile_alone(void)
 {
     make_test_folder("opencl-program");
@@ -75,7 +76,7 @@ static const gpuhal_parameter add_parameters[] = {
     {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
 };
 
-/* With groups of FEW threads. */
+/* A kernel with groups of FEW threads. */
 static inline gpuhal_kernel_desc described(const char *name, const gpuhal_parameter *parameters, uint32_t count)
 {
     return (gpuhal_kernel_desc){.size = sizeof(gpuhal_kernel_desc),
@@ -113,7 +114,7 @@ static inline gpuhal_plugin_argument value_of(const void *value, uint64_t bytes)
     return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_VALUE, .value = value, .bytes = bytes};
 }
 
-/* to[i] = from[i] + plus, for the first FEW numbers after the offsets. */
+/* to[i] = from[i] + plus, for FEW numbers from the offsets on. */
 static inline gpuhal_status launch_add(const fixture *d, gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                        const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
                                        uint64_t from_offset, uint32_t plus)
@@ -130,7 +131,7 @@ static inline void read_numbers(const fixture *d, const gpuhal_memory *memory, u
     expect_fine(d, d->ops->read(d->device, NULL, out_numbers, memory, offset, FEW * sizeof(uint32_t)), "read");
 }
 
-/* From now on the driver's results follow this script; skips the test if there is no OpenCL at all. */
+/* Sets the script for the driver's results from now on. Skips the test if OpenCL is not installed. */
 static inline void use_answers(const char *script)
 {
     const char *library = getenv("GPUHAL_FAKE_OPENCL_LIBRARY");

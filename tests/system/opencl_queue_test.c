@@ -1,5 +1,5 @@
-/* Queues and events of the OpenCL plugin over PoCL, through the plugin's slots: order, asynchrony, waiting, failure,
- * adoption. */
+/* Queues and events of the OpenCL plugin over PoCL, through the plugin's slots: order, asynchrony, waits, failures
+ * and adoption. */
 #include "direct_opencl.h"
 #include "support/random.h"
 #include "exercise.h"
@@ -12,7 +12,7 @@ enum { STEPS = 3000, PIECE = 64, TURNS = 2000, THREADS = 4 };
 
 /* ---- order */
 
-/* A range in one half of the memory, so that two ranges of different halves do not overlap. */
+/* Chooses a range within one half of the memory, so that ranges of different halves do not overlap. */
 static void choose(uint64_t *seed, uint64_t half, uint64_t *out_offset, uint64_t *out_bytes)
 {
     *out_bytes = 4 * (1 + exercise_random(seed, 100));
@@ -40,7 +40,7 @@ static void copy_some(const fixture *d, uint64_t *seed, unsigned char *expected)
     memcpy(expected + to, expected + from, bytes);
 }
 
-/* Copies rows and slices from one half to the other; some slices are not a multiple of the rows. */
+/* Copies rows and slices from one half to the other. Some slice pitches are not a multiple of the row pitch. */
 static void copy_box(const fixture *d, uint64_t *seed, unsigned char *expected)
 {
     const uint64_t extent[3] = {1 + exercise_random(seed, 20), 1 + exercise_random(seed, 5),
@@ -56,7 +56,7 @@ static void copy_box(const fixture *d, uint64_t *seed, unsigned char *expected)
     }
 }
 
-/* Every operation at random places of one memory object, one after the other, without waiting in between. */
+/* Runs each kind of operation at random positions of one memory object, without waits in between. */
 static void run_in_order(uint32_t index)
 {
     static unsigned char expected[BYTES], sources[STEPS][PIECE], got[STEPS][PIECE], wanted[STEPS][PIECE];
@@ -100,7 +100,7 @@ TEST(thousands_of_small_steps_are_done_in_order_on_a_device_that_works_inside_th
     run_in_order(BASIC);
 }
 
-/* Only device memory, so that every step needs the previous one. */
+/* Uses only device memory, so that every step depends on the previous one. */
 static void take_turns(uint32_t index)
 {
     fixture d;
@@ -208,7 +208,7 @@ TEST(a_queue_goes_on_when_the_event_of_another_one_is_done)
     close_fixture(&d);
 }
 
-/* Two opened devices have a context each. */
+/* Each opened device has its own context. */
 TEST(an_event_of_another_context_is_left_to_the_core)
 {
     fixture d, other;
@@ -224,7 +224,7 @@ TEST(an_event_of_another_context_is_left_to_the_core)
     close_fixture(&d);
 }
 
-/* A queue waits for the first recording, and another wait for it has timed out. */
+/* A queue waits for the first recording, and another wait for the same recording has timed out. */
 TEST(an_event_that_is_recorded_again_leaves_waits_for_the_former_work_alone)
 {
     fixture d;
@@ -298,8 +298,9 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec;
 }
 
-/* The queue still has the copy's event, since the copy had not ended when the event was recorded: it waited for another
- * queue, which has the gate, because the plugin sets markers in a queue whose native object was given out. */
+/* The queue still holds the copy's event, because the copy had not ended when the test recorded its own event. The
+ * copy waited for a gate in another queue. In its own queue the gate would not work: the plugin enqueues markers in
+ * a queue whose native object was handed out. */
 TEST(a_timed_event_does_not_count_the_idle_time_of_the_queue)
 {
     fixture d;

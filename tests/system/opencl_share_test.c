@@ -1,5 +1,5 @@
-/* A program with an OpenCL context of its own: the library adopts its device and its buffers, and its memory is its own
- * again once OpenCL has released it. */
+/* A program with its own OpenCL context. The library adopts its device and its buffers, and the program may reuse
+ * its memory once OpenCL has released it. */
 #include "system.h"
 #include "support/import_host.h"
 
@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The functions of OpenCL that such a program calls. */
 typedef struct opencl {
     __typeof__(clCreateContext) *create_context;
     __typeof__(clReleaseContext) *release_context;
@@ -51,7 +50,7 @@ typedef struct holder {
     opencl cl;
     cl_mem mem;
     atomic_bool lets_go;
-    bool let_go_first; /* when the caller was notified that the memory is free */
+    bool let_go_first; /* whether the holder had released the buffer when the caller was notified */
 } holder;
 
 static void *hold_for_a_while(void *user)
@@ -70,7 +69,7 @@ static void look_who_was_first(void *user, void *memory)
     h->let_go_first = atomic_load(&h->lets_go);
 }
 
-/* A driver that drops its last reference late looks to the library like another owner of a reference. */
+/* If a driver releases its last reference late, the library cannot distinguish it from another owner of a reference. */
 TEST(imported_memory_is_the_callers_again_once_the_driver_has_let_go_of_it)
 {
     gpuhal *gpu = open_or_fail(NULL);
@@ -91,7 +90,8 @@ TEST(imported_memory_is_the_callers_again_once_the_driver_has_let_go_of_it)
     gpuhal_close(gpu);
 }
 
-/* Platform and device behind opencl:1, as any program finds them; here a separate gpuhal object reports them. */
+/* Returns the platform and the device behind opencl:1. Programs query OpenCL for them; here a separate gpuhal object
+ * reports them. */
 static gpuhal_native find_opencl_device(void)
 {
     gpuhal *gpu = open_or_fail(NULL);
@@ -161,7 +161,7 @@ TEST(a_program_with_its_own_opencl_context_hands_it_over_and_wraps_its_buffer)
     assert_memory_equal(back, "wrapped", 7);
     gpuhal_buffer_release(part);
     gpuhal_buffer_release(whole);
-    /* PoCL's thread releases a command's buffers a moment after the command has ended. */
+    /* PoCL's thread releases a command's buffers shortly after the command has ended. */
     for (int i = 0; i < 2000 && buffer_references(&cl, mem) != 1; i++) {
         usleep(1000);
     }

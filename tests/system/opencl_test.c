@@ -1,4 +1,4 @@
-/* The OpenCL plugin over PoCL, whose two devices are `basic` (opencl:0) and `pthread` (opencl:1), or over another
+/* The OpenCL plugin over PoCL, whose devices are `basic` (opencl:0) and `pthread` (opencl:1), or over another
  * driver. */
 #include "system.h"
 #include "support/random.h"
@@ -26,7 +26,7 @@ TEST(both_devices_are_listed_without_loading_the_driver_into_this_process)
     gpuhal_close(gpu);
 }
 
-/* Two equal devices without an identity; the first one is hidden. */
+/* Two identical devices without a UUID or address; the first one is hidden. */
 TEST(a_device_stays_itself_after_a_rescan_beside_a_hidden_equal_one)
 {
     setenv("POCL_DEVICES", "basic basic", 1);
@@ -55,7 +55,7 @@ static void count_warning(void *user, int32_t level, __attribute__((unused)) con
     *(unsigned *)user += level <= 2;
 }
 
-/* PoCL counts the free memory when it starts; a limit stands for less free memory. */
+/* PoCL reads the free memory when it starts. Here a limit simulates less free memory. */
 TEST(a_software_device_that_finds_less_memory_than_when_it_was_listed_is_no_warning)
 {
     unsigned warnings = 0;
@@ -90,7 +90,8 @@ TEST(copies_between_the_two_devices_and_the_cpu_are_byte_exact_in_every_directio
     static const char *const ids[] = {"opencl:0", "opencl:1", "cpu:0"};
     gpuhal *gpu = open_or_fail(NULL);
     unsigned char *sent = bytes_of_seed(7, BYTES), *got = bytes_of_seed(8, BYTES);
-    /* Two drivers need not see each other's memory, but the host sees it if it is host memory. */
+    /* Two drivers may not be able to access each other's memory, but the host can access both if they are host
+     * memory. */
     uint64_t visible = 0;
     assert_ok(gpuhal_device_u64(select_or_fail(gpu, "opencl:0"), GPUHAL_FACT_HOST_VISIBLE_KINDS, &visible));
     const gpuhal_path between = visible >> GPUHAL_MEMORY_DEVICE & 1 ? GPUHAL_PATH_SHARED : GPUHAL_PATH_STAGED;
@@ -192,11 +193,11 @@ TEST(above_the_largest_allocation_opencl_is_too_large_and_goes_on)
     gpuhal_close(gpu);
 }
 
-/* One of the threads; an assertion there would end the process without a message. */
+/* An assertion on this thread would end the process without a message, so the thread stores its failure. */
 typedef struct copier {
     gpuhal_device *from, *to;
     unsigned char *sent, *got;
-    char sentence[256]; /* the failure */
+    char sentence[256];
     bool arrived_wrong;
 } copier;
 

@@ -1,5 +1,5 @@
-/* Programs and kernels of the OpenCL plugin while one call after the other fails: of the driver, or for memory. Each
- * time the work ends with a status, no object is left in the driver, and the same work succeeds afterwards. */
+/* Programs and kernels of the OpenCL plugin while one driver call or memory allocation after the other fails. Each
+ * time the work ends with a status, the driver has no leaked objects, and the same work succeeds afterwards. */
 #include "opencl_programs.h"
 
 #include "../../plugins/opencl/driver.h"
@@ -7,9 +7,9 @@
 
 extern const gpuhal_plugin *gpuhal_opencl_plugin_query(uint32_t host_abi, const gpuhal_host *host);
 
-static gpuhal_opencl_functions driver; /* the real functions */
-static unsigned calls, failing;        /* number of calls; the one that fails */
-static const char *failed_call;        /* its name */
+static gpuhal_opencl_functions driver;
+static unsigned calls, failing; /* number of calls so far; number of the call that fails */
+static const char *failed_call;
 static int programs, kernels, objects; /* live objects */
 
 static bool fails(const char *name)
@@ -19,14 +19,13 @@ static bool fails(const char *name)
     return now;
 }
 
-/* Wraps a function that returns a code. */
 #define CODE(name, parameters, arguments)                                                                              \
     static cl_int CL_API_CALL own_##name parameters                                                                    \
     {                                                                                                                  \
         return fails(#name) ? CL_OUT_OF_RESOURCES : driver.name arguments;                                             \
     }
 
-/* Wraps a function that makes an object. */
+/* Wraps a function that creates an object. */
 #define OBJECT(type, name, counter, parameters, arguments)                                                             \
     static type CL_API_CALL own_##name parameters                                                                      \
     {                                                                                                                  \
@@ -39,7 +38,6 @@ static bool fails(const char *name)
         return made;                                                                                                   \
     }
 
-/* Wraps a function that releases it. */
 #define RELEASE(type, name, counter)                                                                                   \
     static cl_int CL_API_CALL own_##name(type object)                                                                  \
     {                                                                                                                  \
@@ -100,7 +98,7 @@ static cl_int CL_API_CALL own_clRetainMemObject(cl_mem mem)
     return driver.clRetainMemObject(mem);
 }
 
-/* From now on the plugin's table has the functions of this test. */
+/* Replaces the functions in the plugin's table with those of this test. */
 static void interpose(void)
 {
     gpuhal_opencl_functions *api = &gpuhal_opencl_api;
@@ -142,13 +140,13 @@ typedef struct kept {
     uint64_t bytes;
 } kept;
 
-/* The failing call or allocation: numbers count from 1, and 0 is none. */
+/* The number of the failing call or allocation; the first is 1, and 0 means none. */
 typedef struct fault {
     unsigned call, allocation;
     bool came;
 } fault;
 
-/* Launches with a part of memory that has a buffer in the driver, and with shared memory. */
+/* Launches with a range of memory that needs a sub-buffer, and with shared memory. */
 static gpuhal_status launch_both(const fixture *d, gpuhal_plugin_kernel *kernel, const gpuhal_memory *memory)
 {
     const gpuhal_status status = launch_add(d, d->queue, kernel, memory, 1024, &d->far, 512, 1);
@@ -172,7 +170,7 @@ static gpuhal_status run(const fixture *d, gpuhal_plugin_program *program, const
     return status;
 }
 
-/* Wraps the caller's buffer, since the plugin's own may be shared with the host. */
+/* Wraps the caller's buffer, because the plugin's own may be shared with the host. */
 static gpuhal_memory wrap_or_fail(const fixture *d)
 {
     cl_int code = CL_SUCCESS;
@@ -185,8 +183,8 @@ static gpuhal_memory wrap_or_fail(const fixture *d)
     return wrapped;
 }
 
-/* Loads, describes, runs, and stores the compiled program. @p from: an earlier compiled program, which the driver need
- * not accept. The memory is new, so that no part of it is in the table. */
+/* Loads a program, reflects its kernel, launches it and stores the compiled program. @p from is an earlier compiled
+ * program, which the driver may reject. The memory is new, so the table has no sub-buffer of it. */
 static gpuhal_status work(const fixture *d, const char *options, const kept *from, fault *f)
 {
     gpuhal_plugin_program *program = NULL;

@@ -1,4 +1,4 @@
-/* tests/system/own_registry.h: a registry for the test alone, and searches in it. */
+/* tests/system/own_registry.h: a registry for one test, and searches in it. */
 #ifndef GPUHAL_TEST_OWN_REGISTRY_H
 #define GPUHAL_TEST_OWN_REGISTRY_H
 
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static char registry_folder[256];
-static char registry_parent[240]; /* of all registries of this process */
+static char registry_parent[240]; /* parent folder of all registries of this process */
 static pid_t registry_owner;
 
 static inline void remove_registry(void)
@@ -25,7 +25,7 @@ static inline void remove_registry(void)
     }
 }
 
-/* Uses a new registry from now on; all are removed with this process. */
+/* Uses a new registry from now on. All registries of the process are removed when it exits. */
 static inline void use_registry(void)
 {
     static unsigned count;
@@ -41,7 +41,6 @@ static inline void use_registry(void)
     setenv("GPUHAL_REGISTRY", registry_folder, 1);
 }
 
-/* Reads the registry on the disk. */
 static inline gpuhal_view *view_or_fail(void)
 {
     gpuhal_view *view = NULL;
@@ -51,7 +50,7 @@ static inline gpuhal_view *view_or_fail(void)
     return view;
 }
 
-/* Returns the fault of this kind; count 0 if there is none. Its texts live as long as the view. */
+/* Returns the fault of this kind, with count 0 if there is none. Its strings are valid as long as the view. */
 static inline gpuhal_fault_record find_fault(const gpuhal_view *view, const char *kind)
 {
     gpuhal_fault_record fault = {.size = sizeof fault};
@@ -63,7 +62,7 @@ static inline gpuhal_fault_record find_fault(const gpuhal_view *view, const char
     return (gpuhal_fault_record){0};
 }
 
-/* Waits until the disk has `count` faults of the kind: the library's own thread writes them. */
+/* Waits until `count` faults of this kind are on the disk. The library's own thread writes them. */
 static inline void expect_fault_on_disk(const char *kind, uint64_t count)
 {
     const struct timespec moment = {.tv_nsec = 10000000};

@@ -1,6 +1,6 @@
-/* Pools on every device of this machine, and over CUDA's fake, which has virtual memory: seeded random work of several
- * queues against a model of each buffer's contents. If two buffers have the same memory at once, the bytes read back
- * are wrong. */
+/* Pools on every device of this machine, and over CUDA's fake, which has virtual memory. Several queues do seeded
+ * random work, which is compared with a model of each buffer's contents. If two buffers used the same memory at the
+ * same time, the bytes read back would be wrong. */
 #include "pools.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ enum { SMALL_WORDS = 600, MOST_BYTES = 20000, LIMIT = 96 * 1024 };
 #endif
 enum { QUEUES = 4, HELD = 24, CHECKS = 512, THREADS = 8, RUN_MS = 300 };
 
-/* Steps of each thread; 0: as many as fit into RUN_MS. */
+/* Returns the number of steps of each thread; 0 means as many as fit into RUN_MS. */
 static uint64_t steps_wanted(void)
 {
     const char *text = getenv("GPUHAL_TEST_POOL_STEPS");
@@ -26,19 +26,18 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
 }
 
-/* A buffer, the queue in whose order it is used, and the pattern that it is full of. */
+/* A buffer, the queue that uses it, and the pattern that fills it. */
 typedef struct held {
     gpuhal_buffer *buffer;
     uint32_t queue, pattern;
 } held;
 
-/* The expected result of a read, which its queue does later. */
+/* The expected result of a read that its queue may not have executed yet. */
 typedef struct check {
     uint32_t queue, pattern, words;
     uint32_t *got;
 } check;
 
-/* One thread's work. */
 typedef struct model {
     const char *selector;
     gpuhal_device *device;
@@ -56,7 +55,7 @@ static uint32_t below(model *m, uint32_t end)
     return (uint32_t)((m->random * UINT64_C(0x2545f4914f6cdd1d)) >> 33) % end;
 }
 
-/* Works on any thread; a failed assertion of cmocka's must not jump on other threads than the test's. */
+/* May be called on any thread, unlike cmocka's assertions, which must not jump on another thread than the test's. */
 static void expect(const model *m, bool good, const char *what)
 {
     if (!good) {
@@ -66,7 +65,7 @@ static void expect(const model *m, bool good, const char *what)
     }
 }
 
-/* Compares the results of a queue's reads, once they are done. */
+/* Waits for a queue's reads and compares their results. */
 static void verify(model *m, uint32_t queue)
 {
     expect(m, gpuhal_queue_synchronize(m->queues[queue], PATIENCE_NS) == GPUHAL_OK, "synchronizing");
@@ -89,7 +88,7 @@ static void verify(model *m, uint32_t queue)
     m->check_count = left;
 }
 
-/* Reads in the order of `queue`, which comes after the buffer's own. */
+/* Reads in `queue`, which is ordered after the buffer's own queue. */
 static void read_back(model *m, const held *h, uint32_t queue)
 {
     for (uint32_t i = 0; i < QUEUES && m->check_count == CHECKS; i++) {
@@ -148,7 +147,7 @@ static void order(model *m, gpuhal_queue *before, gpuhal_queue *after)
     gpuhal_event_destroy(event);
 }
 
-/* The buffer is also read by another queue, and released after the work of both. */
+/* Another queue also reads the buffer, which is released after the work of both queues. */
 static void read_elsewhere(model *m, held *h)
 {
     const uint32_t other = below(m, QUEUES);
@@ -164,8 +163,8 @@ static gpuhal_queue *make_queue(model *m)
     return queue;
 }
 
-/* While its work is in progress; buffers are released before and after. The new queue comes after the old one's
- * work. */
+/* Replaces the queue while its work is in progress, and releases buffers before and after. The new queue waits for
+ * the old one's work. */
 static void replace_queue(model *m, uint32_t which)
 {
     gpuhal_queue *fresh = make_queue(m);

@@ -1,10 +1,11 @@
-/* Pools on every device: memory of unfinished work, the vendor's object of a part, callbacks when memory is short, and
- * page-locked memory. */
+/* Pools on every device: memory of unfinished work, the vendor's object of a suballocation, callbacks when memory is
+ * short, and page-locked memory. */
 #include "pools.h"
 
 #include <gpuhal/share.h>
 
-/* The gate holds the first queue's work back until all others have asked for its memory. */
+/* An event that the host signals delays the first queue's work until every other caller has requested the same
+ * memory. */
 static void expect_kept_behind_work(gpuhal_device *device)
 {
     gpuhal *gpu = gpuhal_device_owner(device);
@@ -43,8 +44,8 @@ TEST(memory_with_unfinished_work_behind_it_goes_to_another_queue_only_after_that
     on_each_device(expect_kept_behind_work);
 }
 
-/* The vendor's object is the segment's: when it is wrapped, the part's bytes are at the part's stated offset. A pointer
- * is the part's own. */
+/* The vendor's object is that of the segment. When the object is wrapped, the suballocation's bytes start at the
+ * reported offset. A pointer addresses the suballocation itself. */
 static uint64_t stated_offset(const gpuhal_buffer *part, const gpuhal_native *native, const gpuhal_native *first)
 {
     if (native->type == GPUHAL_NATIVE_CUDA_MEMORY || native->type == GPUHAL_NATIVE_HIP_MEMORY) {
@@ -89,7 +90,7 @@ TEST(the_vendors_object_of_a_part_has_its_bytes_at_the_offset)
     on_each_device(expect_native_offset);
 }
 
-/* A cache of the application: of a pool's parts, or of buffers. */
+/* A cache of the application, which contains either suballocations of a pool or buffers. */
 typedef struct spare {
     gpuhal_buffer *buffers[8];
     uint32_t count, calls;
@@ -108,8 +109,8 @@ static uint64_t give_spare(void *user, gpuhal_device *device, uint64_t bytes, ui
     return given;
 }
 
-/* A device at its limit: half of its memory is a pool, half buffers. Work still uses the memory when the callbacks
- * release it. That work must be short: after a second the library asks for more. */
+/* The device is at its limit: half of its memory is a pool, the other half buffers. Work still uses the memory when
+ * the callbacks release it. The work must be short, because the library requests more memory after a second. */
 static void expect_given_under_pressure(gpuhal_device *device)
 {
     enum { PART = SEGMENT / 4, TOUCHED = 4096 };
@@ -118,7 +119,7 @@ static void expect_given_under_pressure(gpuhal_device *device)
     gpuhal_queue *queue = queue_or_fail(device, 0);
     gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = PART};
     gpuhal_buffer *part = NULL, *buffer = NULL;
-    assert_ok(gpuhal_pool_allocate(pool, queue, SEGMENT, 0, 0, &part)); /* makes one segment */
+    assert_ok(gpuhal_pool_allocate(pool, queue, SEGMENT, 0, 0, &part)); /* creates one segment */
     gpuhal_buffer_release(part);
     while (parts.count < 4) {
         assert_ok(gpuhal_pool_allocate(pool, queue, PART, 0, 0, &parts.buffers[parts.count]));
@@ -140,7 +141,7 @@ static void expect_given_under_pressure(gpuhal_device *device)
     desc.flags = 0;
     desc.timeout_ns = PATIENCE_NS;
     assert_ok(gpuhal_buffer_create(device, &desc, &buffer));
-    assert_int_equal(parts.count, 0); /* asked first, and freed no whole segment */
+    assert_int_equal(parts.count, 0); /* this callback runs first, and frees no complete segment */
     assert_true(plain.count <= 2);
     assert_ok(gpuhal_device_off_pressure(device, give_spare, &parts));
     assert_ok(gpuhal_device_off_pressure(device, give_spare, &plain));
@@ -157,8 +158,8 @@ TEST(callbacks_give_memory_to_pools_and_buffers_under_pressure)
     on_each_device(expect_given_under_pressure);
 }
 
-/* Bytes that the host writes to page-locked memory go to the device and come back, only by transfers if there is no
- * address. */
+/* The host writes bytes to page-locked memory, which are copied to the device and back. If the memory has no device
+ * address, only transfers can use it. */
 static void expect_page_locked_pools(gpuhal_device *device)
 {
     enum { BYTES = 5001 };

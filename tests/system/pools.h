@@ -11,7 +11,7 @@
 
 #include <time.h>
 
-#ifdef GPUHAL_CUDA_PLUGIN /* memory comes in pages of 2 MiB */
+#ifdef GPUHAL_CUDA_PLUGIN /* memory is mapped in pages of 2 MiB */
 enum { SEGMENT = 4 << 20 };
 static const char *const selectors[] = {BACKEND ":0"};
 
@@ -38,8 +38,8 @@ static inline gpuhal_pool *pool_or_fail(gpuhal_device *device, gpuhal_pool_desc 
     return pool;
 }
 
-/* Expects that no memory is in use once all work has ended, and that the figures add up. A queue that was destroyed
- * with unfinished work ends on a thread of the library, and has its memory until then. */
+/* Expects that no memory is in use after all work has ended, and that the statistics add up. A thread of the library
+ * finishes a queue that was destroyed with unfinished work, and the queue's memory stays in use until then. */
 static inline void expect_all_free(gpuhal_pool *pool, uint64_t allocated)
 {
     gpuhal_pool_statistics state = {.size = sizeof state};
@@ -60,7 +60,6 @@ static inline void expect_all_free(gpuhal_pool *pool, uint64_t allocated)
     assert_int_equal(state.buffers.total_out, allocated);
 }
 
-/* Runs the check on each of the devices that this machine has. */
 static inline void on_each_device(void (*check)(gpuhal_device *device))
 {
     gpuhal *gpu = open_all();

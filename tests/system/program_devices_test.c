@@ -1,11 +1,11 @@
-/* The same three kernels, from one set of alternatives, on every device: their results are equal bit by bit. And the
- * guarantees of queues for launches on real drivers. */
+/* The same three kernels run on every device and produce bit-identical results; each device chooses from one list of
+ * code formats. Also the ordering guarantees of launches in queues, on real drivers. */
 #include "queues.h"
 #include "support/import_host.h"
 
 #include <gpuhal/program.h>
 
-/* Made from the sources in kernels/. */
+/* Generated from the sources in kernels/. */
 #include "test_matmul.h"
 #include "test_reduce.h"
 #include "test_saxpy.h"
@@ -90,12 +90,12 @@ typedef struct results {
     float y[COUNT], sums[SUMS], c[SIZE * SIZE];
 } results;
 
-/* Writes, launches and reads, all in one queue or in none. */
+/* Writes, launches and reads, either all in one queue or all without a queue. */
 static void compute(const engine *own, gpuhal_queue *queue, results *out)
 {
     static float x[COUNT], y[COUNT], a[SIZE * SIZE], b[SIZE * SIZE];
     const uint32_t count = COUNT, size = SIZE;
-    const float factor = 3.0f; /* sums of small integers are exact, in any order, with fused operations or without */
+    const float factor = 3.0f; /* sums of small integers are exact in any order, with or without fused operations */
     for (uint32_t i = 0; i < COUNT; i++) {
         x[i] = (float)(i % 97);
         y[i] = (float)(i % 13) - 6.0f;
@@ -125,7 +125,7 @@ static void compute(const engine *own, gpuhal_queue *queue, results *out)
     assert_ok(gpuhal_read(queue, out->c, bc, 0, sizeof out->c));
     gpuhal_buffer *const all[] = {bx, by, sums, ba, bb, bc};
     for (int i = 0; i < 6; i++) {
-        gpuhal_buffer_release(all[i]); /* the queue keeps them */
+        gpuhal_buffer_release(all[i]); /* the queue holds references */
     }
     if (queue) {
         assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
@@ -159,7 +159,8 @@ TEST(three_kernels_of_one_set_of_alternatives_give_equal_results_on_every_device
 
 /* ---- queues */
 
-/* n launches that each add the buffer's contents to the buffer: only in order they give powers of two. */
+/* n launches that each add the buffer's contents to the buffer. The results are powers of two only if the launches
+ * run in order. */
 static void expect_order(const engine *own, gpuhal_queue *queue)
 {
     const uint32_t count = 64;
@@ -200,9 +201,9 @@ TEST(launches_and_copies_of_a_queue_are_in_order_on_every_device)
     gpuhal_close(gpu);
 }
 
-/* ---- launches immediately after each other */
+/* ---- consecutive launches */
 
-/* After every TURN launches the results go to another buffer. */
+/* The results go to another buffer after every TURN launches. */
 enum { LAUNCHES = 500, LAUNCHERS = 4, RESULTS = 3, TURN = 2 };
 
 typedef struct row {
@@ -234,7 +235,7 @@ static void release_buffers(const row *own)
     }
 }
 
-/* Each launch adds another number, which changes as soon as the call has returned. */
+/* Each launch adds a different number, which is overwritten as soon as the call has returned. */
 static void *launch_row(void *user)
 {
     const row *own = user;
@@ -255,8 +256,8 @@ static void *launch_row(void *user)
     return NULL;
 }
 
-/* Reads the results of `rows` rows, releases the buffers, and then waits: enqueued work keeps them, and kernel and
- * program. */
+/* Enqueues reads of the results, releases the buffers, and only then waits. The enqueued work holds references to
+ * the buffers, the kernel and the program. */
 static void expect_results(const row *own, engine *used, uint32_t rows)
 {
     float got[RESULTS][64], sums[RESULTS] = {0};
@@ -299,7 +300,7 @@ TEST(several_threads_lose_no_launch_and_launches_keep_their_buffers)
     gpuhal_close(gpu);
 }
 
-/* After an event that the host has not signalled the row continues as deferred work. */
+/* The launches after a wait for an unsignalled host event are deferred work. */
 TEST(a_row_of_launches_goes_on_behind_a_wait)
 {
     gpuhal *gpu = open_or_fail(NULL);
@@ -320,7 +321,7 @@ TEST(a_row_of_launches_goes_on_behind_a_wait)
     gpuhal_close(gpu);
 }
 
-/* ---- launches that no kernel allows */
+/* ---- launches that do not match the kernel */
 
 static gpuhal_status launch_with(const row *own, gpuhal_buffer *used, uint32_t local_bytes)
 {
@@ -338,7 +339,7 @@ static gpuhal_status launch_with(const row *own, gpuhal_buffer *used, uint32_t l
     return gpuhal_kernel_launch(own->queue, own->own->kernels[SAXPY], &desc);
 }
 
-/* If the driver maps the buffer, earlier launches may still use it, and prevent that. */
+/* If the driver has to map the buffer, earlier launches that may still use it prevent the mapping. */
 static void expect_busy_while_mapped(const row *own)
 {
     void *mapped = NULL;
@@ -378,7 +379,7 @@ static void expect_used_by_address(const row *own, gpuhal_buffer *buffer)
                      gpuhal_buffer_address(buffer) ? GPUHAL_OK : GPUHAL_ERROR_NOT_SUPPORTED);
 }
 
-/* OpenCL has no address of imported host memory, and only functions of the processor take more local memory. */
+/* OpenCL does not report addresses of imported host memory, and only CPU functions accept more local memory. */
 TEST(a_launch_that_a_driver_cannot_do_is_refused_before_it_is_enqueued)
 {
     static _Alignas(65536) char memory[65536];
@@ -391,7 +392,7 @@ TEST(a_launch_that_a_driver_cannot_do_is_refused_before_it_is_enqueued)
         const bool is_cpu = strcmp(backend, "cpu") == 0, is_opencl = strcmp(backend, "opencl") == 0;
         const row one = row_on(&own);
         if (import_host(own.device, memory, sizeof memory, NULL, NULL, &imported) == GPUHAL_OK) {
-            expect_used_by_address(&one, imported); /* Vulkan: only if the driver has addresses */
+            expect_used_by_address(&one, imported); /* on Vulkan only if the driver supports buffer addresses */
             assert_true(!is_cpu || gpuhal_buffer_address(imported) != 0);
             assert_true(!is_opencl || gpuhal_buffer_address(imported) == 0);
         }

@@ -1,6 +1,6 @@
-/* Which formats of code a device takes: program_formats SELECTOR. Prints the formats that it lists, then a line for a
- * whole program of each format: its format, a tab, "taken", or the status with the reason. For program_formats_test.py.
- */
+/* Prints the code formats that a device accepts: program_formats SELECTOR. Prints the formats that the device lists,
+ * then for a whole program of each format a line with the format, a tab, and "taken" or the status with the reason.
+ * For program_formats_test.py. */
 #include <gpuhal/gpuhal.h>
 #include <gpuhal/program.h>
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Code of their machines for the fakes of CUDA and HIP: headers without tables. */
+/* Machine code that the fakes of CUDA and HIP accept: ELF headers without tables. */
 #define ELF64(machine)                                                                                                 \
     {                                                                                                                  \
         [0] = 0x7f, [1] = 'E', [2] = 'L', [3] = 'F', [4] = 2, [5] = 1, [6] = 1, [9] = 'f', [10] = 'a', [11] = 'k',     \
@@ -20,7 +20,7 @@ static const unsigned char cubin[80] = ELF64(190), hsaco[80] = ELF64(224);
 static const unsigned char fatbin[16 + 4] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16,  0,   4,   0,
                                              0,    0,    0,    0,    0, 0, 'f', 'a', 'k', 'e'};
 static const char ptx[] = ".version 7.0\n.target sm_50\n";
-/* One entry, which begins after the table and has the name "f". */
+/* One entry, named "f", whose data begins after the table. */
 enum { TABLE = 24 + 8 + 24 + 8 };
 static unsigned char bundle[TABLE + sizeof hsaco];
 
@@ -47,7 +47,7 @@ static void fill(void *const *arguments, const gpuhal_host_group *group)
 
 static const gpuhal_host_function functions[] = {{"fill", fill}, {0}};
 
-/* Each format by the name that pages use, and its code. */
+/* Each format under the name that pages use, and a program in this format. */
 static const struct sample {
     const char *name, *format;
     const void *code;

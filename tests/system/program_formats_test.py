@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Every plugin, every format of code: the table of docs/programs.md, from the plugins' results.
+"""Generates the table of plugins and code formats in docs/programs.md from the plugins' results and compares it with
+the page.
 
     program_formats_test.py PROGRAM FAKES PAGE [--write]     --write: as cmake --build build/default --target golden
 
-PROGRAM is program_formats, FAKES the folder of the fakes of CUDA, HIP and OpenCL; the other plugins have their drivers. Rows stay as they
-are if the driver of the plugin is missing, or if the plugin cannot have the state of the page."""
+PROGRAM is program_formats; FAKES is the folder with the fakes of CUDA, HIP and OpenCL. The other plugins use
+installed drivers. The script leaves a row unchanged if the plugin's driver is missing, or if the installed driver
+cannot produce the row's configuration."""
 
 import difflib
 import os
@@ -14,7 +16,7 @@ import sys
 from pathlib import Path
 
 HEAD = "| plugin | takes, best first | refuses | reason |\n|---|---|---|---|\n"
-# Title, selector, variables, and a word that the device's formats must have, or, with a minus, must not.
+# Title, selector, environment variables, and a format that the device must list (with a minus: must not list).
 PLUGINS = (
     ("`cpu`", "cpu:0", {}, ""),
     ("`cuda`", "cuda:0", {"FAKE_CUDA": "devices 1", "GPUHAL_SYSTEM_ROOT": "/nowhere", "GPUHAL_CUDA_LIBRARY": "FAKES/cuda/libcuda.so.1",
@@ -25,7 +27,7 @@ PLUGINS = (
     ("`opencl`", "opencl:0", {}, "-spirv"),
     ("`opencl`, driver with IL", "opencl:0", {"GPUHAL_OPENCL_LIBRARY": "FAKES/libgpuhal_fake_opencl.so", "GPUHAL_FAKE_OPENCL": "il"}, "spirv"),
 )
-ALWAYS = 3  # the first of them need no driver
+ALWAYS = 3  # the first three need no installed driver
 
 
 def name(format_):
@@ -59,7 +61,7 @@ def rows(title, selector, lines):
 
 
 def table_of(page):
-    """The table, its place, and its rows by plugin."""
+    """Returns the table, its position in the page, and its rows by plugin."""
     begin = page.index(HEAD) + len(HEAD)
     end = page.index("\n\n", begin) + 1
     old, title = {}, None

@@ -1,5 +1,5 @@
-/* Batches of work with the same buffers, which take a short path into the queue: every guarantee of the long path
- * holds. */
+/* Batches of work with the same buffers, which take a shorter path into the queue. Every guarantee of the normal
+ * path holds. */
 #include "cuda_fake.h"
 #include "support/random.h"
 #include "queues.h"
@@ -50,7 +50,7 @@ TEST(a_batch_of_several_kinds_keeps_its_order)
                   *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
     gpuhal_queue *queue = queue_or_fail(device, 0);
     for (unsigned i = 0; i < 200; i++) {
-        /* Fills and writes have the same buffers, and two copies have them in the opposite roles. */
+        /* Fills and writes use the same buffer, and the two copies use the buffers in opposite roles. */
         assert_ok(gpuhal_fill(queue, one, 0, PIECE, i, 1));
         memset(wanted, (int)(i + 1), PIECE);
         assert_ok(gpuhal_write(queue, one, 0, wanted, PIECE / 2));
@@ -129,7 +129,7 @@ TEST(a_buffer_that_is_mapped_in_the_middle_of_a_batch_is_not_touched_meanwhile)
     close_clean(gpu);
 }
 
-/* A queue of the CPU, delayed until the test lets it go on, and an event after that. */
+/* A CPU queue waits until the test opens a gate. An event follows the gate. */
 TEST(a_batch_waits_behind_held_work_and_is_refused_during_native_access)
 {
     unsigned char out[PIECE], wanted[PIECE];
@@ -149,7 +149,7 @@ TEST(a_batch_waits_behind_held_work_and_is_refused_during_native_access)
     }
     assert_ok(gpuhal_queue_native_begin(queue, PATIENCE_NS, &native));
     assert_int_equal(gpuhal_fill(queue, buffer, 0, PIECE, 4, 1), GPUHAL_ERROR_BUSY);
-    assert_int_equal(gpuhal_queue_wait(queue, filled), GPUHAL_ERROR_BUSY); /* the event has no recording yet */
+    assert_int_equal(gpuhal_queue_wait(queue, filled), GPUHAL_ERROR_BUSY); /* the event was never recorded */
     assert_ok(gpuhal_queue_native_end(queue));
     assert_ok(gpuhal_fill(queue, buffer, 0, PIECE, 5, 1));
     assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
@@ -177,7 +177,7 @@ TEST(a_batch_waits_behind_held_work_and_is_refused_during_native_access)
     close_clean(gpu);
 }
 
-/* The queue lives on: it does not keep the buffers of a batch that has ended. */
+/* The queue still exists, but does not hold references to the buffers of a finished batch. */
 TEST(the_buffers_of_a_batch_go_with_its_last_piece)
 {
     use_machine("devices 1");
@@ -244,7 +244,7 @@ static void *enqueue_mine(void *user)
     return NULL;
 }
 
-/* Queries the queue in every way, as fast as it can. */
+/* Calls every query of the queue as fast as possible. */
 static void *disturb(void *user)
 {
     crowd *c = user;
@@ -285,7 +285,7 @@ static void play_crowd(gpuhal *gpu, gpuhal_device *device)
     assert_int_equal(copies_counted(device, &bytes), THREADS * PIECES_EACH);
     assert_int_equal(bytes, BYTES);
     assert_memory_equal(out, in, BYTES);
-    /* The queue's last piece releases the buffers. */
+    /* The queue releases the buffers with its last operation. */
     gpuhal_buffer_release(c.from);
     gpuhal_buffer_release(c.to);
     gpuhal_event_destroy(c.event);
@@ -304,7 +304,7 @@ TEST(threads_that_share_a_queue_lose_nothing_while_another_one_looks_at_it)
 
 enum { STORM_PIECES = 1000, STORM_FAILURES = 6 };
 
-/* The queue fails, is reset, and is in native access now and then. */
+/* The queue fails, is reset and enters native access at arbitrary moments. */
 static void *enqueue_in_a_storm(void *user)
 {
     crowd *c = user;
@@ -326,7 +326,7 @@ static void *make_storm(void *user)
         if (turn % 2 == 0 && gpuhal_queue_native_begin(c->queue, PATIENCE_NS, &native) == GPUHAL_OK) {
             assert_ok(gpuhal_queue_native_end(c->queue));
         }
-        (void)gpuhal_queue_reset(c->queue, PATIENCE_NS); /* it may have failed again already */
+        (void)gpuhal_queue_reset(c->queue, PATIENCE_NS); /* the queue may already have failed again */
         if (gpuhal_event_record(c->event, c->queue) == GPUHAL_OK && turn % 3 == 0) {
             (void)gpuhal_event_wait(c->event, PATIENCE_NS);
         }
@@ -369,8 +369,7 @@ TEST(sections_failures_and_resets_in_the_middle_of_batches_leave_no_piece_uncoun
     close_clean(gpu);
 }
 
-
-/* The read goes to the queue's thread, since the driver would wait in it. */
+/* The queue's own thread does the read, because the driver would block in it. */
 TEST(a_deferred_read_comes_after_the_engines_own_work_in_an_adopted_stream)
 {
     use_machine("devices 1; slow_us 100000");

@@ -1,5 +1,5 @@
-/* Work of the host in a queue: functions that the queue calls, events that the host signals, and buffers that are only
- * kept. On every kind of device of this machine. */
+/* Host work in queues: functions that the queue calls, events that the host signals, and buffers that the queue only
+ * keeps alive. On every kind of device of this machine. */
 #include "queues.h"
 
 #include <gpuhal/pool.h>
@@ -17,12 +17,12 @@ typedef struct fixture {
     gpuhal_queue *queue;
     gpuhal_event *event;
     gpuhal_buffer *buffer;
-    unsigned char seen; /* by the function */
+    unsigned char seen; /* byte that the function saw */
     _Atomic int calls;
     _Atomic gpuhal_status answer;
 } fixture;
 
-/* NULL device if that is not on this machine. */
+/* The device is NULL if this machine does not have it. */
 static fixture open_fixture(const char *selector, gpuhal_config config)
 {
     config.size = sizeof config;
@@ -45,7 +45,7 @@ static void close_fixture(fixture *d)
     gpuhal_close(d->gpu);
 }
 
-/* Plays on every kind of device from this one on, each in a thread of its own: most of the time they wait. */
+/* Runs `play` on every kind of device from `first` on, each in its own thread, because the scenarios mostly wait. */
 static void on_all_at_once(size_t first, void *(*play)(void *selector))
 {
     enum { ALL = sizeof selectors / sizeof *selectors };
@@ -107,7 +107,7 @@ static gpuhal_status take_a_while(void *user)
 {
     fixture *d = user;
     const struct timespec while_ns = {.tv_nsec = 300000000};
-    d->answer = GPUHAL_OK; /* it has begun */
+    d->answer = GPUHAL_OK; /* the function has begun */
     nanosleep(&while_ns, NULL);
     d->calls++;
     return GPUHAL_OK;
@@ -277,8 +277,8 @@ TEST(a_failed_or_destroyed_host_event_fails_the_queue_that_waits_for_it)
     close_fixture(&d);
 }
 
-/* Statuses with another meaning for a wait cannot be failures: a caller that waits again after TIMEOUT would never
- * end. */
+/* A wait also returns these statuses with another meaning, so a queue cannot fail with them. A caller that waits
+ * again after TIMEOUT would never stop. */
 static const gpuhal_status no_causes[] = {
     GPUHAL_NOT_READY, GPUHAL_ERROR_NOT_SUPPORTED, GPUHAL_ERROR_TIMEOUT, GPUHAL_ERROR_BUSY, 7, -99};
 
@@ -365,7 +365,7 @@ static gpuhal_status destroy_inside(void *user, const gpuhal_native *native)
     return GPUHAL_OK;
 }
 
-/* The pool leaves its memory to the queue. The queue is in a call, that of the function. */
+/* The pool leaves its memory to the queue, which is calling the function at this moment. */
 TEST(a_function_that_has_the_vendors_queue_may_destroy_a_pool_whose_memory_the_queue_uses)
 {
     for (size_t i = 1; i < sizeof selectors / sizeof *selectors; i++) {
@@ -393,7 +393,7 @@ static gpuhal_status fill_inside(void *user, const gpuhal_native *native)
     return GPUHAL_OK;
 }
 
-/* A blocking transfer of another thread waits for the function while that has the VkQueue; a transfer of the function
+/* A blocking transfer of another thread waits while the function holds the VkQueue. A transfer by the function
  * itself is refused. */
 static void *keep_the_vendors_queue(void *selector)
 {

@@ -1,5 +1,5 @@
-/* Queues over a CUDA driver that fails or is slow: every report of a failure has its original cause, and each failure
- * is reported only once; no memory is freed too early, and a reset makes the queue usable again. */
+/* Queues over a CUDA driver that fails or is slow. Each failure is reported once and with its original cause, no
+ * memory is freed too early, and a reset makes the queue usable again. */
 #include "cuda_fake.h"
 #include "support/random.h"
 #include "queues.h"
@@ -17,14 +17,14 @@ static gpuhal *open_machine(const char *script)
     return open_backend(GPUHAL_ISOLATION_NEVER);
 }
 
-/* A chain of work on a CUDA queue, and a queue of the CPU that waits for it. */
+/* Dependent operations on a CUDA queue, and a CPU queue that waits for them. */
 typedef struct chain {
     gpuhal *gpu;
     gpuhal_device *cuda, *cpu;
     gpuhal_queue *queue, *other;
     gpuhal_buffer *one, *two, *near, *landing;
     gpuhal_event *event, *behind;
-    unsigned char *in, *out; /* `out` is page-locked: the driver reads into it */
+    unsigned char *in, *out; /* `out` is page-locked, so the driver reads directly into it */
     gpuhal_os_handle descriptor;
     calls first, second;
 } chain;
@@ -62,7 +62,6 @@ static void close_chain(chain *c)
     free(c->in);
 }
 
-/* Enqueues until a call fails. */
 static gpuhal_status enqueue_chain(chain *c)
 {
     gpuhal_status status = gpuhal_write(c->queue, c->one, 0, c->in, BYTES);
@@ -72,7 +71,7 @@ static gpuhal_status enqueue_chain(chain *c)
     return status ? status : gpuhal_event_record(c->event, c->queue);
 }
 
-/* Expects the right bytes of the chain: the device works. */
+/* Expects correct bytes, which shows that the device works. */
 static void expect_chain(chain *c)
 {
     static const unsigned char sevens[4] = {7, 0, 0, 0};
@@ -84,7 +83,7 @@ static void expect_chain(chain *c)
     assert_memory_equal(c->out + 64, c->in + 64, BYTES - 64);
 }
 
-/* Lets the first call of this function on the queue fail. */
+/* Makes the function's first call on the queue fail. */
 static void refuse(const char *function)
 {
     static chain c;
@@ -135,7 +134,7 @@ TEST(after_a_call_that_the_driver_refused_all_answer_with_its_cause_until_the_re
     }
 }
 
-/* The calls succeed, and the work then fails on the device. */
+/* The calls succeed, and the work later fails on the device. */
 static void lose(const char *function)
 {
     static chain c;
@@ -190,7 +189,7 @@ TEST(work_that_fails_on_the_device_is_reported_to_every_wait_with_its_cause)
     in_child(lose, "cuMemcpyDtoDAsync_v2");
 }
 
-/* The library's own queue does a copy by blocking calls, which fails; a queue of the driver waits for it. */
+/* The library's own queue copies with blocking calls, which fail. A queue of the driver waits for this copy. */
 TEST(a_blocking_step_that_fails_fails_the_queues_that_wait_for_it)
 {
     static chain c;
@@ -257,7 +256,7 @@ TEST(waiting_ends_in_its_time_and_uses_no_processor_time)
     assert_ok(gpuhal_event_wait(event, PATIENCE_NS));
     getrusage(RUSAGE_SELF, &after);
     assert_true(seconds_now() - began > 0.1);
-    /* All threads of the process together: a tenth of the time that a single polling thread would use. */
+    /* The CPU time of all threads must be less than a tenth of what a single polling thread would use. */
     double used =
         (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
         (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec) /
@@ -271,7 +270,8 @@ TEST(waiting_ends_in_its_time_and_uses_no_processor_time)
     close_clean(gpu);
 }
 
-/* The application releases the object, the queue and the event before its callback has run; the callback ends last. */
+/* The application releases the gpuhal object, the queue and the event before its callback has run. The callback ends
+ * last. */
 typedef struct parting {
     gpuhal_event *event;
     calls seen;
@@ -406,7 +406,7 @@ TEST(native_access_keeps_the_order_and_the_queue_to_itself)
         assert_int_equal(first[i], 0x11);
         assert_int_equal(got[i], i < BYTES / 4 ? 0x33 : i < BYTES / 2 ? 0x22 : 0x11);
     }
-    /* A queue that waits for another queue's slow work does not begin native access within a microsecond. */
+    /* Native access cannot begin within a microsecond, because the queue waits for another queue's slow work. */
     static gate held;
     gpuhal_buffer *slow = buffer_or_fail(select_or_fail(gpu, "cpu:0"), GPUHAL_MEMORY_DEVICE, 64);
     gpuhal_queue *on_cpu = queue_or_fail(select_or_fail(gpu, "cpu:0"), 0);
@@ -416,7 +416,7 @@ TEST(native_access_keeps_the_order_and_the_queue_to_itself)
     assert_int_equal(gpuhal_queue_native_begin(queue, 1000, &none), GPUHAL_ERROR_TIMEOUT);
     atomic_store(&held.open, true);
     assert_ok(gpuhal_queue_native_begin(queue, PATIENCE_NS, &native));
-    gpuhal_queue_destroy(queue); /* also during native access */
+    gpuhal_queue_destroy(queue); /* also allowed during native access */
     gpuhal_queue_destroy(on_cpu);
     gpuhal_buffer_release(slow);
     gpuhal_buffer_release(buffer);

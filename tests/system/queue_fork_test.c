@@ -1,5 +1,5 @@
-/* The child of a fork inherits busy queues and events: it releases them without calling the driver and without hanging,
- * and its own queues on the CPU work. */
+/* The child of a fork inherits busy queues and events. It releases them without calling the driver and without
+ * hanging, and its own CPU queues work. */
 #include "cuda_fake.h"
 #include "queues.h"
 
@@ -12,7 +12,6 @@ static void never(void *user, gpuhal_status status)
     count_call(user, status);
 }
 
-/* All calls that a child may make with inherited objects. */
 static int child(gpuhal *gpu, gpuhal_queue *queue, gpuhal_queue *on_cpu, gpuhal_event *event, gpuhal_buffer *buffer)
 {
     static calls seen;

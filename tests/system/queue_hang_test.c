@@ -1,5 +1,5 @@
-/* Queues over a CUDA driver that does not return from a call: every wait returns in its time, other devices continue,
- * and the process ends. Each case runs in a child of its own, which the parent times. */
+/* Queues over a CUDA driver that does not return from a call. Every wait returns within its timeout, other devices
+ * continue, and the process can exit. Each case runs in its own child, and the parent measures the time. */
 #include "cuda_fake.h"
 #include "queues.h"
 #include "own_registry.h"
@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 
 #ifdef __SANITIZE_THREAD__
-/* An object whose device hangs is never freed, and its threads are never joined. The sanitizer finds the function by
- * its name. */
+/* The objects of a hung device are never freed, and their threads are never joined. The sanitizer looks up this
+ * function by name. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -23,12 +23,11 @@ enum { BYTES = 65536, FILLS = 8 };
 #define HANG_NS  (300 * MILLISECOND_NS)
 #define SHORT_NS (100 * MILLISECOND_NS)
 
-/* The call that hangs, and the expected effects. */
 typedef struct hang {
     const char *function;
-    bool held;       /* the queue's own thread is stuck */
-    bool lost;       /* the device is known to hang in the end */
-    unsigned number; /* number of the call */
+    bool held;       /* the hang is in the queue's own thread */
+    bool lost;       /* the device is eventually reported as hung */
+    unsigned number; /* number of the call that hangs */
 } hang;
 
 typedef struct fixture {
@@ -45,7 +44,6 @@ typedef struct fixture {
     gate shut;
 } fixture;
 
-/* May never return. */
 static void *submit(void *user)
 {
     fixture *s = user;
@@ -71,7 +69,7 @@ static void expect_in_time(double began, uint64_t timeout_ns, const char *call)
     }
 }
 
-/* Short waits one after the other: in the end they report too that the device hangs. */
+/* Repeats short waits, which must eventually report that the device hangs. */
 static gpuhal_status wait_shortly(fixture *s)
 {
     gpuhal_status status = GPUHAL_ERROR_TIMEOUT;
@@ -153,7 +151,7 @@ static void play(fixture *s)
     gpuhal_queue_destroy(s->on_cpu);
 }
 
-/* Runs in a child, since a thread stays stuck; the exit code is the result. */
+/* Runs in a child, because a thread stays stuck. The exit code is the result. */
 static void run_in_child(const hang *what, void (*scenario)(fixture *s))
 {
     double began = seconds_now();
@@ -212,7 +210,7 @@ TEST(a_thread_of_the_library_that_is_stuck_in_the_driver_is_given_up)
     }
 }
 
-/* The pieces after the first of a batch take another path into the driver. */
+/* The operations of a batch after the first one take another code path into the driver. */
 TEST(a_piece_in_the_middle_of_a_batch_that_hangs_blocks_no_other_caller)
 {
     static const hang hangs[] = {{"cuMemsetD32Async", false, true, 5}, {"cuMemsetD32Async", true, true, 5}};
@@ -221,7 +219,7 @@ TEST(a_piece_in_the_middle_of_a_batch_that_hangs_blocks_no_other_caller)
     }
 }
 
-/* The only waits are a descriptor and a callback; and a queue of the CPU that waits for the hanging one. */
+/* The only waits are a descriptor, a callback, and a CPU queue that waits for the hung queue. */
 static void play_with_descriptors(fixture *s)
 {
     s->gpu = open_or_fail(&(gpuhal_config){
@@ -269,7 +267,7 @@ TEST(descriptors_and_callbacks_report_a_driver_that_hangs)
     }
 }
 
-/* The CPU's queue does the copy, and the other device hangs. */
+/* A CPU queue does the copy, and the other device hangs. */
 static void play_across(fixture *s)
 {
     s->gpu = open_or_fail(&(gpuhal_config){

@@ -1,13 +1,13 @@
-/* 8 threads enqueue random copies, fills, waits and releases on 6 queues over 4 devices; the bytes are those of a
- * sequential model.
+/* 8 threads enqueue random copies, fills, waits and releases on 6 queues of 4 devices, and the bytes equal those of
+ * a sequential model.
  *
- * Every buffer belongs to one queue, so its contents equal the model's after the same work in the order of enqueuing. A
- * buffer of another queue is read only between two events: after that queue's earlier work on it, and before its later
- * work.
+ * Every buffer belongs to one queue, so its contents equal the model's after the same operations in enqueue order.
+ * Another queue reads a buffer only between two events: after the earlier work of the buffer's own queue, and before
+ * its later work.
  *
- * Then queues and events that live for one copy, in four threads: Mesa 22.3 writes to a semaphore for a moment after
- * the work that awaited it has ended, which crashed within some hundred rounds. And queues that are destroyed while
- * other threads mark the end of all work of the device. */
+ * Further tests: queues and events that exist for only one copy, in four threads (Mesa 22.3 writes to a semaphore
+ * shortly after the work that waited for it has ended, which crashed within a few hundred rounds); and queues that
+ * are destroyed while other threads record the end of all work of the device. */
 #include "exercise.h"
 #include "support/random.h"
 #include "support/count.h"
@@ -20,19 +20,19 @@ enum { THREADS = 8, QUEUES = 6, DEVICES = 4, BUFFERS = 4, BYTES = 16384, STEPS =
 
 static const char *const selectors[DEVICES] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
 
-/* One buffer, and its contents once all enqueued work is done. */
+/* A buffer, and its contents after all enqueued work. */
 typedef struct copy {
     gpuhal_buffer *buffer;
     unsigned char *model;
 } copy;
 
 typedef struct lane {
-    pthread_mutex_t mutex; /* enqueueing and updating the model must be one step */
+    pthread_mutex_t mutex; /* makes enqueueing and updating the model atomic */
     gpuhal_device *device;
     gpuhal_queue *queue;
     gpuhal_event *event;
     copy copies[BUFFERS];
-    unsigned char *written[IN_FLIGHT]; /* host memory of writes, which the queue uses until an event is done */
+    unsigned char *written[IN_FLIGHT]; /* host memory of writes that the queue has not finished */
     unsigned written_count;
 } lane;
 
@@ -97,7 +97,7 @@ static gpuhal_status step_copy(lane *own, uint64_t *seed)
     return gpuhal_copy(own->queue, own->copies[one].buffer, to_offset, own->copies[other].buffer, from_offset, bytes);
 }
 
-/* Copies from a buffer of another lane into one of this lane, by this lane's queue. */
+/* Copies from another lane's buffer into one of this lane's, in this lane's queue. */
 static gpuhal_status step_across(lane *own, lane *other, uint64_t *seed)
 {
     copy *to = &own->copies[exercise_random(seed, BUFFERS)], *from = &other->copies[exercise_random(seed, BUFFERS)];
@@ -110,7 +110,7 @@ static gpuhal_status step_across(lane *own, lane *other, uint64_t *seed)
     return status ? status : gpuhal_queue_wait(other->queue, own->event);
 }
 
-/* Buffers are released while work with them is in progress, and new ones replace them. */
+/* Releases a buffer while its work is in progress, and replaces it with a new one. */
 static gpuhal_status step_release(lane *own, uint64_t *seed)
 {
     copy *gone = &own->copies[exercise_random(seed, BUFFERS)];
@@ -223,7 +223,7 @@ typedef struct hasty {
     char sentence[512];
 } hasty;
 
-/* One copy after an event of another queue; everything is destroyed as soon as it has ended. */
+/* Copies once after another queue's event, and destroys everything as soon as the copy has ended. */
 static gpuhal_status live_briefly(const hasty *own, gpuhal_buffer *one, gpuhal_buffer *two)
 {
     gpuhal_queue *first = NULL, *second = NULL;
@@ -276,7 +276,6 @@ TEST(queues_and_events_that_live_for_one_copy_are_destroyed_at_once_on_every_dev
     gpuhal_close(gpu);
 }
 
-/* Runs until the other thread has ended. */
 typedef struct watcher {
     gpuhal_device *device;
     _Atomic bool *ends;
@@ -292,7 +291,7 @@ static void *keep_synchronizing(void *user)
     return NULL;
 }
 
-/* Queues are not ordered among each other, so each fills other bytes. */
+/* Queues are not ordered with each other, so each fills different bytes. */
 static void live_for_one_fill(gpuhal_device *device, gpuhal_buffer *buffer, unsigned round)
 {
     gpuhal_queue *queue = NULL;

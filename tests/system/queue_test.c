@@ -1,4 +1,4 @@
-/* Queues and events as an application uses them, on the library's own queues (cpu), OpenCL's and Vulkan's. */
+/* Queues and events as applications use them, on the library's own queues (cpu) and on those of OpenCL and Vulkan. */
 #include "exercise.h"
 #include "support/random.h"
 #include "queues.h"
@@ -8,7 +8,7 @@
 static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
 enum { DEVICES = sizeof selectors / sizeof *selectors };
 
-/* write, fill, copies in a chain and read, each depending on the previous one: out of order, the bytes are wrong. */
+/* Write, fill, copies and read, each depending on the previous operation. In any other order the bytes are wrong. */
 static void enqueue_chain(gpuhal_queue *queue, gpuhal_buffer *one, gpuhal_buffer *two, const unsigned char *in,
                           unsigned char *out)
 {
@@ -100,7 +100,7 @@ TEST(a_queue_that_is_destroyed_with_work_in_it_still_does_it)
     gpuhal_close(gpu);
 }
 
-/* A value passes from device to device; each waits for the previous one, and no thread of the host waits in between. */
+/* A value passes from device to device. Each device waits for the previous one, without any wait on the host. */
 TEST(queues_of_different_backends_wait_for_each_other)
 {
     enum { ROUNDS = 50, PIECE = 4096 };

@@ -1,4 +1,4 @@
-/* Traces of queues on real drivers: the recorded times, and differences for a traced queue. */
+/* Traces of queues on real drivers: the recorded times, and how tracing changes a queue. */
 #include "queues.h"
 #include "support/trace.h"
 
@@ -8,8 +8,8 @@
 
 enum { BYTES = 1 << 20, ROUNDS = 20 };
 
-/* Between a real driver's clock and the host's. */
-#define TOLERANCE_NS UINT64_C(200000000) /* of clocks that are fitted on a busy machine */
+/* Largest difference between a real driver's clock and the host's. */
+#define TOLERANCE_NS UINT64_C(200000000) /* clocks are fitted on a busy machine */
 
 static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
 enum { SELECTORS = sizeof selectors / sizeof *selectors };
@@ -56,7 +56,7 @@ static void end(const objects *o)
     gpuhal_close(o->gpu);
 }
 
-/* Work of several kinds, with pauses between the rounds. Returns the number of pieces. */
+/* Enqueues several kinds of operations, with waits between the rounds. Returns the number of operations. */
 static size_t work(const objects *o)
 {
     static unsigned char host[BYTES], back[BYTES];
@@ -65,7 +65,7 @@ static size_t work(const objects *o)
         assert_ok(gpuhal_write(o->queue, o->one, 0, host, BYTES));
         assert_ok(gpuhal_copy(o->queue, o->other, 0, o->one, 0, BYTES));
         assert_ok(gpuhal_fill(o->queue, o->one, 0, 4096, 1, 4));
-        assert_ok(gpuhal_read(o->queue, back, o->other, 0, 1000 + i)); /* not aligned */
+        assert_ok(gpuhal_read(o->queue, back, o->other, 0, 1000 + i)); /* an unaligned size */
         if (i % 5 == 0) {
             assert_ok(gpuhal_queue_synchronize(o->queue, PATIENCE_NS));
         }
@@ -113,7 +113,7 @@ static size_t count_clock(const traced *all, const char *clock)
     return count;
 }
 
-/* PoCL and lavapipe have times. */
+/* PoCL and lavapipe report device times. */
 TEST(a_queue_made_while_a_trace_is_on_has_times_of_the_device_and_an_older_one_has_none)
 {
     static const char *const timed[] = {"opencl:0", "vulkan:0"};
@@ -132,7 +132,7 @@ TEST(a_queue_made_while_a_trace_is_on_has_times_of_the_device_and_an_older_one_h
     end_traces();
 }
 
-/* The device's own times, before the host converts them. */
+/* The device's own times, before their conversion to the host's clock. */
 TEST(the_time_of_a_piece_agrees_with_the_events_around_it)
 {
     static const char *const timed[] = {"opencl:0", "vulkan:0"};
@@ -194,7 +194,7 @@ TEST(an_arrow_joins_queues_of_one_device_and_of_two)
     traced all = write_traced(o.gpu);
     assert_int_equal(all.count, 3);
     assert_int_equal(all.arrow_count, 3);
-    assert_true(all.arrows[0].from == 1 && all.arrows[0].to == 3); /* the events are 2 and 4 */
+    assert_true(all.arrows[0].from == 1 && all.arrows[0].to == 3); /* numbers 2 and 4 are the events */
     assert_true(all.arrows[1].from == 1 && all.arrows[1].to == 5);
     assert_true(all.arrows[2].from == 3 && all.arrows[2].to == 5);
     assert_true(all.pieces[0].end <= all.pieces[1].begin + TOLERANCE_NS);
@@ -221,12 +221,12 @@ TEST(an_arrow_begins_at_the_piece_before_an_event_that_was_deferred)
     gpuhal_event *host = event_or_fail(o.gpu, GPUHAL_EVENT_HOST), *event = event_or_fail(o.gpu, 0);
     assert_ok(gpuhal_queue_wait(o.queue, host));
     assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4));
-    assert_ok(gpuhal_event_record(event, o.queue)); /* 2 */
+    assert_ok(gpuhal_event_record(event, o.queue)); /* number 2 */
     assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 2, 4));
     assert_ok(gpuhal_event_signal(host, GPUHAL_OK));
     assert_ok(gpuhal_queue_synchronize(o.queue, PATIENCE_NS));
     assert_ok(gpuhal_queue_wait(second, event));
-    assert_ok(gpuhal_fill(second, o.other, 0, BYTES, 3, 4)); /* 4 */
+    assert_ok(gpuhal_fill(second, o.other, 0, BYTES, 3, 4)); /* number 4 */
     assert_ok(gpuhal_queue_synchronize(second, PATIENCE_NS));
     traced all = write_traced(o.gpu);
     assert_int_equal(all.arrow_count, 1);
@@ -315,7 +315,7 @@ TEST(threads_that_share_a_queue_leave_pieces_in_one_order_on_every_device)
     end_traces();
 }
 
-/* While the trace is stopped and started, work continues on and off its fast path. */
+/* The queue works on and off its fast path while the trace starts and stops. */
 TEST(a_trace_that_begins_and_ends_beside_work_changes_no_byte)
 {
     begin_traces();

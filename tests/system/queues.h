@@ -13,7 +13,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define PATIENCE_NS (60 * SECOND_NS)
 
-/* NULL if the device is not on this machine. */
+/* Returns NULL if this machine does not have the device. */
 static inline gpuhal_device *find(gpuhal *gpu, const char *selector)
 {
     gpuhal_device *device = NULL;
@@ -47,7 +47,7 @@ static inline void pause_ms(long milliseconds)
     nanosleep(&time, NULL);
 }
 
-/* A callback counts itself here. */
+/* The number of calls of a callback, and the last status. */
 typedef struct calls {
     _Atomic int count, status;
 } calls;
@@ -59,7 +59,7 @@ static inline void count_call(void *user, gpuhal_status status)
     atomic_fetch_add(&seen->count, 1);
 }
 
-/* Callbacks run after the waits have returned. */
+/* Waits, because callbacks may run after a wait has returned. */
 static inline void expect_called_once(const calls *seen, gpuhal_status status)
 {
     for (int i = 0; i < 20000 && atomic_load(&seen->count) == 0; i++) {
@@ -70,7 +70,7 @@ static inline void expect_called_once(const calls *seen, gpuhal_status status)
     assert_int_equal(atomic_load(&seen->status), status);
 }
 
-/* Whether a device still moves bytes, by a queue. */
+/* Writes bytes to the device and reads them back, in a queue. */
 static inline gpuhal_status round_trip(gpuhal_device *device)
 {
     enum { COUNT = 4096 };
@@ -89,7 +89,7 @@ static inline gpuhal_status round_trip(gpuhal_device *device)
     return status ? status : memcmp(in, out, COUNT) ? GPUHAL_ERROR_DRIVER : GPUHAL_OK;
 }
 
-/* Work of a queue that is not done before the test lets it: a transfer from a file whose progress function waits. */
+/* Delays a queue until the test opens the gate: a transfer from a file whose progress function waits. */
 typedef struct gate {
     _Atomic bool open;
 } gate;

@@ -1,5 +1,5 @@
-/* Records of links and of devices that fail, over a vendor's fake, and their effect on the next program. Opening and
- * closing a gpuhal object plays a program: two of them share only the record on the disk. */
+/* Records of links and of failing devices, over a vendor's fake, and their effect on the next program. Each gpuhal
+ * object stands for one program: two of them share only the registry on the disk. */
 #include "own_registry.h"
 #include "support/random.h"
 #include "warnings.h"
@@ -20,7 +20,6 @@ static uint64_t link_number(gpuhal_device *from, gpuhal_device *to, gpuhal_key k
     return value;
 }
 
-/* Copies, and compares the bytes. Returns the path that the copy took. */
 static gpuhal_path copy_exactly(gpuhal_device *from_device, gpuhal_device *to_device)
 {
     unsigned char *sent = bytes_of_seed(7, BYTES), *got = bytes_of_seed(8, BYTES);
@@ -75,7 +74,7 @@ TEST(a_link_that_was_found_broken_is_not_tried_by_the_next_program_until_verifie
     close_clean(gpu);
 }
 
-/* Runs in another process, since a fake knows one machine. */
+/* Runs in another process, because a fake reads its machine once per process. */
 static void in_another_program(const char *machine, void (*act)(gpuhal_device *one, gpuhal_device *other))
 {
     fflush(NULL);
@@ -155,7 +154,7 @@ TEST(figures_of_a_link_are_reported_by_the_next_program_without_opening_a_device
 
 /* ---- faults */
 
-/* Allocates until the device has no memory left, and expects that `more` further tries fail. */
+/* Allocates until the device has no memory left, and expects that `more` further attempts fail. */
 static void fill_up(gpuhal_device *device, gpuhal_buffer *hogs[64], unsigned more)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 1u << 20};
@@ -215,7 +214,7 @@ TEST(a_limit_that_the_program_set_is_no_fault_of_the_device)
     expect_clean();
 }
 
-/* Fills until the driver says that the device is lost. */
+/* Fills until the driver reports that the device is lost. */
 static gpuhal *lose_device(warnings *said)
 {
     gpuhal *gpu = open_listening(BACKEND, said);

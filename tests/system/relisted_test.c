@@ -1,4 +1,4 @@
-/* The effects of another rescan, over the fake CUDA driver: numbers, facts, links, and the list for the next
+/* Effects of a rescan over the fake CUDA driver: device numbers, facts, links, and the device list for the next
  * program. */
 #include "cuda_fake.h"
 #include "queues.h"
@@ -16,7 +16,6 @@ static gpuhal *open_with(uint32_t isolation)
                                          .helper_deadline_ns = 2000 * MILLISECOND_NS});
 }
 
-/* Opens a machine with a registry. */
 static gpuhal *open_cards(const char *cards, uint32_t isolation)
 {
     use_registry();
@@ -31,7 +30,7 @@ static uint64_t look_again(gpuhal *gpu)
     return after - before;
 }
 
-/* Overrides a statement, to be called after put_cards(): the last one in the file counts. */
+/* Overrides a statement of the script, because the last one in the file counts. Must be called after put_cards(). */
 static void say_otherwise(const char *statement)
 {
     FILE *file = fopen(cards_file, "a");
@@ -121,7 +120,7 @@ TEST(facts_are_those_of_the_newest_rescan_once_a_change_was_reported)
     assert_int_equal(look_again(gpu), 1);
     assert_string_equal(driver_of(a), "590.1.2");
     assert_string_equal(before, "580.65.06");
-    /* The driver in this process starts now with the new version, too, so there is nothing more to report. */
+    /* The driver in this process starts now, with the same new version, so there is no further change. */
     use_device(a);
     assert_int_equal(gpuhal_generation(gpu), 2);
     assert_string_equal(driver_of(a), "590.1.2");
@@ -175,7 +174,7 @@ TEST(the_plugin_reports_links_between_earlier_and_later_devices)
     close_cards(gpu);
 }
 
-/* ---- the list for the next program */
+/* ---- the device list for the next program */
 
 TEST(an_earlier_start_of_the_driver_does_not_undo_the_record_of_a_rescan)
 {
@@ -227,7 +226,6 @@ TEST(a_plugin_in_quarantine_is_not_run_by_a_rescan_until_it_is_lifted)
     close_cards(gpu);
 }
 
-/* Counts the interfaces that the registry has as present. */
 static uint32_t count_present(void)
 {
     gpuhal_view *view = view_or_fail();
@@ -255,7 +253,7 @@ TEST(a_hang_of_the_driver_in_a_rescan_leaves_the_records_of_its_devices)
     close_cards(gpu);
 }
 
-/* Both are one card; only the hidden interface has the address. */
+/* Both interfaces are the same card; only the hidden interface reports the PCI address. */
 TEST(a_hang_of_the_driver_in_a_rescan_leaves_evidence_of_hidden_devices)
 {
     static const char one[] = "uuid 0 66616b65206465766963652075756900";
@@ -280,14 +278,14 @@ TEST(a_hang_of_the_driver_in_a_rescan_leaves_evidence_of_hidden_devices)
     close_cards(gpu);
 }
 
-/* ---- lines of the log */
+/* ---- log lines */
 
 typedef struct scribe {
     gpuhal_device *_Atomic other;
     _Atomic int written;
 } scribe;
 
-/* Writes the result of a verification to the disk before it returns, or logs a line if it cannot. */
+/* gpuhal_device_verify() writes its result to the disk before it returns, or logs a line if it cannot. */
 static void write_at_each_line(void *user, int32_t level, const char *line)
 {
     scribe *own = user;
@@ -312,7 +310,7 @@ TEST(a_log_callback_may_write_to_the_disk_while_faults_are_being_written)
     gpuhal *gpu = open_or_fail(&(gpuhal_config){
         .size = sizeof(gpuhal_config), .backends = "cuda,cpu", .log = write_at_each_line, .log_user = &own});
     gpuhal_buffer *buffer = buffer_or_fail(find_card(gpu, 'A'), GPUHAL_MEMORY_DEVICE, 4096);
-    /* Nothing can be written any more, so a line is logged. */
+    /* From here on no write to the registry succeeds, so the library logs a line. */
     snprintf(aside, sizeof aside, "%s.aside", registry_folder);
     assert_int_equal(rename(registry_folder, aside), 0);
     assert_int_equal(symlink("/proc/self/nothing", registry_folder), 0);

@@ -1,6 +1,5 @@
-/* The ROCm plugin over the fake runtime, slot by slot, beside an engine in the same process: special demands of HIP on
- * queries of events, on resets of devices, and on exported memory. Tests that CUDA shares are in
- * vendor_engine_test.c. */
+/* The ROCm plugin over the fake runtime, slot by slot, beside an engine in the same process: HIP's particular rules
+ * for event queries, device resets and exported memory. Tests that CUDA shares are in vendor_engine_test.c. */
 #include "bench.h"
 #include "support/process.h"
 
@@ -68,9 +67,8 @@ TEST(a_queue_goes_with_its_stream_once_its_event_was_recorded_elsewhere)
 
 /* ---- devices */
 
-/* By then its memory may belong to another object, and the runtime would follow the stream that the event was recorded
- * in.
- */
+/* The event's memory may belong to another object after the reset, and the runtime would dereference the stream in
+ * which the event was recorded. */
 TEST(objects_of_a_device_that_the_engine_reset_are_not_used_by_another)
 {
     bench with = begin_on("devices 2", 2);
@@ -99,7 +97,7 @@ TEST(objects_of_a_device_that_the_engine_reset_are_not_used_by_another)
     remove_reports();
 }
 
-/* The engine's next streams have the addresses of the plugin's, and belong to the engine alone. */
+/* The engine's next streams reuse the addresses of the plugin's streams, and the plugin must not touch them. */
 static void expect_reset_noticed(int major)
 {
     use_machine("devices 1");
@@ -131,7 +129,7 @@ TEST(a_reset_is_noticed_even_if_new_streams_have_our_old_addresses_in_hip_7)
     expect_reset_noticed(7);
 }
 
-/* Memory that the engine has at the address by then must not be freed. */
+/* The engine may have allocated at the same address after the reset, so the plugin must not free the memory. */
 TEST(memory_that_a_reset_took_is_not_freed_a_second_time)
 {
     bench with = begin_on("devices 1", 1);
@@ -163,7 +161,7 @@ TEST(a_stream_that_the_engine_destroyed_costs_its_queue_and_not_the_device)
     with.ops.release(with.devices[0], &memory);
     end(&with);
     assert_int_equal(alive(), 0);
-    remove_reports(); /* using the stream was a mistake of the engine */
+    remove_reports(); /* the engine itself used a destroyed stream */
 }
 
 /* ---- last errors */
@@ -176,7 +174,7 @@ TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_e
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
     gpuhal_plugin_event *event = event_on(&with, 0);
-    gpuhal_status asked = GPUHAL_OK; /* on a stalled machine the work may be done already */
+    gpuhal_status asked = GPUHAL_OK; /* on a stalled machine the work may already have ended */
     for (int i = 0; i < 20 && asked == GPUHAL_OK; i++) {
         expect_fine(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), &with, "fill");
         expect_fine(with.ops.event_record(queue, event), &with, "event_record");
@@ -193,8 +191,8 @@ TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_e
 
 /* ---- exported objects */
 
-/* Checks the form that each version takes: a descriptor instead of a pointer ends the process if the runtime expects a
- * pointer. */
+/* Checks how each version expects the descriptor: a runtime that expects a pointer to it crashes on the descriptor
+ * itself. */
 static void expect_import(const char *machine, bool by_0)
 {
     bench with = begin_on(machine, 1);
@@ -230,7 +228,7 @@ TEST(memory_is_taken_in_by_a_runtime_that_wants_the_descriptor_itself)
     expect_import("devices 1; driver 70125424", false);
 }
 
-/* A program that has closed its standard input may get it. */
+/* A program that has closed its standard input may get descriptor 0. */
 TEST(memory_is_taken_in_by_descriptor_0_which_the_runtime_takes_for_none)
 {
     expect_import("devices 1; driver 70125424", true);

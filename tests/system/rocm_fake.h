@@ -6,7 +6,7 @@
 #include "../fakes/rocm/vendor_names.h"
 #include "machine.h"
 
-/* Uses the runtime of a major version, from the folder "" or "old/". */
+/* Uses the runtime of this major version, from the folder "" or "old/". */
 static inline void use_runtime(const char *folder, int major)
 {
     char path[512];
@@ -25,8 +25,8 @@ static inline void use_amd_smi(bool there)
     setenv("GPUHAL_AMD_SMI_LIBRARY", there ? GPUHAL_FAKE_ROCM_DIRECTORY "/libamd_smi.so" : "/nowhere/libamd_smi.so", 1);
 }
 
-/* The machine that this process and its helpers see from now on, with HIP 7 and both libraries for telemetry. It has no
- * files of the kernel. */
+/* Sets the machine for this process and its helper processes, with HIP 7 and both telemetry libraries. It has no
+ * kernel files. */
 static inline void use_machine(const char *script)
 {
     set_machine(GPUHAL_FAKE_ROCM_DIRECTORY, script);
@@ -39,8 +39,8 @@ static inline void use_machine(const char *script)
     use_amd_smi(true);
 }
 
-/* Expects that every object was released and no rule was broken. Must be the last call of a test. HIP's contexts
- * stay. */
+/* Expects that every object except HIP's contexts has been released and no rule was broken. Must be called last in a
+ * test. */
 static inline void expect_clean(void)
 {
     expect_no_violation();
@@ -56,22 +56,20 @@ static inline void close_clean(gpuhal *gpu)
 
 enum { CODE_BYTES = 256 };
 
-/* A code object that the fake accepts: the header of an ELF file for the machine, without tables, and names of
- * kernels. */
+/* Makes a code object that the fake accepts: an ELF header for AMDGPU without tables, followed by kernel names. */
 static inline void make_code(unsigned char out[CODE_BYTES])
 {
     static const unsigned char begin[] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
     memset(out, 0, CODE_BYTES);
     memcpy(out, begin, sizeof begin);
-    out[18] = 224; /* the machine AMDGPU */
-    out[52] = 64;  /* the header's size, and those of its entries */
+    out[18] = 224; /* EM_AMDGPU */
+    out[52] = 64;  /* the sizes of the header and of its table entries */
     out[54] = 56;
     out[58] = 64;
     snprintf((char *)out + 64, CODE_BYTES - 64,
              ".kernel fill\n.kernel add\n.kernel saxpy\n.kernel reduce\n.kernel matmul\n");
 }
 
-/* The kernels that the fake knows. */
 static inline gpuhal_code kernels_code(void)
 {
     static _Thread_local unsigned char code[CODE_BYTES];

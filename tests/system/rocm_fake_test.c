@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime, through the public API: facts about devices, and versions of HIP. Tests that
- * are the same for CUDA are in vendor_use_test.c. */
+/* The ROCm plugin over the fake runtime, through the public API: device facts and HIP versions. Tests that CUDA
+ * shares are in vendor_use_test.c. */
 #include "exercise.h"
 #include "rocm_fake.h"
 #include "rocm_tree.h"
@@ -13,7 +13,8 @@ TEST(devices_are_listed_with_their_identity_and_no_context_is_made)
     expect_text(two, GPUHAL_FACT_NAME, "Fake MI210");
     expect_text(one, GPUHAL_FACT_PCI_ADDRESS, "0000:c1:00.0");
     expect_text(two, GPUHAL_FACT_PCI_ADDRESS, "0000:21:00.0");
-    expect_text(one, GPUHAL_FACT_UUID, "30313233-3435-3637-3839-616263646566"); /* the sixteen characters */
+    /* the sixteen characters of HIP's UUID */
+    expect_text(one, GPUHAL_FACT_UUID, "30313233-3435-3637-3839-616263646566");
     assert_int_equal(number_of(two, GPUHAL_FACT_NATIVE_INDEX), 1);
     assert_int_equal(number_of(two, GPUHAL_FACT_MEMORY_TOTAL_BYTES), 512 * MIB);
     assert_int_equal(number_of(one, GPUHAL_FACT_COMPUTE_UNITS), 304);
@@ -21,7 +22,7 @@ TEST(devices_are_listed_with_their_identity_and_no_context_is_made)
     assert_int_equal(number_of(one, GPUHAL_FACT_VENDOR_ID), 0x1002);
     assert_int_equal(number_of(one, GPUHAL_FACT_TYPE), GPUHAL_DEVICE_GPU);
     assert_int_equal(number_of(one, GPUHAL_FACT_SOFTWARE), 0);
-    assert_string_equal(gpuhal_device_id(select_or_fail(gpu, "auto")), "rocm:1"); /* has most memory */
+    assert_string_equal(gpuhal_device_id(select_or_fail(gpu, "auto")), "rocm:1"); /* it has the most memory */
     assert_int_equal(contexts_ever(), 0);
     gpuhal_close(gpu);
     remove_reports();
@@ -49,7 +50,7 @@ TEST(the_parts_of_a_divided_gpu_have_one_address_and_numbers_and_work)
         gpuhal_device *part = select_or_fail(gpu, ids[i]);
         expect_text(part, GPUHAL_FACT_PCI_ADDRESS, "0000:11:00.0");
         expect_text(part, GPUHAL_FACT_PARTITION, parts[i]);
-        snprintf(name, sizeof name, "Fake MI300X partition %d", i); /* no file has more */
+        snprintf(name, sizeof name, "Fake MI300X partition %d", i); /* no kernel file describes the partitions */
         expect_text(part, GPUHAL_FACT_NAME, name);
         assert_int_equal(number_of(part, GPUHAL_FACT_MEMORY_TOTAL_BYTES), 128 * MIB);
         assert_ok(gpuhal_device_verify(part));
@@ -59,7 +60,7 @@ TEST(the_parts_of_a_divided_gpu_have_one_address_and_numbers_and_work)
     close_clean(gpu);
 }
 
-/* A node of the kernel's compute driver. */
+/* Puts a partition's topology node of the amdkfd driver. */
 static void put_part(unsigned node, unsigned long location, unsigned minor)
 {
     char path[96], text[128];
@@ -73,7 +74,7 @@ static void put_part(unsigned node, unsigned long location, unsigned minor)
     put(path, text);
 }
 
-/* The number of a part is in the lowest bits of the location, or in the highest. */
+/* A location contains the partition number in its lowest bits or in its highest. */
 TEST(each_part_of_a_divided_gpu_has_the_render_node_of_the_kernel_and_a_name)
 {
     use_machine("devices 1; partitions 0 3; memory 0 384M");
@@ -93,7 +94,7 @@ TEST(each_part_of_a_divided_gpu_has_the_render_node_of_the_kernel_and_a_name)
     remove_tree();
 }
 
-/* As with kernels that keep the number of a part outside the address: HIP passes only the address on. */
+/* As with kernels that report the partition number outside the PCI address: HIP reports only the address. */
 TEST(devices_that_share_an_address_are_parts_and_keep_apart)
 {
     use_machine("devices 3; pci 0 0000:c1:00.0; pci 1 0000:31:00.0; pci 2 0000:c1:00.0");
@@ -116,7 +117,7 @@ typedef struct runtime_version {
     int major;
 } runtime_version;
 
-/* Child: a whole session with one runtime. */
+/* Child: a complete session with one runtime. */
 static void expect_version_works(const void *what)
 {
     const runtime_version *version = what;

@@ -1,9 +1,9 @@
-/* The ROCm plugin over the fake runtime and the kernel's files of invented machines: values of sysfs, hwmon and
- * gpu_metrics, in the units of their keys. The trees are those of an MI210, of a Navi card for displays and of an
- * MI300X, reduced to the files that are read. */
+/* The ROCm plugin over the fake runtime and the kernel files of invented machines: values from sysfs, hwmon and
+ * gpu_metrics, in the units of their keys. The trees are those of an MI210, a Navi display card and an MI300X,
+ * reduced to the files that the plugin reads. */
 #include "rocm_tree.h"
 
-/* ---- the table of measurements, as the kernel's kgd_pp_interface.h lays it out */
+/* ---- the gpu_metrics table, with the layout of the kernel's kgd_pp_interface.h */
 
 typedef struct table_header {
     uint16_t structure_size;
@@ -24,7 +24,7 @@ typedef struct table_1_3 {
     uint64_t indep_throttle_status;
 } table_1_3;
 
-/* Formats 1.1 and 1.2 are its beginning. */
+/* Formats 1.1 and 1.2 have a prefix of this table. */
 enum { BYTES_1_1 = 96, BYTES_1_2 = 104 };
 
 typedef struct table_1_4 {
@@ -111,7 +111,7 @@ static void expect_values(gpuhal_device *device, const expected *wanted, size_t 
         expect_values(device, all, sizeof all / sizeof *all);                                                          \
     } while (0)
 
-/* One device whose values come only from its files. */
+/* Opens one device whose values come only from its files. */
 static gpuhal_device *open_on_files(gpuhal **out_gpu)
 {
     use_amd_smi(false);
@@ -150,7 +150,7 @@ TEST(the_files_of_an_accelerator_with_passive_cooling_give_its_values_and_its_pl
     put_of_device("drm/renderD129/dev", "226:129\n");
     put("sys/module/amdgpu/version", "6.8.5\n");
     table_1_3 table = {.header = HEADER(table_1_3, 1, 3), .energy_accumulator = 1024 * 7 + 512};
-    table.indep_throttle_status = UINT64_C(1) << 6 | UINT64_C(1) << 36; /* SPPT, and the hottest spot */
+    table.indep_throttle_status = UINT64_C(1) << 6 | UINT64_C(1) << 36; /* SPPT, and the hottest temperature */
     put_table(&table, sizeof table);
     gpuhal *gpu;
     gpuhal_device *device = open_on_files(&gpu);
@@ -179,7 +179,7 @@ TEST(the_files_of_an_accelerator_with_passive_cooling_give_its_values_and_its_pl
     close_on_files(gpu);
 }
 
-/* One node of the kernel's compute driver for the device that the fake lists first, and the processor's node. */
+/* Puts the amdkfd topology nodes of the CPU and of the device that the fake lists first. */
 static void put_target(const char *version)
 {
     char text[160];
@@ -190,7 +190,7 @@ static void put_target(const char *version)
     put("sys/class/kfd/kfd/topology/nodes/1/properties", text);
 }
 
-/* Opens a machine with this target in the kernel's files; an engine chooses kernels and memory by it. */
+/* Opens a machine with this target in the kernel's files. An engine chooses kernels and memory by the target. */
 static gpuhal_device *open_with_target(const char *script, const char *version, gpuhal **out_gpu)
 {
     use_machine(script);
@@ -219,7 +219,7 @@ TEST(facts_state_the_data_types_group_sizes_and_bandwidth_of_a_device)
         {GPUHAL_FACT_GROUP_SIZE_MAX_Y, 1024},
         {GPUHAL_FACT_GROUP_SIZE_MAX_Z, 1024},
         {GPUHAL_FACT_GROUP_MEMORY_BYTES, 64 << 10},
-        {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, UINT64_C(5324800000000)}, /* of an MI300X */
+        {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, UINT64_C(5324800000000)}, /* an MI300X */
         {GPUHAL_FACT_HOST_VISIBLE_KINDS, both_hosts},
         {GPUHAL_FACT_HOST_COHERENT_KINDS, both_hosts},
     };
@@ -234,12 +234,13 @@ TEST(facts_state_the_data_types_group_sizes_and_bandwidth_of_a_device)
     close_on_files(gpu);
 }
 
-/* Attributes 23 and 61 are the compute capability. MI210: the stepping is hexadecimal in names. Navi 21: GDDR6. */
+/* Attributes 23 and 61 are the compute capability. For the MI210 the stepping is a hexadecimal digit in the name.
+ * The Navi 21 has GDDR6. */
 TEST(targets_are_named_as_compilers_name_them_and_types_of_data_and_bandwidth_follow_from_them)
 {
     static const struct {
         const char *script, *version, *name;
-        uint32_t types; /* besides the common ones */
+        uint32_t types; /* in addition to the common types */
         uint64_t bandwidth;
     } wanted[] = {
         {"devices 1; attribute 0 23 9; attribute 0 61 0; attribute 0 59 4096; attribute 0 60 1600000", "90010",
@@ -267,8 +268,8 @@ TEST(targets_are_named_as_compilers_name_them_and_types_of_data_and_bandwidth_fo
     }
 }
 
-/* As with HSA_OVERRIDE_GFX_VERSION, with a kernel before 5.14, whose properties have no target, and without that
- * file. */
+/* The cases are HSA_OVERRIDE_GFX_VERSION, a kernel before 5.14, whose properties have no target, and a file with
+ * invalid contents. */
 TEST(a_target_that_is_not_certain_is_missing_with_its_reason)
 {
     static const char *const versions[] = {"100301", "0", "rubbish"};
@@ -284,7 +285,7 @@ TEST(a_target_that_is_not_certain_is_missing_with_its_reason)
     }
 }
 
-/* A Navi card: no counter of energy, no ECC, a fan; and power under the name that late kernels use. */
+/* A Navi card has a fan, but no energy counter and no ECC. Recent kernels report its power under another name. */
 TEST(the_files_of_a_display_card_have_its_fan_but_neither_energy_nor_ecc)
 {
     use_machine("devices 1");
@@ -296,7 +297,7 @@ TEST(the_files_of_a_display_card_have_its_fan_but_neither_energy_nor_ecc)
     put_of_device("hwmon/hwmon2/pwm1", "51\n");
     put_of_device("hwmon/hwmon2/power1_input", "9000000\n");
     table_1_3 table = {.header = HEADER(table_1_3, 1, 3)};
-    table.indep_throttle_status = UINT64_C(1) << 17 | UINT64_C(1) << 56; /* TDC, and PPM */
+    table.indep_throttle_status = UINT64_C(1) << 17 | UINT64_C(1) << 56; /* TDC and PPM */
     put_table(&table, sizeof table);
     gpuhal *gpu;
     gpuhal_device *device = open_on_files(&gpu);
@@ -385,8 +386,7 @@ TEST(tables_that_are_cut_off_or_of_ones_or_unknown_give_no_value)
     close_on_files(gpu);
 }
 
-/* A processor with graphics: 512 MiB are reserved, and HIP has the part of the rest that the kernel lets the GPU
- * use. */
+/* An APU: 512 MiB are reserved, and HIP reports the share of the remaining memory that the kernel allows the GPU. */
 TEST(the_files_of_the_processors_memory_are_read_if_hip_has_that)
 {
     use_machine("devices 1; memory 0 2G");
@@ -404,7 +404,7 @@ TEST(the_files_of_the_processors_memory_are_read_if_hip_has_that)
     close_on_files(gpu);
 }
 
-/* The only part that is not hidden looks like a whole GPU; the files have the memory and use of all parts. */
+/* The only visible partition looks like a whole GPU, but the files report the memory and use of all partitions. */
 TEST(the_files_of_the_whole_memory_do_not_count_if_hip_has_a_part)
 {
     use_machine("devices 1; memory 0 1G");
@@ -423,7 +423,7 @@ TEST(files_with_rubbish_are_failures_and_not_numbers)
     use_machine("devices 1; memory 0 1G");
     make_tree();
     put_of_device("mem_info_vram_total", "1100000000\n");
-    put_of_device("mem_info_vram_used", "18446744073709551616\n"); /* one more than 64 bits hold */
+    put_of_device("mem_info_vram_used", "18446744073709551616\n"); /* exceeds 64 bits by one */
     put_of_device("gpu_busy_percent", "65535\n");
     put_of_device("mem_busy_percent", "a lot\n");
     put_of_device("hwmon/hwmon2/temp1_input", "-5000\n");
@@ -448,7 +448,7 @@ TEST(a_gpu_that_sleeps_is_not_woken_for_a_value)
     make_tree();
     put_of_device("power/runtime_status", "suspended\n");
     put_of_device("gpu_busy_percent", "0\n");
-    gpuhal *gpu = open_backend(0); /* both libraries exist, and neither is asked */
+    gpuhal *gpu = open_backend(0); /* both libraries exist, and the plugin calls neither */
     gpuhal_device *device = select_or_fail(gpu, "rocm:0");
     EXPECT(
         device,
@@ -491,7 +491,7 @@ TEST(pci_express_traffic_is_read_only_if_there_is_a_second_for_it)
     close_on_files(gpu);
 }
 
-/* ---- the libraries */
+/* ---- the telemetry libraries */
 
 TEST(a_library_that_would_print_is_not_called_without_files_to_read)
 {
@@ -518,7 +518,7 @@ TEST(a_library_that_failed_to_initialise_is_not_asked_a_second_time)
     close_clean(gpu);
 }
 
-/* A kernel without SCSI has no such directory, and AMD SMI then writes to standard error. */
+/* A kernel without SCSI has no such directory. AMD SMI then writes to standard error. */
 TEST(rocm_smi_is_asked_if_amd_smi_would_write_to_standard_error)
 {
     use_machine("devices 1");

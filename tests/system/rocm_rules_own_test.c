@@ -1,12 +1,11 @@
-/* The fake HIP runtime itself: it must refuse the calls that the real one refuses, or tests over it mean nothing. Calls
- * that CUDA refuses too are in vendor_rules_test.c. */
+/* Tests the fake HIP runtime itself. It must refuse the calls that the real runtime refuses; otherwise the tests
+ * over it prove nothing. Calls that CUDA refuses too are in vendor_rules_test.c. */
 #include "rocm_fake.h"
 
 #include <pthread.h>
 
 #define assert_code(call, code) assert_int_equal(call, code)
 
-/* Expects this number of violations in the calls of the test until here. */
 static void expect_violations(unsigned count)
 {
     assert_int_equal(fake_report_get()->violations, count);
@@ -99,7 +98,7 @@ TEST(hip_7_sleeps_only_for_an_event_that_was_made_for_sleeping_alone)
     remove_reports();
 }
 
-/* The runtime, and an event after slow work. */
+/* The runtime, and an event recorded after slow work. */
 typedef struct waiting {
     vendor_api api;
     hipEvent_t event;
@@ -220,7 +219,7 @@ TEST(before_version_7_a_mapping_that_fails_shows_when_access_is_given)
     remove_reports();
 }
 
-/* Child: this version takes the descriptor, or its address, and refuses the other. */
+/* Child: this version accepts either the descriptor or its address, and refuses the other. */
 static void expect_descriptor(const void *what)
 {
     const bool by_value = strcmp(what, "driver 70125424") == 0;
@@ -291,7 +290,6 @@ typedef struct numbers {
     hipError_t host_register;
 } numbers;
 
-/* Runs in a child. */
 static void expect_numbers(const void *what)
 {
     const numbers *wanted = what;
@@ -335,7 +333,7 @@ TEST(a_machine_without_devices_says_so_as_the_real_runtime_does)
     use_runtime("", 5);
     const vendor_api api = load_api();
     int count = -1;
-    assert_code(api.hipInit(0), hipErrorInvalidDevice); /* 5.2 does the same */
+    assert_code(api.hipInit(0), hipErrorInvalidDevice); /* 5.2 returns the same code */
     assert_code(api.hipGetDeviceCount(&count), hipErrorNoDevice);
     assert_int_equal(count, 0);
     assert_code(api.hipRuntimeGetVersion(&count), hipSuccess);

@@ -1,5 +1,6 @@
-/* The ROCm plugin over the distribution's HIP runtime, on a machine without a GPU: the runtime must be refused, quickly
- * and with its own words. Skipped if the runtime is not installed, or if there is an AMD GPU. */
+/* The ROCm plugin over the Linux distribution's HIP runtime, on a machine without a GPU. The plugin must reject the
+ * runtime quickly and report the runtime's own error text. Skipped if the runtime is not installed or an AMD GPU
+ * exists. */
 #include "rocm_fake.h"
 
 static void need_runtime_without_gpu(void)
@@ -21,7 +22,7 @@ static gpuhal *open_quickly(uint32_t isolation)
     gpuhal *gpu =
         open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "rocm", .isolation = isolation});
     const double took = seconds_now() - begun;
-    if (took >= 5) { /* 0.1 s on a quiet machine; a driver that waits for something waits longer */
+    if (took >= 5) { /* 0.1 s on an idle machine; a longer time means that the driver waits for something */
         fail_msg("it took %.3f seconds", took);
     }
     return gpu;

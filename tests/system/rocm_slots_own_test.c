@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime, slot by slot (direct.h): links and programs as far as only ROCm has them, and
- * the caller's own streams and memory. Tests that other vendors share are in vendor_slots_test.c. */
+/* The ROCm plugin over the fake runtime, slot by slot (direct.h): link and program features of ROCm alone, and the
+ * caller's own streams and memory. Tests that other vendors share are in vendor_slots_test.c. */
 #include "bench.h"
 
 TEST(amds_own_links_are_reported_with_their_bandwidth)
@@ -25,13 +25,13 @@ TEST(code_that_cannot_be_loaded_is_refused_and_the_device_goes_on)
     bench with = begin_on("devices 1; fail hipModuleLoadData 1 209; fail hipModuleLoadData 2 218", 1);
     make_code(code);
     memcpy(wrong, code, sizeof wrong);
-    wrong[18] = 62; /* the processor's machine */
+    wrong[18] = 62; /* EM_X86_64 */
     gpuhal_plugin_program *program = NULL;
     assert_int_equal(load(&with, "hsaco", wrong, sizeof wrong, &program),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(load(&with, "hsaco", code, 63, &program),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
-    for (int i = 0; i < 2; i++) { /* HIP has two codes for code of another GPU */
+    for (int i = 0; i < 2; i++) { /* HIP has two error codes for another GPU's code */
         assert_int_equal(load(&with, "hsaco", code, sizeof code, &program),
                          GPUHAL_ERROR_INCOMPATIBLE);
     }
@@ -73,7 +73,8 @@ TEST(an_adopted_stream_comes_first_and_is_left_to_the_caller)
     start(&with);
     gpuhal_native native = {
         .size = sizeof native, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {1, 0, (uintptr_t)stream}};
-    assert_int_equal(open_device(&with, 1, &native), GPUHAL_ERROR_INVALID_ARGUMENT); /* the stream is of device 0 */
+    /* the stream belongs to device 0 */
+    assert_int_equal(open_device(&with, 1, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
     with.devices[1] = NULL;
     native.values[0] = 0;
     expect_fine(open_device(&with, 0, &native), &with, "open");
@@ -99,7 +100,7 @@ TEST(an_adopted_stream_comes_first_and_is_left_to_the_caller)
     expect_clean();
 }
 
-/* Kinds of memory have other numbers in HIP 5. */
+/* HIP 5 has other numbers for memory types. */
 TEST(memory_of_hip_5_is_distinguished_from_the_hosts)
 {
     use_machine("devices 1");
@@ -123,7 +124,7 @@ TEST(memory_of_hip_5_is_distinguished_from_the_hosts)
     expect_clean();
 }
 
-/* As chipStar does. */
+/* As with chipStar. */
 TEST(a_runtime_that_knows_no_graphs_records_events_in_queues_that_were_taken_over)
 {
     bench with = begin_on("devices 1; fail hipStreamIsCapturing 1+ 801", 1);

@@ -1,5 +1,5 @@
-/* Values of the ROCm plugin over the fakes of AMD SMI and ROCm SMI, each alone: units, identity, and missing values.
- * Values from the kernel's files are in rocm_files_test.c; here there are no such files. */
+/* Telemetry of the ROCm plugin over the fakes of AMD SMI and ROCm SMI, each alone: units, identification of devices,
+ * and missing values. Values from the kernel's files are in rocm_files_test.c; here these files do not exist. */
 #include "rocm_fake.h"
 #include "rocm_tree.h"
 
@@ -14,10 +14,9 @@ static void expect_sample(gpuhal_device *device, gpuhal_key key, uint64_t wanted
     }
 }
 
-/* The two libraries and HIP count devices in different orders here. */
+/* HIP and the two libraries list the devices in different orders. */
 static const char machine[] = "devices 2; pci 0 0000:c1:00.0; pci 1 0000:11:00.0; memory 0 1G; memory 1 2G; used 0 24M";
 
-/* Expects the values that both libraries have. */
 static void expect_values(gpuhal *gpu)
 {
     gpuhal_device *one = select_or_fail(gpu, "rocm:0"), *two = select_or_fail(gpu, "rocm:1");
@@ -53,7 +52,7 @@ TEST(amd_smi_alone_gives_its_values_in_the_units_of_their_names)
     close_clean(gpu);
 }
 
-/* The library's session ends: with ROCm SMI because of one shutdown too many, with AMD SMI by the first one. */
+/* Ends the library's session: ROCm SMI after one shutdown too many, AMD SMI after the first one. */
 static void expect_values_after_shutdown(const char *variable, const char *function)
 {
     gpuhal *gpu = open_backend(0);
@@ -92,7 +91,7 @@ TEST(energy_is_in_microjoules_and_grows_as_its_counter_does)
     usleep(200000);
     const gpuhal_value second = sample_one(device, GPUHAL_VALUE_ENERGY_MICROJOULES);
     assert_int_equal(first.missing, 0);
-    const double grown = (double)(second.u64 - first.u64); /* 10 000 counts of 15.3 microjoules a second */
+    const double grown = (double)(second.u64 - first.u64); /* 10 000 counts of 15.3 microjoules per second */
     assert_true(grown > 0.19 * 153000 && grown < 5 * 153000);
     close_clean(gpu);
 }
@@ -117,7 +116,7 @@ TEST(parts_of_a_divided_gpu_are_found_by_their_number)
     gpuhal_device *device = select_or_fail(gpu, "rocm:2");
     gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "rocm:0"), GPUHAL_MEMORY_DEVICE, 64 * MIB);
     const gpuhal_value value = sample_one(device, GPUHAL_VALUE_MEMORY_FREE_BYTES);
-    assert_true(value.missing || value.u64 == 127 * MIB); /* not the memory of the part that has the buffer */
+    assert_true(value.missing || value.u64 == 127 * MIB); /* not the memory of the partition that contains the buffer */
     gpuhal_buffer_release(buffer);
     close_clean(gpu);
 }
@@ -145,8 +144,8 @@ TEST(memory_of_the_whole_gpu_in_rocm_smi_is_not_taken_for_its_first_part)
     expect_no_memory_of_part_0();
 }
 
-/* HIP does not number the parts, so the plugin numbers the parts that HIP lists here; the library has other parts, or
- * another order. */
+/* HIP does not number the partitions, so the plugin numbers them in HIP's order. The library may list other
+ * partitions or another order. */
 TEST(parts_that_we_have_numbered_are_not_looked_for_under_these_numbers)
 {
     use_machine("devices 2; memory * 1G; pci 0 0000:c1:00.0; pci 1 0000:c1:00.0; used 0 1M");
@@ -227,7 +226,7 @@ TEST(a_library_that_hangs_once_it_is_asked_for_values_is_given_up)
     expect_without(GPUHAL_MISSING_TIMED_OUT);
 }
 
-/* ---- processes, which the kernel's compute driver counts */
+/* ---- processes, which the amdkfd driver lists */
 
 static gpuhal_plugin_process found[4];
 static uint32_t found_count;

@@ -1,5 +1,4 @@
-/* tests/system/rocm_tree.h: the files of a tree (tree.h) that the ROCm plugin and the libraries for telemetry look
- * for. */
+/* tests/system/rocm_tree.h: the files of a tree (tree.h) that the ROCm plugin and the telemetry libraries read. */
 #ifndef GPUHAL_TEST_ROCM_TREE_H
 #define GPUHAL_TEST_ROCM_TREE_H
 
@@ -15,17 +14,17 @@ static inline void put_of_device(const char *name, const char *text)
     put(path, text);
 }
 
-/* Makes an empty machine, with the files that the libraries for telemetry look for. Must come after use_machine(). */
+/* Makes an empty machine with the files that the telemetry libraries require. Must be called after use_machine(). */
 static inline void make_tree(void)
 {
     begin_tree();
     put("sys/class/drm/version", "drm 1.1.0 20060810\n");
-    put("sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n"); /* the processor */
+    put("sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n"); /* the CPU's node */
     put("sys/class/net/lo/ifindex", "1\n");
     put("sys/class/scsi_host/host0/state", "running\n");
 }
 
-/* Puts `count` GPUs of the kernel's compute driver, independent of HIP's list. */
+/* Puts `count` GPUs of the amdkfd driver, independent of HIP's list. */
 static inline void put_gpus(unsigned count)
 {
     for (unsigned i = 1; i <= count; i++) {

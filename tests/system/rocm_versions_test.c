@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime in the versions before 7, slot by slot: results and behaviour that differ
- * there, as their source says (ROCm/clr, tags rocm-6.1 to 6.3). */
+/* The ROCm plugin over the fake runtime in the versions before 7, slot by slot: the results and behaviour that
+ * differ there, according to the source (ROCm/clr, tags rocm-6.1 to 6.3). */
 #include "bench.h"
 #include "support/random.h"
 
@@ -33,7 +33,7 @@ static void expect_no_import_of_more(int version)
     expect_fine(with.ops.export_memory(with.devices[0], &from, GPUHAL_HANDLE_OPAQUE_FD, &more.import, &offset), &with,
                 "export");
     assert_int_equal(with.ops.allocate(with.devices[0], &more, &memory), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(close((int)more.import.as.os), 0); /* the descriptor stayed the caller's */
+    assert_int_equal(close((int)more.import.as.os), 0); /* the caller still owns the descriptor */
     with.ops.release(with.devices[0], &from);
     end_clean(&with);
 }
@@ -95,9 +95,9 @@ TEST(exportable_memory_is_aligned_although_hip_7_does_not_align_it)
     expect_alignment(70051831);
 }
 
-/* ---- several pieces, and managed memory */
+/* ---- memory of several allocations, and managed memory */
 
-/* Two pieces of 2 MiB, one after the other, as allocators that grow in place make them. */
+/* Maps two allocations of 2 MiB consecutively, as allocators that grow in place do. */
 static void expect_copies_across_chunks(int version)
 {
     enum { BYTES = 1000 };
@@ -196,7 +196,7 @@ static void expect_managed(int version)
     begin_version(&with, version, "devices 2");
     const vendor_api api = load_api();
     void *memory = NULL, *page_locked = NULL, *ordinary = aligned_alloc(4096, 4096);
-    memset(ordinary, 0x55, 4096); /* a runtime before 6.2 would follow it */
+    memset(ordinary, 0x55, 4096); /* a runtime before 6.2 would dereference this value */
     assert_int_equal(api.hipMallocManaged(&memory, 4096, 1), hipSuccess);
     assert_int_equal(api.hipHostMalloc(&page_locked, 4096, 0), hipSuccess);
     gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_MEMORY, .values = {(uintptr_t)memory}};

@@ -1,5 +1,5 @@
-/* Sharing with real drivers, over every device of this machine: the processor, the two of PoCL, and all others that
- * were built and found. */
+/* Sharing with real drivers, on every device of this machine: the CPU, PoCL's two devices, and all others that were
+ * built and found. */
 #include "system.h"
 #include "support/import_host.h"
 #include "support/random.h"
@@ -41,8 +41,8 @@ static void expect_contents(gpuhal_buffer *buffer, const unsigned char *expected
     free(got);
 }
 
-/* Writes on one side, synchronises and compares on the other, in turns. Ranges are written in turns too, so that a
- * synchronisation that moves more than the written bytes would undo a write. */
+/* Writes on one side, then synchronizes and compares on the other, alternately. The written ranges alternate too, so
+ * a synchronization that moves more than the written bytes would undo a write. */
 static void exchange(gpuhal_buffer *one, gpuhal_buffer *other, const char *what)
 {
     unsigned char *model = random_bytes(BYTES), *fresh = random_bytes(BYTES);
@@ -71,7 +71,7 @@ static void exchange(gpuhal_buffer *one, gpuhal_buffer *other, const char *what)
     free(fresh);
 }
 
-/* False if the pair cannot share, with a reason in the error. */
+/* Returns false if the pair cannot share; the last error contains the reason. */
 static bool share_pair(gpuhal_device *owner, gpuhal_memory_kind kind, gpuhal_device *user, bool original_first)
 {
     gpuhal_handle_kind handle = 0;
@@ -117,7 +117,8 @@ TEST(every_pair_that_says_it_can_share_shows_each_others_bytes_exactly)
             }
         }
     }
-    /* cpu:0 to the two OpenCL devices in four kinds, OpenCL host memory in two kinds to cpu:0 and to each other. */
+    /* cpu:0 to the two OpenCL devices in four kinds; OpenCL host memory in two kinds to cpu:0 and to the other
+     * device. */
     assert_true(shared >= 8 + 4 + 4);
     gpuhal_close(gpu);
 }
@@ -212,7 +213,7 @@ static uint64_t number_or_0(const gpuhal_device *device, gpuhal_key key)
     return gpuhal_device_u64(device, key, &value) ? 0 : value;
 }
 
-/* Over every driver of this machine: facts that an engine needs before it allocates, and before it compiles. */
+/* On every driver of this machine: the facts that an engine needs before it allocates or compiles. */
 TEST(facts_to_choose_by_are_there_or_say_why_not_and_agree_with_the_memory)
 {
     gpuhal *gpu = open_or_fail(NULL);
@@ -224,7 +225,7 @@ TEST(facts_to_choose_by_are_there_or_say_why_not_and_agree_with_the_memory)
             if (missing && !*why) {
                 fail_msg("%s: %s is missing without a reason", gpuhal_device_id(device), gpuhal_key_name(key));
             }
-            /* A device may compute with only the types that all have. */
+            /* A device may support only the data types that all devices have. */
             assert_true(missing || gpuhal_key_is_text(key) || key == GPUHAL_FACT_DATA_TYPES ||
                         number_or_0(device, key) > 0);
         }
@@ -254,8 +255,7 @@ TEST(facts_to_choose_by_are_there_or_say_why_not_and_agree_with_the_memory)
     gpuhal_close(gpu);
 }
 
-/* An engine has the weights of a model as a mapped file that may not be written. The file is sparse, so its bytes are
- * zero except the mark in its middle. */
+/* Engines map weight files read-only. This file is sparse: all bytes are zero except the mark in the middle. */
 TEST(a_mapped_read_only_file_of_a_gib_is_imported_at_once_and_takes_no_memory)
 {
     const uint64_t bytes = UINT64_C(1) << 30, middle = (bytes / 2) + 12345;
@@ -279,7 +279,7 @@ TEST(a_mapped_read_only_file_of_a_gib_is_imported_at_once_and_takes_no_memory)
         const gpuhal_host_import first = {
             .size = sizeof first, .flags = GPUHAL_IMPORT_READ_ONLY, .memory = view, .bytes = 4096};
         assert_ok(
-            gpuhal_buffer_import_host(device, &first, &buffer, &offset)); /* one-time work of a driver does not count */
+            gpuhal_buffer_import_host(device, &first, &buffer, &offset)); /* excludes one-time work of the driver */
         gpuhal_buffer_release(buffer);
         const long before_kib = memory_status_kib("VmRSS:");
         struct timespec begin, end;
@@ -290,7 +290,7 @@ TEST(a_mapped_read_only_file_of_a_gib_is_imported_at_once_and_takes_no_memory)
         printf("%s: %.3f ms, %ld KiB\n", gpuhal_device_id(device),
                (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) / 1e6, more_kib);
         assert_true(more_kib < 1024);
-        assert_true(end.tv_sec - begin.tv_sec < 2); /* copying a GiB takes longer on a loaded machine */
+        assert_true(end.tv_sec - begin.tv_sec < 2); /* on a loaded machine, copying a GiB takes longer than this */
         assert_int_equal(offset, 0);
         assert_ok(gpuhal_read(NULL, got, buffer, middle, 8));
         assert_string_equal(got, "weights");

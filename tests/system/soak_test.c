@@ -1,10 +1,10 @@
-/* Random operations of four threads over all devices at once, for the requested time; every byte is compared with a
- * model in host memory.
+/* Random operations of four threads on all devices at the same time, for the requested duration. Every byte is
+ * compared with a model in host memory.
  *
- * Each thread has a queue on each device, and buffers that only it uses, so their contents equal the model's after the
- * same operations in the order of their calls. All threads share the gpuhal object with its pools and stores, which are
- * destroyed and made again every few seconds, with work in progress. A failure prints the seed and the number of the
- * operation; GPUHAL_TEST_SOAK_SEED repeats each thread's operations, but not how they interleave. */
+ * Each thread has its own queue on each device and its own buffers, so their contents equal the model's after the
+ * same operations in call order. All threads share the gpuhal object with its pools and stores, which are destroyed
+ * and recreated every few seconds while work is in progress. A failure prints the seed and the number of the
+ * operation. GPUHAL_TEST_SOAK_SEED repeats each thread's operations, but not how the threads interleave. */
 #include "exercise.h"
 #include "support/random.h"
 #include "support/folder.h"
@@ -35,14 +35,14 @@ typedef struct world {
     uint32_t count;
 } world;
 
-/* A buffer, the device that it is on, and its bytes once all enqueued work is done. */
+/* A buffer, the index of its device, and its bytes after all enqueued work. */
 typedef struct slot {
     gpuhal_buffer *buffer;
     uint32_t place;
     unsigned char model[BYTES];
 } slot;
 
-/* Host memory that work of a queue reads or writes; `expected` is the result of a read, NULL for a write. */
+/* Host memory that enqueued work reads or writes. `expected` is the result of a read; NULL for a write. */
 typedef struct pending {
     unsigned char *host, *expected;
     uint64_t bytes;
@@ -56,8 +56,8 @@ typedef struct worker {
     slot slots[SLOTS];
     pending pending[PENDING];
     uint32_t pending_count;
-    uint32_t stored[DEVICES][KEYS]; /* the seed of an entry's bytes; 0: it was not put */
-    char failed[700];               /* "": no failure */
+    uint32_t stored[DEVICES][KEYS]; /* seed of the entry's bytes; 0 if it was never put */
+    char failed[700];               /* empty if nothing failed */
 } worker;
 
 static uint64_t now_ns(void)
@@ -179,7 +179,7 @@ static bool fill_slot(worker *own, slot *to)
     return good(own, gpuhal_fill(own->queues[to->place], to->buffer, offset, bytes, value, 1), "fill");
 }
 
-/* The second queue waits for the present work of the first one. */
+/* The second queue waits for the first queue's work so far. */
 static gpuhal_status follow(worker *own, uint32_t first, uint32_t second)
 {
     gpuhal_event *event = NULL;
@@ -236,7 +236,7 @@ static bool through_a_file(worker *own, slot *to, slot *from)
     return good(own, status, "file");
 }
 
-/* The new queue's work comes after that of the old one, by an event that outlives it. */
+/* The new queue's work is ordered after the old queue's by an event, which is released later than the old queue. */
 static bool renew_queue(worker *own, uint32_t at)
 {
     gpuhal_event *event = NULL;
@@ -255,7 +255,7 @@ static bool renew_queue(worker *own, uint32_t at)
 
 /* ---- kernels and stores */
 
-/* Sums of small integers are exact. */
+/* The results are sums of small integers, which are exact. */
 static bool launch(worker *own, uint32_t at)
 {
     const place *on = &own->all->places[at];
@@ -289,7 +289,7 @@ static bool launch(worker *own, uint32_t at)
     return good(own, status, "launch") && to;
 }
 
-/* An entry is put once; later it is acquired from its present tier, or read there, or dropped. */
+/* Puts an entry once. Later operations acquire it from its current tier, read it there, or drop it. */
 static bool store(worker *own, uint32_t at)
 {
     gpuhal_store *from = own->all->places[at].store;
@@ -413,7 +413,7 @@ static void *work(void *user)
         fine = good(own, gpuhal_read(NULL, all, own->slots[i].buffer, 0, BYTES), "read at the end") &&
                same(own, all, own->slots[i].model, BYTES, "read at the end");
     }
-    for (uint32_t i = 0; i < SLOTS; i++) { /* with work in progress */
+    for (uint32_t i = 0; i < SLOTS; i++) { /* while work is in progress */
         if (fine && any(own, 2)) {
             (void)fill_slot(own, &own->slots[i]);
         }
@@ -434,7 +434,7 @@ static void make_place(place *to, gpuhal_device *device)
                                                   {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
                                                   {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
     const gpuhal_pool_desc pool = {.size = sizeof pool, .segment_bytes = 1u << 20};
-    /* A quarter of all entries is on the device, another quarter in host memory. */
+    /* A quarter of all entries fits into device memory, another quarter into host memory. */
     const gpuhal_store_desc store = {.size = sizeof store,
                                      .device_bytes = THREADS * KEYS / 4 * ENTRY_BYTES,
                                      .host_bytes = THREADS * KEYS / 4 * ENTRY_BYTES,
@@ -456,11 +456,10 @@ static void make_place(place *to, gpuhal_device *device)
     }
 }
 
-/* Returns the number of operations. */
 static uint64_t run_round(uint64_t seed, uint64_t lasts_ns)
 {
     static worker workers[THREADS];
-    const gpuhal_config config = {.size = sizeof config, .registry = test_folder}; /* with a cache of programs */
+    const gpuhal_config config = {.size = sizeof config, .registry = test_folder}; /* with a program cache */
     world all = {.gpu = open_or_fail(&config)};
     pthread_t threads[THREADS];
     uint64_t operations = 0;

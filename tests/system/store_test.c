@@ -1,5 +1,5 @@
-/* Stores on every device of this machine: three times as many bytes as fit into device memory, every one of them
- * correct, through host memory and the file. */
+/* Stores on every device of this machine contain three times as many bytes as fit into device memory. Every byte
+ * survives its way through host memory and the file. */
 #include "queues.h"
 
 #include <gpuhal/store.h>
@@ -12,7 +12,7 @@ static uint32_t word_of(uint32_t key, uint32_t version, uint32_t i)
     return (key * 7919 + version * 104729 + i) * UINT32_C(2654435761);
 }
 
-/* Reads and compares the entry, and writes the next version every second time. */
+/* Reads and compares the entry, and modifies it every second time. */
 static void use(gpuhal_store *store, gpuhal_queue *queue, uint32_t key, uint32_t *version)
 {
     static uint32_t words[WORDS];
@@ -93,7 +93,7 @@ TEST(three_times_the_limit_of_device_memory_keeps_every_byte)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* ---- memory in pieces */
+/* ---- fragmented memory */
 
 enum { SMALL = 128 << 10, LARGE = 160 * SMALL, SMALLS = 65 };
 
@@ -121,8 +121,9 @@ static void expect_small(gpuhal_store *store, uint32_t key)
     gpuhal_item_release(item, NULL);
 }
 
-/* pytorch#35901, an eighth as large: a large buffer is released, small ones that stay take its place, and another as
- * large is requested. There is room for it, but not in one piece. First for a buffer, then for an entry. */
+/* As in pytorch#35901, at an eighth of its size: a large buffer is released, small buffers take its place, and
+ * another large one is requested. Enough memory is free, but it is not contiguous. Tested with a buffer, then with
+ * an entry. */
 static void compact_on(gpuhal_device *device, gpuhal_queue *queue, bool as_entry)
 {
     const gpuhal_pool_desc pool_desc = {

@@ -1,4 +1,4 @@
-/* Moved bytes are counted: by direction, by pair and by path. */
+/* Transferred bytes are counted by direction, by pair of devices and by path. */
 #include "system.h"
 
 #include <gpuhal/usage.h>

@@ -10,7 +10,7 @@
 #define OF(cuda, hip) hip
 #endif
 
-/* Failed work spoils the device: this call and all later ones report it, and the other device continues. */
+/* Work that fails loses the device: this call and all later calls return the error, and the other device continues. */
 static inline void expect_lost_device(const char *machine, fake_code code)
 {
     use_machine(machine);
@@ -39,7 +39,7 @@ static inline void expect_lost_device(const char *machine, fake_code code)
 #ifdef GPUHAL_CUDA_PLUGIN
     expect_clean();
 #else
-    expect_no_violation(); /* HIP releases no object of a lost device */
+    expect_no_violation(); /* HIP releases no objects of a lost device */
     remove_reports();
 #endif
 }

@@ -1,6 +1,6 @@
-/* A vendor's plugin over its fake: libraries that are missing, wrong, slow or failing, and devices that are lost. The
- * rest still works, and a sentence names the failure. Tests of a single vendor are in cuda_bad_input_own_test.c and
- * rocm_bad_input_own_test.c. */
+/* A vendor's plugin over its fake: libraries that are missing, wrong, slow or failing, and devices that are lost.
+ * Everything else still works, and an error message names the failure. Tests of a single vendor are in
+ * cuda_bad_input_own_test.c and rocm_bad_input_own_test.c. */
 #include "vendor.h"
 
 #define LIBRARY_VARIABLE OF("GPUHAL_CUDA_LIBRARY", "GPUHAL_HIP_LIBRARY")
@@ -68,7 +68,7 @@ TEST(devices_that_vanish_between_listing_and_opening_are_refused_and_the_rest_wo
 {
     use_machine("devices 2");
     gpuhal *gpu = open_backend(0);
-    setenv(fake_vendor.variable, "devices 1", 1); /* the helper process saw two devices, this one will see one */
+    setenv(fake_vendor.variable, "devices 1", 1); /* the helper process saw two devices, this process sees one */
     (void)open_refused(gpu, BACKEND ":1");
     assert_ok(gpuhal_device_verify(select_or_fail(gpu, BACKEND ":0")));
     close_clean(gpu);

@@ -1,11 +1,11 @@
-/* A vendor's plugin over its fake, slot by slot, beside a typical engine in the same process: it captures graphs,
- * resets devices, loses one of two, and passes streams of every kind. Tests only of HIP are in
+/* A vendor's plugin over its fake, slot by slot, beside a typical engine in the same process. The engine captures
+ * graphs, resets devices, loses one of two devices, and passes streams of every kind. HIP's own tests are in
  * rocm_engine_own_test.c. */
 #include "bench.h"
 
 #include <pthread.h>
 
-/* The engine's handles: its stream in the device's context. */
+/* Returns the engine's handles: its stream in the device's context. */
 static gpuhal_native whole_of(const bench *with, uint64_t stream)
 {
     gpuhal_native native = {.size = sizeof native};
@@ -23,7 +23,6 @@ static gpuhal_native part_of(uint64_t stream)
 
 /* ---- graphs */
 
-/* Allocates, copies, queries and waits. */
 static void *use_everything(void *argument)
 {
     const bench *with = argument;
@@ -62,7 +61,7 @@ TEST(a_graph_that_the_engine_captures_is_not_spoiled_by_any_call_on_any_thread)
     assert_int_equal(own.api.VENDOR(StreamEndCapture)(stream, &graph), FAKE_OK);
     unsigned mode = 0;
     assert_int_equal(own.api.VENDOR(ThreadExchangeStreamCaptureMode)(&mode), FAKE_OK);
-    assert_int_equal(mode, 0); /* as the engine set it */
+    assert_int_equal(mode, 0); /* the engine's own setting */
     assert_int_equal(own.api.VENDOR(StreamDestroy)(stream), FAKE_OK);
     engine_end(&own);
     end_clean(&with);
@@ -161,7 +160,7 @@ TEST(a_peer_whose_device_is_lost_does_not_take_the_other_one_with_it)
     assert_int_equal(own.api.VENDOR(StreamSynchronize)((vendor_stream)(uintptr_t)stream.values[0]),
                      FAKE_ERROR_ILLEGAL_ADDRESS);
     engine_end(&own);
-    for (int i = 0; i < 2; i++) { /* the driver says so first; later the plugin knows it */
+    for (int i = 0; i < 2; i++) { /* the driver reports the loss first; then the plugin knows it */
         assert_int_equal(with.ops.peer_copy(NULL, with.devices[0], &here, 0, with.devices[1], &there, 0, 64),
                          GPUHAL_ERROR_DEVICE_LOST);
         assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
@@ -178,7 +177,7 @@ TEST(a_peer_whose_device_is_lost_does_not_take_the_other_one_with_it)
 
 /* ---- handles of the engine */
 
-/* It is accepted neither for a queue nor for a device. */
+/* Expects that the stream is refused for a queue and for a device. */
 static void expect_no_stream(const bench *with, uint64_t name)
 {
     gpuhal_plugin_queue *queue = NULL;
@@ -197,7 +196,7 @@ TEST(the_stream_of_a_thread_is_no_stream_that_threads_can_share)
     end_clean(&with);
 }
 
-/* HIP accepts the name and follows it as a pointer. */
+/* HIP accepts this handle and dereferences it as a pointer. */
 TEST(the_name_of_the_default_stream_is_a_stream_of_cuda_alone)
 {
     bench with = begin_on("devices 1", 1);
@@ -215,7 +214,7 @@ TEST(the_name_of_the_default_stream_is_a_stream_of_cuda_alone)
 TEST(page_locked_memory_that_the_system_does_not_give_is_memory_of_the_host)
 {
     use_machine("devices 1; fail " CALLED(HostAlloc) " 1 2; fail " CALLED(HostRegister) " 1 2" OF(
-        "", "; fail hipHostRegister 2 1")); /* HIP has two codes for it */
+        "", "; fail hipHostRegister 2 1")); /* HIP has two error codes for this failure */
     bench with;
     begin(&with, 1);
     unsigned char *own = aligned_alloc(4096, 4096);

@@ -1,12 +1,12 @@
-/* A vendor's plugin over its fake, beside docs/errors.md: every code that the page names becomes the status that the
- * page promises. Each is tried in a process of its own. The page's sentences are in cuda_errors_own_test.c and
+/* A vendor's plugin over its fake, beside docs/errors.md: every code on the page becomes the status that the page
+ * promises. Each code is tested in its own process. The page's messages are in cuda_errors_own_test.c and
  * rocm_errors_own_test.c. */
 #include "bench.h"
 #include "errors_page.h"
 
 #include <ctype.h>
 
-/* The status with this name in capitals, as in "`OUT_OF_MEMORY`"; 1 for a cell without a status. */
+/* Returns the status with this name in capitals, as in "`OUT_OF_MEMORY`", or 1 for a cell without a status. */
 static gpuhal_status status_named(const char *cell)
 {
     static const struct {
@@ -39,7 +39,6 @@ typedef struct promise {
     gpuhal_status status;
 } promise;
 
-/* Child: a fill that the driver refuses with the code. */
 static void expect_promised(const void *what)
 {
     const promise *wanted = what;
@@ -58,7 +57,7 @@ static void expect_promised(const void *what)
     assert_int_equal(with.ops.query_health(with.devices[0]), health);
 }
 
-/* The codes of one row: "4 `hipErrorDeinitialized`, 53 …". */
+/* Tests the codes of one row: "4 `hipErrorDeinitialized`, 53 …". */
 static unsigned try_row(char *cell, gpuhal_status status, unsigned *in_out_codes)
 {
     unsigned wrong = 0;
@@ -88,7 +87,7 @@ TEST(every_code_of_the_driver_becomes_the_status_that_the_page_promises)
     assert_true(codes > 80);
 #else
 #define COUNTED(name, value) +1
-    assert_int_equal(codes, GPUHAL_HIP_RESULTS(COUNTED) - 2); /* all but success and not ready */
+    assert_int_equal(codes, GPUHAL_HIP_RESULTS(COUNTED) - 2); /* all except success and not ready */
 #endif
     assert_int_equal(wrong, 0);
 }

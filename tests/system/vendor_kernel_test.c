@@ -51,7 +51,7 @@ static void launch(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_argu
     assert_ok(gpuhal_kernel_launch(queue, kernel, &how));
 }
 
-/* y = 2x + y; then the sums of its groups. */
+/* First y = 2x + y, then the sums of its groups. */
 TEST(kernels_follow_transfers_and_transfers_follow_kernels_in_one_queue)
 {
     use_machine("devices 1; slow_us 2000");
@@ -118,7 +118,7 @@ TEST(a_kernel_with_groups_in_two_dimensions_multiplies_matrices)
     assert_ok(gpuhal_write(NULL, all[2], 0, b, sizeof b));
     gpuhal_program *program = program_on(device);
     gpuhal_kernel *matmul = kernel_on(program, "matmul", 3, 1, 16, 16);
-    gpuhal_program_release(program); /* the kernel keeps it */
+    gpuhal_program_release(program); /* the kernel holds a reference */
     const gpuhal_argument arguments[] = {{.buffer = all[0]}, {.buffer = all[1]}, {.buffer = all[2]}, value_of(&n)};
     launch(NULL, matmul, arguments, 4, 2, 2);
     assert_ok(gpuhal_read(NULL, got, all[0], 0, sizeof got));
@@ -158,7 +158,7 @@ TEST(a_launch_keeps_kernel_and_buffers_until_it_has_ended)
     close_clean(gpu);
 }
 
-/* Immediately after each other, so that they may belong to one submission. */
+/* The launches follow each other immediately, so that one submission may contain them all. */
 TEST(launches_of_other_kernels_with_other_buffers_keep_them_all_until_they_have_ended)
 {
     enum { LAUNCHES = 4 };
@@ -192,7 +192,7 @@ TEST(launches_of_other_kernels_with_other_buffers_keep_them_all_until_they_have_
     close_clean(gpu);
 }
 
-/* One thread of eight: loads, creates, launches in a queue of its own, and compares. */
+/* Runs on each of eight threads: loads, creates, launches in its own queue, and compares. */
 static void *load_and_launch(void *argument)
 {
     gpuhal_device *device = argument;
@@ -251,7 +251,7 @@ TEST(a_kernel_that_fails_fails_its_queue_with_the_drivers_code)
     launch(queue, fill, arguments, 3, 1, 1);
     assert_int_equal(gpuhal_queue_synchronize(queue, UINT64_MAX), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_last_error()->vendor_code, 719);
-    /* later calls also name the error that lost the device */
+    /* later calls repeat the error that lost the device */
     assert_int_equal(gpuhal_fill(NULL, buffer, 0, 256, 0, 4), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_last_error()->vendor_code, 719);
     gpuhal_kernel_release(fill);

@@ -1,4 +1,4 @@
-/* Pools over a vendor's plugin and its fake, which has virtual memory: one range of addresses for a pool. */
+/* Pools over a vendor's plugin and its fake with virtual memory: a pool has a single address range. */
 #include "vendor.h"
 #include "support/random.h"
 
@@ -55,7 +55,7 @@ TEST(a_pool_grows_within_one_range_and_gives_its_pieces_back)
     assert_int_equal(native.values[0], gpuhal_buffer_address(large));
     gpuhal_buffer_release(large);
     gpuhal_buffer *larger = take(pool, queue, 60 * MIB);
-    assert_true(reserved_by(pool) < 64 * MIB); /* the 40 MiB are part of it */
+    assert_true(reserved_by(pool) < 64 * MIB); /* includes the previous 40 MiB */
     assert_ok(gpuhal_write(queue, larger, 20 * MIB, sent, 40 * MIB));
     assert_ok(gpuhal_read(queue, got, larger, 20 * MIB, 40 * MIB));
     assert_ok(gpuhal_queue_synchronize(queue, UINT64_MAX));

@@ -1,4 +1,4 @@
-/* A vendor's plugin over its fake: programs and kernels, slot by slot. The public functions are in
+/* A vendor's plugin over its fake: programs and kernels, slot by slot. Tests of the public functions are in
  * vendor_kernel_test.c. */
 #include "bench.h"
 #ifndef GPUHAL_CUDA_PLUGIN
@@ -31,7 +31,7 @@ static void expect_kernel_refused(const bench *with, gpuhal_plugin_program *prog
 
 /* ---- programs */
 
-/* The kernel's files with the target of AMD's device; with CUDA the plugin asks the driver. */
+/* For AMD the kernel's files contain the device's target; for CUDA the plugin queries the driver. */
 static bench begin_with_target(const char *machine)
 {
     bench out;
@@ -248,7 +248,7 @@ TEST(a_limit_of_the_code_itself_is_the_kernels)
     end_clean(&with);
 }
 
-/* With a driver that reports nothing about functions, kernels are made, and their parameters are not compared. */
+/* The driver reports nothing about functions. Kernels can be created, and their parameters are not checked. */
 static void expect_made(bench *with)
 {
     gpuhal_plugin_program *program = load_kernels(with);
@@ -370,7 +370,7 @@ TEST(a_launch_reaches_the_driver_as_it_was_described)
     end_clean(&with);
 }
 
-/* A launch of fill, which most tests use. */
+/* The objects of a launch of `fill`, which most tests use. */
 typedef struct filled {
     gpuhal_memory memory;
     gpuhal_plugin_program *program;
@@ -431,7 +431,7 @@ TEST(a_launch_makes_no_more_calls_of_the_driver_than_a_fill)
     filled own;
     make_fill(&with, &own);
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
-    own.how.local_bytes = 60000; /* more than CUDA gives without a request */
+    own.how.local_bytes = 60000; /* more than CUDA allows by default */
     const uint64_t before = all_calls();
     expect_fine(with.ops.launch(queue, own.kernel, &own.how), &with, "launch");
     const uint64_t launched = all_calls();
@@ -464,7 +464,7 @@ TEST(a_launch_that_the_driver_refuses_leaves_queue_and_device_usable)
     end_clean(&with);
 }
 
-/* The program that shares the process resets the device: modules and functions end with it. */
+/* Another user of the device in this process resets it, which also destroys its modules and functions. */
 TEST(after_a_reset_of_the_device_kernels_are_lost_and_nothing_is_unloaded_twice)
 {
     bench with = begin_on("devices 1", 1);

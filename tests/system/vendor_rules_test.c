@@ -1,5 +1,5 @@
-/* A vendor's fake itself: it must refuse the calls that the real library refuses, or tests over it mean nothing. Tests
- * of a single vendor are in cuda_rules_own_test.c and rocm_rules_own_test.c. */
+/* Tests a vendor's fake itself. It must refuse the calls that the real library refuses; otherwise the tests over it
+ * prove nothing. Tests of a single vendor are in cuda_rules_own_test.c and rocm_rules_own_test.c. */
 #include "bench.h"
 
 #include <pthread.h>
@@ -7,7 +7,6 @@
 
 #define assert_code(call, code) assert_int_equal(call, code)
 
-/* Expects this number of violations in the calls of the test until here. */
 static void expect_violations(unsigned count)
 {
     assert_int_equal(fake_report_get()->violations, count);
@@ -58,7 +57,7 @@ TEST(memory_that_was_freed_or_is_too_short_is_refused)
     remove_reports();
 }
 
-/* Writes to memory that a copy still reads, which the thread sanitizer would rightly report. */
+/* Writes to memory that a copy still reads: an intended race, which ThreadSanitizer would report. */
 __attribute__((no_sanitize("thread"))) static void overwrite(volatile unsigned char *bytes, unsigned char value)
 {
     for (size_t i = 0; i < 64; i++) {
@@ -160,7 +159,7 @@ TEST(a_global_capture_is_spoiled_by_an_allocation_on_any_thread_unless_the_threa
     assert_int_equal(status, 1);
     expect_violations(0);
     assert_int_not_equal(api.VENDOR(EventRecord)(event, stream), FAKE_OK);
-    expect_violations(1); /* work in the captured stream */
+    expect_violations(1); /* the event was recorded in the stream that is being captured */
     assert_int_equal(pthread_create(&thread, NULL, allocate_elsewhere, &api), 0);
     pthread_join(thread, &refused);
     assert_ptr_equal(refused, &api);

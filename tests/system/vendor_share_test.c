@@ -1,5 +1,5 @@
-/* A vendor's plugin over its fake: ranges that are filled piece by piece, exported and imported memory, and memory that
- * a peer or another interface sees too. */
+/* A vendor's plugin over its fake: ranges that are mapped chunk by chunk, exported and imported memory, and memory
+ * that a peer or another interface also accesses. */
 #include "bench.h"
 #include "support/random.h"
 
@@ -27,7 +27,7 @@ static reserved reserve(const bench *with, uint64_t pieces)
 TEST(a_range_takes_memory_only_for_committed_pieces_and_copies_cross_them)
 {
     bench with = begin_on("devices 1; memory 0 64M; slow_us 50", 1);
-    reserved area = reserve(&with, 100); /* more than the device has */
+    reserved area = reserve(&with, 100); /* exceeds the device's memory */
     const uint64_t piece = area.piece, before = fake_report_get()->device_bytes[0];
     expect_fine(with.ops.range_commit(area.range, 3 * piece, piece, NULL, 0), &with, "range_commit");
     expect_fine(with.ops.range_commit(area.range, 4 * piece, 2 * piece, NULL, 0), &with, "range_commit");
@@ -109,7 +109,7 @@ TEST(exported_memory_is_the_same_memory_on_another_device_and_lives_until_both_l
     with.ops.release(with.devices[0], &memory);
     expect_fine(with.ops.read(with.devices[1], NULL, got, &other, 0, BYTES), &with, "read");
     assert_memory_equal(got, sent, BYTES);
-    assert_int_equal(fcntl((int)handle.as.os, F_GETFD), -1); /* it became the plugin's */
+    assert_int_equal(fcntl((int)handle.as.os, F_GETFD), -1); /* the plugin took ownership of the descriptor */
     with.ops.release(with.devices[1], &other);
     free(sent);
     free(got);
@@ -168,13 +168,13 @@ TEST(registered_memory_is_page_locked_until_it_is_given_back)
     expect_fine(with.ops.register_host(with.devices[0], own, 8192), &with, "register_host");
     assert_int_equal(fake_report_get()->registrations, 1);
     expect_fine(with.ops.write(with.devices[0], queue, &memory, 0, own, 8192), &with, "write");
-    memset(own, 2, 8192); /* page-locked, so it is read when the queue gets there */
+    memset(own, 2, 8192); /* page-locked, so the copy reads the bytes when it runs */
     finish(&with, queue);
     expect_fine(with.ops.read(with.devices[0], NULL, got, &memory, 0, 100), &with, "read");
     assert_int_equal(got[99], 2);
     expect_fine(with.ops.unregister_host(with.devices[0], own), &with, "unregister_host");
     expect_fine(with.ops.write(with.devices[0], queue, &memory, 0, own, 8192), &with, "write");
-    memset(own, 3, 8192); /* staged: the bytes of the moment of the call */
+    memset(own, 3, 8192); /* staged, so the copy uses the bytes as they were at the call */
     finish(&with, queue);
     expect_fine(with.ops.read(with.devices[0], NULL, got, &memory, 0, 100), &with, "read");
     assert_int_equal(got[99], 2);
@@ -186,7 +186,8 @@ TEST(registered_memory_is_page_locked_until_it_is_given_back)
 
 TEST(read_only_memory_is_imported_only_with_the_flag)
 {
-    bench with = begin_on("devices 1" OF("; attribute 0 113 1", ""), 1); /* the device has a flag for it */
+    /* the device has CUDA's flag for read-only memory */
+    bench with = begin_on("devices 1" OF("; attribute 0 113 1", ""), 1);
     int file = memfd_create("weights", MFD_CLOEXEC);
     assert_int_equal(ftruncate(file, 65536), 0);
     assert_int_equal(pwrite(file, "weights", 8, 4096), 8);

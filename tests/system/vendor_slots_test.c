@@ -4,7 +4,7 @@
 
 /* ---- queues and events */
 
-/* Writes while work that has not begun may read it: an intended race. */
+/* Writes while work that has not begun may still read the memory: an intended race. */
 __attribute__((no_sanitize("thread"))) static void overwrite(volatile char *to, const char *text, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {
@@ -95,7 +95,7 @@ TEST(an_event_after_work_that_failed_says_so_and_only_this_device_is_lost)
 
 /* ---- rectangles */
 
-/* As with ZLUDA, which has no such copies. */
+/* As with ZLUDA, which lacks these copies. */
 TEST(a_rectangle_is_copied_row_by_row_if_the_driver_has_no_copy_for_it)
 {
     bench with = begin_on("devices 1; fail " OF("cuMemcpy2DAsync_v2", "hipMemcpy2DAsync") " 1+ 801", 1);
@@ -145,7 +145,7 @@ TEST(a_peer_copy_brings_the_bytes_with_access_and_without)
     end_clean(&with);
 }
 
-/* A link has several users, and the last one switches it off. */
+/* A link has several users, and the last one disables it. */
 TEST(access_whose_second_use_fails_is_switched_off_after_the_first)
 {
     bench with = begin_on("devices 2; fail " OF("cuCtxEnablePeerAccess", "hipDeviceEnablePeerAccess") " 2 2", 2);
@@ -163,7 +163,7 @@ TEST(devices_without_access_to_each_other_are_refused_as_peers)
     end_clean(&with);
 }
 
-/* A core that verifies must find this: the driver says yes, the copy returns OK, and no byte arrives. */
+/* The core must verify links for this reason: the driver reports access, the copy returns OK, but no byte arrives. */
 TEST(a_link_that_lies_is_not_noticed_by_status_codes)
 {
     bench with = begin_on("devices 2; silent 0 1", 2);
@@ -206,7 +206,7 @@ TEST(kernels_run_with_values_memory_and_offsets_in_the_order_of_their_queue)
     launch(&with, queue, fill, COUNT, number, 3);
     launch(&with, queue, fill, COUNT, other, 3);
     launch(&with, queue, add, COUNT, sum, 4);
-    seven = five = count = 0; /* values were read at the launch */
+    seven = five = count = 0; /* the launch has already copied the values */
     finish(&with, queue);
     expect_fine(with.ops.read(with.devices[0], NULL, got, &two, 0, sizeof got), &with, "read");
     for (uint32_t i = 0; i < COUNT; i++) {

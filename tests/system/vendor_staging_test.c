@@ -1,5 +1,5 @@
-/* Large transfers between pageable host memory and a device go through page-locked chunks of the library, over a
- * vendor's fake; transfers of memory that is page-locked already do not. A failure in the middle loses nothing. */
+/* Large transfers between pageable host memory and a device use the library's page-locked chunks, over a vendor's
+ * fake. Transfers of memory that is already page-locked do not. If a transfer fails midway, no other data is lost. */
 #include "queues.h"
 #include "support/random.h"
 #include "support/import_host.h"
@@ -10,14 +10,14 @@
 #define TO_DEVICE     OF("cuMemcpyHtoDAsync_v2", "hipMemcpyAsync")
 #define FROM_DEVICE   OF("cuMemcpyDtoHAsync_v2", "hipMemcpyAsync")
 #define ALLOCATE_HOST CALLED(HostAlloc)
-#define READS_PAGES   OF("attribute 0 100 1", "attribute 0 65 1") /* through the page tables of the host */
+#define READS_PAGES   OF("attribute 0 100 1", "attribute 0 65 1") /* access through the host's page tables */
 #define LOST          "700"
 
 #include <pthread.h>
 
 enum { LIMIT = 256 << 10, BYTES = 3 * 1024 * 1024 + 77 };
 
-/* The device with a ring of two chunks of 128 KiB in each direction. */
+/* Opens the device with a ring of two chunks of 128 KiB in each direction. */
 static gpuhal *open_small(gpuhal_device **out_device)
 {
     const gpuhal_config config = {.size = sizeof config,
@@ -68,7 +68,7 @@ TEST(large_writes_and_reads_of_ordinary_memory_are_exact_at_any_offset_and_go_th
     expect_clean();
 }
 
-/* Writes and reads with that memory take one call of the driver each. */
+/* Expects that a write and a read with this memory make one driver call each. */
 static void expect_one_call(gpuhal_buffer *buffer, unsigned char *host)
 {
     unsigned char *model = bytes_of_seed(77, BYTES);
@@ -262,14 +262,14 @@ TEST(a_device_that_reads_ordinary_memory_directly_does_so)
     expect_clean();
 }
 
-/* ---- enqueuing after long work */
+/* ---- enqueueing behind long work */
 
 enum { FILLS = 12, PAGEABLE = 128 << 10, WIDTH = 512 };
 
-/* A queue with work for seconds, longer than hang_ns. */
+/* A queue with several seconds of work, longer than hang_ns. */
 typedef struct lane {
     gpuhal_queue *queue;
-    gpuhal_event *event; /* after the fills */
+    gpuhal_event *event; /* recorded after the fills */
     gpuhal_buffer *buffer, *upload, *readback;
     unsigned char *model, *got;
 } lane;
@@ -380,7 +380,7 @@ TEST(queued_copies_of_page_locked_memory_and_small_writes_are_left_to_the_driver
     assert_ok(gpuhal_write(l.queue, l.buffer, 0, l.model, 1024));
     assert_ok(gpuhal_read(l.queue, gpuhal_buffer_host(l.readback), l.buffer, 0, PAGEABLE));
     const uint64_t made = calls_of(TO_DEVICE) + calls_of(FROM_DEVICE) - to - from;
-    assert_int_equal(made, strcmp(TO_DEVICE, FROM_DEVICE) == 0 ? 6 : 3); /* before any wait */
+    assert_int_equal(made, strcmp(TO_DEVICE, FROM_DEVICE) == 0 ? 6 : 3); /* the calls must not wait for the long work */
     assert_ok(gpuhal_queue_synchronize(l.queue, PATIENCE_NS));
     assert_memory_equal(gpuhal_buffer_host(l.readback), l.model, PAGEABLE);
     close_lane(&l);

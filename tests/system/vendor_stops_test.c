@@ -1,6 +1,6 @@
-/* A vendor's plugin over its fake, which stops in one function of the driver after the other: all other threads learn
- * that in time, by the status, by a listener and by the registry; and the calls that the library makes under a deadline
- * return in time. */
+/* A vendor's plugin over its fake, which stops in each of several driver functions in turn. All other threads learn
+ * of the stop in time, by a status, a listener and the registry. The library's own calls with a deadline return in
+ * time. */
 #include "vendor.h"
 
 #include "support/stops.h"
@@ -15,7 +15,7 @@ static bool driver_has_stopped(void)
     return fake_report_get()->stopped > 0;
 }
 
-/* SLOW: work is running when the call begins, and ends a second later: until then, a driver may wait for it. */
+/* SLOW: the call begins while work is running that ends a second later. A driver may wait for the work. */
 enum { SLOW = 1 << 16 };
 
 static gpuhal *open_object(uint32_t isolation)
@@ -102,7 +102,7 @@ TEST(a_driver_that_stops_in_any_function_costs_its_device_alone)
     play_all(stops, ALL, ALL, play);
 }
 
-/* ---- calls of the library under a deadline */
+/* ---- calls of the library with a deadline */
 
 static gpuhal_device *device_of(fixture *s, const char *id)
 {
@@ -132,7 +132,7 @@ static void prepare_peers(fixture *s)
     gpuhal_buffer_release(s->far);
 }
 
-/* Memory that the program has not page-locked, through the library's own. */
+/* Writes pageable memory, which goes through the library's page-locked memory. */
 static void prepare_staging(fixture *s)
 {
     enum { LARGE = 64 << 20 };
@@ -145,7 +145,7 @@ static void prepare_staging(fixture *s)
     free(memory);
 }
 
-/* On a busy machine a working helper may need longer than the time that a stopped one is given. */
+/* On a busy machine a working helper process may need longer than the deadline for a stopped one. */
 static gpuhal *open_with_helper(uint32_t isolation)
 {
     gpuhal *gpu = open_object(isolation);
@@ -158,7 +158,8 @@ static gpuhal *open_with_helper(uint32_t isolation)
     return gpu;
 }
 
-/* Listed from the registry: this process neither loads the vendor's library nor starts a helper. */
+/* The devices come from the registry, so this process neither loads the vendor's library nor starts a helper
+ * process. */
 static void prepare_warm(fixture *s)
 {
     gpuhal_close(open_with_helper(GPUHAL_ISOLATION_ONCE));
@@ -181,7 +182,7 @@ static gpuhal_status do_open(fixture *s)
     return GPUHAL_OK;
 }
 
-/* The plugins list the driver's devices once in a process, so the driver stops in a helper. */
+/* A process lists the driver's devices only once, so the driver stops in a helper process. */
 static gpuhal_status do_rescan(fixture *s)
 {
     char script[128];
@@ -222,7 +223,7 @@ static gpuhal_status do_close(fixture *s)
     return GPUHAL_OK;
 }
 
-/* FAILS: with TIMEOUT or DEVICE_LOST. HELPER: another process is stuck. */
+/* FAILS: the call fails with TIMEOUT or DEVICE_LOST. HELPER: the driver stops in another process. */
 enum { FAILS = 1 << 17, HELPER = 1 << 18 };
 
 static const stop timed[] = {

@@ -1,15 +1,15 @@
-/* Every call of a whole life of two devices fails once, over a vendor's fake. After each failure the process lives,
- * every error has a status and a sentence that names the call, bytes that were reported as arrived are right, no object
- * is left, and no rule of the vendor is broken.
+/* Makes each driver call of a complete run with two devices fail once, over a vendor's fake. After each failure the
+ * process still runs, each error has a status and a message that names the call, bytes that were reported as
+ * transferred are correct, no object leaks, and no rule of the vendor is broken.
  *
- * Each try is a process of its own, since the fakes read their faults once.
- */
+ * Each attempt runs in its own process, because the fakes read their faults once per process. */
 #include "vendor.h"
 #include "support/random.h"
 
 enum { BYTES = 70000, TRIES_AT_MOST = 600, UNREACHED = 42, BROKEN = 43 };
 
-/* An object whose release itself failed is not a leak. Releasing needs the device, or its context, to be current. */
+/* If the release of an object fails, the object is not a leak. A release requires that the device, or its context,
+ * is current. */
 static bool gives_back(const char *function)
 {
     static const char *const words[] = {"Destroy",
@@ -29,8 +29,8 @@ static bool gives_back(const char *function)
     return false;
 }
 
-/* Whether the state of the driver or of the thread has changed. HIP's contexts never end; the current device must be
- * the program's, and no error of the library may wait for the program. */
+/* Returns whether the driver or the thread has kept a changed state. HIP's contexts are never destroyed. HIP's
+ * current device must be that of the program, and the program must not receive an error of a call by the library. */
 static bool leaves_trace(const fake_report *report)
 {
 #ifdef GPUHAL_CUDA_PLUGIN
@@ -50,13 +50,13 @@ static void complain(const char *what)
     _exit(BROKEN);
 }
 
-/* Whether an error with a code of the vendor names another call than the failed one. Every call of a lost device
- * fails. */
+/* Returns whether an error with a vendor code names another call than the failed one. On a lost device every call
+ * fails, so that case is excluded. */
 static bool names_another_call(const gpuhal_error *error)
 {
     char called[64];
     snprintf(called, sizeof called, "%s", fake_report_get()->fault);
-    char *version = strstr(called, "_v2"); /* the symbol has it, the vendor's pages do not */
+    char *version = strstr(called, "_v2"); /* the symbol has this suffix, the vendor's documentation does not */
     if (version) {
         *version = '\0';
     }
@@ -64,7 +64,7 @@ static bool names_another_call(const gpuhal_error *error)
            strcmp(error->vendor_call, called) != 0;
 }
 
-/* True for OK. Any other status must be an error with words. */
+/* Returns true for OK. Any other status must be an error with a message. */
 static bool went_well(gpuhal_status status)
 {
     if (status > 0 || status < GPUHAL_ERROR_DRIVER) {
@@ -102,7 +102,7 @@ static void move_bytes(gpuhal_device *one, gpuhal_device *two)
     free(got);
 }
 
-/* Loads a program, and launches a kernel of it in a queue and without one. */
+/* Loads a program, and launches its kernel in a queue and without a queue. */
 static void compute(gpuhal_device *device)
 {
     const gpuhal_code code = kernels_code();
@@ -162,7 +162,6 @@ static void live_once(void)
     gpuhal_close(gpu);
 }
 
-/* Runs in the child. */
 static void try_once(const char *machine)
 {
     use_machine(machine);
@@ -181,7 +180,7 @@ static void try_once(const char *machine)
     _exit(report->fault[0] ? 0 : UNREACHED);
 }
 
-/* Repeats until a whole life passes without reaching the fault. */
+/* Repeats until a run ends without reaching the fault. */
 static void sweep(const char *format, int code)
 {
     for (int n = 1; n <= TRIES_AT_MOST; n++) {

@@ -1,5 +1,5 @@
-/* A vendor's plugin over its fake, used by several callers at once: threads that wait and threads that copy, and host
- * memory that several of them have page-locked. */
+/* A vendor's plugin over its fake with several callers at the same time: threads that wait, threads that copy, and
+ * several owners of the same page-locked host memory. */
 #include "bench.h"
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ TEST(twelve_threads_that_wait_for_queues_hold_up_neither_copies_nor_other_waits)
     expect_fine(with.ops.write(with.devices[0], NULL, &memory, 64 * (QUEUES + 1), &byte, 1), &with, "write");
     expect_fine(with.ops.fill(with.devices[0], queues[QUEUES], &memory, 64 * QUEUES, 64, 1, 1), &with, "fill");
     finish(&with, queues[QUEUES]);
-    for (int i = 0; i < QUEUES; i++) { /* all these calls took less time than the awaited work */
+    for (int i = 0; i < QUEUES; i++) { /* all calls above took less time than the awaited work */
         assert_false(waits[i].done);
     }
     for (int i = 0; i < QUEUES; i++) {
@@ -85,7 +85,7 @@ static void wait_for_calls(const char *function, uint64_t calls)
     }
 }
 
-/* In a process of its own, which ends with a thread inside the driver. */
+/* Runs in its own process, which exits while a thread is inside the driver. */
 static void expect_two_of_three(const void *what)
 {
     (void)what;
@@ -105,7 +105,7 @@ static void expect_two_of_three(const void *what)
     remove_reports();
 }
 
-/* The driver hangs in the call that makes a second stream; a third caller must not wait for the hanging one. */
+/* The driver hangs in the call that creates a second stream. A third caller must not wait for the stuck one. */
 TEST(a_driver_that_hangs_while_it_makes_a_stream_stops_only_the_caller_that_asked_for_it)
 {
     assert_true(passes_in_child(expect_two_of_three, NULL));
@@ -118,7 +118,7 @@ static gpuhal_alloc import_of(void *memory, uint64_t bytes)
     return (gpuhal_alloc){.bytes = bytes, .import = {.kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = memory}};
 }
 
-/* Both devices read and write it: each brings the other's bytes into memory of its own. */
+/* The device writes the shared memory and copies it to its own memory. */
 static void expect_transfers(const bench *with, uint32_t index, const gpuhal_memory *shared, unsigned char value)
 {
     gpuhal_memory memory = allocate(with, index, (gpuhal_alloc){.bytes = 4096});
@@ -154,7 +154,7 @@ TEST(two_devices_import_the_same_host_memory_and_each_keeps_it_when_the_other_le
         assert_int_equal(fake_report_get()->registrations, 1);
         expect_transfers(&with, 1 - first, &part, 0x33);
         with.plugin->close(
-            with.devices[first]); /* the other device keeps the context that registered the memory */
+            with.devices[first]); /* the other device keeps alive the context that registered the memory */
         with.devices[first] = NULL;
         expect_transfers(&with, 1 - first, &part, 0x44);
         with.ops.release(with.devices[1 - first], &part);
@@ -211,7 +211,7 @@ TEST(memory_that_the_engine_registered_is_busy_and_stays_the_engines)
     end_clean(&with);
 }
 
-/* The driver knows neither the first page nor the last. */
+/* The engine registered only a page in the middle, so the driver knows neither the first page nor the last. */
 TEST(memory_around_a_piece_that_the_engine_registered_is_busy_and_that_stays_the_engines)
 {
     bench with = begin_on("devices 1", 1);
@@ -270,7 +270,7 @@ TEST(threads_that_import_the_same_memory_at_once_all_get_it)
 
 /* ---- a reset on a machine with one device */
 
-/* Without a check the processor would touch memory that does not exist any more. */
+/* Without a check the CPU would access memory that no longer exists. */
 TEST(page_locked_memory_that_a_reset_took_is_not_touched_by_blocking_copies)
 {
     bench with = begin_on("devices 1", 1);
@@ -293,7 +293,7 @@ TEST(page_locked_memory_that_a_reset_took_is_not_touched_by_blocking_copies)
     end_clean(&with);
 }
 
-/* By then the engine has registered the same memory again: the plugin must not end that registration. */
+/* The engine has registered the same memory again since the reset, and the plugin must not undo this registration. */
 TEST(a_registration_that_a_reset_took_is_neither_shared_nor_given_back)
 {
     bench with = begin_on("devices 1", 1);

@@ -1,5 +1,5 @@
-/* A vendor's plugin over its fake, through the public API: working calls, and state of the caller that the plugin
- * leaves alone. Tests of a single vendor are in cuda_fake_test.c and rocm_fake_test.c. */
+/* A vendor's plugin over its fake, through the public API: working calls, and the caller's state that the plugin
+ * must not change. Tests of a single vendor are in cuda_fake_test.c and rocm_fake_test.c. */
 #include "exercise.h"
 #include "support/random.h"
 #include "support/idle.h"
@@ -20,7 +20,8 @@ TEST(verify_passes_on_every_device_and_leaves_nothing)
 
 /* ---- bytes */
 
-/* Their plugin is not started yet: each sample starts it, and none takes another sample's start for its own. */
+/* The devices' plugin has not been started. The first sample starts it, and every sample must return its own
+ * device's values. */
 TEST(the_first_sample_of_several_devices_has_the_values_of_each)
 {
     use_machine("devices 4");
@@ -51,7 +52,7 @@ TEST(transfers_within_a_device_are_byte_exact_for_every_kind_of_memory)
     close_clean(gpu);
 }
 
-/* Child: with this machine. */
+/* Runs in a child with this machine. */
 static void exercise_pairs(const void *machine)
 {
     static const char *const ids[] = {BACKEND ":0", BACKEND ":1", "cpu:0"};
@@ -97,7 +98,7 @@ TEST(large_copies_between_devices_and_the_cpu_are_byte_exact_at_odd_offsets)
     close_clean(gpu);
 }
 
-/* A box of 100 bytes, 7 rows and 3 slices in the middle of memory that has other pitches on both sides. */
+/* Copies a box of 100 bytes, 7 rows and 3 slices in the middle of memory whose pitches differ between the two sides. */
 static void copy_box(gpuhal_buffer *to, void *to_host, gpuhal_buffer *from, void *from_host)
 {
     const uint64_t extent[3] = {100, 7, 3};
@@ -191,7 +192,7 @@ TEST(an_alignment_above_the_drivers_own_is_kept)
     close_clean(gpu);
 }
 
-/* As with HIP-CPU, whose page-locked memory is that of malloc. */
+/* As with HIP-CPU, which allocates page-locked memory with malloc(). */
 TEST(page_locked_memory_is_aligned_even_if_the_driver_does_not_align_it)
 {
     use_machine("devices 1; host_offset 16");
@@ -275,7 +276,7 @@ TEST(two_gpuhal_objects_share_a_device_and_each_lets_go_for_itself)
     expect_clean();
 }
 
-/* In a child of a fork. */
+/* Runs in a child of a fork. */
 static void expect_forked(const void *what)
 {
     gpuhal_buffer *buffer = *(gpuhal_buffer *const *)what;
@@ -315,8 +316,8 @@ TEST(a_child_of_a_fork_is_refused_without_a_call_to_the_driver)
 
 /* ---- the caller's thread */
 
-/* The thread's state: CUDA's current context, or HIP's current device. HIP keeps an error for the program too.
- */
+/* Returns the thread's state: CUDA's current context, or HIP's current device. HIP also reports an error to the
+ * application's next call, so no error may be pending. */
 static uintptr_t current_of(const vendor_api *api)
 {
 #ifdef GPUHAL_CUDA_PLUGIN
@@ -338,7 +339,6 @@ static void expect_untouched(const vendor_api *api, uintptr_t wanted, const char
     }
 }
 
-/* Makes every call once, and checks the thread's state after each. */
 static void use_everything(const vendor_api *api, gpuhal *gpu)
 {
     const uintptr_t mine = current_of(api);

@@ -1,6 +1,6 @@
-/* Adopted devices of shapes that lavapipe does not have, over the fake driver (tests/fakes/vulkan): objects that the
- * library makes on a program's device are gone before the program destroys it, and the library destroys no object of
- * the program. */
+/* Adopted devices with properties that lavapipe does not have, over the fake driver (tests/fakes/vulkan). The
+ * library destroys its own objects on a program's device before the program destroys the device, and it destroys no
+ * object of the program. */
 #include "adopt.h"
 #include "exercise.h"
 #include "queues.h"
@@ -83,7 +83,7 @@ TEST(a_device_on_one_memory_for_all_is_adopted)
     adopt_and_copy("integrated", VK_API_VERSION_1_3, true);
 }
 
-/* The program's EXCLUSIVE buffers belong to the family that used them first, so this test uses no wrapped ones. */
+/* The program's EXCLUSIVE buffers belong to the family that used them first, so this test does not wrap them. */
 TEST(on_a_device_of_several_families_buffers_are_shared_over_all)
 {
     const fake_vulkan fake = fake_vulkan_script("discrete;families=gct1,c1,t1");
@@ -186,7 +186,7 @@ TEST(a_device_that_the_program_has_lost_is_lost_for_the_library)
     end_program(gpu, &fake);
 }
 
-/* y = 2 * x + y on an adopted device, without a queue and in one. */
+/* Computes y = 2 * x + y on an adopted device, without a queue and in a queue. */
 static void launch_on(gpuhal_device *device)
 {
     enum { COUNT = 100 };

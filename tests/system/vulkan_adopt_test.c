@@ -1,5 +1,5 @@
-/* A program gives the library its own VkDevice on lavapipe, allocates and copies through the library, and runs its own
- * compute shader on the library's buffers. Skipped if lavapipe is not installed. */
+/* The library adopts a program's VkDevice on lavapipe. The program allocates and copies through the library and runs
+ * its own compute shader on the library's buffers. Skipped if lavapipe is not installed. */
 #include "adopt.h"
 #include "support/random.h"
 #include "exercise.h"
@@ -10,7 +10,6 @@ enum { WORDS = 10007, BYTES = 4 * WORDS, STEPS = 60 };
 
 static owner program;
 
-/* The program's device, adopted. */
 static gpuhal_device *begin(uint32_t api, bool timeline, gpuhal **out_gpu)
 {
     const char *why = "";
@@ -231,7 +230,7 @@ static void let_go(void *user, void *memory)
 
 TEST(a_buffer_of_the_program_is_wrapped_used_and_left_alone)
 {
-    enum { ODD = BYTES - 3 }; /* not a multiple of the alignment of fills */
+    enum { ODD = BYTES - 3 }; /* not a multiple of the alignment that fills require */
     gpuhal *gpu = NULL;
     gpuhal_device *device = begin(VK_API_VERSION_1_2, true, &gpu);
     const vk *v = &program.v;

@@ -1,6 +1,5 @@
-/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): every possible error of a driver, of the caller's
- * arguments, or of limits. Each gives a status and a sentence with the helpful words; nothing is lost, nothing is
- * leaked. */
+/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): errors of the driver, wrong arguments of the caller,
+ * and exceeded limits. Each returns a status and a helpful message, and nothing leaks. */
 #include "fake.h"
 #include "support/import_host.h"
 #include "support/process.h"
@@ -12,15 +11,15 @@
 
 enum { PAGE = 4096, BYTES = 1 << 20 };
 
-/* ---- useless drivers */
+/* ---- unusable drivers */
 
 typedef struct useless {
     const char *script;
     gpuhal_plugin_state state;
-    const char *word; /* of the reason */
+    const char *word; /* word in the reason */
 } useless;
 
-/* Returns the fake, so that the test can ask it afterwards. */
+/* Returns the fake, so that the test can query it afterwards. */
 static fake_vulkan try_useless(const useless *driver)
 {
     fake_vulkan fake = fake_vulkan_script(driver->script);
@@ -135,7 +134,7 @@ TEST(a_full_heap_is_out_of_memory_with_the_numbers_and_works_again)
     end_session(&s);
 }
 
-/* The memory of a software device is its mapping: without one there is no buffer of any kind. */
+/* A software device's memory is its mapping, so without a mapping no kind of buffer is possible. */
 static void expect_no_mapping(const char *script)
 {
     session s = begin_session(script);
@@ -230,7 +229,7 @@ TEST(host_memory_that_is_not_mapped_is_refused)
     end_session(&s);
 }
 
-/* Expects that the descriptor is refused, and is the same file afterwards. */
+/* Expects that the descriptor is refused and still refers to the same file. */
 static void expect_refused(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_handle_kind kind, int fd)
 {
     const gpuhal_handle handle = {.size = sizeof handle, .kind = kind, .as.os = fd};
@@ -258,7 +257,7 @@ TEST(a_descriptor_of_another_kind_is_refused_and_stays_open)
     expect_refused(s.device, &desc, GPUHAL_HANDLE_OPAQUE_FD, file);
     expect_refused(s.device, &desc, GPUHAL_HANDLE_OPAQUE_FD, null);
     expect_refused(s.device, &other, GPUHAL_HANDLE_DMABUF_FD, file);
-    /* A descriptor of the driver, passed as another kind. */
+    /* The driver's own descriptor, passed as another kind. */
     gpuhal_buffer *buffer = NULL;
     gpuhal_handle handle = {.size = sizeof handle};
     assert_ok(gpuhal_buffer_create(s.device, &other, &buffer));
@@ -310,8 +309,8 @@ static void export_and_import(const char *script)
     end_session(&s);
 }
 
-/* If the mapping happens to have the alignment, it is accepted, and begins with the first byte; otherwise the alignment
- * is impossible. */
+/* The import succeeds only if the mapping happens to have the alignment, and the buffer then begins with the first
+ * byte. Otherwise the alignment is impossible. */
 TEST(imported_memory_is_never_moved_to_an_alignment)
 {
     session s = begin_session("integrated");

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs gpuhal-check on the Vulkan plugin over the fake driver: vulkan_fake_check.sh GPUHAL_CHECK PLUGIN SCRIPT [OPTION...]. Fails when a check fails or the
-# driver noticed a broken rule of Vulkan in any of the processes.
+# Runs gpuhal-check on the Vulkan plugin over the fake driver: vulkan_fake_check.sh GPUHAL_CHECK PLUGIN SCRIPT
+# [OPTION...]. Fails if a check fails, or if the driver detected a violation of a Vulkan rule in any of the processes.
 set -u
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT

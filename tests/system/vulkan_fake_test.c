@@ -1,13 +1,13 @@
-/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): hardware of other shapes than the test machine's,
- * through the public API. Every test ends by asking the driver whether a rule of Vulkan was broken or an object
- * forgotten. */
+/* The Vulkan plugin over the fake driver (tests/fakes/vulkan), through the public API: hardware with other
+ * properties than the test machine's. Every test ends with a query of the fake for broken Vulkan rules and leaked
+ * objects. */
 #include "exercise.h"
 #include "support/random.h"
 #include "fake.h"
 
 enum { BYTES = 70001, STEPS = 60 };
 
-/* ---- shapes */
+/* ---- devices */
 
 TEST(every_memory_kind_is_byte_exact_on_one_memory_for_all)
 {

@@ -1,5 +1,5 @@
-/* The Vulkan plugin over the fake driver (tests/fakes/vulkan) when the device is lost, hangs, or any one call of the
- * driver fails: the program gets an error with a sentence, every object can be released, and nothing is leaked. */
+/* The Vulkan plugin over the fake driver (tests/fakes/vulkan) if the device is lost or hangs, or if a single driver
+ * call fails. The program gets an error with a message, every object can be released, and nothing leaks. */
 #include "exercise.h"
 #include "support/random.h"
 #include "fake.h"
@@ -81,9 +81,9 @@ TEST(a_device_lost_in_one_gpuhal_object_works_in_the_next)
     end_session(&s);
 }
 
-/* ---- any one call fails */
+/* ---- each call fails once */
 
-/* The calls of a program in one run. The first error ends it; all objects are released in any case. */
+/* A program's calls in one run. The first error ends the run; all objects are always released. */
 typedef struct work {
     gpuhal *gpu;
     gpuhal_buffer *device, *upload, *readback, *exported, *imported, *host;
@@ -111,7 +111,7 @@ static gpuhal_status move_bytes(work *w)
     if (status) {
         return status;
     }
-    /* A call that failed without an error must not have damaged the bytes. */
+    /* Even if a call failed without an error, the bytes must be correct. */
     assert_memory_equal(w->got + 3, w->sent + 3, BYTES - 3);
     assert_memory_equal(w->got + 1, "ww", 2);
     return gpuhal_read(NULL, w->got, w->device, 0, BYTES);
@@ -129,7 +129,7 @@ static gpuhal_status share(work *w, gpuhal_device *device)
         status = gpuhal_buffer_import(device, &desc, &w->handle, &w->imported);
     }
     if (!status) {
-        w->handle.kind = 0; /* the descriptor is the library's now */
+        w->handle.kind = 0; /* the library owns the descriptor now */
         status = import_host(device, w->memory, PAGE, NULL, NULL, &w->host);
     }
     return status ? status : gpuhal_copy(NULL, w->imported, 0, w->host, 0, PAGE);
@@ -171,7 +171,7 @@ static void give_back(work *w)
     gpuhal_close(w->gpu);
 }
 
-/* True when the call number `nth` was reached. */
+/* Returns true if the call number `nth` was reached. */
 static bool fail_once(const fake_vulkan *fake, const char *function, unsigned nth, int code, void *memory)
 {
     static work w;

@@ -1,5 +1,5 @@
-/* vulkan_importer.c: the other process of vulkan_test.c: imports the buffer behind the descriptor whose number is its
- * argument, looks for the exporter's message and leaves its own. Exit status 0: all is as it should be. */
+/* vulkan_importer.c: the second process of vulkan_test.c. It imports the buffer from the descriptor whose number is
+ * its argument, checks the exporter's message and writes its own. Exit status 0 means success. */
 #include "exercise.h"
 #include "support/random.h"
 #include "vulkan_message.h"

@@ -1,12 +1,13 @@
-/* The Vulkan plugin's memory for each kind, on the memory types and heaps of real devices as the public reports of
- * vulkan.gpuinfo.org list them, given to the fake driver (tests/fakes/vulkan). Sizes are rounded. */
+/* The memory that the Vulkan plugin chooses for each kind. The fake driver (tests/fakes/vulkan) has the memory types
+ * and heaps of real devices according to the reports on vulkan.gpuinfo.org, with rounded sizes. */
 #include "direct_vulkan.h"
 #include "fake.h"
 #include "support/process.h"
 
 enum { BYTES = 4096 };
 
-/* "dvch": device local, with a host address, coherent, cached; "-": the kind is not offered. */
+/* `wanted` is a subset of "dvch": device local, host visible, coherent, cached. "-" means that the kind is not
+ * available. */
 static void expect_kind(const opening *o, gpuhal_memory_kind kind, const char *wanted)
 {
     gpuhal_memory memory;
@@ -25,7 +26,7 @@ static void expect_kind(const opening *o, gpuhal_memory_kind kind, const char *w
     }
 }
 
-/* A device as it is listed, and the memory type of each kind there: device, upload, readback, mapped. */
+/* A device from the reports, and the memory type for each kind: device, upload, readback, mapped. */
 typedef struct machine {
     const char *name, *script, *kinds[4];
 } machine;
@@ -147,7 +148,8 @@ TEST(more_than_the_heap_of_a_kind_is_too_large_and_the_driver_is_not_asked)
     end_session(&s);
 }
 
-/* The first heap is full for now, the second one is too small for ever: there may be room later. */
+/* The first heap is full at present, and the second one is too small for the request. Memory may become free later,
+ * so the status is not TOO_LARGE. */
 TEST(a_full_heap_is_out_of_memory_though_another_one_is_smaller)
 {
     session s = begin_session("discrete;heaps=d4M,8M;types=d@0,vc@1,vch@1,dvc@0");
@@ -160,8 +162,8 @@ TEST(a_full_heap_is_out_of_memory_though_another_one_is_smaller)
     end_session(&s);
 }
 
-/* A heap of 4 MiB to its last byte, and with the room for an alignment beyond Vulkan's; one unit more is refused
- * without asking the driver. */
+/* Requests a heap of 4 MiB up to its last byte, without and with an alignment larger than Vulkan's. A request that
+ * is larger by one unit fails without a call to the driver. */
 TEST(a_heap_is_given_out_to_its_last_byte_and_no_further)
 {
     enum { HEAP = 4 << 20, ALIGNMENT = 64 << 10, UNIT = 4096 };
@@ -193,8 +195,8 @@ TEST(a_heap_is_given_out_to_its_last_byte_and_no_further)
     fake_vulkan_expect_clean(&fake);
 }
 
-/* The driver refuses the memory once: no memory is returned, the object of an import stays the caller's, and the next
- * try succeeds. */
+/* The driver refuses the memory once. The call returns no memory, the caller still owns an imported object, and the
+ * next attempt succeeds. */
 static void expect_refusal_then_success(const opening *o, const fake_vulkan *fake, const gpuhal_alloc *alloc)
 {
     gpuhal_memory memory = {.size = sizeof memory};
@@ -231,10 +233,10 @@ TEST(an_import_that_the_driver_has_no_memory_for_hands_out_nothing_and_works_lat
     free(host);
 }
 
-/* ---- atoms of memory that is not coherent */
+/* ---- atoms of non-coherent memory */
 
-/* The device writes all, the host a part that is not a whole atom: the bytes beside it stay the device's. Through the
- * slots, since the library lets the host see each write at once. */
+/* The device writes all bytes, and the host writes a range that does not cover whole atoms. The other bytes must
+ * keep the device's values. The test calls the slots, because the library synchronizes after each write. */
 TEST(host_writes_within_an_atom_leave_the_bytes_beside_them)
 {
     enum { SIZE = 256 };

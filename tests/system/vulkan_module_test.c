@@ -1,12 +1,12 @@
-/* Modules of SPIR-V with any words, through the Vulkan plugin's slots, over the fake driver (tests/fakes/vulkan). */
+/* Valid and invalid SPIR-V modules, through the Vulkan plugin's slots, over the fake driver (tests/fakes/vulkan). */
 #include "vulkan_program.h"
 
 enum { RANDOM_ROUNDS = 4000 };
 
 #define OP(words, code) ((words) << 16 | (code))
 
-/* Two kernels: the first uses one buffer, the second one more, by a function that it calls. `newer`: SPIR-V 1.4, whose
- * entry points list the variables that they use. */
+/* Builds two kernels. The first uses one buffer. The second also uses another one, in a function that it calls.
+ * `newer` selects SPIR-V 1.4, whose entry points list the variables that they use. */
 static size_t two_kernels(uint32_t words[160], bool newer)
 {
     const uint32_t longer = newer ? 1 : 0;
@@ -67,10 +67,10 @@ TEST(kernels_of_one_module_have_the_buffers_that_each_uses)
     end_programs(&p);
 }
 
-/* One change of the module of two kernels, at the first instruction with a code, and the expected message. */
+/* A change of the two-kernel module at the first instruction with this code, and the expected message. */
 typedef struct change {
     uint32_t code, removed;
-    uint32_t added[12]; /* before the remaining words */
+    uint32_t added[12]; /* inserted before the remaining words */
     uint32_t added_count;
     const char *word;
 } change;
@@ -88,13 +88,13 @@ static size_t make_change(uint32_t *words, size_t count, const change *one)
     return count + one->added_count - one->removed;
 }
 
-/* lavapipe 22.3 crashes on the first two. */
+/* lavapipe 22.3 crashes on the first two changes. */
 TEST(modules_whose_words_ids_or_blocks_break_a_rule_are_refused_before_any_driver)
 {
     static const change changes[] = {
-        {71, 0, {OP(3, 5), 65535, 0x78}, 3, "(5) uses an id"},      /* a name for an id above the bound */
+        {71, 0, {OP(3, 5), 65535, 0x78}, 3, "(5) uses an id"},      /* a name for an ID above the bound */
         {253, 1, {0}, 0, "(56) ends a function inside of a block"}, /* no return */
-        {71, 0, {OP(3, 5), 31, 0x78}, 3, "(5) uses an id"},         /* a name for an id that is not defined */
+        {71, 0, {OP(3, 5), 31, 0x78}, 3, "(5) uses an id"},         /* a name for an undefined ID */
         {71, 0, {OP(3, 5), 7, 0x78787878}, 3, "(5) has a text that does not end"},
         {71, 0, {OP(5, 6), 5, 0, 0x78, 0}, 5, "(6) has too many words"},
         {253, 1, {OP(2, 253), 0}, 2, "(253) has too many words"},
@@ -124,7 +124,7 @@ TEST(modules_whose_words_ids_or_blocks_break_a_rule_are_refused_before_any_drive
          {OP(6, 11), 20, 0x536e6f4e, 0x6e616d65, 0x2e636974, 0, OP(6, 12), 1, 21, 20, 4, 31},
          12,
          "(12) uses an id"},
-        {16, 0, {OP(6, 15), 5, 10, 0x78, 31, 31}, 6, "(15) uses an id"}, /* an interface that is not defined */
+        {16, 0, {OP(6, 15), 5, 10, 0x78, 31, 31}, 6, "(15) uses an id"}, /* an undefined interface variable */
     };
     programs p = open_programs("discrete");
     for (size_t c = 0; c < sizeof changes / sizeof changes[0]; c++) {
@@ -138,7 +138,7 @@ TEST(modules_whose_words_ids_or_blocks_break_a_rule_are_refused_before_any_drive
     end_programs(&p);
 }
 
-/* Instructions that compilers write between and after blocks, and rows of the grammar with more than words of one
+/* Instructions that compilers emit between and after blocks, and grammar rows whose operands are not all of one
  * kind. */
 TEST(lines_names_switches_encodings_and_constants_of_any_width_are_taken)
 {
@@ -151,8 +151,8 @@ TEST(lines_names_switches_encodings_and_constants_of_any_width_are_taken)
         {253, 1, {OP(2, 249), 24, OP(2, 248), 24, OP(1, 253)}, 5, ""},
         {249, 2, {OP(3, 247), 24, 0, OP(3, 251), 12, 24}, 6, ""},
         {251, 3, {OP(6, 251), 23, 24, 1, 1, 24}, 6, ""},
-        {54, 0, {OP(4, 22), 26, 16, 0}, 4, ""}, /* BFloat16KHR, the encoding of a type of numbers */
-        /* a switch by the result of OpUDot, which the grammar does not have */
+        {54, 0, {OP(4, 22), 26, 16, 0}, 4, ""}, /* BFloat16KHR, a floating-point encoding */
+        /* a switch on the result of OpUDot, which the grammar does not contain */
         {247, 0, {OP(6, 4451), 3, 25, 12, 12, 0}, 6, ""},
         {251, 6, {OP(5, 251), 25, 24, 1, 24}, 5, ""},
     };
@@ -169,7 +169,7 @@ TEST(lines_names_switches_encodings_and_constants_of_any_width_are_taken)
     end_programs(&p);
 }
 
-/* Operands of such instructions may be literals; one above the bound is not an undefined id. */
+/* The operands of these instructions may be literals, so an operand above the bound is not an undefined ID. */
 TEST(debug_information_of_opencl_is_refused_by_its_name_and_not_as_damage)
 {
     static const change import = {
@@ -184,8 +184,8 @@ TEST(debug_information_of_opencl_is_refused_by_its_name_and_not_as_damage)
     end_programs(&p);
 }
 
-/* With any bytes, nothing is read outside of them (which sanitizers see), and a loaded module can be unloaded.
- */
+/* Whatever the bytes are, the plugin reads nothing outside of them (the sanitizers check this), and a loaded module
+ * can be unloaded. */
 static void try_module(const programs *p, const uint32_t *words, size_t bytes)
 {
     const gpuhal_kernel_desc descs[] = {{.size = sizeof descs[0], .name = "main"}, saxpy_desc()};

@@ -1,6 +1,5 @@
-/* tests/system/vulkan_program.h: programs through the Vulkan plugin's own slots, over lavapipe or, with
- * GPUHAL_TEST_FAKE, over the fake driver: "pushed" for a device that takes descriptors in the command buffer, "pools"
- * for one that does not. */
+/* tests/system/vulkan_program.h: programs through the Vulkan plugin's slots, over lavapipe or over the fake driver.
+ * GPUHAL_TEST_FAKE selects the fake driver: "pushed" for a device with push descriptors, "pools" for one without. */
 #ifndef GPUHAL_TEST_VULKAN_PROGRAM_H
 #define GPUHAL_TEST_VULKAN_PROGRAM_H
 
@@ -18,7 +17,6 @@ typedef struct programs {
     gpuhal_plugin_event *event;
 } programs;
 
-/* The parameters of saxpy.comp and scale.comp. */
 static const gpuhal_parameter saxpy_parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
                                                     {.kind = GPUHAL_PARAMETER_BUFFER},
                                                     {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
@@ -49,7 +47,7 @@ static inline programs open_programs(const char *script)
     return p;
 }
 
-/* The device that the environment names, with a queue. */
+/* Opens the device that the environment selects, with a queue. */
 static inline programs begin_programs(void)
 {
     const char *fake = getenv("GPUHAL_TEST_FAKE");
@@ -107,7 +105,7 @@ static inline gpuhal_plugin_argument value_argument(const void *value, uint64_t 
     return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_VALUE, .bytes = bytes, .value = value};
 }
 
-/* y = a * x + y for the first `count` floats, from these offsets on. */
+/* Computes y = a * x + y for `count` floats from these offsets on. */
 static inline gpuhal_status launch_saxpy(const opening *o, gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                          const gpuhal_memory *x, const gpuhal_memory *y, uint64_t y_offset,
                                          uint32_t count, float a)

@@ -1,5 +1,5 @@
-/* Programs of the Vulkan plugin over the fake driver (tests/fakes/vulkan): situations that real drivers do not let a
- * test see. Every call of the driver that fails, lost and hanging devices, devices of other shapes. */
+/* Programs of the Vulkan plugin over the fake driver (tests/fakes/vulkan), in situations that real drivers cannot
+ * produce on demand: each driver call fails once, devices are lost or hang, and devices have other properties. */
 #include "vulkan_program.h"
 
 #include <gpuhal/native.h>
@@ -8,7 +8,7 @@
 
 enum { COUNT = 200 };
 
-/* ---- one call that fails */
+/* ---- each call fails once */
 
 typedef struct work {
     gpuhal_plugin_program *programs[2];
@@ -46,7 +46,8 @@ static gpuhal_status make_kernels(const opening *o, work *w)
     return status;
 }
 
-/* Two batches of both kernels, so that the second one uses memory of the first; and both without a queue. */
+/* Launches both kernels in two batches, so that the second batch reuses memory of the first, and once without a
+ * queue. */
 static gpuhal_status launch_all(const opening *o, work *w)
 {
     const gpuhal_ops *ops = &o->slots.ops;
@@ -97,7 +98,7 @@ static void give_back(const opening *o, work *w)
     memset(w, 0, sizeof *w);
 }
 
-/* True if the call number `nth` was reached. */
+/* Returns true if the call number `nth` was reached. */
 static bool fail_once(const fake_vulkan *fake, const char *function, unsigned nth, int code)
 {
     opening o;
@@ -203,16 +204,16 @@ TEST(a_kernel_that_never_ends_keeps_its_objects)
     p.fake.hang(1);
     assert_ok(launch_scale(&p.o, w.queue, w.kernels[1], &w.x));
     assert_int_equal(p.o.slots.ops.queue_flush(w.queue), GPUHAL_OK);
-    static work kept; /* leak checks find it */
+    static work kept; /* leak checkers find the objects through it */
     kept = w;
     give_back(&p.o, &w);
     assert_non_null(kept.queue);
     p.o.plugin->close(p.o.device);
-    assert_int_equal(p.fake.violations(), 0); /* destroying an object in use is one */
+    assert_int_equal(p.fake.violations(), 0); /* destroying an object in use would be a violation */
     assert_true(p.fake.alive() > 0);
 }
 
-/* More than a queue takes at most, so that a queue that never refuses fails the test. */
+/* More launches than a queue may accept, so that a queue that never refuses fails the test. */
 enum { FAR_AHEAD = 20000, TAKEN_MAX = 4096 + 256 };
 
 TEST(a_queue_far_ahead_of_its_device_has_bounded_work_there_and_keeps_none_of_it)
@@ -234,18 +235,18 @@ TEST(a_queue_far_ahead_of_its_device_has_bounded_work_there_and_keeps_none_of_it
     }
     assert_int_equal(status, GPUHAL_NOT_READY);
     assert_in_range(taken, 256, TAKEN_MAX);
-    /* A set of descriptors for each launch, and for each 64 their pool and memory with a buffer. */
+    /* Each launch has a descriptor set, and each 64 launches have a descriptor pool and memory with a buffer. */
     assert_true(p.fake.alive() - before <= TAKEN_MAX + TAKEN_MAX / 64 * 3 + 64);
     p.fake.go_on();
     assert_int_equal(ops->event_record(w.queue, w.event), GPUHAL_OK);
     assert_int_equal(ops->event_block(w.event, UINT64_C(60000000000)), GPUHAL_OK);
     assert_int_equal(launch_scale(&p.o, w.queue, w.kernels[1], &w.x), GPUHAL_OK);
-    assert_true(p.fake.recorded() - recorded <= 8); /* only that launch, with its barrier */
+    assert_true(p.fake.recorded() - recorded <= 8); /* only this launch and its barrier */
     give_back(&p.o, &w);
     end_programs(&p);
 }
 
-/* ---- devices of other shapes */
+/* ---- devices with other properties */
 
 typedef struct heard {
     char formats[32], why[64];
@@ -349,7 +350,7 @@ TEST(memory_that_a_kernel_reaches_by_address_is_ordered_with_everything)
     p.fake.fail_call("vkCmdPipelineBarrier", 0, 0);
     assert_int_equal(ops->fill(p.o.device, w.queue, &w.y, 0, COUNT * 4, 1, 4), GPUHAL_OK);
     assert_int_equal(ops->launch(w.queue, w.kernels[1], &launch), GPUHAL_OK);
-    assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 2); /* at the beginning, and between the two */
+    assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 2); /* at the beginning, and between the two launches */
     launch.uses_count = 100;
     assert_int_equal(ops->launch(w.queue, w.kernels[1], &launch), GPUHAL_OK);
     assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 3);

@@ -1,5 +1,5 @@
-/* Programs, kernels and launches of the Vulkan plugin, through its slots: over lavapipe, and over the fake driver with
- * pushed descriptors and with pools (vulkan_program.h). */
+/* Programs, kernels and launches of the Vulkan plugin, through its slots, over lavapipe and over the fake driver
+ * with push descriptors and with descriptor pools (vulkan_program.h). */
 #include "vulkan_program.h"
 
 #include <pthread.h>
@@ -93,7 +93,8 @@ TEST(a_chain_of_launches_that_is_longer_than_a_batch_adds_up)
     end_saxpy(&f);
 }
 
-/* If a driver reorders commands without a barrier between them, wrong offsets or a missing barrier give wrong bytes. */
+/* If the driver reorders commands that have no barrier between them, a wrong offset or a missing barrier leads to
+ * wrong bytes. */
 TEST(launches_that_only_read_the_same_bytes_need_no_barrier_between_them)
 {
     const gpuhal_kernel_desc desc = saxpy_desc();
@@ -129,7 +130,7 @@ TEST(constants_and_the_size_of_groups_are_fixed_when_the_kernel_is_created)
     assert_int_equal(f.info.group_size[1], 1);
     assert_int_equal(f.info.group_size[2], 1);
     assert_ok(launch_saxpy(&f.p.o, NULL, f.kernel, &f.x, &f.y, 0, 512, 2));
-    for (uint32_t i = 0; i < COUNT; i++) { /* 512 threads in eight groups of 64; here they are groups of 32 */
+    for (uint32_t i = 0; i < COUNT; i++) { /* 512 threads in eight groups of 64; here the group size is 32 */
         assert_true(((const float *)f.y.host)[i] == (i < 256 ? 6 * (float)i + 1 : 1));
     }
     end_saxpy(&f);
@@ -180,7 +181,7 @@ TEST(values_go_to_a_uniform_block_if_the_code_has_one)
             .size = sizeof launch, .argument_count = 3, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
         assert_int_equal(p.o.slots.ops.launch(round == 7 ? NULL : p.queue, kernel, &launch), GPUHAL_OK);
         if (round == 6 || round == 7) {
-            finish_queue(&p); /* the one without a queue has no order with the others */
+            finish_queue(&p); /* the launch without a queue is not ordered with the others */
         }
         expected[0] *= factor;
         expected[1] = expected[1] * factor + round;
@@ -230,7 +231,7 @@ TEST(compiled_code_is_returned_and_taken_only_by_the_same_device)
     end_saxpy(&f);
 }
 
-/* Errors in the description of saxpy, and the results. */
+/* Errors in the description of saxpy, and the expected statuses. */
 TEST(a_description_that_the_code_contradicts_is_refused)
 {
     static const gpuhal_parameter two_values[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
@@ -279,7 +280,8 @@ TEST(a_description_that_the_code_contradicts_is_refused)
     end_saxpy(&f);
 }
 
-/* One description for all variants of a shader; compilers omit the buffers that a variant does not use. */
+/* Callers use one description for all variants of a shader, and compilers omit the buffers that a variant does not
+ * use. */
 TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not_used)
 {
     static const gpuhal_parameter more[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
@@ -318,7 +320,7 @@ TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not
         assert_int_equal(((const uint32_t *)surplus.host)[i], 0x5a5a5a5a);
     }
     expect_error(create_kernel(&f.p.o, f.program, &wrong, NULL, &none), GPUHAL_ERROR_INVALID_ARGUMENT, "1 buffers");
-    /* In this case the binding of the second buffer is that of the block. */
+    /* In this case the second buffer has the same binding as the block. */
     wrong.parameters = beside_block;
     wrong.parameter_count = 4;
     assert_ok(load_code(&f.p.o, scale_spirv, sizeof scale_spirv, NULL, &scale));
@@ -393,9 +395,9 @@ TEST(a_wrapped_buffer_has_to_be_made_for_storage)
     gpuhal_native native = {.size = sizeof native};
     gpuhal_memory wrapped = {.size = sizeof wrapped};
     assert_int_equal(ops->native_memory(f.p.o.device, &f.y, &native), GPUHAL_OK);
-    native.values[3] = 3; /* only for transfers, as the caller says */
+    native.values[3] = 3; /* the caller states that the buffer is only for transfers */
     assert_int_equal(ops->wrap_memory(f.p.o.device, &native, COUNT * 4, &wrapped), GPUHAL_OK);
-    assert_true(wrapped.flags & GPUHAL_MEMORY_NO_KERNELS); /* the core refuses launches with it */
+    assert_true(wrapped.flags & GPUHAL_MEMORY_NO_KERNELS); /* the core refuses launches that use this memory */
     assert_false(f.y.flags & GPUHAL_MEMORY_NO_KERNELS);
     ops->release(f.p.o.device, &wrapped);
     end_saxpy(&f);

@@ -1,5 +1,6 @@
-/* Every allocation of the Vulkan plugin from a module to an ended launch fails once, over the fake driver: the plugin
- * is linked into this program, so that its calls can be made to fail (support/faults.h). */
+/* Makes each memory allocation of the Vulkan plugin, from loading a module to the end of a launch, fail once, over
+ * the fake driver. The plugin is linked into this program, so that its allocations can be made to fail
+ * (support/faults.h). */
 #include "vulkan_program.h"
 
 #include "support/torture.h"

@@ -1,5 +1,5 @@
-/* Queues and events of the Vulkan plugin over the fake driver (tests/fakes/vulkan), through the plugin's slots: order,
- * asynchrony, time, hanging and lost devices. */
+/* Queues and events of the Vulkan plugin over the fake driver (tests/fakes/vulkan), through the plugin's slots:
+ * order, asynchrony, timing, and hung or lost devices. */
 #include "direct_vulkan.h"
 #include "support/random.h"
 #include "exercise.h"
@@ -11,7 +11,7 @@
 enum { BYTES = 40000, PIECES = 3, STEPS = 120 };
 static const uint64_t second_ns = UINT64_C(1000000000);
 
-/* One device with a queue, an event, memory that the host sees, and memory that it does not. */
+/* A device with a queue, an event, host-visible memory, and memory that the host cannot access. */
 typedef struct fixture {
     fake_vulkan fake;
     opening o;
@@ -51,14 +51,12 @@ static gpuhal_status copy(fixture *d, gpuhal_memory *to, gpuhal_memory *from, ui
     return d->o.slots.ops.copy(d->o.device, d->queue, to, 0, from, 0, bytes);
 }
 
-/* A copy to the device memory, and an event after it. */
 static void enqueue_copy(fixture *d)
 {
     assert_int_equal(copy(d, &d->far, &d->near, BYTES), GPUHAL_OK);
     assert_int_equal(d->o.slots.ops.event_record(d->queue, d->event), GPUHAL_OK);
 }
 
-/* Reads the bytes of the device memory through the queue, and compares. */
 static void expect_bytes(fixture *d, const unsigned char *wanted)
 {
     assert_int_equal(copy(d, &d->result, &d->far, BYTES), GPUHAL_OK);
@@ -70,7 +68,7 @@ static void expect_bytes(fixture *d, const unsigned char *wanted)
     assert_memory_equal(d->result.host, wanted, BYTES);
 }
 
-/* Copies and fills at random places of one memory object, one after the other, without waiting in between. */
+/* Copies and fills at random positions of one memory object, without waits in between. */
 static void run_in_order(const char *script)
 {
     static unsigned char expected[BYTES];
@@ -148,7 +146,7 @@ TEST(sixty_four_small_copies_are_one_submission)
     close_fixture(&d);
 }
 
-/* A call that enqueues returns soon: long copies by the host are left to the core, which has a thread for them. */
+/* An enqueueing call must return quickly, so the plugin leaves long host copies to the core's own thread. */
 TEST(the_host_copies_at_most_256_kib_inside_a_call_that_enqueues)
 {
     enum { LARGE = 512 << 10, SMALL = 256 << 10 };
@@ -174,7 +172,8 @@ TEST(the_host_copies_at_most_256_kib_inside_a_call_that_enqueues)
     close_fixture(&d);
 }
 
-/* A full ring returns NOT_READY, at once and without side effects, until the device has finished some work. */
+/* If the ring is full, a call returns NOT_READY immediately and without side effects, until the device has finished
+ * some work. */
 TEST(more_submissions_than_are_kept_in_flight_and_longer_runs_than_one_holds_stay_in_order)
 {
     enum { COPIES = 1000, PIECE = 40, FLUSHES = 200 };
@@ -208,7 +207,8 @@ typedef struct helper {
     gpuhal_status status;
 } helper;
 
-/* A queue of its own, which shares its VkQueue with those of the others, and blocking copies in between. */
+/* Uses a separate queue, which shares its VkQueue with those of the other threads, and makes blocking copies in
+ * between. */
 static gpuhal_status help_once(helper *h)
 {
     const gpuhal_ops *ops = &h->d->o.slots.ops;
@@ -282,8 +282,8 @@ TEST(one_queue_waits_for_an_event_of_another)
     close_fixture(&d);
 }
 
-/* The VkQueue has submitted nothing since the submission that awaited the event, so a driver like Mesa 22.3 still
- * writes to its semaphore. */
+/* The VkQueue has submitted nothing since the submission that waited for the event, so a driver like Mesa 22.3 may
+ * still write to the semaphore. */
 TEST(queues_and_events_may_be_destroyed_as_soon_as_the_work_that_awaited_them_has_ended)
 {
     fixture d = open_fixture("discrete;families=gct2,t1;late_waits", 0);
@@ -310,10 +310,11 @@ TEST(queues_and_events_may_be_destroyed_as_soon_as_the_work_that_awaited_them_ha
         ops->queue_destroy(second);
     }
     close_fixture(&d);
-    assert_true(d.fake.calls("vkCreateSemaphore") <= 3); /* the number of queues alive at once */
+    assert_true(d.fake.calls("vkCreateSemaphore") <= 3); /* the number of queues that exist at the same time */
 }
 
-/* The time between two events is that of the work between them, also if the transfer family has no timestamps. */
+/* The time between two events equals the duration of the work between them, even if the transfer family has no
+ * timestamps. */
 static void measure(const char *script)
 {
     fixture d = open_fixture(script, GPUHAL_TIMED);
@@ -346,7 +347,7 @@ TEST(timed_events_work_if_the_transfer_family_has_no_timestamps)
     measure("discrete;slow_us=20000;families=gct1,t1/0");
 }
 
-/* From an event to one that was recorded before it, as stamps of two queues may be. */
+/* Measures from an event to one that was recorded earlier, which happens with timestamps of two queues. */
 static void measure_backwards(const char *script)
 {
     fixture d = open_fixture(script, GPUHAL_TIMED);
@@ -369,7 +370,7 @@ TEST(time_stamps_out_of_order_are_no_time_apart)
     measure_backwards("discrete;families=gct2");
 }
 
-/* As those of Intel's drivers. */
+/* As on Intel's drivers. */
 TEST(time_stamps_of_36_bits_out_of_order_are_no_time_apart)
 {
     measure_backwards("discrete;families=gct2/36");
@@ -392,10 +393,11 @@ TEST(waiting_for_a_device_that_hangs_ends_with_the_time_and_the_queue_stays_usab
     close_fixture(&d);
 }
 
-/* Objects that may still be in use are kept, so the driver counts them as forgotten; no object in use is destroyed. */
+/* The plugin does not destroy objects that may still be in use, so the fake reports them as leaked, but reports no
+ * destroyed object that is in use. */
 TEST(work_that_never_ends_holds_up_closing_for_seconds_alone)
 {
-    static fixture d; /* leak checks find the kept objects */
+    static fixture d; /* leak checkers find the remaining objects through it */
     static gpuhal_plugin_queue *waiting;
     d = open_fixture("discrete;families=gct2,t1", 0);
     const gpuhal_ops *ops = &d.o.slots.ops;
@@ -438,9 +440,9 @@ TEST(a_lost_device_answers_every_slot_of_its_queues_with_lost_and_closes)
     assert_true(seconds_now() - begin < 1);
 }
 
-/* ---- any one call fails */
+/* ---- each call fails once */
 
-/* A queue's life; the first error ends it, and every object is released. */
+/* Uses a queue from creation to destruction. The first error ends the run, and every object is released. */
 static gpuhal_status live(opening *o, gpuhal_plugin_queue **queue, gpuhal_plugin_event *events[2],
                           gpuhal_memory memory[2])
 {

@@ -1,5 +1,5 @@
-/* The Vulkan plugin over lavapipe, Mesa's Vulkan on the processor, beside the CPU and PoCL's two devices. Skipped if
- * lavapipe is not installed. */
+/* The Vulkan plugin over lavapipe, Mesa's Vulkan driver for the CPU, beside the CPU plugin and PoCL's two devices.
+ * Skipped if lavapipe is not installed. */
 #include "exercise.h"
 #include "support/random.h"
 #include "fake.h"
@@ -85,8 +85,8 @@ TEST(verify_passes_and_every_memory_kind_is_byte_exact)
     gpuhal_close(gpu);
 }
 
-/* The path of a copy depends on both sides: for every reported path the bytes are right, and within one device it is
- * the device's own. */
+/* The path of a copy depends on both devices. The bytes are correct on every reported path, and copies within one
+ * device use the device's own path. */
 TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
 {
     static const char *const ids[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
@@ -106,7 +106,7 @@ TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
         assert_ok(gpuhal_copy_path(to, from, &path));
         assert_true(devices[0] == devices[1] ? path == GPUHAL_PATH_NATIVE
                                              : path == GPUHAL_PATH_SHARED || path == GPUHAL_PATH_STAGED);
-        /* Both sides of this pair have a host address, so one pass over the bytes is enough. */
+        /* Both buffers of this pair have a host address, so a single copy by the host suffices. */
         if (pair == 3 || pair == 12) {
             assert_int_equal(path, GPUHAL_PATH_SHARED);
         }
@@ -131,8 +131,8 @@ TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
     gpuhal_close(gpu);
 }
 
-/* Bytes written through either buffer are read through the other, after a synchronisation of the buffer that is
- * read. */
+/* Bytes that are written through either buffer can be read through the other after this buffer has been
+ * synchronized. */
 static void expect_same_bytes(gpuhal_buffer *one, gpuhal_buffer *two)
 {
     gpuhal_buffer *const both[2] = {one, two};
@@ -184,7 +184,7 @@ TEST(shared_buffers_show_each_others_writes)
         gpuhal_buffer_release(shared);
         shared_pairs++;
     }
-    /* lavapipe can always see the CPU's memory. */
+    /* lavapipe can always access the CPU's memory. */
     assert_true(shared_pairs >= 2);
     gpuhal_close(gpu);
 }
@@ -220,7 +220,6 @@ TEST(host_memory_of_the_caller_is_used_in_place_and_given_back)
 
 /* ---- another process */
 
-/* vulkan_importer.c, with the descriptor open. */
 static void run_importer(int fd)
 {
     char number[16];

@@ -1,14 +1,15 @@
 #!/bin/sh
-# Runs a command with the Khronos validation layer and its synchronisation validation, and fails on any message of an error or a warning:
-# vulkan_validation_test.sh WRONG_CALL COMMAND…. The program WRONG_CALL breaks rules on purpose, and the layer must report it first: an
-# inactive layer finds nothing. Skipped (77) if the layer or the driver is not installed.
+# Runs a command with the Khronos validation layer and synchronization validation, and fails if the layer reports an
+# error or a warning: vulkan_validation_test.sh WRONG_CALL COMMAND…. The program WRONG_CALL breaks rules on purpose, and
+# the layer must report it first, because an inactive layer reports nothing. Skipped (77) if the layer or the driver is
+# not installed.
 set -u
 wrong=$1
 shift
 directory=$(mktemp -d) || exit 1
 trap 'rm -rf "$directory"' EXIT
 
-# Every process opens the file again and would empty it, so it is a pipe with one reader.
+# Every process opens the log file and would truncate it, so the file is a pipe with one reader.
 cat > "$directory/vk_layer_settings.txt" <<SETTINGS
 khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG
 khronos_validation.report_flags = error,warn

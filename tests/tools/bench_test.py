@@ -88,8 +88,8 @@ def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_
     for row in rows:
         if row["test"].startswith(("file_to_device", "store_spill", "store_restore")) or row["path"] in ("staged", "shared"):
             assert row["ratio"] is None and row["ratio_of_slower_side"] > 0, row
-    # The cost of a call is a ratio to a reference of the same run. Other times are of processes, of plans, of threads that are woken, or the
-    # difference to a wait that is in a ratio, too.
+    # The cost of a call is judged as a ratio to a reference of the same run. The other times are those of processes, plans
+    # and thread wakeups, or a difference to a wait that a ratio also covers.
     calls = {row["test"] for row in rows if row["ratio"] is not None and row["unit"] == "ns"}
     assert {"call_overhead", "lease", "allocate_4kib", "allocate_pool", "launch_one_group", "sample"} <= calls, calls
     judged = {row["test"] for row in rows if row["value"] is not None and row["unit"] == "ns" and not row["test"].startswith(("place_", "plan_"))}

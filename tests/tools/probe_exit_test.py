@@ -195,7 +195,7 @@ def a_run_that_lasts_reads_of_the_kernels_log_what_is_new(probe):
             file.write(new[:30])
         time.sleep(0.5)
         with open(log, "a", encoding="utf-8") as file:
-            file.write(new[30:])  # the rest of a line of which the beginning was read earlier
+            file.write(new[30:])  # the rest of a line whose beginning was read earlier
         wait_for(2, 48)
     finally:
         child.kill()

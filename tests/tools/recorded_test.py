@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A recorded machine: the output of gpuhal-probe on it is compared with the files in its folder, tests/recorded/NAME.
+"""Compares the output of gpuhal-probe on a recorded machine with the files in its folder, tests/recorded/NAME.
 
-    recorded_test.py FOLDER PROGRAM FAKES [--write | --shell]     77: skipped, since a part that the machine needs is missing
+    recorded_test.py FOLDER PROGRAM FAKES [--write | --shell]     77: skipped, a part that the machine requires is missing
 
-The folder has `tree`, the machine's files below /sys, /proc, /dev and /etc; `machine`, its drivers and settings; and the expected output.
-The runs share one record, in the order of the screens and formats; the first run finds it empty, or as `earlier` left it.
---write writes the expected files again; --shell opens a shell in the environment of the machine."""
+The folder contains `tree`, the machine's files below /sys, /proc, /dev and /etc; `machine`, its drivers and settings;
+and the expected output. The runs share one registry, in the order of the screens and formats. At the first run the
+registry is empty, or has the contents that `earlier` left. --write rewrites the expected files; --shell opens a shell in
+the machine's environment."""
 
 import ctypes
 import difflib

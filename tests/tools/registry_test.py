@@ -397,7 +397,7 @@ def a_difference_is_reported_until_it_is_accepted_however_often_the_machine_is_l
     place = Place()
     two, one = fake_cuda("devices 2; name 1 Second Card"), fake_cuda("devices 1")
     settings = place.settings(GPUHAL_BACKENDS="cuda")
-    check(probe.run(**settings, **two).code == 0)  # this run writes the record with which the first --diff compares
+    check(probe.run(**settings, **two).code == 0)  # this run writes the record; the first --diff compares with it
     for _ in range(3):
         less = probe.run("--diff", **settings, **one)
         check(less.code == 7 and less.out.startswith("gone "), less)

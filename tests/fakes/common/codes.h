@@ -1,4 +1,4 @@
-/* tests/fakes/common/codes.h: codes that CUDA and HIP have in common, with the numbers that both give them. */
+/* tests/fakes/common/codes.h: error codes with the same numbers in CUDA and HIP. */
 #ifndef FAKE_CODES_H
 #define FAKE_CODES_H
 

@@ -1,10 +1,9 @@
 /* tests/fakes/common/copy.c: copies and fills. All of them are enqueued.
  *
- * Pageable host memory is staged, as with the real drivers: its bytes are read before the call returns, and have been
- * written when it returns. The call also waits for more than 64 KiB from pageable memory, and for a copy from host
- * memory to host memory. Page-locked memory is read and written when the stream gets there. A copy between two devices
- * whose link is `silent` does nothing once access between them is enabled.
- */
+ * Pageable host memory is staged, as in the real drivers: the call reads a pageable source before it returns, and it
+ * has filled a pageable target when it returns. The call also waits for more than 64 KiB from pageable memory, and
+ * for copies from host memory to host memory. Page-locked memory is accessed when the stream executes the copy. A
+ * copy between two devices whose link is `silent` does nothing once access between them is enabled. */
 #include "engine.h"
 
 #include <stdlib.h>
@@ -44,7 +43,7 @@ static bool goes_nowhere(const fake_place *to, const fake_place *from)
 
 enum { TAKEN_AT_ONCE = 64 << 10 };
 
-/* Pageable memory is read now, into memory of the work. */
+/* Copies pageable memory now, into memory that the work owns. */
 static bool stage(fake_work *work, const fake_move *what)
 {
     unsigned char *bytes = malloc(what->bytes * what->rows);

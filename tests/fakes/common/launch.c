@@ -1,11 +1,11 @@
-/* tests/fakes/common/launch.c: the kernels that run here on the host, with the groups and threads of the launch.
- * Buffers come first, then values of 4 bytes:
+/* tests/fakes/common/launch.c: the kernels, which run on the host with the launch's groups and threads.
+ * The parameters are first buffers, then values of 4 bytes:
  *
  *  fill(to, value, count)            to[i] = value
- *  add(to, one, other, count)        to[i] = one[i] + other[i], of 32 bits
+ *  add(to, one, other, count)        to[i] = one[i] + other[i], 32 bits
  *  saxpy(y, x, float a, n)           y[i] = a * x[i] + y[i], float
  *  reduce(out, in, n)                out[group] = the sum of the group's threads' in[i], float
- *  matmul(c, a, b, n)                c = a * b, float, n rows of n, a thread for each element of c
+ *  matmul(c, a, b, n)                c = a * b, float, each n x n, one thread per element of c
  */
 #include "engine.h"
 
@@ -14,13 +14,13 @@
 
 enum { BUFFERS = 3 };
 
-/* A launch in progress: the values of the parameters, read when it was made. */
+/* A launch in progress with the parameter values, which are read when it is enqueued. */
 typedef struct launch {
     void (*run)(const struct launch *is);
     fake_launch as;
     void *buffers[BUFFERS];
     uint32_t values[2];
-    uint64_t threads[3]; /* in all, by dimension */
+    uint64_t threads[3]; /* total number per dimension */
 } launch;
 
 static uint64_t group_threads(const fake_launch *as)
@@ -33,8 +33,7 @@ static uint64_t least(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Counts the used elements of each buffer. They are counted along the first dimension; fill and add count all
- * threads. */
+/* Count the elements that the kernel uses in each buffer, along the first dimension; fill and add count all threads. */
 static void count_elements(const launch *is, uint64_t out[BUFFERS])
 {
     out[0] = out[1] = out[2] = least(is->values[1], is->threads[0] * is->threads[1] * is->threads[2]);
@@ -133,7 +132,7 @@ static void run_launch(fake_work *work)
     is->run(is);
 }
 
-/* Memory of other devices can be used only if access was enabled; a bad address is found when the kernel runs. */
+/* Memory of another device requires enabled access. The kernel, not the launch, reports a bad address. */
 static void *reach(fake_context *context, uint64_t address, uint64_t count, fake_code *failure)
 {
     fake_place place;
@@ -147,7 +146,7 @@ static void *reach(fake_context *context, uint64_t address, uint64_t count, fake
     return place.bytes;
 }
 
-/* Reads the parameters of a known kernel; an unknown one does nothing. */
+/* Reads the parameters of a known kernel. An unknown kernel does nothing. */
 static void prepare(fake_context *context, void **parameters, launch *out, fake_code *failure)
 {
     size_t kernel = 0;

@@ -1,4 +1,4 @@
-/* tests/fakes/common/memory.c: device memory, page-locked memory, and the search for memory at an address. */
+/* tests/fakes/common/memory.c: device memory, page-locked memory, and the lookup of memory by address. */
 #include "engine.h"
 
 #include <errno.h>
@@ -14,14 +14,13 @@ static size_t pages(size_t bytes)
     return (bytes + FAKE_PAGE - 1) & ~(size_t)(FAKE_PAGE - 1);
 }
 
-/* Whether the two have any byte in common. */
 static bool touches(const fake_region *region, uintptr_t address, size_t bytes)
 {
     return address < region->address + region->size && region->address < address + bytes;
 }
 
-/* Looks only at the region that begins last before the address: HIP lets memory be registered around other memory that
- * it knows, and then finds nothing after that memory (device.cpp, MemObjMap::FindMemObj). */
+/* Checks only the last region that begins at or before the address. HIP allows the registration of memory around
+ * other known memory, and then finds nothing behind the inner memory (device.cpp, MemObjMap::FindMemObj). */
 fake_region *fake_region_find(uintptr_t address, size_t bytes)
 {
     fake_region *found = NULL;
@@ -110,7 +109,7 @@ uint64_t fake_free_bytes(unsigned ordinal)
     return device->memory - device->taken - device->plan->used;
 }
 
-/* Large memory has huge pages if the system has them, since most of it is written once. */
+/* Uses huge pages for large memory if the system has them, because most of the memory is written once. */
 static void *map_memory(size_t size, int flags)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
@@ -120,8 +119,8 @@ static void *map_memory(size_t size, int flags)
     return memory;
 }
 
-/* New memory has the alignment that the vendor promises, which is less than a page, and contains rubbish: no caller may
- * rely on more. */
+/* New memory has exactly the alignment that the vendor promises, which is less than a page, and undefined contents,
+ * so that no caller relies on more. */
 fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_address)
 {
     const size_t offset = fake_vendor.alignment;
@@ -205,7 +204,7 @@ fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_
     return FAKE_OK;
 }
 
-/* Every page must be present. One call asks for many pages: there may be hundreds of millions. */
+/* Checks that every page is mapped. Each system call checks many pages, because there may be hundreds of millions. */
 static bool is_mapped(uintptr_t address, size_t bytes)
 {
     enum { PAGES = 16384 };
@@ -226,7 +225,7 @@ bool fake_pages_are_known(const void *memory, size_t bytes)
     return touching(address - address % FAKE_PAGE, pages(bytes + address % FAKE_PAGE)) != NULL;
 }
 
-/* Drivers pin for writing, unless a flag says that the memory is only read. */
+/* Drivers pin memory for writing unless a flag says that the device only reads it. */
 static bool is_writable(uintptr_t address)
 {
     enum { POPULATE_READ = 22, POPULATE_WRITE = 23 }; /* MADV_…, Linux 5.14 */

@@ -1,4 +1,4 @@
-/* tests/fakes/common/report.c: the counts, in a file that outlives the process if a test asked for one. */
+/* tests/fakes/common/report.c: the counters. They are in a file that outlives the process if a test requested one. */
 #include "report.h"
 #include "script.h"
 
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static fake_report unread; /* the counts, if no test reads them */
+static fake_report unread; /* used if no test requested a file */
 static fake_report *report = &unread;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -47,7 +47,7 @@ fake_report *fake_report_get(void)
 void fake_report_call(const char *function)
 {
     fake_report *to = fake_report_get();
-    /* Each library of a vendor has a part of the table of its own, since the libraries' locks are independent. */
+    /* Each library of a vendor uses its own part of the table, because the libraries' locks are independent. */
     const unsigned part = function[0] == 'a' ? 3 : function[0] == 'n' || function[0] == 'r' ? 2 : 0;
     for (unsigned i = part * FAKE_REPORT_FUNCTIONS / 4; i < FAKE_REPORT_FUNCTIONS; i++) {
         if (to->functions[i].name[0] == '\0') {

@@ -1,4 +1,4 @@
-/* tests/fakes/common/script.c: reads the machine. Statements are separated by newline or ';', words by blanks. */
+/* tests/fakes/common/script.c: parses the machine. Statements are separated by newlines or ';', words by blanks. */
 #include "script.h"
 
 #include <ctype.h>
@@ -16,11 +16,10 @@ enum { WORDS = 12, TEXT_AT_MOST = 16384 };
 static fake_script script;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* One statement while it is read. */
 typedef struct statement {
     char *words[WORDS];
     unsigned count;
-    char text[512]; /* the whole statement, for the sentence */
+    char text[512]; /* the whole statement, for the error message */
 } statement;
 
 __attribute__((noreturn)) static void refuse(const statement *line, const char *why)
@@ -98,7 +97,7 @@ void fake_uuid_text(const fake_uuid *uuid, char out_text[37])
     }
 }
 
-/* Makes devices that differ as real ones do: in their address and their UUID. */
+/* Adds devices with different addresses and UUIDs, like real ones. */
 static void make_devices(unsigned first, uint64_t count)
 {
     memset(&script.devices[first], 0, (FAKE_DEVICES - first) * sizeof *script.devices);
@@ -346,7 +345,7 @@ static void read_plain(const statement *line)
 
 static const struct {
     const char *word;
-    unsigned least; /* number of words, this one included */
+    unsigned least; /* minimum number of words, including this one */
     void (*read)(const statement *line);
 } grammar[] = {
     {"devices", 2, read_devices},     {"nvml_devices", 2, read_nvml_devices},
@@ -391,7 +390,7 @@ static void read_statement(const char *text)
     refuse(&line, "no such statement");
 }
 
-/* The variable's text, or that of the file whose absolute path the variable has. */
+/* Reads the variable's text, or the file if the variable contains an absolute path. */
 static void load_text(char *text, size_t size)
 {
     const char *value = getenv(fake_vendor.variable);
@@ -447,14 +446,14 @@ void fake_script_pci_order(const fake_script *from, unsigned out_order[FAKE_DEVI
     }
 }
 
-/* Devices of one PCIe switch and of one NVLink net reach each other; MIG devices reach no other. */
+/* Devices below the same PCIe switch or in the same NVLink network can access each other; MIG devices cannot. */
 bool fake_script_peer(const fake_script *from, unsigned a, unsigned b)
 {
     return a != b && from->links[a][b].kind != FAKE_LINK_SYSTEM && !from->devices[a].mig_count &&
            !from->devices[b].mig_count;
 }
 
-/* A name, or the beginning of names and a star. */
+/* Matches a name, or a prefix followed by an asterisk. */
 static bool is_meant(const char *pattern, const char *function)
 {
     const size_t length = strcspn(pattern, "*");

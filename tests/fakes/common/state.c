@@ -1,8 +1,7 @@
 /* tests/fakes/common/state.c: the beginning and end of every call, devices, and contexts.
  *
- * A context with a sticky error returns it from every call. A lost device (`lose` with a code that no new context
- * mends) refuses new contexts too.
- */
+ * A context with a sticky error returns it from every call. A lost device (`lose` with a code that new contexts return
+ * too) also refuses new contexts. */
 #include "engine.h"
 
 #include <stdio.h>
@@ -15,7 +14,7 @@ fake_state fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .finished = PTHREAD_COND_I
 
 static _Thread_local fake_code poison;
 
-/* Errors that one context's work causes; all others belong to the device. */
+/* Returns whether the error affects only one context; all other errors affect the whole device. */
 static bool is_of_context(fake_code code)
 {
     return code >= FAKE_ERROR_ILLEGAL_ADDRESS && code <= FAKE_ERROR_LAUNCH_FAILED;
@@ -39,7 +38,7 @@ fake_code fake_take_poison(void)
     return code;
 }
 
-/* The failure of work in a stream is returned later; other calls fail at once. */
+/* Work in a stream reports the failure later; other calls fail immediately. */
 static void lose(const fake_fault *fault, const char *function)
 {
     fake_code code = (fake_code)fault->code;
@@ -139,7 +138,8 @@ fake_context *fake_context_new(unsigned ordinal, unsigned flags, bool primary)
     return context;
 }
 
-/* The objects left in a context end with it. A program leaves none, unless the context failed and releases nothing. */
+/* Destroys the objects that the context still has. A program leaves none, unless the context failed and releases
+ * nothing. */
 static void free_left(fake_context *context)
 {
     unsigned left = 0;
@@ -149,7 +149,8 @@ static void free_left(fake_context *context)
             fake_stream_free(stream);
             left++;
         }
-        stream = ours ? fake.streams : stream->next; /* freeing one releases the lock, and others come and go */
+        /* freeing a stream releases the lock, so the list may have changed */
+        stream = ours ? fake.streams : stream->next;
     }
     for (fake_region *region = fake.regions, *next; region; region = next) {
         next = region->next;
@@ -184,7 +185,7 @@ void fake_context_free(fake_context *context)
     fake_report_get()->contexts_alive--;
 }
 
-/* Enabling has one direction: from the context to memory of the other device. */
+/* Enables access in one direction: from the context to the other device's memory. */
 fake_code fake_peer_enable(fake_context *context, unsigned peer)
 {
     const unsigned bit = 1u << peer;

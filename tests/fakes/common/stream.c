@@ -1,9 +1,8 @@
-/* tests/fakes/common/stream.c: streams with a thread each, events, and the order between the legacy stream and the
- * others.
+/* tests/fakes/common/stream.c: streams, each with its own thread, events, and the order between the legacy stream
+ * and the other streams.
  *
- * Work starts as soon as it is submitted and its predecessors are done. slow_us of the machine and rate stretch it, so
- * that a test notices a program that does not wait.
- */
+ * Work starts as soon as it has been submitted and its predecessors are done. The machine's statements slow_us and
+ * rate prolong it, so that a test detects a program that does not wait. */
 #include "engine.h"
 
 #include <errno.h>
@@ -94,7 +93,7 @@ static void *work_on(void *user)
     return NULL;
 }
 
-/* Signals belong to the program: threads of the driver block them. */
+/* Blocks all signals, which belong to the program. */
 static bool start_thread(fake_stream *stream)
 {
     sigset_t all, before;
@@ -130,8 +129,8 @@ static bool append_wait(fake_stream *stream, fake_point *after)
     return !after || after->done || append(stream, &nothing, after, NULL);
 }
 
-/* The legacy stream waits for every blocking stream of its context, and they wait for it. Non-blocking streams are
- * independent of it. */
+/* The legacy stream waits for every blocking stream of its context, and each of those waits for the legacy stream.
+ * Non-blocking streams are independent. */
 static bool append_legacy_waits(fake_stream *stream)
 {
     fake_context *context = stream->context;
@@ -215,9 +214,9 @@ void fake_stream_finish(fake_stream *stream)
     stream->last = NULL;
 }
 
-static fake_stream *freed; /* reused, the last one first, as real drivers do; under the lock */
+static fake_stream *freed; /* reused in LIFO order, as in real drivers; requires the lock */
 
-/* The stream stays in the list until its thread has ended: joining releases the lock. */
+/* The stream stays in the list until its thread has ended, because joining the thread releases the lock. */
 void fake_stream_free(fake_stream *stream)
 {
     fake_stream_finish(stream);

@@ -1,8 +1,7 @@
-/* tests/fakes/common/virtual.c: physical memory, reserved addresses, mappings, and memory of others by file descriptor.
+/* tests/fakes/common/virtual.c: physical memory, address ranges, mappings, and memory imported by file descriptor.
  *
- * Physical memory is a memfd. The shadow of a reservation is one piece, and memfds are mapped into it, so that bytes of
- * neighbouring mappings are neighbours there too.
- */
+ * Physical memory is a memfd. A range has one contiguous shadow into which the memfds are mapped, so the bytes of
+ * adjacent mappings are adjacent in the shadow too. */
 #include "engine.h"
 
 #include <fcntl.h>
@@ -18,7 +17,7 @@ struct fake_physical {
     unsigned device;
     unsigned references; /* the handles and the mappings */
     unsigned handles;
-    bool exportable, counted; /* counted: the bytes were taken from the device by this process */
+    bool exportable, counted; /* counted: this process took the bytes from the device's budget */
 };
 
 typedef struct fake_mapping {
@@ -26,7 +25,7 @@ typedef struct fake_mapping {
     uintptr_t address;
     size_t size;
     fake_physical *physical;
-    unsigned reached; /* bit: ordinal that has access */
+    unsigned reached; /* bits of the ordinals with access */
 } fake_mapping;
 
 struct fake_import {
@@ -85,7 +84,7 @@ static bool is_taken(const fake_region *range, uintptr_t address, size_t bytes)
     return mapping != NULL;
 }
 
-/* Number of bytes of the part that are covered by mappings completely inside it. */
+/* Returns how many of the bytes belong to mappings that are completely inside this part of the range. */
 static size_t covered(const fake_region *range, uintptr_t address, size_t bytes)
 {
     size_t sum = 0;
@@ -165,7 +164,7 @@ fake_code fake_physical_new(const char *function, size_t bytes, int device, bool
     return FAKE_OK;
 }
 
-/* The bytes live on while they are mapped. */
+/* The bytes exist as long as they are mapped. */
 fake_code fake_physical_release(const char *function, uintptr_t handle)
 {
     fake_physical *physical = physical_find(handle);
@@ -179,7 +178,7 @@ fake_code fake_physical_release(const char *function, uintptr_t handle)
     return FAKE_OK;
 }
 
-/* Children inherit the descriptor: a caller that does not want that must prevent it. */
+/* Child processes inherit the descriptor; a caller that does not want this must prevent it. */
 fake_code fake_physical_export(uintptr_t handle, int *out_fd)
 {
     fake_physical *physical = physical_find(handle);
@@ -190,7 +189,7 @@ fake_code fake_physical_export(uintptr_t handle, int *out_fd)
     return *out_fd < 0 ? FAKE_ERROR_OPERATING_SYSTEM : FAKE_OK;
 }
 
-/* The descriptor stays the caller's. Memory of this process is recognised by its file. */
+/* The caller keeps the descriptor. The file identifies memory of this process. */
 fake_code fake_physical_import(int fd, fake_physical **out_physical)
 {
     struct stat wanted, known;
@@ -210,7 +209,7 @@ fake_code fake_physical_import(int fd, fake_physical **out_physical)
     return *out_physical ? FAKE_OK : FAKE_ERROR_OUT_OF_MEMORY;
 }
 
-/* At an odd granule, so that no range has a larger alignment by chance. */
+/* Aligns the range to an odd multiple of the granularity, so that it never has a larger alignment by chance. */
 static uintptr_t reserve_odd(size_t bytes)
 {
     const uintptr_t even =

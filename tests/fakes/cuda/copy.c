@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/copy.c: copies. All of them are enqueued; common/copy.c has their rules. */
+/* tests/fakes/cuda/copy.c: copies. All of them are enqueued; common/copy.c describes the rules. */
 #include "fake.h"
 
 static CUresult copy(const char *function, CUstream stream, const fake_move *what)
@@ -35,7 +35,7 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream 
                 &(fake_move){.to = to, .from = from, .bytes = bytes, .rows = 1, .to_host = true, .from_host = true});
 }
 
-/* One side of a 2D copy; false for kinds that the fake does not have. */
+/* Resolves one side of a 2D copy. Returns false for memory types that the fake does not support. */
 static bool side(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y, size_t pitch,
                  uintptr_t *out_address, bool *out_host)
 {
@@ -69,7 +69,7 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream)
     return fake_end(known ? fake_submit_move(__func__, context, known, &what) : CUDA_ERROR_INVALID_HANDLE);
 }
 
-/* The addresses must be on the devices of their contexts. */
+/* The addresses must belong to the devices of their contexts. */
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                            size_t bytes, CUstream stream)
 {

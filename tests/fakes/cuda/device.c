@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/device.c: the devices that the program sees, and the driver's facts about them. */
+/* tests/fakes/cuda/device.c: the visible devices, and the driver's facts about them. */
 #include "fake.h"
 
 #include <ctype.h>
@@ -7,14 +7,14 @@
 #include <string.h>
 #include <strings.h>
 
-/* A divided GPU is reached through one of its parts. */
+/* A MIG GPU is visible through one of its partitions. */
 static void see_whole(unsigned physical)
 {
     const fake_plan *plan = &fake_script_get()->devices[physical];
     fake_device_see(physical, plan->mig_count ? &plan->migs[0] : NULL, 0);
 }
 
-/* The beginning of a UUID suffices; letters in either case. */
+/* A prefix of a UUID suffices, in upper or lower case. */
 static bool uuid_begins(const fake_uuid *uuid, const char *wanted, size_t length)
 {
     char text[37];
@@ -45,7 +45,7 @@ static bool see_by_uuid(const char *name, size_t length)
     return false;
 }
 
-/* The first word that names no device ends the list. */
+/* The first entry that matches no device ends the list. */
 static void see_listed(const char *list, const unsigned *order)
 {
     const unsigned count = fake_script_get()->listed_count;
@@ -134,7 +134,7 @@ CUresult cuDeviceGetPCIBusId(char *address, int length, CUdevice ordinal)
     return fake_end(CUDA_SUCCESS);
 }
 
-/* Numbers of an H100, for the attributes that callers ask for. */
+/* Values of an H100 for the attributes that callers query. */
 static const struct {
     CUdevice_attribute number;
     int value;

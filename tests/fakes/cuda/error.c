@@ -1,5 +1,5 @@
-/* tests/fakes/cuda/error.c: the words of the codes that the fake returns; it does not know others, as an old driver
- * does not know new codes. */
+/* tests/fakes/cuda/error.c: names and descriptions of the codes that the fake returns. It does not know other codes,
+ * as old drivers do not know new ones. */
 #include "fake.h"
 
 static const struct {

@@ -1,6 +1,5 @@
-/* tests/fakes/cuda/fake.h: the driver API of CUDA over the engine of the fakes; the calls that HIP has in common are in
- * ../stream.
- */
+/* tests/fakes/cuda/fake.h: the CUDA driver API on top of the fakes' engine. The calls that HIP shares are in
+ * ../stream. */
 #ifndef FAKE_CUDA_FAKE_H
 #define FAKE_CUDA_FAKE_H
 
@@ -15,11 +14,11 @@
 
 #include "../stream/stream.h"
 
-/* Differences from HIP in a number or a word alone. */
+/* Differences from HIP that are only a number or a name. */
 enum {
     FAKE_WANTS_BYTES = true, /* an allocation of 0 bytes is an error */
     FAKE_FREES_NULL = false,
-    FAKE_KEEPS_ALIGNMENT = true, /* of reserved addresses */
+    FAKE_KEEPS_ALIGNMENT = true, /* of address ranges */
     FAKE_ERROR_NOT_CAPTURED = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED
 };
 #define FAKE_HANDLE_TYPES(properties) (properties)->requestedHandleTypes

@@ -1,12 +1,13 @@
-/* tests/fakes/cuda/memory.c: page-locking, virtual memory and memory of others, as far as HIP differs. */
+/* tests/fakes/cuda/memory.c: the functions for page-locking, virtual memory and imported memory that differ from
+ * HIP's. */
 #include "fake.h"
 
 #include <string.h>
 
-/* Drivers from 580 on lock less in one call. */
+/* Drivers since 580 lock less than 512 GiB in one call. */
 #define LOCKED_AT_MOST (((size_t)512 << 30) - 1)
 
-/* Pages are locked as a whole: two registrations, or one and an allocation, cannot share one. */
+/* Pages are locked as a whole, so two registrations, or a registration and an allocation, cannot share a page. */
 CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
 {
     CUcontext context;
@@ -93,7 +94,7 @@ CUresult cuPointerGetAttribute(void *out_value, CUpointer_attribute attribute, C
     }
 }
 
-/* ---- virtual memory and memory of others */
+/* ---- virtual memory and imported memory */
 
 fake_code fake_enter_virtual(const char *function)
 {
@@ -130,7 +131,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out_handle
     return fake_end(code);
 }
 
-/* The descriptor becomes the library's on success. */
+/* Takes ownership of the descriptor on success. */
 CUresult cuImportExternalMemory(CUexternalMemory *out_memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle)
 {
     CUcontext context;

@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/module.c: a program is PTX text, and its kernels are found by their `.entry` lines. */
+/* tests/fakes/cuda/module.c: a program is PTX text; its `.entry` lines are the kernels. */
 #include "fake.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 
 enum { SHARED_ORDINARY = 49152, SHARED_MOST = 232448, THREADS_AT_MOST = 1024 };
 
-/* The value that the caller passes with an option; NULL: none. */
+/* Returns the value of an option, or NULL if the caller does not pass the option. */
 static void *option_of(CUjit_option option, unsigned count, const CUjit_option *options, void *const *values)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -19,7 +19,6 @@ static void *option_of(CUjit_option option, unsigned count, const CUjit_option *
     return NULL;
 }
 
-/* Writes the compiler's complaint to the caller's buffer. */
 static void complain(const char *text, unsigned count, const CUjit_option *options, void *const *values)
 {
     char *log = option_of(CU_JIT_ERROR_LOG_BUFFER, count, options, values);
@@ -29,7 +28,7 @@ static void complain(const char *text, unsigned count, const CUjit_option *optio
     }
 }
 
-/* Notes the lines of each kernel, and the given options, as far as there is room. */
+/* Writes a log line for each kernel, and the given options, up to the buffer's size. */
 static void note(const char *code, unsigned count, const CUjit_option *options, void *const *values)
 {
     char *log = option_of(CU_JIT_INFO_LOG_BUFFER, count, options, values);
@@ -52,12 +51,12 @@ static void note(const char *code, unsigned count, const CUjit_option *options, 
     }
 }
 
-/* Binary code cannot run here, since it is for another machine, unless it names this one: an ELF file in the padding of
- * its header, a fatbin in the bytes after its header, as far as its size says. */
+/* Binary code is for another machine and cannot run here, unless it names this one: an ELF file in its header's
+ * padding, a fatbin in the bytes after its header, up to its size. */
 static CUresult check_image(const unsigned char *image, unsigned count, const CUjit_option *options,
                             void *const *values)
 {
-    const bool is_elf = strncmp((const char *)image, "\177ELF", 4) == 0; /* a text may be shorter */
+    const bool is_elf = strncmp((const char *)image, "\177ELF", 4) == 0; /* a PTX text may be shorter */
     if (is_elf || strncmp((const char *)image, "\x50\xed\x55\xba", 4) == 0) {
         const size_t at = is_elf ? 9 : image[8] >= 4 ? 16 : 0;
         return memcmp(image + at, "fake", 4) == 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
@@ -95,7 +94,7 @@ CUresult cuModuleLoadDataEx(CUmodule *out_module, const void *image, unsigned in
     return fake_end(code ? code : fake_module_new(context, image, out_module));
 }
 
-/* The text after the name of a kernel; NULL: the program has no kernel of that name. */
+/* Returns the text after a kernel's name, or NULL if the program has no such kernel. */
 static const char *entry_of(const char *text, const char *name)
 {
     const size_t length = strlen(name);
@@ -114,14 +113,14 @@ bool fake_code_has(const char *text, const char *name)
     return entry_of(text, name) != NULL;
 }
 
-/* The shared memory that all kernels of the program declare: `.shared .align 4 .b8 name[20480];`. */
+/* Returns the shared memory that the program's kernels declare: `.shared .align 4 .b8 name[20480];`. */
 static unsigned own_shared_bytes(const char *code)
 {
     const char *own = strstr(code, ".shared"), *count = own ? strchr(own, '[') : NULL;
     return count ? (unsigned)strtoul(count + 1, NULL, 10) : 0;
 }
 
-/* `.maxntid 128, 1, 1`, also for all kernels of the program. */
+/* Parses `.maxntid 128, 1, 1`, which here applies to all kernels of the program. */
 unsigned fake_code_threads(const char *code)
 {
     const char *most = strstr(code, ".maxntid ");
@@ -133,7 +132,7 @@ unsigned fake_code_shared_bytes(const char *code)
     return SHARED_ORDINARY - own_shared_bytes(code);
 }
 
-/* Enters the function's context; keeps it entered only on success. */
+/* Makes the function's context current; it stays current only on success. */
 static CUresult enter_function(const char *call, CUfunction function)
 {
     CUresult code = fake_enter_current(call);
@@ -182,7 +181,7 @@ CUresult cuFuncLoad(CUfunction function)
     return code ? code : fake_end(CUDA_SUCCESS);
 }
 
-/* The size of a parameter: the number in `.param .u64 x`, or the bytes in `.param .align 8 .b8 x[24]`. */
+/* Returns a parameter's size: the number in `.param .u64 x`, or the bytes in `.param .align 8 .b8 x[24]`. */
 static size_t size_of(const char *parameter)
 {
     const size_t length = strcspn(parameter, ",)");
@@ -193,7 +192,7 @@ static size_t size_of(const char *parameter)
     return count ? strtoul(count + 1, NULL, 10) : type ? strtoul(type + 2, NULL, 10) / 8 : 0;
 }
 
-/* Parameters of an entry are at multiples of their sizes. */
+/* Each parameter's offset is a multiple of its size. */
 CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *out_offset, size_t *out_bytes)
 {
     CUresult code = enter_function(__func__, function);

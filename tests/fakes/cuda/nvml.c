@@ -1,6 +1,5 @@
-/* tests/fakes/cuda/nvml.c: the fake libnvidia-ml.so.1. It knows all devices of the script, in PCI order and without
- * regard to CUDA_VISIBLE_DEVICES, and the MIG devices as handles of their own. Values that a MIG device lacks are
- * NOT_SUPPORTED. */
+/* tests/fakes/cuda/nvml.c: the fake libnvidia-ml.so.1. It lists all devices of the script in PCI order, regardless
+ * of CUDA_VISIBLE_DEVICES, and MIG devices as separate handles. Values that MIG devices lack are NOT_SUPPORTED. */
 #include "nvml.h"
 
 #include "report.h"
@@ -12,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RESERVED = 1 << 20 }; /* memory that the driver keeps for itself: NVML counts it, CUDA does not */
+enum { RESERVED = 1 << 20 }; /* memory that the driver reserves: NVML includes it, CUDA does not */
 
 static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and the variables below */
+    PTHREAD_MUTEX_INITIALIZER; /* protects the fault counters, the report and the variables below */
 static unsigned references, session;
 static bool was_ready;
 static struct nvmlDevice_st wholes[FAKE_DEVICES], parts[FAKE_DEVICES][FAKE_MIGS];
@@ -34,7 +33,7 @@ nvmlReturn_t fake_nvml_enter(const char *function)
     fake_report_call(function);
     const fake_fault *fault = fake_script_fault(fake_script_get(), function);
     bool first = strncmp(function, "nvmlInit", 8) == 0, ready = references > 0;
-    if (!first && !ready && !was_ready) { /* a caller cannot know of another one's shutdown */
+    if (!first && !ready && !was_ready) { /* another caller may have shut NVML down without this caller's knowledge */
         fake_report_violation("%s: before nvmlInit_v2", function);
     }
     pthread_mutex_unlock(&lock);
@@ -118,7 +117,7 @@ unsigned fake_nvml_session(void)
     return now;
 }
 
-/* Only the inference engine of a test calls it. It decrements the count, whichever caller initialised. */
+/* Called only by a test that acts as an inference engine. Decrements the count, whichever caller initialized NVML. */
 nvmlReturn_t nvmlShutdown(void)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);
@@ -202,7 +201,7 @@ void fake_nvml_report_pci(const fake_plan *plan, nvmlPciInfo_t *pci)
              plan->pci_bus & 0xff, plan->pci_device & 0xff);
 }
 
-/* Bytes used by others and by this process. A process works on the first part of a divided device. */
+/* Returns the bytes that other processes and this process use. This process uses the first partition of a MIG GPU. */
 static uint64_t used(const struct nvmlDevice_st *device)
 {
     bool here = !device->mig || device->mig == &device->plan->migs[0];
@@ -244,8 +243,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     return NVML_SUCCESS;
 }
 
-/* The machine's values: memory_limit, 0 if the driver has no limit; memory_limit_used; and memory_limit_path, the
- * length of the path of the group with the limit. Without memory_limit the driver is older than 615. */
+/* Uses the machine's values: memory_limit, 0 for no limit; memory_limit_used; and memory_limit_path, the length of
+ * the path of the cgroup with the limit. Without memory_limit the driver is older than 615. */
 nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *limits)
 {
     const uint64_t limit = fake_script_value(device->plan, "memory_limit", UINT64_MAX);
@@ -265,7 +264,8 @@ nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimi
     return NVML_SUCCESS;
 }
 
-/* A value of the whole device: the machine's value of this name, or else @p otherwise. -1: the device has none. */
+/* Returns a value of the whole device: the machine's value of this name, or else @p otherwise. -1 means that the
+ * device does not report the value. */
 static nvmlReturn_t stated(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
                            uint64_t *out_value)
 {
@@ -324,7 +324,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
     return code;
 }
 
-/* The model is cooled by its machine and has no fan. */
+/* The H100 has passive cooling. */
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *percent)
 {
     return fake_nvml_constant(__func__, device, "fan", UINT64_MAX, percent);
@@ -340,7 +340,7 @@ nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned l
     return code;
 }
 
-/* The real one watches the counters for 20 ms. */
+/* The real function measures for 20 ms. */
 nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter,
                                          unsigned int *kilobytes_per_second)
 {

@@ -22,13 +22,14 @@ struct nvmlDevice_st *fake_nvml_whole(unsigned physical);
 struct nvmlDevice_st *fake_nvml_part(unsigned physical, unsigned number);
 void fake_nvml_report_pci(const fake_plan *plan, nvmlPciInfo_t *pci);
 
-/* Begins a call: counts it and plays its fault. No lock is held afterwards: the machine does not change. */
+/* Begins a call: counts it and executes its fault. Returns without the lock, because the machine does not change. */
 nvmlReturn_t fake_nvml_enter(const char *function);
-/* The same for values that a MIG device lacks. */
+/* The same for values that MIG devices lack. */
 nvmlReturn_t fake_nvml_enter_whole(const char *function, nvmlDevice_t device);
-/* Number of initialisations from an uninitialised state: handles of another session are not valid. */
+/* Returns the number of initializations from the uninitialized state. Handles of an earlier session are not valid. */
 unsigned fake_nvml_session(void);
-/* A value of the whole device: the machine's value of this name, or else @p otherwise. -1: the device has none. */
+/* Returns a value of the whole device: the machine's value of this name, or else @p otherwise. -1 means that the
+ * device does not report the value. */
 nvmlReturn_t fake_nvml_constant(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
                                 unsigned *out_value);
 

@@ -1,9 +1,9 @@
-/* tests/fakes/cuda/nvml_links.c: the fake NVML's NVLinks, the switches that they end at, and values by number. Values
- * of the machine: links_down, the number of links of a device, counted from the last, that are down; link_replays and
- * link_recoveries, errors of all; fabric, the state of the fabric manager (0 to 3), and fabric_status. */
+/* tests/fakes/cuda/nvml_links.c: the fake NVML's NVLinks, the switches at their ends, and field values. Values of
+ * the machine: links_down is the number of a device's links that are down, counted from the last; link_replays and
+ * link_recoveries are the total errors; fabric is the fabric manager's state (0 to 3); and fabric_status. */
 #include "nvml.h"
 
-/* The links of a device go to its neighbours in their order, or all of them to switches. */
+/* A device's links end at its neighbours in their order, or all of them end at switches. */
 static const fake_link *nvlink(const struct nvmlDevice_st *device, unsigned link, unsigned *out_other)
 {
     const fake_script *script = fake_script_get();
@@ -22,7 +22,8 @@ static const fake_link *nvlink(const struct nvmlDevice_st *device, unsigned link
     return NULL;
 }
 
-/* This value of the device; all ones: it has none. Errors are counted if there are links. */
+/* Returns the device's field value, or UINT64_MAX if the device does not have it. Error counters exist if there are
+ * links. */
 static uint64_t field_of(nvmlDevice_t device, unsigned field)
 {
     unsigned other;

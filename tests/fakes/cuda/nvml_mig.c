@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/nvml_mig.c: the parts of divided GPUs, as NVML lists them: all of them, to every process. */
+/* tests/fakes/cuda/nvml_mig.c: the partitions of MIG GPUs. NVML lists all of them to every process. */
 #include "nvml.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
     return code;
 }
 
-/* The name of a part ends with its profile. */
+/* A partition's name ends with its profile. */
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);

@@ -1,8 +1,8 @@
-/* tests/fakes/cuda/nvml_processes.c: the processes of the fake NVML. The first one of a device is this process, which
- * computes and draws. Its memory is the memory that it took from the fake CUDA, which is known if the counts are in a
- * file. The others are numbered from 1 on, have 1 MiB more each, and of every tenth one NVML does not know the memory.
- * Values of the machine: processes, and process_entry_bytes, for drivers that write longer entries. Statements
- * `process` replace all of these. */
+/* tests/fakes/cuda/nvml_processes.c: the processes of the fake NVML. The first process of a device is this process,
+ * with compute and graphics. Its memory is the memory that it allocated from the fake CUDA; it is known only if the
+ * counters are in a file. The other processes have the numbers from 1 on and 1 MiB more each, and for every tenth
+ * one the memory is unknown. Values of the machine: processes, and process_entry_bytes for drivers that write larger
+ * entries. `process` statements replace all of these. */
 #include "nvml.h"
 
 #include "report.h"
@@ -20,7 +20,7 @@ static unsigned processes_of(const struct nvmlDevice_st *device)
     return (unsigned)fake_script_value(device->plan, "processes", 0);
 }
 
-/* Statements of processes replace the numbered ones. */
+/* `process` statements replace the generated processes. */
 static nvmlReturn_t list_stated(const char *function, const fake_plan *plan, bool draws, unsigned *count,
                                 nvmlProcessInfo_t *processes)
 {
@@ -129,7 +129,7 @@ PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2)
     return share(__func__, device);
 }
 
-/* Two samples of this process, the older one of 90 %, and one of process 1, above 100 %. */
+/* Returns two samples of this process, the older one with 90 %, and one of process 1 with more than 100 %. */
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
                                              unsigned int *count, unsigned long long since_us)
 {

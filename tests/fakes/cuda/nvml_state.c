@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/nvml_state.c: the fake NVML's PCI Express, video engines, performance state, and events. */
+/* tests/fakes/cuda/nvml_state.c: the fake NVML's PCI Express link, video engines, performance state, and events. */
 #include "nvml.h"
 
 #include "report.h"
@@ -12,7 +12,7 @@
     {                                                                                                                  \
         return fake_nvml_constant(__func__, device, name, number, out_value);                                          \
     }
-/* The link is idle: it runs slower than it could. */
+/* The link is idle and therefore slower than its maximum. */
 CONSTANT(nvmlDeviceGetCurrPcieLinkGeneration, "pcie_generation", 1)
 CONSTANT(nvmlDeviceGetCurrPcieLinkWidth, "pcie_width", 16)
 CONSTANT(nvmlDeviceGetMaxPcieLinkGeneration, "pcie_generation_max", 5)
@@ -31,7 +31,7 @@ CONSTANT(nvmlDeviceGetDisplayActive, "display_active", 0)
 ENGINE(nvmlDeviceGetEncoderUtilization, "utilization_encoder", 21)
 ENGINE(nvmlDeviceGetDecoderUtilization, "utilization_decoder", 9)
 
-/* The machine's value memory_repair: 1 a repair is pending, 2 it failed, -1 this GPU remaps no rows. */
+/* The machine's value memory_repair: 1 if a repair is pending, 2 if it failed, -1 if this GPU does not remap rows. */
 nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected, unsigned int *uncorrected,
                                        unsigned int *is_pending, unsigned int *has_failed)
 {
@@ -52,18 +52,18 @@ nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, nvmlEna
     return code;
 }
 
-/* ---- events: the machine's values xid_1, xid_2, … each occur between two questions, the first after the first
- * question */
+/* ---- events: the machine's values xid_1, xid_2, … occur between consecutive queries, the first one after the first
+ * query */
 
 struct nvmlEventSet_st {
-    unsigned session;    /* NVML's session; the set ends with it */
-    nvmlDevice_t device; /* NULL: none is registered */
-    unsigned questions;  /* that returned no event */
-    bool over;           /* the event of this question was given */
+    unsigned session;    /* NVML session; the set ends with it */
+    nvmlDevice_t device; /* NULL: none registered */
+    unsigned questions;  /* queries that returned no event */
+    bool over;           /* this query's event has been returned */
     struct nvmlEventSet_st *next;
 };
 
-/* Sets that were not freed. A set that ended with its session cannot be freed, and stays the library's. */
+/* Event sets that were not freed. A set cannot be freed after the end of its session, so this list still owns it. */
 static struct nvmlEventSet_st *sets;
 static pthread_mutex_t sets_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -81,7 +81,7 @@ nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
     return code ? code : *set ? NVML_SUCCESS : NVML_ERROR_MEMORY;
 }
 
-/* The real one does not support events of parts. */
+/* As in the real NVML, MIG devices have no events. */
 nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
 {
     nvmlReturn_t code = fake_nvml_enter_whole(__func__, device);
@@ -90,7 +90,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ty
     return code;
 }
 
-/* A question must not wait: a timeout is a mistake of the caller. */
+/* The caller must not wait, so any timeout is an error. */
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int milliseconds)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);

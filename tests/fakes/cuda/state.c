@@ -1,7 +1,7 @@
-/* tests/fakes/cuda/state.c: the beginning of every call, initialisation, and contexts.
+/* tests/fakes/cuda/state.c: the beginning of every call, initialization, and contexts.
  *
- * Each thread has a stack of contexts, empty at first: a call that needs one then returns INVALID_CONTEXT.
- */
+ * Each thread has a stack of contexts, which is empty at first. A call that needs a context returns INVALID_CONTEXT
+ * if the stack is empty. */
 #include "fake.h"
 
 #include <string.h>
@@ -9,16 +9,16 @@
 
 enum { STACK = 32 };
 
-static _Thread_local CUcontext stack[STACK]; /* the top is the current one; may hold contexts that are destroyed */
+static _Thread_local CUcontext stack[STACK]; /* the top is current; may contain destroyed contexts */
 static _Thread_local unsigned depth;
 
-/* The failure of work in a stream is returned later. */
+/* Work in a stream reports the failure later. */
 bool fake_is_asynchronous(const char *function)
 {
     return strstr(function, "Async") || strcmp(function, "cuLaunchKernel") == 0;
 }
 
-/* The code that a call which needs a context returns before it begins. */
+/* Returns the error of a call that requires a valid current context, or success. */
 static CUresult check_current(const char *function)
 {
     const fake_context *top = fake_current();
@@ -36,7 +36,7 @@ static CUresult check_current(const char *function)
 static CUresult begin(const char *function, CUresult fault, bool needs_context)
 {
     if (fake_script_get()->init_code == CUDA_ERROR_STUB_LIBRARY) {
-        return CUDA_ERROR_STUB_LIBRARY; /* from every call */
+        return CUDA_ERROR_STUB_LIBRARY; /* as for every call of a stub library */
     }
     bool early = strcmp(function, "cuInit") == 0 || strcmp(function, "cuDriverGetVersion") == 0 ||
                  strstr(function, "cuGetError");
@@ -117,7 +117,7 @@ CUresult cuDriverGetVersion(int *version)
     return fake_end(CUDA_SUCCESS);
 }
 
-/* Exclusive mode allows one process, and it may be another one. */
+/* Exclusive mode allows one process, which may be another one. */
 static CUresult may_have_context(const fake_device *device)
 {
     bool refused = device->plan->compute_mode == CU_COMPUTEMODE_PROHIBITED ||
@@ -136,7 +136,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out_context, CUdevice ordinal)
     if (code) {
         return fake_end(code);
     }
-    unsigned retains = 0; /* a reset context is made again for all callers that retained it */
+    unsigned retains = 0; /* a reset context is recreated for all callers that retained it */
     if (device->primary && device->primary->error == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
         retains = device->primary->retains;
         fake_context_free(device->primary);
@@ -173,7 +173,8 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
     return fake_end(CUDA_SUCCESS);
 }
 
-/* A caller that retained the context still has to release it. Memory goes at once, host memory too. */
+/* Callers that retained the context still have to release it. All memory is freed immediately, including host
+ * memory. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
 {
     CUresult code = fake_enter(__func__);

@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/stream.c: streams and events, as far as HIP differs. */
+/* tests/fakes/cuda/stream.c: the stream and event functions that differ from HIP's. */
 #include "fake.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static bool is_legacy(CUstream stream)
 
 fake_stream *fake_stream_of(const char *function, fake_context *context, CUstream stream, bool own)
 {
-    (void)own; /* CUDA demands this in any case */
+    (void)own; /* CUDA always requires this */
     if (is_legacy(stream)) {
         return &context->legacy;
     }

@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/vendor.c: the machine's facts that are specific to CUDA. */
+/* tests/fakes/cuda/vendor.c: the properties of the machine that are specific to CUDA. */
 #include "script.h"
 
 const fake_vendor_facts fake_vendor = {

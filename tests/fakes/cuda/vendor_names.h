@@ -1,18 +1,17 @@
 /* tests/fakes/cuda/vendor_names.h: CUDA's names for the sources that are built for both vendors (../stream and
- * tests/system/vendor_*_test.c), if HIP's name differs. The rocm folder has the same table with HIP's names.
- */
+ * tests/system/vendor_*_test.c), if HIP's name differs. The rocm folder has the same table with HIP's names. */
 #ifndef FAKE_CUDA_VENDOR_NAMES_H
 #define FAKE_CUDA_VENDOR_NAMES_H
 
 #include "cuda_api.h"
 
-/* A function of CUDA whose name differs from HIP's only in the prefix, as machines and reports name it. */
+/* A CUDA function whose name differs from HIP's only in the prefix, as machines and reports name it. */
 #define VENDOR(name)      cu##name
 #define CALLED(name)      CALLED_TEXT(VENDOR(name))
 #define CALLED_TEXT(name) CALLED_AS(name)
 #define CALLED_AS(name)   #name
 
-/* The symbol, or CUDA's own word, if it is not that name. */
+/* CUDA's symbol or name, if it differs from the common name. */
 #define cuDeviceTotalMem     cuDeviceTotalMem_v2
 #define cuDeviceSynchronize  cuCtxSynchronize
 #define cuEventDestroy       cuEventDestroy_v2
@@ -43,7 +42,7 @@ typedef CUmemAccessDesc vendor_access;
 typedef CUexternalMemory vendor_external;
 typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC vendor_external_buffer;
 
-/* Functions that only tests call, beside the functions of the plugin. */
+/* Functions that only tests call, in addition to the plugin's functions. */
 #define FAKE_TEST_FUNCTIONS(FUNCTION)                                                                                 \
     FUNCTION(CUresult, cuCtxCreate_v2, (CUcontext * context, unsigned int flags, CUdevice device))                    \
     FUNCTION(CUresult, cuCtxDestroy_v2, (CUcontext context))                                                          \

@@ -1,25 +1,22 @@
-/* fakes/opencl/answers.c: an OpenCL library over the installed one, which replaces some results.
- * GPUHAL_OPENCL_LIBRARY names it.
+/* fakes/opencl/answers.c: an OpenCL library on top of the installed one that changes some results.
+ * GPUHAL_OPENCL_LIBRARY selects it.
  *
- * It defines only the functions that it changes and links libOpenCL, so a program that asks it for another function by
- * dlsym() gets the real one. GPUHAL_FAKE_OPENCL lists the changes: words with `;` between them.
+ * The library defines only the functions that it changes and links libOpenCL, so dlsym() finds the real version of all
+ * other functions. GPUHAL_FAKE_OPENCL lists the changes as words separated by `;`:
  *
- *   gpu            devices state that they are GPUs, and a UUID that every device has
- *   name=TEXT      devices state this name
- *   platform=TEXT  platforms state this version
- *   build=N        the next N builds fail, and their log says only that, as PoCL's after a lost race
- *   pci=D:B:d.f    devices state this PCI address, of hexadecimal numbers
- *   svm=BITS       devices state these CL_DEVICE_SVM_CAPABILITIES
- *   il             devices take SPIR-V; clCreateProgramWithIL makes a program with the kernel `from_il` of any module
- *   undescribed    clGetKernelArgInfo describes no argument
- *   argument=I:N   argument I of any kernel only takes values of N bytes
- *   svmalloc       clSVMAlloc finds no memory
- *   gone=CODE      clSetMemObjectDestructorCallback returns CODE and does nothing
- *   migrate=CODE   clEnqueueMigrateMemObjects returns CODE and does nothing
- *   copy=CODE      the next copy fails in execution with CODE, and so does every later command of its command
- *                  queue, for ever (as in rusticl)
+ *   gpu            devices report that they are GPUs, all with the same UUID
+ *   name=TEXT      devices report this name
+ *   platform=TEXT  platforms report this version
+ *   build=N        the next N builds fail, and their log has no details, as with PoCL after a lost race
+ *   pci=D:B:d.f    devices report this PCI address, in hexadecimal
+ *   svm=BITS       devices report these CL_DEVICE_SVM_CAPABILITIES
+ *   il             devices accept SPIR-V; for any module clCreateProgramWithIL creates a program with the kernel
+ * `from_il` undescribed    clGetKernelArgInfo describes no argument argument=I:N   argument I of any kernel accepts
+ * only values of N bytes svmalloc       clSVMAlloc fails gone=CODE      clSetMemObjectDestructorCallback returns CODE
+ * and does nothing migrate=CODE   clEnqueueMigrateMemObjects returns CODE and does nothing copy=CODE      the next copy
+ * fails during execution with CODE, and so do all later commands in its command queue (as with rusticl)
  *
- * GPUHAL_FAKE_OPENCL_LOG names a file that gets a line for each call of clReleaseMemObject and clSVMFree.
+ * Each call of clReleaseMemObject and clSVMFree appends a line to the file GPUHAL_FAKE_OPENCL_LOG.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -31,7 +28,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The function of the installed library. */
 static void *installed(const char *name)
 {
     void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -45,7 +41,8 @@ static void *installed(const char *name)
 
 #define INSTALLED(name) ((__typeof__(name) *)installed(#name))
 
-/* The value of a word, "" if it has none, NULL if the word is absent. In a buffer of the calling thread. */
+/* Returns the value of a word, "" if it has none, NULL if the word is absent. The string is in a buffer of the
+ * calling thread. */
 static const char *word(const char *wanted)
 {
     static _Thread_local char copy[256];
@@ -119,7 +116,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clGetPlatformInfo(cl_p
                                                   : INSTALLED(clGetPlatformInfo)(id, what, room, to, out_bytes);
 }
 
-/* Builds that have failed, and the program of the latest. */
+/* The number of builds that have failed, and the program of the latest one. */
 static _Atomic long failed_builds;
 static _Atomic(cl_program) failed_program;
 
@@ -174,7 +171,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clSetKernelArg(cl_kern
                : INSTALLED(clSetKernelArg)(kernel, index, bytes, value);
 }
 
-/* The command queue of the failed command, and its code; one for the process. */
+/* The command queue in which a command failed, and its error code. Only one per process. */
 static _Atomic(cl_command_queue) failed_queue;
 static _Atomic cl_int failed_code;
 

@@ -1,5 +1,5 @@
-/* tests/fakes/rocm/amd_smi.c: the fake libamd_smi.so. A socket is a whole device, a processor a part of it.
- * Temperatures are whole degrees: ROCm SMI has another unit. */
+/* tests/fakes/rocm/amd_smi.c: the fake libamd_smi.so. A socket is a whole device, a processor is a partition of it.
+ * Temperatures are in degrees Celsius, unlike ROCm SMI's. */
 #include "amd_smi_api.h"
 #include "smi.h"
 
@@ -10,10 +10,10 @@ GPUHAL_AMD_SMI_FUNCTIONS(PROTOTYPE, PROTOTYPE)
 PROTOTYPE(amdsmi_shut_down, (void))
 #undef PROTOTYPE
 
-static smi_device devices[SMI_DEVICES]; /* handles point here; written once, before the first handle is given out */
+static smi_device devices[SMI_DEVICES]; /* the handles point here; written once, before the first handle is returned */
 static unsigned device_count;
 
-/* Lists devices only with the flag for GPUs. */
+/* Lists devices only if the flag for GPUs is set. */
 amdsmi_status_t amdsmi_init(uint64_t flags)
 {
     amdsmi_status_t code = smi_enter(__func__, true, 0);
@@ -25,7 +25,8 @@ amdsmi_status_t amdsmi_init(uint64_t flags)
     return AMDSMI_STATUS_SUCCESS;
 }
 
-/* Only the inference engine of a test calls it. As in ROCm 6, the first shutdown ends the library for all callers. */
+/* Called only by a test that acts as an inference engine. As in ROCm 6, the first shutdown ends the library for all
+ * callers. */
 amdsmi_status_t amdsmi_shut_down(void)
 {
     amdsmi_status_t code = smi_enter(__func__, true, 0);

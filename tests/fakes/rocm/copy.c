@@ -1,10 +1,9 @@
-/* tests/fakes/rocm/copy.c: copies of HIP, and the limits of one call. All of them are enqueued; common/copy.c has their
- * rules.
+/* tests/fakes/rocm/copy.c: HIP's copies, and the limits of a single call. All of them are enqueued; common/copy.c
+ * describes the rules.
  *
- * A copy may go to a stream of another device than the current one, as HIP's guide says; a fill may not. Copies before
- * 6.2, fills before 6.3, and rectangles in every version compare their bytes with the piece of physical memory that
- * they begin in (hip_memory.cpp, ihipMemcpy_validate, ihipMemset_validate and ihipMemcpyDtoDValidate).
- */
+ * A copy may use a stream of another device than the current one, as HIP's guide says; a fill may not. Copies before
+ * 6.2, fills before 6.3, and rectangles in every version compare their bytes with the physical memory in which they
+ * begin (hip_memory.cpp, ihipMemcpy_validate, ihipMemset_validate and ihipMemcpyDtoDValidate). */
 #include "fake.h"
 
 #include <limits.h>
@@ -76,7 +75,7 @@ hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t 
     return copy(__func__, stream, what, kind, RECTANGLES_CROSS_PIECES_SINCE);
 }
 
-/* The addresses must be on the named devices. */
+/* The addresses must belong to the given devices. */
 hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
                               hipStream_t stream)
 {

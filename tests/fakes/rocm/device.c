@@ -1,5 +1,4 @@
-/* tests/fakes/rocm/device.c: the devices that the program sees, the runtime's facts about them, and access between
- * them. */
+/* tests/fakes/rocm/device.c: the visible devices, the runtime's facts about them, and access between them. */
 #include "fake.h"
 
 #include <ctype.h>
@@ -7,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Devices that the runtime below HIP leaves visible: a partitioned device counts once for each part. */
+/* A device that the runtime below HIP leaves visible. Each partition of a device counts as one. */
 typedef struct seen {
     unsigned physical, partition;
 } seen;
@@ -25,7 +24,7 @@ static unsigned uuid_text(const fake_plan *plan, char out[17])
     return 16;
 }
 
-/* The device that a word of a list names, by number or as GPU-<uuid>; -1 for none. */
+/* Returns the device that a list entry names, by number or as GPU-<uuid>, or -1. */
 static int named(const char *word, size_t length, const seen *from, unsigned count)
 {
     char uuid[17];
@@ -42,9 +41,8 @@ static int named(const char *word, size_t length, const seen *from, unsigned cou
     return -1;
 }
 
-/* Keeps the devices of the list, in its order; the first word that names no device ends it. Without a list all devices
- * stay.
- */
+/* Keeps the listed devices in the list's order. The first entry that names no device ends the list. Without a list
+ * all devices remain. */
 static unsigned keep_listed(const char *list, seen *all, unsigned count)
 {
     seen kept[SEEN_AT_MOST];
@@ -96,7 +94,7 @@ hipError_t hipGetDeviceCount(int *count)
     return fake_end(fake.device_count ? hipSuccess : hipErrorNoDevice);
 }
 
-/* Sixteen characters, not bytes; the parts of a device share them. */
+/* Sixteen characters, not bytes; the partitions of a device have the same ones. */
 hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t ordinal)
 {
     fake_device *device;
@@ -110,7 +108,7 @@ hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t ordinal)
     return fake_end(hipSuccess);
 }
 
-/* The parts of a device look like functions of it. */
+/* The partitions of a device appear as PCI functions of it. */
 hipError_t hipDeviceGetPCIBusId(char *address, int length, int ordinal)
 {
     fake_device *device;
@@ -124,11 +122,10 @@ hipError_t hipDeviceGetPCIBusId(char *address, int length, int ordinal)
     return fake_end(hipSuccess);
 }
 
-/* Numbers of an MI300X, by the numbers that AMD's headers give the attributes. An attribute is unknown before the
- * version that added it. */
+/* Values of an MI300X, by AMD's attribute numbers. An attribute is unknown before the version that added it. */
 static const struct {
     unsigned number;
-    int since; /* a version, as hipRuntimeGetVersion returns it */
+    int since; /* version in the format of hipRuntimeGetVersion */
     int value;
 } attributes[] = {
     {0, 0, 1},                /* EccEnabled */
@@ -159,7 +156,7 @@ static const struct {
     {10017, 50400000, 100000} /* WallClockRate */
 };
 
-/* Asking for a number that this version lacks, or has given to something else, is a mistake of the program. */
+/* A query of a number that does not exist in this version, or has another meaning there, is an error of the program. */
 bool fake_attribute(const fake_plan *plan, unsigned number, int *out_value)
 {
     if (number == 6) { /* ComputeMode */
@@ -203,7 +200,7 @@ hipError_t hipDeviceDisablePeerAccess(int peer)
     return fake_end(fake_device_at(peer, &code) ? fake_peer_disable(context, (unsigned)peer) : code);
 }
 
-/* As HSA numbers the kinds of links: 2 PCIe, 4 XGMI. */
+/* HSA's link types: 2 PCIe, 4 XGMI. */
 hipError_t hipExtGetLinkTypeAndHopCount(int ordinal, int peer, uint32_t *type, uint32_t *hops)
 {
     fake_device *from, *to;

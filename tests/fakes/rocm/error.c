@@ -1,5 +1,6 @@
-/* tests/fakes/rocm/error.c: names of the codes that the fake returns; it does not know others, as an old runtime does
- * not know new codes. Neither function plays faults, nor needs a device. HIP 5 has no words beside the names. */
+/* tests/fakes/rocm/error.c: names of the codes that the fake returns. It does not know other codes, as old runtimes
+ * do not know new ones. Neither function executes faults or requires a device. HIP 5 has no descriptions besides the
+ * names. */
 #include "fake.h"
 
 static const struct {

@@ -1,4 +1,4 @@
-/* tests/fakes/rocm/fake.h: HIP over the engine of the fakes; the calls that CUDA has in common are in ../stream. */
+/* tests/fakes/rocm/fake.h: HIP on top of the fakes' engine. The calls that CUDA shares are in ../stream. */
 #ifndef FAKE_ROCM_FAKE_H
 #define FAKE_ROCM_FAKE_H
 
@@ -12,18 +12,19 @@
 
 #include "../stream/stream.h"
 
-/* Differences from CUDA in a number or a word alone. */
+/* Differences from CUDA that are only a number or a name. */
 enum {
-    FAKE_WANTS_BYTES = false, /* an allocation of 0 bytes gives NULL */
+    FAKE_WANTS_BYTES = false, /* an allocation of 0 bytes returns NULL */
     FAKE_FREES_NULL = true,
-    FAKE_KEEPS_ALIGNMENT = false, /* of reserved addresses: hip_vm.cpp, Device::virtualAlloc passes none on */
+    /* of address ranges: hip_vm.cpp, Device::virtualAlloc does not pass on any alignment */
+    FAKE_KEEPS_ALIGNMENT = false,
     FAKE_ERROR_NOT_CAPTURED = hipErrorIllegalState
 };
 #define FAKE_HANDLE_TYPES(properties) (properties)->requestedHandleType
 
-/* Major version of the machine's runtime; the differences between versions depend on it. */
+/* Returns the major version of the machine's runtime. The differences between versions depend on it. */
 unsigned fake_hip_major(void);
-/* stream.c: records the streams that a reset is about to take. */
+/* stream.c: records the streams that a reset is about to destroy. */
 void fake_streams_lost(const fake_context *context);
 
 #endif

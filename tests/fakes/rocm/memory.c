@@ -1,9 +1,9 @@
-/* tests/fakes/rocm/memory.c: page-locking and kinds of memory, as far as CUDA differs. */
+/* tests/fakes/rocm/memory.c: the functions for page-locking and memory types that differ from CUDA's. */
 #include "fake.h"
 
 #include <string.h>
 
-/* Memory of host and device, which HIP reports as the host's (hip_memory.cpp: CL_MEM_SVM_FINE_GRAIN_BUFFER). */
+/* Memory of both host and device, which HIP reports as host memory (hip_memory.cpp: CL_MEM_SVM_FINE_GRAIN_BUFFER). */
 hipError_t hipMallocManaged(void **out_memory, size_t bytes, unsigned int flags)
 {
     fake_context *context;
@@ -24,8 +24,8 @@ static fake_region *known_at(uintptr_t address)
     return region;
 }
 
-/* Never returns 712: the runtime finds memory by its beginning, and leaves known memory as it is (hip_memory.cpp,
- * ihipHostRegister ignores a refused insert into its map). */
+/* Never returns 712: the runtime looks memory up by its start, and does not change known memory (hip_memory.cpp,
+ * ihipHostRegister ignores it if its map refuses the insertion). */
 hipError_t hipHostRegister(void *memory, size_t bytes, unsigned int flags)
 {
     fake_context *context;
@@ -40,8 +40,8 @@ hipError_t hipHostRegister(void *memory, size_t bytes, unsigned int flags)
                                                 : fake_host_memory_register(context, memory, bytes, flags & 8));
 }
 
-/* Removes the registration that begins there, whichever caller made it. Inside other known memory, the real one ends
- * the process (device.cpp, MemObjMap::RemoveMemObj: guarantee). */
+/* Removes the registration that begins at this address, whichever caller made it. Inside other known memory, the
+ * real function aborts the process (device.cpp, MemObjMap::RemoveMemObj: guarantee). */
 hipError_t hipHostUnregister(void *memory)
 {
     hipError_t code = fake_enter(__func__);
@@ -76,14 +76,14 @@ hipError_t hipHostGetDevicePointer(void **out_address, void *memory, unsigned in
     return fake_end(hipSuccess);
 }
 
-/* Kinds of memory have other numbers since HIP 6: 0 now means unknown memory. */
+/* HIP 6 changed the numbers of the memory types: 0 now means unknown memory. */
 static unsigned kind_of(const fake_region *region)
 {
     return (fake_hip_major() < 6 ? 0u : 1u) + (fake_region_is_host(region) ? 0u : 1u);
 }
 
-/* If it does not know the kind of memory, a runtime before 6.2 takes the bytes at the address for a pointer, and
- * follows it (hip_memory.cpp, ihipPointerGetAttributes: "checks for array type"). */
+/* For memory of unknown type, a runtime before 6.2 reads the bytes at the address as a pointer and dereferences it
+ * (hip_memory.cpp, ihipPointerGetAttributes: "checks for array type"). */
 static hipError_t unknown_pointer(hipPointer_attribute attribute)
 {
     if (attribute == HIP_POINTER_ATTRIBUTE_MEMORY_TYPE && fake_script_get()->driver_version < 60200000) {
@@ -93,7 +93,7 @@ static hipError_t unknown_pointer(hipPointer_attribute attribute)
     return hipErrorInvalidValue;
 }
 
-/* Numbers of allocations have 32 bits; whether memory is managed has 8 bits. */
+/* Allocation IDs have 32 bits; the managed flag has 8 bits. */
 hipError_t hipPointerGetAttribute(void *out_value, hipPointer_attribute attribute, hipDeviceptr_t address)
 {
     hipError_t code = fake_enter(__func__);

@@ -1,6 +1,6 @@
-/* tests/fakes/rocm/module.c: a program is an ELF file for AMD's machine, and text after it. The fake reads 64 bytes of
- * the file. The text has a line `.kernel NAME` for each kernel, and for all of them `.shared BYTES` and `.threads
- * COUNT`. */
+/* tests/fakes/rocm/module.c: a program is an ELF file for AMDGPU, followed by text. The fake reads 64 bytes of the
+ * file. The text has a line `.kernel NAME` for each kernel, and `.shared BYTES` and `.threads COUNT` for all of
+ * them. */
 #include "fake.h"
 
 #include <ctype.h>

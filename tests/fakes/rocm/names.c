@@ -1,4 +1,4 @@
-/* tests/fakes/rocm/names.c: prints the names that a fake has to export: `names hip`, `hip_required`, `rocm_smi` or
+/* tests/fakes/rocm/names.c: prints the names that a fake must export: `names hip`, `hip_required`, `rocm_smi` or
  * `amd_smi`. */
 #include "fake.h"
 

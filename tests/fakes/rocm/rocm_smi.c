@@ -17,7 +17,7 @@ rsmi_status_t rsmi_init(uint64_t flags)
     return code;
 }
 
-/* Only the inference engine of a test calls it. */
+/* Called only by a test that acts as an inference engine. */
 rsmi_status_t rsmi_shut_down(void)
 {
     rsmi_status_t code = smi_enter(__func__, false, RSMI_STATUS_INIT_ERROR);
@@ -27,7 +27,7 @@ rsmi_status_t rsmi_shut_down(void)
     return code;
 }
 
-/* After the last shutdown it returns 0 devices, without an error. */
+/* Returns 0 devices and no error after the last shutdown. */
 rsmi_status_t rsmi_num_monitor_devices(uint32_t *count)
 {
     smi_device all[SMI_DEVICES];

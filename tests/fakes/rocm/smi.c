@@ -1,4 +1,4 @@
-/* tests/fakes/rocm/smi.c: the common part of both libraries for telemetry (smi.h). Each has a copy of its own. */
+/* tests/fakes/rocm/smi.c: the common part of both telemetry libraries (smi.h). Each library contains its own copy. */
 #include "smi.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and the number below */
+    PTHREAD_MUTEX_INITIALIZER; /* protects the fault counters, the report and the number below */
 static unsigned references;
 static bool was_ready;
 
@@ -18,7 +18,7 @@ unsigned smi_enter(const char *function, bool first, unsigned uninitialized)
     fake_report_call(function);
     const fake_fault *fault = fake_script_fault(fake_script_get(), function);
     const bool ready = first || references > 0;
-    if (!ready && !was_ready) { /* a caller cannot know of another one's shutdown */
+    if (!ready && !was_ready) { /* another caller may have shut the library down without this caller's knowledge */
         fake_report_violation("%s: before the initialisation", function);
     }
     pthread_mutex_unlock(&lock);
@@ -82,14 +82,14 @@ uint64_t smi_address(const smi_device *device)
            plan->pci_device << 3;
 }
 
-/* For the first part, the memory of the whole GPU, as the kernel's files say. */
+/* For the first partition, this is the memory of the whole GPU, as in the kernel's files. */
 uint64_t smi_total(const smi_device *device)
 {
     const fake_plan *plan = plan_of(device);
     return plan->memory / (device->partition ? plan->partitions : 1);
 }
 
-/* Memory used by others and by this process, which works on the first part of a partitioned device. */
+/* Returns the memory that other processes and this process use. This process uses the first partition of a device. */
 uint64_t smi_used(const smi_device *device)
 {
     return plan_of(device)->used + (device->partition ? 0 : fake_report_get()->device_bytes[device->physical]);

@@ -1,10 +1,9 @@
-/* tests/fakes/rocm/state.c: the beginning and end of every call, initialisation, the current device, and the last
+/* tests/fakes/rocm/state.c: the beginning and end of every call, initialization, the current device, and the last
  * error.
  *
- * Each thread has a current device, 0 at first, and a last error, which stays until hipGetLastError takes it; before
- * HIP 7 the next call of any kind replaces it. A device's context comes to life with the first call that works on the
- * device, and only hipDeviceReset ends it; the next such call makes another.
- */
+ * Each thread has a current device, initially 0, and a last error, which remains until hipGetLastError() clears it;
+ * before HIP 7 the next call of any kind replaces it. The first call that works on a device creates the device's
+ * context. Only hipDeviceReset() destroys the context, and the next such call creates another one. */
 #include "fake.h"
 
 #include <string.h>
@@ -23,7 +22,7 @@ unsigned fake_hip_major(void)
     return (unsigned)fake_script_get()->driver_version / 10000000;
 }
 
-/* The first call of any kind initialises; every call returns its failure. */
+/* The first call of any kind initializes the runtime; if this fails, every call returns the error. */
 static hipError_t initialize(const char *function)
 {
     const fake_script *script = fake_script_get();
@@ -112,7 +111,7 @@ hipError_t hipGetDevice(int *device)
     return fake_end(hipSuccess);
 }
 
-/* A lost device can be current like any other. */
+/* A lost device can be made current like any other. */
 hipError_t hipSetDevice(int device)
 {
     hipError_t code = fake_enter(__func__);
@@ -127,7 +126,7 @@ hipError_t hipSetDevice(int device)
     return fake_end(hipSuccess);
 }
 
-/* Neither of the two plays faults: they do no work of the runtime. */
+/* Neither of these two functions executes faults, because they do no work in the runtime. */
 hipError_t hipPeekAtLastError(void)
 {
     return last;
@@ -140,9 +139,9 @@ hipError_t hipGetLastError(void)
     return code;
 }
 
-/* Streams and memory of the device end, and handles to them are invalid. Page-locked memory belongs to all devices: it
- * stays if there are several, and ends with a single one (device.cpp, MemObjMap::Purge: only memory that belongs to
- * this device alone). */
+/* Destroys the device's streams and memory and invalidates their handles. Page-locked memory belongs to all devices:
+ * it is kept if there are several, and freed if there is only one (device.cpp, MemObjMap::Purge frees only memory
+ * that belongs to this device alone). */
 hipError_t hipDeviceReset(void)
 {
     fake_context *context = NULL;
@@ -155,7 +154,7 @@ hipError_t hipDeviceReset(void)
     for (fake_region *region = fake.regions; region && fake.device_count > 1; region = region->next) {
         region->context = fake_region_is_host(region) && region->context == context ? NULL : region->context;
     }
-    context->error = hipErrorContextIsDestroyed; /* objects left in it are no leak of the caller */
+    context->error = hipErrorContextIsDestroyed; /* the remaining objects are not leaks of the caller */
     fake_context_free(context);
     fake.devices[current].primary = NULL;
     return fake_end(hipSuccess);

@@ -1,12 +1,12 @@
-/* tests/fakes/rocm/stream.c: streams and events of HIP, as far as CUDA differs. Each belongs to the device that was
- * current when it was made. */
+/* tests/fakes/rocm/stream.c: the stream and event functions that differ from CUDA's. A stream or event belongs to
+ * the device that was current at its creation. */
 #include "fake.h"
 
 #include <string.h>
 
 enum { LOST_AT_MOST = 64, WAITED_AT_MOST = 64 };
 
-static const fake_stream *lost[LOST_AT_MOST]; /* taken by a reset; under the lock, as is `waited` */
+static const fake_stream *lost[LOST_AT_MOST]; /* destroyed by a reset; requires the lock, like `waited` */
 static const fake_event *waited[WAITED_AT_MOST];
 
 void fake_streams_lost(const fake_context *context)
@@ -22,7 +22,7 @@ void fake_streams_lost(const fake_context *context)
     }
 }
 
-/* A later stream may have the same address, and is not lost. */
+/* A newer stream at the same address is not lost. */
 static bool is_lost(const fake_stream *stream)
 {
     bool found = false;
@@ -35,7 +35,7 @@ static bool is_lost(const fake_stream *stream)
     return found;
 }
 
-/* A stream that a reset took is not found, but using it is no mistake of the program. */
+/* A stream that a reset destroyed is not found, but its use is not an error of the program. */
 static fake_stream *living(const char *function, hipStream_t stream)
 {
     if (is_lost(stream)) {
@@ -62,8 +62,8 @@ fake_stream *fake_stream_of(const char *function, fake_context *context, hipStre
     return known;
 }
 
-/* A call about a stream of another device returns the same code as for an invalid stream. Events and launches have
- * other codes. */
+/* A call with a stream of another device returns the code for an invalid stream; events and launches return other
+ * codes. */
 hipError_t fake_stream_refused(const char *function, hipStream_t stream)
 {
     return strcmp(function, "hipEventRecord") == 0 && !is_lost(stream) ? hipErrorInvalidHandle
@@ -91,7 +91,7 @@ bool fake_is_unsafe(const char *function, bool *out_for_all)
     static const char *const names[] = {
         "hipMalloc",         "hipFree",       "hipHostMalloc",       "hipHostFree",    "hipHostRegister",
         "hipHostUnregister", "hipEventQuery", "hipEventSynchronize", "hipStreamQuery", "hipStreamSynchronize"};
-    *out_for_all = strcmp(function, "hipDeviceSynchronize") == 0; /* waiting for a whole device */
+    *out_for_all = strcmp(function, "hipDeviceSynchronize") == 0; /* waits for a whole device */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(function, names[i]) == 0) {
             return true;
@@ -133,7 +133,7 @@ int hipGetStreamDeviceId(hipStream_t stream)
     return device;
 }
 
-/* A thread that waits for an event keeps a lock of it, and every other user of the event waits for that lock. */
+/* A thread that waits for an event holds the event's lock, and every other user of the event waits for this lock. */
 fake_event *fake_event_take(const char *function, const fake_context *context, hipEvent_t event)
 {
     fake_event *known = fake_event_find(function, context, event);
@@ -158,7 +158,7 @@ hipError_t fake_event_await(fake_event *event)
     return code;
 }
 
-/* A query of an event reads the stream that it was recorded in. HIP 7 sleeps only for events that were made with
+/* A query of an event reads the stream in which the event was recorded. HIP 7 sleeps only for events whose flags are
  * exactly hipEventBlockingSync. */
 void fake_event_asked(const char *function, const fake_event *event)
 {

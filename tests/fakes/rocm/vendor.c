@@ -1,4 +1,5 @@
-/* tests/fakes/rocm/vendor.c: the machine's facts that are specific to AMD. Built for each major version of HIP. */
+/* tests/fakes/rocm/vendor.c: the properties of the machine that are specific to AMD. Built for each major version of
+ * HIP. */
 #include "script.h"
 
 #ifndef FAKE_HIP_VERSION

@@ -1,18 +1,17 @@
 /* tests/fakes/rocm/vendor_names.h: HIP's names for the sources that are built for both vendors (../stream and
- * tests/system/vendor_*_test.c), if CUDA's name differs. The cuda folder has the same table with CUDA's names.
- */
+ * tests/system/vendor_*_test.c), if CUDA's name differs. The cuda folder has the same table with CUDA's names. */
 #ifndef FAKE_ROCM_VENDOR_NAMES_H
 #define FAKE_ROCM_VENDOR_NAMES_H
 
 #include "hip_api.h"
 
-/* A function of HIP whose name differs from CUDA's only in the prefix, as machines and reports name it. */
+/* A HIP function whose name differs from CUDA's only in the prefix, as machines and reports name it. */
 #define VENDOR(name)      hip##name
 #define CALLED(name)      CALLED_TEXT(VENDOR(name))
 #define CALLED_TEXT(name) CALLED_AS(name)
 #define CALLED_AS(name)   #name
 
-/* HIP's own word, if it is not that name. */
+/* HIP's own name, if it differs from the common name. */
 #define hipEventCreate  hipEventCreateWithFlags
 #define hipHostAlloc    hipHostMalloc
 #define hipLaunchKernel hipModuleLaunchKernel
@@ -36,7 +35,7 @@ typedef hipMemAccessDesc vendor_access;
 typedef hipExternalMemory_t vendor_external;
 typedef hipExternalMemoryBufferDesc vendor_external_buffer;
 
-/* Functions that only tests call, beside the functions of the plugin. */
+/* Functions that only tests call, in addition to the plugin's functions. */
 #define FAKE_TEST_FUNCTIONS(FUNCTION)                                                                                 \
     FUNCTION(hipError_t, hipMallocManaged, (void **memory, size_t bytes, unsigned int flags))                         \
     FUNCTION(hipError_t, hipPeekAtLastError, (void))                                                                  \

@@ -1,5 +1,5 @@
-/* tests/fakes/rocm/virtual.c: virtual memory and memory of others, as far as CUDA differs. Before HIP 5.3 the functions
- * exist and return that they are not supported. */
+/* tests/fakes/rocm/virtual.c: the functions for virtual memory and imported memory that differ from CUDA's. Before
+ * HIP 5.3 they exist, but return NOT_SUPPORTED. */
 #include "fake.h"
 
 #include <unistd.h>
@@ -15,7 +15,7 @@ hipError_t fake_enter_virtual(const char *function)
     return fake_script_get()->driver_version < SUPPORTED_SINCE ? fake_end(hipErrorNotSupported) : hipSuccess;
 }
 
-/* Before HIP 7 the failure of the mapping command is ignored (hip_vm.cpp, hipMemMap). */
+/* HIP before 7 ignores the failure of the mapping command (hip_vm.cpp, hipMemMap). */
 hipError_t hipMemMap(void *address, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle,
                      unsigned long long flags)
 {
@@ -36,7 +36,7 @@ static bool is_mapped(const void *address)
     return range && range->kind == FAKE_RANGE && fake_range_piece(range, (uintptr_t)address, &start, &size);
 }
 
-/* Before HIP 7 a failed mapping shows only here. */
+/* Before HIP 7 a failed mapping is only reported here. */
 hipError_t hipMemSetAccess(void *address, size_t bytes, const hipMemAccessDesc *access, size_t count)
 {
     hipError_t code = fake_enter_virtual(__func__);
@@ -63,13 +63,14 @@ hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *hand
         return fake_end(hipErrorInvalidValue);
     }
     if (!os_handle) {
-        return fake_end(hipErrorInvalidValue); /* by value too, though 0 is a descriptor */
+        /* even if the descriptor is passed by value, although 0 is a descriptor */
+        return fake_end(hipErrorInvalidValue);
     }
     const int fd = by_value ? (int)(intptr_t)os_handle : *(const int *)os_handle;
     return fake_end(good ? fake_physical_import(fd, handle) : hipErrorInvalidValue);
 }
 
-/* External memory is older than the rest. */
+/* External memory is older than the virtual memory functions. */
 hipError_t hipImportExternalMemory(hipExternalMemory_t *memory, const hipExternalMemoryHandleDesc *handle)
 {
     fake_context *context;
@@ -79,7 +80,8 @@ hipError_t hipImportExternalMemory(hipExternalMemory_t *memory, const hipExterna
         return code;
     }
     bool good = handle->type == hipExternalMemoryHandleTypeOpaqueFd && !handle->flags;
-    const int duplicate = dup(handle->handle.fd); /* for the engine; the runtime leaves the caller's alone */
+    /* for the engine; the runtime does not close the caller's descriptor */
+    const int duplicate = dup(handle->handle.fd);
     code = good ? fake_import_new(duplicate, handle->size, &import) : hipErrorInvalidValue;
     if (code && duplicate >= 0) {
         close(duplicate);

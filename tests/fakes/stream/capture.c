@@ -1,23 +1,21 @@
-/* tests/fakes/stream/capture.c: calls that are forbidden while a graph is captured. One stream at a time can be
- * captured, and there is no graph at the end: work of a captured stream is refused.
+/* tests/fakes/stream/capture.c: calls that are forbidden while a graph is captured. Only one stream at a time can be
+ * captured. No graph is built: work in a captured stream is refused.
  *
- * Calls that may depend on the work of all streams are forbidden to the capturing thread. If the capture is a global
- * one, they are forbidden to every other thread too, unless the thread's own mode is milder. A forbidden call spoils
- * the capture.
- */
+ * Calls that may depend on the work of all streams are forbidden to the capturing thread. In a global capture they
+ * are also forbidden to every other thread, unless the thread's own mode is less strict. A forbidden call
+ * invalidates the capture. */
 #include "fake.h"
 
 enum { GLOBAL, THREAD_LOCAL, RELAXED };
 enum { NONE, ACTIVE, INVALIDATED };
 
-static const fake_stream *captured; /* NULL: none. Under the lock, like the three below */
+static const fake_stream *captured; /* NULL: none. Requires the lock, like the three variables below */
 static unsigned captured_mode;
 static pthread_t captured_by;
 static bool spoiled;
 
 static _Thread_local unsigned mode;
 
-/* Whether the thread's mode allows unsafe calls. */
 static bool is_allowed(void)
 {
     const bool own = pthread_equal(captured_by, pthread_self());

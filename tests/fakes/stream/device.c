@@ -1,4 +1,4 @@
-/* tests/fakes/stream/device.c: facts about the devices that the program sees. */
+/* tests/fakes/stream/device.c: facts about the visible devices. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -68,7 +68,7 @@ fake_code VENDOR(DeviceGetAttribute)(int *out_value, unsigned attribute, vendor_
     return fake_end(fake_attribute_of(device->plan, attribute, out_value) ? FAKE_OK : FAKE_ERROR_INVALID_VALUE);
 }
 
-/* The parts of a partitioned device reach each other; MIG devices reach none. */
+/* The partitions of a device can access each other's memory; MIG devices cannot access any other. */
 static bool is_peer(const fake_device *from, const fake_device *to)
 {
     const bool parts = from != to && from->physical == to->physical && !from->mig;

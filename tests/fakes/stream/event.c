@@ -25,7 +25,7 @@ fake_code VENDOR(EventDestroy)(vendor_event event)
     return fake_end(FAKE_OK);
 }
 
-/* Event and stream must belong to one context. */
+/* Event and stream must belong to the same context. */
 fake_code VENDOR(EventRecord)(vendor_event event, vendor_stream stream)
 {
     fake_context *context;

@@ -1,4 +1,4 @@
-/* tests/fakes/stream/memory.c: device memory and page-locked memory, and filling it. */
+/* tests/fakes/stream/memory.c: allocations of device memory and page-locked memory, and fills. */
 #include "fake.h"
 
 fake_code VENDOR(MemGetInfo)(size_t *out_free, size_t *out_total)
@@ -63,7 +63,7 @@ fake_code VENDOR(HostFree)(void *memory)
     return give_back(__func__, (uintptr_t)memory, true);
 }
 
-/* In reserved addresses, the mapped ones are known, piece by piece. */
+/* Within a range, each mapping counts as a separate allocation. */
 fake_code VENDOR(MemGetAddressRange)(vendor_pointer *out_base, size_t *out_bytes, vendor_pointer address)
 {
     fake_code code = fake_enter_current(__func__);

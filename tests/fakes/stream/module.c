@@ -1,5 +1,5 @@
-/* tests/fakes/stream/module.c: launches of kernels, and programs, which are text after the vendor's header of a file
- * with code. ../common/launch.c lists the kernels that do something. */
+/* tests/fakes/stream/module.c: kernel launches, and programs, which are text behind the header of the vendor's code
+ * format. ../common/launch.c lists the kernels that do something. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -118,7 +118,7 @@ fake_function *fake_function_find(const fake_function *function)
     return NULL;
 }
 
-/* Function, stream and current device must belong to one device. */
+/* Function, stream and current device must belong to the same device. */
 fake_code VENDOR(LaunchKernel)(vendor_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                                vendor_stream stream, void **parameters, void **extra)

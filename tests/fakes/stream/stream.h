@@ -1,79 +1,75 @@
-/* tests/fakes/stream/stream.h: the calls that CUDA and HIP have in common, over the engine (../common/engine.h). They
- * are built for each vendor, with its vendor_names.h. The folder of the vendor has the functions that this header
- * demands of it, and the calls that differ. An exported function is code = fake_enter(__func__); if (code) return code;
- * …; return fake_end(code);
- */
+/* tests/fakes/stream/stream.h: the calls that CUDA and HIP share, on top of the engine (../common/engine.h). They
+ * are built for each vendor with its vendor_names.h. The vendor's folder implements the functions that this header
+ * requires of it, and the calls that differ. An exported function has the form: code = fake_enter(__func__); if
+ * (code) return code; …; return fake_end(code); */
 #ifndef FAKE_STREAM_STREAM_H
 #define FAKE_STREAM_STREAM_H
 
 #include "engine.h"
 
-/* Only these are visible. */
+/* Only exported functions are visible. */
 #define FAKE_FUNCTION(type, name, parameters) __attribute__((visibility("default"))) type name parameters;
 FAKE_FUNCTIONS
 #undef FAKE_FUNCTION
 
-/* The streams of every context or thread. Here they mean the NULL stream, for vendors that have them. */
+/* Handles of the streams of every context or thread. Here they mean the NULL stream, for vendors that have them. */
 #define FAKE_LEGACY_STREAM     ((vendor_stream)1)
 #define FAKE_PER_THREAD_STREAM ((vendor_stream)2)
 
-/* ---- supplied by the vendor. Begins a call: counts it, and plays its fault. With 0 the lock is held. */
+/* ---- implemented by the vendor. Begins a call: counts it and executes its fault. If it returns 0, the lock is
+ * held. */
 fake_code fake_enter(const char *function);
-/* The same for a call that works in the current context (CUDA), or on the current device, whose context it creates
- * (HIP). */
+/* The same for a call that uses the current context (CUDA), or the current device, whose context it creates (HIP). */
 fake_code fake_enter_context(const char *function, fake_context **out_context);
-/* The same for a call that needs a current context with CUDA, and with HIP no context. */
+/* The same for a call that requires a current context with CUDA, and no context with HIP. */
 fake_code fake_enter_current(const char *function);
-/* The same for a call about a stream that may be the NULL stream. */
+/* The same for a call with a stream, which may be the NULL stream. */
 fake_code fake_enter_stream(const char *function, vendor_stream stream, fake_stream **out_stream);
-/* Ends the call: releases the lock. */
 fake_code fake_end(fake_code code);
 
-/* The context that an object of the call must belong to; NULL: any, as with HIP. Under the lock, like all functions
- * below. */
+/* Returns the context to which the call's objects must belong, or NULL for any, as with HIP. Requires the lock, like
+ * all functions below. */
 fake_context *fake_current(void);
-/* Makes the devices that the variables for visible devices leave visible. */
+/* Creates the devices that are visible according to the environment variables. */
 void fake_devices_find(void);
-/* The value of an attribute that the machine does not state; false: the device has none. */
+/* Returns an attribute that the machine does not state, or false if the device does not have it. */
 bool fake_attribute(const fake_plan *plan, unsigned number, int *out_value);
 
-/* The stream that a call means; NULL means that of the context. With @p own, HIP too demands that it belongs there.
- * NULL if it is not a stream. */
+/* Returns the stream of a call; NULL means the context's NULL stream. With @p own, HIP too requires that the stream
+ * belongs to the context. Returns NULL if it is not a stream. */
 fake_stream *fake_stream_of(const char *function, fake_context *context, vendor_stream stream, bool own);
-/* The same for a call that only queries the stream: 0, or the code for an invalid stream. */
+/* The same for a call that only queries the stream. Returns 0 or the code for an invalid stream. */
 fake_code fake_stream_check(const char *function, vendor_stream stream);
-/* The code for a stream that fake_stream_of() does not find. */
 fake_code fake_stream_refused(const char *function, vendor_stream stream);
 
-/* The event, as fake_event_find() finds it, once it may be used. */
+/* Finds the event like fake_event_find() and waits until it may be used. */
 fake_event *fake_event_take(const char *function, const fake_context *context, vendor_event event);
-/* Notes that a call queries the state of the event. */
+/* Records that a call queries the event's state. */
 void fake_event_asked(const char *function, const fake_event *event);
 fake_code fake_event_await(fake_event *event);
 
-/* Whether a call may depend on the work of all streams, and whether no mode of a thread allows it. */
+/* Returns whether a call may depend on the work of all streams, and whether the call is forbidden in every thread
+ * mode. */
 bool fake_is_unsafe(const char *function, bool *out_for_all);
-/* Whether code of a program has a kernel, the shared memory that a launch may ask for at first, and the most threads of
- * a group. */
+/* Whether the program's code contains a kernel, the shared memory that a launch may request by default, and the
+ * maximum threads per group. */
 bool fake_code_has(const char *code, const char *kernel);
 unsigned fake_code_shared_bytes(const char *code);
 unsigned fake_code_threads(const char *code);
-/* Whether one call may fill this many bytes from there. */
+/* Returns whether one call may fill this many bytes at this address. */
 bool fake_fill_fits(uintptr_t address, size_t bytes);
-/* Begins a call of the functions for virtual memory. */
 fake_code fake_enter_virtual(const char *function);
 
 /* ---- device.c */
 
-/* The value of an attribute of a device; a value that the machine states comes first. False: it has none. */
+/* Returns a device attribute; the machine's statement takes precedence. Returns false if the device does not have
+ * it. */
 bool fake_attribute_of(const fake_plan *plan, unsigned number, int *out_value);
-/* Begins a call about one device. */
 fake_code fake_enter_device(const char *function, int ordinal, fake_device **out_device);
 
-/* ---- capture.c: whether this thread may make the call while a graph is captured; a refused call spoils the
- * capture. */
+/* ---- capture.c: whether this thread may make the call during a capture; a refused call invalidates the capture. */
 fake_code fake_capture_check(const char *function);
-/* Whether the stream is being captured. That is a violation, since there are no graphs here. */
+/* Returns whether the stream is being captured. Since this fake has no graphs, that is a violation. */
 bool fake_capture_has(const char *function, const fake_stream *stream);
 
 /* ---- module.c */
@@ -82,7 +78,7 @@ typedef struct fake_function {
     struct fake_function *next;
     struct fake_module *module;
     char name[64];
-    unsigned shared_bytes; /* that a launch may ask for */
+    unsigned shared_bytes; /* that a launch may request */
 } fake_function;
 
 typedef struct fake_module {
@@ -92,14 +88,14 @@ typedef struct fake_module {
     fake_function *functions;
 } fake_module;
 
-/* A program with a copy of the code's text. */
+/* Creates a program with a copy of the code's text. */
 fake_code fake_module_new(fake_context *context, const char *code, vendor_module *out_module);
-/* The function; NULL if it is not a function, or if its module is unloaded, which is a violation. */
+/* Returns the function, or NULL if it is not a function, or if its module is unloaded, which is a violation. */
 fake_function *fake_function_find(const fake_function *function);
 
 /* ---- virtual.c */
 
-/* Gives devices access, as one call does. */
+/* Grants devices access, as a single call does. */
 fake_code fake_grant(const char *function, uintptr_t address, size_t bytes, const vendor_access *access, size_t count);
 
 #endif

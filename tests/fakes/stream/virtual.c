@@ -1,5 +1,5 @@
-/* tests/fakes/stream/virtual.c: virtual memory, and memory of others. The vendors' words for its kinds have the same
- * numbers. */
+/* tests/fakes/stream/virtual.c: virtual memory, and imported memory. The vendors' constants for its kinds have the
+ * same numbers. */
 #include "fake.h"
 
 enum { PINNED = 1, ON_DEVICE = 1, DESCRIPTOR = 1, RECOMMENDED = 1 };
@@ -45,7 +45,7 @@ fake_code VENDOR(MemRelease)(vendor_allocation handle)
     return code ? code : fake_end(fake_physical_release(__func__, (uintptr_t)handle));
 }
 
-/* An address may be requested; the real drivers may ignore that too. */
+/* The caller may request an address, which the real drivers may ignore too. */
 fake_code VENDOR(MemAddressReserve)(vendor_pointer *out_address, size_t bytes, size_t alignment, vendor_pointer wanted,
                                     unsigned long long flags)
 {
@@ -68,8 +68,8 @@ fake_code VENDOR(MemAddressFree)(vendor_pointer address, size_t bytes)
     return code ? code : fake_end(fake_range_free(__func__, (uintptr_t)address, bytes));
 }
 
-/* If nothing is mapped, HIP 6.1 to 6.3 read a null pointer (hip_vm.cpp, hipMemUnmap); fake_range_unmap() reports that
- * as a violation for every version. */
+/* If nothing is mapped, HIP 6.1 to 6.3 dereference a null pointer (hip_vm.cpp, hipMemUnmap). fake_range_unmap()
+ * reports this as a violation for every version. */
 fake_code VENDOR(MemUnmap)(vendor_pointer address, size_t bytes)
 {
     fake_code code = fake_enter_virtual(__func__);
@@ -98,7 +98,7 @@ fake_code VENDOR(MemExportToShareableHandle)(void *out_handle, vendor_allocation
     return fake_end(good ? fake_physical_export((uintptr_t)handle, out_handle) : FAKE_ERROR_INVALID_VALUE);
 }
 
-/* External memory is older than the rest. */
+/* External memory is older than the virtual memory functions. */
 fake_code VENDOR(DestroyExternalMemory)(vendor_external memory)
 {
     fake_code code = fake_enter_current(__func__);

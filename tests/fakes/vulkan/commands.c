@@ -1,5 +1,5 @@
-/* fakes/vulkan/commands.c: command pools, and recording. Errors of the call itself are checked here; errors that depend
- * on the moment of execution are checked in execute.c. */
+/* fakes/vulkan/commands.c: command pools, and recording. Errors of the call itself are checked here. Errors that
+ * depend on the time of execution are checked in execute.c. */
 #include "fake.h"
 
 #include <stdatomic.h>

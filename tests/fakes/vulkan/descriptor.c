@@ -1,4 +1,4 @@
-/* fakes/vulkan/descriptor.c: layouts, pools, sets, and the bindings of the next dispatch. */
+/* fakes/vulkan/descriptor.c: descriptor set layouts, pools, sets, and the bindings of the next dispatch. */
 #include "fake.h"
 
 #include <string.h>
@@ -193,7 +193,7 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkAllocateDescriptorSets(VkDevice handle, co
     return VK_SUCCESS;
 }
 
-/* ---- filling */
+/* ---- updates */
 
 static const char *fault_of(const fake_set_layout *layout, const VkWriteDescriptorSet *write, uint32_t at,
                             const fake_buffer *buffer)

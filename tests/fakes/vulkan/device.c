@@ -1,4 +1,4 @@
-/* fakes/vulkan/device.c: devices. Destroying one counts the objects that were not destroyed. */
+/* fakes/vulkan/device.c: devices. Destroying a device reports the objects that were not destroyed. */
 #include "fake.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static VkResult read_extensions(const VkDeviceCreateInfo *info, uint32_t *out_ex
     return VK_SUCCESS;
 }
 
-/* Features of 1.2 need that version or their extension. */
+/* Features of Vulkan 1.2 require this version or their extension. */
 static void check_features(const fake_device *device)
 {
     static const fake_extension promoted[] = {TIMELINE_SEMAPHORE, HOST_QUERY_RESET, BUFFER_DEVICE_ADDRESS};

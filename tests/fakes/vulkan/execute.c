@@ -1,5 +1,5 @@
-/* fakes/vulkan/execute.c: executes recorded commands. With `reorder` in the script, commands that no barrier separates
- * run in the opposite order, as hardware may: a missing barrier gives wrong bytes. */
+/* fakes/vulkan/execute.c: executes recorded commands. With `reorder` in the script, commands without a barrier
+ * between them run in the opposite order, as they may on hardware, so a missing barrier produces wrong bytes. */
 #include "fake.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ bool fake_may_execute_locked(fake_command *command, uint32_t family)
     case FILL:
         return is_usable_locked(command->to, family);
     case TRANSFER_OWNER:
-        /* The releasing side leaves the buffer to the other family; the acquiring side owns it from now on. */
+        /* The releasing side hands the buffer to the other family; the acquiring side owns it from now on. */
         command->to->owner = command->to_family == (int)family ? (int)family : OWNER_NONE;
         return !command->to->object.dead;
     case TIMESTAMP:
@@ -94,7 +94,7 @@ static bool moves_bytes(const fake_command *command)
     return command->what == COPY || command->what == FILL || command->what == DISPATCH;
 }
 
-/* A barrier that does not name the stage of launches does not order them. */
+/* A barrier whose stages do not include compute shaders does not order launches. */
 static bool passes_by(const fake_command *command, bool launches)
 {
     return command->what == BARRIER && launches && !command->orders_launches;

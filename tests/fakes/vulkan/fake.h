@@ -1,10 +1,8 @@
 /* fakes/vulkan/fake.h: declarations that the files of the fake driver share.
  *
- * Every object begins with a fake_object. Destroying an object marks it, and it stays in memory for a while, so that a
+ * Every object begins with a fake_object. A destroyed object is marked and stays in memory for a while, so that a
  * later use is reported instead of crashing. One lock protects all state except the bytes of memory; functions whose
- * name ends in `_locked` are called with it held. Queues execute on threads of their own and hold the lock only between
- * commands.
- */
+ * names end in `_locked` require it. Queues execute on their own threads and hold the lock only between commands. */
 #ifndef GPUHAL_FAKE_VULKAN_FAKE_H
 #define GPUHAL_FAKE_VULKAN_FAKE_H
 
@@ -17,9 +15,9 @@
 #include <stdlib.h>
 
 typedef enum fake_level { LEVEL_GLOBAL, LEVEL_INSTANCE, LEVEL_DEVICE } fake_level;
-#define NEVER UINT32_MAX /* no version of Vulkan has it without the extension */
+#define NEVER UINT32_MAX /* only available with the extension, in all Vulkan versions */
 
-/* One number and one checked declaration for each function. */
+/* A number and a type-checked declaration for each function. */
 typedef enum fake_function {
 #define FUNCTION(name, level, version, extension) FN_##name,
 #define ALIAS(name, target, extension)
@@ -55,18 +53,18 @@ typedef enum fake_kind {
 typedef struct fake_device fake_device;
 
 typedef struct fake_object {
-    VK_LOADER_DATA loader; /* first: the loader writes here for objects that it dispatches */
+    VK_LOADER_DATA loader; /* must be first: the loader writes into dispatchable objects here */
     fake_kind kind;
     bool dead;
-    unsigned in_use; /* by submissions that are not done */
+    unsigned in_use; /* number of uses by unfinished submissions */
     fake_device *device;
-    struct fake_object *next; /* of its bucket in object.c */
+    struct fake_object *next; /* next object in its bucket in object.c */
 } fake_object;
 
 typedef struct fake_physical {
     VK_LOADER_DATA loader;
     unsigned index;
-    uint32_t api; /* the lower of the device's and the application's */
+    uint32_t api; /* the lower version of the device's and the application's */
 } fake_physical;
 
 typedef struct fake_instance {
@@ -79,11 +77,11 @@ typedef struct fake_memory {
     fake_object object;
     VkDeviceSize bytes;
     uint32_t type;
-    unsigned char *device_bytes; /* as the device sees it */
-    unsigned char *host_bytes;   /* as the host sees it: the same if coherent, else a copy */
+    unsigned char *device_bytes;           /* the device's copy */
+    unsigned char *host_bytes;             /* the host's copy; the same memory if coherent */
     VkDeviceSize mapped_begin, mapped_end; /* end 0: not mapped */
     VkExternalMemoryHandleTypeFlags exportable, imported;
-    int fd; /* of exportable or imported memory, else -1 */
+    int fd; /* -1 unless the memory is exportable or imported */
     bool addressable;
     fake_object *dedicated_to;
 } fake_memory;
@@ -96,8 +94,8 @@ typedef struct fake_buffer {
     VkBufferUsageFlags usage;
     VkExternalMemoryHandleTypeFlags external;
     bool concurrent;
-    uint32_t families; /* bit 1 << family of a CONCURRENT one */
-    int owner;         /* family of an EXCLUSIVE one that used it last */
+    uint32_t families; /* CONCURRENT buffers: bits 1 << family */
+    int owner;         /* EXCLUSIVE buffers: the family that used it last */
     fake_memory *memory;
     VkDeviceSize memory_offset;
 } fake_buffer;
@@ -110,7 +108,7 @@ typedef struct fake_fence {
 typedef struct fake_semaphore {
     fake_object object;
     bool timeline, signaled;
-    uint64_t value, promised; /* promised: the highest value that a submission will signal */
+    uint64_t value, promised; /* promised: the highest value that a submitted signal will set */
 } fake_semaphore;
 
 typedef struct fake_query_pool {
@@ -147,7 +145,7 @@ typedef struct fake_pipeline {
     fake_object object;
     fake_pipeline_layout *layout;
     enum { UNKNOWN_CODE, SAXPY, SCALE } code; /* tests/system/shaders */
-    uint32_t threads, repeat;                 /* of saxpy: its constants 0 and 1 */
+    uint32_t threads, repeat;                 /* of saxpy: constants 0 and 1 */
 } fake_pipeline;
 
 typedef struct fake_descriptor_set {
@@ -157,7 +155,7 @@ typedef struct fake_descriptor_set {
     fake_binding bindings[FAKE_BINDINGS];
 } fake_descriptor_set;
 
-/* A dispatch, with everything it reads. */
+/* A dispatch and everything that it reads. */
 typedef struct fake_launch {
     struct fake_launch *next; /* of its command buffer */
     fake_pipeline *pipeline;
@@ -170,7 +168,7 @@ typedef struct fake_launch {
 typedef struct fake_command {
     enum { COPY, FILL, BARRIER, TRANSFER_OWNER, TIMESTAMP, DISPATCH } what;
     fake_launch *launch;
-    bool orders_launches; /* a barrier */
+    bool orders_launches; /* the barrier includes the compute shader stage */
     fake_buffer *from, *to;
     VkDeviceSize from_offset, to_offset, bytes;
     uint32_t data;
@@ -206,8 +204,8 @@ struct fake_device {
     fake_object object;
     fake_physical *physical;
     uint32_t api;
-    uint32_t enabled;    /* bit 1 << fake_extension; feature bits of core count as those of their extension */
-    uint32_t extensions; /* bit 1 << fake_extension: named at creation */
+    uint32_t enabled;    /* bits 1 << fake_extension; core features count as their extension */
+    uint32_t extensions; /* bits 1 << fake_extension: enabled by name at device creation */
     bool lost, closing;
     unsigned alive[KIND_COUNT];
     unsigned allocations;
@@ -217,49 +215,52 @@ struct fake_device {
 
 /* report.c */
 extern pthread_mutex_t fake_lock;
-extern pthread_cond_t fake_changed; /* signaled for every change that a thread may wait for */
+extern pthread_cond_t fake_changed; /* signaled on every change that a thread may wait for */
 
 void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Counts a call; returns the code that the call must return at once, or VK_SUCCESS. */
+/* Counts a call. Returns the code that the call must return immediately, or VK_SUCCESS. */
 VkResult fake_enter(fake_function function);
 /* The same for functions that cannot fail. */
 void fake_count(fake_function function);
 bool fake_submission_hangs(uint32_t family, bool *out_loses); /* counts one submission with commands */
 bool fake_hangs(void);
 
-/* object.c. fake_make() returns NULL without memory; the others take objects of the program, and report invalid
+/* object.c. fake_make() returns NULL if memory is short. The others take the program's objects and report invalid
  * ones. */
 unsigned fake_alive(void); /* all except queues */
 void fake_lose_all(void);  /* every device */
 void *fake_make(fake_device *device, fake_kind kind, size_t size);
 void *fake_find(const void *handle, fake_kind kind, const char *call);
-/* NULL for NULL, and for a handle that is no object or in use by unfinished work; otherwise counts it as destroyed. */
+/* Returns NULL for NULL, for a handle that is not an object, and for an object in use by unfinished work. Otherwise
+ * marks the object as destroyed. */
 void *fake_destroy(const void *handle, fake_kind kind, const char *call);
 const char *fake_kind_name(fake_kind kind);
-/* Waits for fake_changed until this time of the monotonic clock; false if that has passed. UINT64_MAX: for ever. */
+/* Waits for fake_changed until this time of the monotonic clock. Returns false if the time has passed. UINT64_MAX
+ * waits without a limit. */
 bool fake_wait_locked(uint64_t until_ns);
 uint64_t fake_now_ns(void);
 uint64_t fake_deadline_ns(uint64_t timeout_ns);
 
-/* icd.c: the function of this name, or NULL if neither version nor extensions have it. */
+/* icd.c: returns the function of this name, or NULL if neither the version nor the extensions include it. */
 PFN_vkVoidFunction fake_function_named(const char *name, fake_level most, uint32_t api, uint32_t extensions);
 
-/* physical.c: the features of the new device, as bits of fake_extension; false for a feature that is not offered. */
+/* physical.c: reads the new device's features as bits of fake_extension. Returns false if a feature is not
+ * supported. */
 bool fake_read_features(const void *chain, uint32_t *out_enabled);
 const void *fake_chained(const void *chain, VkStructureType type);
 
-/* memory.c: bytes taken of each heap, for VK_EXT_memory_budget. */
+/* memory.c: bytes in use per heap, for VK_EXT_memory_budget. */
 VkDeviceSize fake_heap_used(unsigned device, uint32_t heap);
 
 /* queue.c */
-fake_queue *fake_queue_start(fake_device *device, uint32_t family); /* NULL without memory or thread */
+fake_queue *fake_queue_start(fake_device *device, uint32_t family);
 void fake_queue_stop(fake_queue *queue);
 uint32_t fake_queue_family(const fake_queue *queue);
 void fake_lose_locked(fake_device *device);
-/* If queues have no thread, does the work that can be done. */
+/* Executes all work that is ready, if queues have no threads. */
 void fake_progress_locked(fake_device *device);
 
-/* commands.c: room for one more command, or NULL; and the number of commands in all command buffers. */
+/* commands.c: appends a command, or returns NULL; and the number of commands in all command buffers. */
 fake_command *fake_record(VkCommandBuffer object, const char *call);
 unsigned fake_recorded(void);
 
@@ -269,10 +270,10 @@ void fake_hold_launch(const fake_launch *launch, int change, void hold_buffer(fa
 void fake_run_launch(const fake_launch *launch);
 void fake_forget_launches(fake_command_buffer *commands);
 
-/* execute.c: runs the commands of one command buffer. With `stop_halfway`, only the first half of them, and only half
- * of the last one. */
+/* execute.c: runs the commands of a command buffer. With `stop_halfway` runs only the first half of them, and only
+ * half of the last one. */
 void fake_execute(fake_command_buffer *commands, bool stop_halfway);
-/* Reports errors of a command on this family of queues; false if it cannot be executed at all. */
+/* Reports errors of a command on this queue family. Returns false if the command cannot be executed at all. */
 bool fake_may_execute_locked(fake_command *command, uint32_t family);
 
 #endif

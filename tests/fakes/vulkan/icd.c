@@ -1,6 +1,6 @@
-/* fakes/vulkan/icd.c: the entry points for the Vulkan loader, and the search for functions by name. As in a strict
- * driver, a function of an extension that was not enabled, or of a later version of Vulkan than the one in use, is not
- * found. */
+/* fakes/vulkan/icd.c: the entry points for the Vulkan loader, and the lookup of functions by name. As in a strict
+ * driver, the lookup does not find functions of extensions that were not enabled, or of a Vulkan version later than
+ * the one in use. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -61,7 +61,7 @@ VKAPI_ATTR VkResult VKAPI_CALL vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t
     return VK_SUCCESS;
 }
 
-/* The loader asks without a device for all functions, and decides by itself which an instance has. */
+/* The loader queries all functions without a device and decides itself which of them an instance has. */
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcAddr(VkInstance instance, const char *name)
 {
     (void)instance;
@@ -69,7 +69,7 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcAddr(VkInstance in
     return fake_function_named(name, LEVEL_DEVICE, fake_get_script()->api, extensions);
 }
 
-/* For programs that open the driver without a loader, as SwiftShader allows. */
+/* For programs that open the driver without a loader, as SwiftShader permits. */
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkGetInstanceProcAddr(VkInstance instance, const char *name)
 {
     return vk_icdGetInstanceProcAddr(instance, name);

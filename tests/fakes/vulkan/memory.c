@@ -1,6 +1,6 @@
-/* fakes/vulkan/memory.c: device memory. Memory that the host does not see has no mapping. Memory that is not coherent
- * has two copies of its bytes; only vkFlush… and vkInvalidate… synchronise them, whole atoms at a time as caches do.
- * Memory that can be exported as a descriptor is a memfd, whose name describes it. */
+/* fakes/vulkan/memory.c: device memory. Memory that is not host-visible cannot be mapped. Non-coherent memory has
+ * two copies of its bytes. Only vkFlush… and vkInvalidate… synchronize the copies, in whole atoms as caches do.
+ * Memory that can be exported as a descriptor is a memfd whose name describes the memory. */
 #include "fake.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 enum { PAGE = 4096, FRESH_BYTE = 0xa5, STALE_BYTE = 0xcd, FRESH_MOST = 1 << 20 };
 
-/* The contents of a memfd's name: "gpuhal-fake-opaque:65536:2". */
+/* The fields of a memfd's name: "gpuhal-fake-opaque:65536:2". */
 typedef struct label {
     unsigned long long bytes;
     uint32_t type;
@@ -52,7 +52,7 @@ static const char *fd_name(VkExternalMemoryHandleTypeFlags kind)
     return kind & VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT ? "gpuhal-fake-opaque" : "gpuhal-fake-dmabuf";
 }
 
-/* Whether this driver made the descriptor, of this kind, and its description. */
+/* Returns whether this driver created the descriptor and it is of this kind, and its label. */
 static bool read_fd(int fd, VkExternalMemoryHandleTypeFlags kind, label *out_label)
 {
     char link[64], target[128] = "", wanted[64];
@@ -82,7 +82,7 @@ static VkResult take_fd(fake_memory *memory, const VkImportMemoryFdInfoKHR *impo
     if (!read_fd(import->fd, import->handleType, &tag)) {
         return VK_ERROR_INVALID_EXTERNAL_HANDLE;
     }
-    /* A dma-buf may be imported in part, or with the rest of its last page. */
+    /* An import of a dma-buf may be smaller, or may include the rest of the last page. */
     const bool opaque = import->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
     if (opaque ? tag.bytes != memory->bytes || tag.type != memory->type
                : whole_pages(memory->bytes) > whole_pages(tag.bytes)) {
@@ -105,7 +105,7 @@ static VkResult map_bytes(fake_memory *memory)
         return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     }
     memory->device_bytes = bytes;
-    /* New memory is not zeroed. */
+    /* The contents of new memory are undefined. */
     if (!memory->imported) {
         memset(bytes, FRESH_BYTE, size < FRESH_MOST ? size : FRESH_MOST);
     }
@@ -186,7 +186,7 @@ static VkResult fill_in(fake_memory *memory, const VkMemoryAllocateInfo *info)
     return map_bytes(memory);
 }
 
-/* Counts the allocation, if the limits allow it. */
+/* Counts the allocation if the limits allow it. */
 static VkResult reserve(fake_device *device, const fake_memory *memory)
 {
     const fake_script *script = fake_get_script();
@@ -240,7 +240,7 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkAllocateMemory(VkDevice handle, const VkMe
         result = reserve(device, memory);
     }
     if (result) {
-        /* The descriptor of a failed import stays the caller's. */
+        /* If the import fails, the caller keeps the descriptor. */
         memory->fd = memory->imported ? -1 : memory->fd;
         unmap_bytes(memory);
         (void)fake_destroy(memory, A_MEMORY, "vkAllocateMemory");
@@ -268,7 +268,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkFreeMemory(VkDevice handle, VkDeviceMemory obj
     unmap_bytes(memory);
 }
 
-/* ---- the host's view */
+/* ---- mapping */
 
 VKAPI_ATTR VkResult VKAPI_CALL fake_vkMapMemory(VkDevice handle, VkDeviceMemory object, VkDeviceSize offset,
                                                 VkDeviceSize size, VkMemoryMapFlags flags, void **out_pointer)

@@ -1,14 +1,15 @@
-/* fakes/vulkan/object.c: making, finding and destroying objects, and waiting. A destroyed object is only marked at
- * first, so that its handle does not soon become another object's. The oldest destroyed objects are freed, since a
- * program that makes and destroys objects would otherwise seem to leak. */
+/* fakes/vulkan/object.c: creates, finds and destroys objects, and waits. Destroyed objects are only marked at first,
+ * so that another object does not soon get the same handle. The oldest ones are freed; otherwise a program that
+ * repeatedly creates and destroys objects would seem to leak. */
 #include "fake.h"
 
 #include <time.h>
 
 enum { BUCKETS = 4096, KEPT_DESTROYED = 256 };
-static fake_object *buckets[BUCKETS]; /* under fake_lock, by address */
-static unsigned alive;                /* under fake_lock */
-/* Objects that this thread destroyed, in a ring: by the time one is freed, the call that destroyed it is long over. */
+static fake_object *buckets[BUCKETS]; /* by address; requires fake_lock */
+static unsigned alive;                /* requires fake_lock */
+/* Ring of the objects that this thread destroyed. By the time an object is freed, the call that destroyed it has
+ * long returned. */
 static _Thread_local fake_object *kept_destroyed[KEPT_DESTROYED];
 static _Thread_local unsigned oldest;
 

@@ -1,5 +1,4 @@
-/* fakes/vulkan/physical.c: facts about the physical devices. Structures in a chain that this driver does not know stay
- * unchanged. */
+/* fakes/vulkan/physical.c: facts about the physical devices. Unknown structures in a chain are not modified. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -24,7 +23,7 @@ const void *fake_chained(const void *chain, VkStructureType type)
     return link;
 }
 
-/* There is no graphics: no format and no image is supported. */
+/* The driver has no graphics, so it supports no format and no image. */
 VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceFormatProperties(VkPhysicalDevice physical, VkFormat format,
                                                                     VkFormatProperties *properties)
 {
@@ -199,7 +198,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceFeatures(VkPhysicalDevice phy
     *features = (VkPhysicalDeviceFeatures){.shaderInt64 = VK_TRUE, .shaderFloat64 = VK_TRUE};
 }
 
-/* The member of a structure of features that switches an extension; NULL if the structure is about something else. */
+/* Returns the structure's member that enables the extension's feature, or NULL if the structure has none. */
 static VkBool32 *switch_in(VkBaseOutStructure *link, fake_extension extension)
 {
     VkPhysicalDeviceVulkan12Features *all = (VkPhysicalDeviceVulkan12Features *)link;

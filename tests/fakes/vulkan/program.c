@@ -1,5 +1,5 @@
-/* fakes/vulkan/program.c: shader modules, pipelines and dispatches. Two modules are recognised by their words and run
- * on the processor (tests/system/shaders); all others do nothing. Descriptors are in descriptor.c. */
+/* fakes/vulkan/program.c: shader modules, pipelines and dispatches. The driver recognizes two modules by their words
+ * and runs them on the CPU (tests/system/shaders); all others do nothing. Descriptors are in descriptor.c. */
 #include "fake.h"
 
 #include "../../system/shaders/saxpy_spirv.h"
@@ -17,7 +17,7 @@ enum { CACHE_HEADER = 32, SCALE_GROUP = 64, SCALE_ADDED = 304, SCALE_FACTOR = 32
 
 typedef struct fake_cache {
     fake_object object;
-    uint64_t pipelines; /* made with it */
+    uint64_t pipelines; /* created with this cache */
 } fake_cache;
 
 VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateShaderModule(VkDevice handle, const VkShaderModuleCreateInfo *info,
@@ -59,7 +59,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkDestroyShaderModule(VkDevice handle, VkShaderM
     }
 }
 
-/* ---- caches: a header as the specification demands, and the number of pipelines, if there are any */
+/* ---- caches: the header that the specification requires, then the number of pipelines if it is not 0 */
 
 static void write_header(unsigned char data[CACHE_HEADER])
 {
@@ -238,7 +238,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdPushConstants(VkCommandBuffer object, VkPip
     memcpy(commands->bound.constants + offset, values, bytes);
 }
 
-/* Returns the first thing that a launch needs and lacks, or NULL. */
+/* Returns the first resource that a launch requires but lacks, or NULL. */
 static const char *fault_of_launch(const fake_launch *launch)
 {
     if (!launch->pipeline) {

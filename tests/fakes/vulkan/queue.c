@@ -1,6 +1,6 @@
-/* fakes/vulkan/queue.c: submissions. A queue executes them in order, each once its waits are satisfied: on a thread of
- * the driver, or, with `inline` in the script, inside the calls that submit and wait. Objects count as in use from the
- * submission until it is done. */
+/* fakes/vulkan/queue.c: submissions. A queue executes them in order, each after its waits: on a thread of the driver
+ * or, with `inline` in the script, inside the calls that submit and wait. Objects count as in use from the
+ * submission until its end. */
 #include "fake.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ struct fake_queue {
     bool has_thread, stop, busy;
     pthread_t thread;
     fake_submission *first, **end;
-    fake_submission *late; /* `late_waits`: the last one, whose waits still count as in use */
+    fake_submission *late; /* with `late_waits`: the last submission, whose waits still count as in use */
 };
 
 static void free_submission(fake_submission *submission)
@@ -53,7 +53,7 @@ static void hold_buffer(fake_buffer *buffer, int change)
     }
 }
 
-/* Holds or releases every object that a submission uses. */
+/* Marks every object of a submission as used or as no longer used. */
 static void hold_all_locked(fake_submission *submission, int change)
 {
     for (uint32_t c = 0; c < submission->command_count; c++) {
@@ -129,7 +129,7 @@ static fake_submission *take_locked(fake_queue *queue)
     return submission;
 }
 
-/* Work that will never be done: nothing is signaled. */
+/* Drops work without signaling anything. */
 static void drop_locked(fake_submission *submission)
 {
     end_commands_locked(submission);
@@ -137,9 +137,9 @@ static void drop_locked(fake_submission *submission)
     free_submission(submission);
 }
 
-/* With `late_waits`, after every thread can see the end of a submission, the queue's thread still writes to the
- * semaphores that the submission waited for. It has left them when it takes the next submission (Mesa 22.3's emulated
- * timelines: vk_sync_timeline_point_release). */
+/* With `late_waits`, the queue's thread still writes to a submission's wait semaphores after every thread can see the
+ * end of the submission. It stops when it takes the next submission (Mesa 22.3's emulated timelines:
+ * vk_sync_timeline_point_release). */
 static void leave_late_locked(fake_queue *queue)
 {
     for (uint32_t s = 0; queue->late && s < queue->late->wait_count; s++) {
@@ -173,7 +173,7 @@ static bool any_busy_locked(const fake_device *device)
     return false;
 }
 
-/* A lost device changes nothing any more once it has been reported. */
+/* After a device has been reported as lost, it changes nothing any more. */
 void fake_lose_locked(fake_device *device)
 {
     device->lost = true;
@@ -189,7 +189,7 @@ void fake_lose_locked(fake_device *device)
     }
 }
 
-/* Executes one submission, if one is ready. The lock is released while bytes move. */
+/* Executes one submission if one is ready. Releases the lock while bytes move. */
 static bool step_locked(fake_queue *queue)
 {
     fake_device *device = queue->object.device;
@@ -381,7 +381,7 @@ static bool is_fence_free(fake_fence *fence)
     return is_free;
 }
 
-/* A submission is read as a whole before it is appended, so a refused one leaves nothing behind. */
+/* Parses the whole submission before appending it, so a refused submission has no effect. */
 VKAPI_ATTR VkResult VKAPI_CALL fake_vkQueueSubmit(VkQueue handle, uint32_t count, const VkSubmitInfo *infos,
                                                   VkFence fence_object)
 {

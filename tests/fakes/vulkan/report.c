@@ -1,5 +1,6 @@
-/* fakes/vulkan/report.c: violations, counted calls and injected failures: the functions of control.h. With
- * GPUHAL_FAKE_VULKAN_LOG each violation is also a line at the end of that file, for processes that no test can ask. */
+/* fakes/vulkan/report.c: violations, call counts and injected failures: the functions of control.h. With
+ * GPUHAL_FAKE_VULKAN_LOG each violation is also appended to this file as a line, for processes that a test cannot
+ * query. */
 #include "fake.h"
 
 #include "control.h"
@@ -18,7 +19,7 @@ enum { SENTENCES = 32 };
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t fake_changed;
 
-/* The counters have a lock of their own, inside the other one: violations are found with and without it. */
+/* The counters' own lock, which is acquired inside fake_lock: violations are reported with and without fake_lock. */
 static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
 static unsigned violations, calls[FUNCTION_COUNT], submissions;
 static char sentences[SENTENCES][200];
@@ -44,7 +45,7 @@ static void prepare(void)
     pthread_condattr_destroy(&attributes);
 }
 
-/* The script is the state at the beginning; control.h changes it afterwards. */
+/* The script is the initial state; control.h changes it afterwards. */
 static void prepare_locked(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -76,7 +77,7 @@ void fake_violation(const char *format, ...)
     const char *log = getenv("GPUHAL_FAKE_VULKAN_LOG");
     int fd = log ? open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
     if (fd >= 0) {
-        dprintf(fd, "%s\n", line); /* one write: several processes may write */
+        dprintf(fd, "%s\n", line); /* a single write, because several processes may write */
         close(fd);
     }
 }
@@ -94,7 +95,7 @@ VkResult fake_enter(fake_function function)
         }
     }
     pthread_mutex_unlock(&counting);
-    /* A call that returns a lost device has lost it, for all later calls. */
+    /* A call that returns DEVICE_LOST loses the device for all later calls too. */
     if (code == VK_ERROR_DEVICE_LOST && function != FN_vkCreateDevice) {
         fake_lose_all();
     }

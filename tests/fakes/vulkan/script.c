@@ -1,5 +1,5 @@
-/* fakes/vulkan/script.c: reads GPUHAL_FAKE_VULKAN. A word that is not understood is kept as the script's fault. The
- * driver then refuses to work and counts a violation, so that no test passes with a misspelt script. */
+/* fakes/vulkan/script.c: parses GPUHAL_FAKE_VULKAN. An invalid word is stored as the script's fault. The driver then
+ * refuses to work and reports a violation, so that no test passes with a misspelt script. */
 #include "script.h"
 
 #include <ctype.h>
@@ -17,9 +17,10 @@ const char *const fake_extension_names[EXTENSION_COUNT] = {
 };
 
 static fake_script script;
-static unsigned first_plan, end_plan; /* the devices that the next words are about */
+static unsigned first_plan, end_plan; /* the next words apply to these devices */
 
-/* A decimal or hexadecimal number, with an optional K, M or G; false if there is none or something follows. */
+/* Parses a decimal or hexadecimal number with an optional K, M or G. Returns false if it is missing or something
+ * follows. */
 static bool read_number(const char *text, uint64_t *out_value)
 {
     char *end = NULL;
@@ -35,7 +36,7 @@ static bool read_number(const char *text, uint64_t *out_value)
     return *end == '\0';
 }
 
-/* "gct2/0": kinds of work, count of queues (1), valid bits of timestamps (64). */
+/* "gct2/0": kinds of work, number of queues (default 1), valid timestamp bits (default 64). */
 static bool read_family(__attribute__((unused)) fake_plan *plan, const char *word)
 {
     VkQueueFamilyProperties *family = &script.families[script.family_count];
@@ -82,7 +83,8 @@ static bool read_heap(fake_plan *plan, const char *word)
     return read_number(word + (*word == 'd'), &heap->size);
 }
 
-/* "dvch@0": device local, host visible, coherent, cached, lazily allocated, protected, AMD's two, and the heap. */
+/* "dvch@0": device local, host visible, coherent, cached, lazily allocated, protected, AMD's two flags, and the
+ * heap. */
 static bool read_type(fake_plan *plan, const char *word)
 {
     static const char letters[] = "dvchlpau"; /* the order of Vulkan's bits */
@@ -138,7 +140,7 @@ static bool read_types(fake_plan *plan, const char *text)
     return read_list(plan, text, read_type);
 }
 
-/* "vkAllocateMemory:3:-2": function, which call ("*": all), and its result. */
+/* "vkAllocateMemory:3:-2": function, number of the call ("*": all), and its result. */
 static bool read_fail(const char *text)
 {
     fake_fail *fail = &script.fails[script.fail_count];
@@ -230,7 +232,6 @@ static bool copy(char to[64], const char *text)
     return snprintf(to, 64, "%s", text) < 64;
 }
 
-/* Words about one device. */
 static bool read_of_device(fake_plan *plan, const char *key, const char *value)
 {
     uint64_t number = 0;
@@ -319,7 +320,7 @@ static bool read_pair(const char *key, const char *value)
     return true;
 }
 
-/* Words about the whole driver come first; the others are about the devices of the last `device=`, or about all. */
+/* Words about the whole driver come first. The others apply to the last `device=`, or to all devices. */
 static bool read_word(const char *word, const char *value)
 {
     if (value ? read_pair(word, value) : read_flag(word)) {

@@ -1,5 +1,5 @@
-/* fakes/vulkan/script.h: the properties of the driver, from the environment variable GPUHAL_FAKE_VULKAN; README.md has
- * the grammar. Read once, constant afterwards. */
+/* fakes/vulkan/script.h: the driver's properties from the environment variable GPUHAL_FAKE_VULKAN. README.md has the
+ * grammar. The script is read once and then constant. */
 #ifndef GPUHAL_FAKE_VULKAN_SCRIPT_H
 #define GPUHAL_FAKE_VULKAN_SCRIPT_H
 
@@ -9,7 +9,7 @@
 
 enum { FAKE_DEVICES = 4, FAKE_FAMILIES = 4, FAKE_QUEUES = 4, FAKE_TYPES = 16, FAKE_FAILS = 8 };
 
-/* Extensions of devices; script.c has the names in the same order. */
+/* Device extensions; script.c has their names in the same order. */
 typedef enum fake_extension {
     TIMELINE_SEMAPHORE,
     EXTERNAL_MEMORY_FD,
@@ -32,14 +32,13 @@ typedef struct fake_fail {
     VkResult code;
 } fake_fail;
 
-/* One device of the list. */
 typedef struct fake_plan {
     VkPhysicalDeviceType type;
     uint32_t vendor, id;
     char name[64], driver[64], driver_info[64];
     unsigned pci_domain, pci_bus, pci_device, render_minor; /* render_minor 0: none */
     VkPhysicalDeviceMemoryProperties memory;
-    VkDeviceSize budget; /* of the first heap; 0: all of it */
+    VkDeviceSize budget; /* of the first heap; 0: the heap's size */
 } fake_plan;
 
 typedef struct fake_script {
@@ -48,7 +47,7 @@ typedef struct fake_script {
     uint32_t api;
     bool same_uuid, run_inline, reorder, no_timeline, dedicated, dedicated_fds, late_waits, maps_nowhere,
         fills_families;
-    uint32_t without; /* bit 1 << fake_extension */
+    uint32_t without; /* bits 1 << fake_extension */
     char without_function[64];
     unsigned family_count;
     VkQueueFamilyProperties families[FAKE_FAMILIES];
@@ -57,7 +56,7 @@ typedef struct fake_script {
     unsigned slow_us, slow_us_per_mib, lose, hang;
     unsigned fail_count;
     fake_fail fails[FAKE_FAILS];
-    char fault[160]; /* the text that is not understood, or "" */
+    char fault[160]; /* the invalid word, or "" */
 } fake_script;
 
 extern const char *const fake_extension_names[EXTENSION_COUNT];

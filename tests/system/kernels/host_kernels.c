@@ -1,5 +1,4 @@
-/* Kernels for the processor as a library of their own; NUMBER differs from one library to the next, and one calls a
- * function that it NEEDS. */
+/* A library of CPU kernels. NUMBER differs between libraries, and one library calls a function that it NEEDS. */
 #include <gpuhal/code.h>
 
 #define KERNEL __attribute__((visibility("default")))
@@ -13,7 +12,7 @@ void NEEDS(void);
 
 const int gpuhal_test_data = NUMBER;
 
-/* out[i] += value, one element for each thread of the group. */
+/* out[i] += value, one element per thread of the group. */
 void gpuhal_test_add(void *const *arguments, const gpuhal_host_group *group)
 {
     uint32_t *out = arguments[0];

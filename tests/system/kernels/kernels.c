@@ -1,5 +1,4 @@
-/* tests/system/kernels/kernels.c: the kernels of the shaders beside this file in C: each call does the work of one
- * group. */
+/* tests/system/kernels/kernels.c: the shaders of this folder as C kernels. Each call does the work of one group. */
 #include <gpuhal/code.h>
 
 #include <string.h>

@@ -1,5 +1,5 @@
 #version 450
-// c = a * b, of n x n each, in tiles of 16 x 16
+// c = a * b, each n x n, in tiles of 16 x 16
 layout(local_size_x = 16, local_size_y = 16) in;
 layout(std430, set = 0, binding = 0) writeonly buffer C { float c[]; };
 layout(std430, set = 0, binding = 1) readonly buffer A { float a[]; };

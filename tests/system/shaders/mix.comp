@@ -1,6 +1,7 @@
 #version 450
-// Triples every word of a buffer and adds its place: the program's own work in vulkan_adopt_test.c. `glslangValidator -V --vn mix_spirv -o mix_spirv.h
-// mix.comp` makes mix_spirv.h, and a test does so if that program is installed.
+// Triples every word of a buffer and adds the word's index: the program's own work in vulkan_adopt_test.c.
+// `glslangValidator -V --vn mix_spirv -o mix_spirv.h mix.comp` generates mix_spirv.h; a test does the same if the
+// compiler is installed.
 layout(local_size_x = 64) in;
 layout(std430, binding = 0) buffer Words { uint words[]; };
 

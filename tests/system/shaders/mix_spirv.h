@@ -1,4 +1,4 @@
-/* shaders/mix_spirv.h: mix.comp as SPIR-V, so that building the tests needs no shader compiler. Made by a program; see
+/* shaders/mix_spirv.h: mix.comp as SPIR-V, so that building the tests requires no shader compiler. Generated; see
  * mix.comp. */
 #pragma once
 

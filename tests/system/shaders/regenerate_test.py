@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The committed SPIR-V is the compiled source: regenerate_test.py SHADER.comp HEADER.h NAME. Skipped (77) without glslangValidator."""
+"""Checks that the committed SPIR-V is that of the source: regenerate_test.py SHADER.comp HEADER.h NAME. Skipped (77)
+without glslangValidator."""
 
 import re
 import shutil
@@ -9,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 
-ANNOTATIONS = (71, 72)  # OpDecorate, OpMemberDecorate: their order means nothing, and compilers differ in it
-NON_WRITABLE = 24  # of a variable: newer compilers state it also if its members do
+ANNOTATIONS = (71, 72)  # OpDecorate, OpMemberDecorate: their order has no meaning and differs between compilers
+NON_WRITABLE = 24  # of a variable: newer compilers write it even if the members have it
 
 
 def means_something(instruction):
@@ -18,9 +19,9 @@ def means_something(instruction):
 
 
 def module(path):
-    """Magic number and version, then the instructions."""
+    """Returns the magic number and version, then the instructions, with sorted annotations at the end."""
     words = [int(word, 16) for word in re.findall(r"\b0x[0-9a-f]{8}\b", path.read_text(encoding="utf-8"))]
-    parts, annotations, at = [words[:2], words[3:5]], [], 5  # words[2] names the program that wrote it, and its version
+    parts, annotations, at = [words[:2], words[3:5]], [], 5  # words[2] is the generator and its version
     while at < len(words):
         end = at + max(1, words[at] >> 16)
         (annotations if words[at] & 0xFFFF in ANNOTATIONS else parts).append(words[at:end])

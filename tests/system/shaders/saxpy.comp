@@ -1,6 +1,7 @@
 #version 450
-// y = a * x + y: the kernel of vulkan_program_test.c. Its group has 64 threads, or the number in constant 0. `glslangValidator -V --vn saxpy_spirv -o
-// saxpy_spirv.h saxpy.comp` makes saxpy_spirv.h, and a test does so if that program is installed.
+// y = a * x + y: the kernel of vulkan_program_test.c. Its group size is 64, or constant 0 if specialized.
+// `glslangValidator -V --vn saxpy_spirv -o saxpy_spirv.h saxpy.comp` generates saxpy_spirv.h; a test does the same if
+// the compiler is installed.
 layout(local_size_x = 64, local_size_x_id = 0) in;
 layout(constant_id = 1) const uint repeat = 1u;
 layout(std430, binding = 0) readonly buffer X { float x[]; };

@@ -1,4 +1,4 @@
-/* shaders/saxpy_spirv.h: saxpy.comp as SPIR-V, so that building the tests needs no shader compiler. Made by a program;
+/* shaders/saxpy_spirv.h: saxpy.comp as SPIR-V, so that building the tests requires no shader compiler. Generated;
  * see saxpy.comp. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* shaders/scale_spirv.h: scale.comp as SPIR-V, so that building the tests needs no shader compiler. Made by a program;
+/* shaders/scale_spirv.h: scale.comp as SPIR-V, so that building the tests requires no shader compiler. Generated;
  * see scale.comp. */
 #pragma once
 
