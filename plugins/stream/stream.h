@@ -369,8 +369,8 @@ uint64_t GPUHAL_OWN(pcie_speed)(uint64_t generation, uint64_t lanes);
 /* environment.c: lists the vendor variables that are set, separated by commas; returns false and "" if none is set. @p
  * names ends with NULL. */
 bool GPUHAL_OWN(list_variables)(const char *const *names, char *out_text, size_t size);
-/* Names the reason why devices of the kernel driver are not listed, including the verb: "HIP_VISIBLE_DEVICES, or missing
- * access to device nodes, hides". */
+/* Names the reason why devices of the kernel driver are not listed, including the verb, as in
+ * "HIP_VISIBLE_DEVICES, or missing access to device nodes, hides". */
 void GPUHAL_OWN(say_what_hides)(const char *const *names, char *out_text, size_t size);
 
 /* transfer.c. Inside the context: enqueues a copy, split at the boundaries of page-locked pieces. */
