@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(GPUHAL_KIND_OF_HARDWARE == GPUHAL_RECORD_HARDWARE, "the core names the kind in a message");
+
 /* Hardware that is not on PCI is sorted last. */
 static int compare(const void *left, const void *right)
 {

@@ -273,6 +273,8 @@ gpuhal_hardware *gpuhal_hardware_at_address(const gpuhal_hardware_survey *survey
 void gpuhal_hardware_scan(gpuhal_hardware_survey *survey);
 void gpuhal_hardware_find_nodes(gpuhal_hardware_survey *survey);
 void gpuhal_hardware_name(gpuhal_hardware_survey *survey);
+/* Names the vendor by its number alone. */
+void gpuhal_hardware_name_vendor(gpuhal_hardware *one);
 void gpuhal_hardware_join(gpuhal_hardware_survey *survey);
 void gpuhal_hardware_judge(gpuhal_hardware_survey *survey);
 

@@ -187,6 +187,10 @@ static void set_gone(gpuhal_hardware *one, const gpuhal_database_physical *known
         gpuhal_hardware_text(one->address, sizeof one->address, "%s", gpuhal_text_or_empty(known->pci));
         gpuhal_hardware_text(one->name, sizeof one->name, "%s", gpuhal_text_or_empty(known->name));
         one->info.vendor_id = known->vendor_id;
+        one->vendor[0] = '\0';
+        if (known->vendor_id) {
+            gpuhal_hardware_name_vendor(one);
+        }
         one->info.physical = known->number;
         one->info.state = GPUHAL_HARDWARE_GONE;
         one->info.last_seen = known->last_seen;

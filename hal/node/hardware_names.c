@@ -280,10 +280,20 @@ static void name_chip(gpuhal_hardware *one)
                          one->kernel_driver[0] ? one->kernel_driver : "no driver");
 }
 
+void gpuhal_hardware_name_vendor(gpuhal_hardware *one)
+{
+    const char *vendor = vendor_of(one->info.vendor_id);
+    if (vendor) {
+        gpuhal_hardware_text(one->vendor, sizeof one->vendor, "%s", vendor);
+    } else {
+        gpuhal_hardware_text(one->vendor, sizeof one->vendor, "vendor %04x", one->info.vendor_id & 0xffff);
+    }
+}
+
 static void name_by_number(gpuhal_hardware *one)
 {
     if (!one->vendor[0]) {
-        gpuhal_hardware_text(one->vendor, sizeof one->vendor, "vendor %04x", one->info.vendor_id & 0xffff);
+        gpuhal_hardware_name_vendor(one);
     }
     gpuhal_hardware_text(one->name, sizeof one->name, "%.80s device %04x", one->vendor, one->info.device_id & 0xffff);
 }

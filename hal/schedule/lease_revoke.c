@@ -78,6 +78,9 @@ gpuhal_status gpuhal_lease_revoke(gpuhal *gpu, uint64_t number, uint32_t force)
         gpuhal_ledger_settle(ledger, true);
         (void)gpuhal_ledger_sweep(ledger, 0);
         const gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, number);
+        if (record && gpuhal_ledger_drop_dead(ledger, record)) {
+            record = NULL;
+        }
         status = check_record(ledger, number, record);
         found = !status ? *record : found;
         inode = ledger->files.inode;

@@ -171,6 +171,15 @@ static bool is_dead(gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
     return !is_alive(ledger, record);
 }
 
+bool gpuhal_ledger_drop_dead(gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
+{
+    const bool dead = is_dead(ledger, record);
+    if (dead) {
+        remove_record(ledger, record);
+    }
+    return dead;
+}
+
 static bool is_expired(gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
 {
     (void)ledger;

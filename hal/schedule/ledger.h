@@ -227,6 +227,8 @@ static inline bool gpuhal_ledger_is_full(const gpuhal_ledger_state *state)
     return state->record_count == GPUHAL_LEDGER_RECORDS ||
            state->item_count > GPUHAL_LEDGER_ITEMS - GPUHAL_LEDGER_DEVICES;
 }
+/* Removes the record if its processes are dead. Returns whether they are. */
+bool gpuhal_ledger_drop_dead(gpuhal_ledger *ledger, const gpuhal_ledger_record *record);
 /* Removes requests of dead processes: those among the lookers, a few others, and all if the table is full. Returns how
  * many lookers have a lower ticket; if all have, the number of requests with a lower ticket. */
 uint32_t gpuhal_ledger_sweep(gpuhal_ledger *ledger, uint64_t ticket);

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/wait.h>
 
 static void pause_ms(long ms)
 {
@@ -125,6 +126,101 @@ TEST(faults_that_many_threads_note_and_write_at_once_are_all_kept)
     }
     gpuhal_close(noted);
     assert_int_equal(faults_on_disk(), NOTERS * ROUNDS * DEVICES * GPUHAL_FAULT_NOTES);
+}
+
+/* ---- a record that is replaced while the object is open */
+
+static const char *uuid_of(const char *name)
+{
+    return *name == 'l' ? "00010203-0405-0607-0809-0a0b0c0d0e0f" : "10111213-1415-1617-1819-1a1b1c1d1e1f";
+}
+
+/* Opens two devices with these names; the record gives them numbers in this order. */
+static gpuhal *open_two(const char *first, const char *second)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 2};
+    gpuhal_mock.devices[0] = (gpuhal_mock_device){.name = first, .uuid = uuid_of(first)};
+    gpuhal_mock.devices[1] = (gpuhal_mock_device){.name = second, .uuid = uuid_of(second)};
+    return gpuhal_mock_open(&(gpuhal_config){.registry = registry_folder}, 0);
+}
+
+/* Returns the name in the record of an interface; "" if there is none. */
+static void name_on_disk(const gpuhal_view *view, uint32_t number, char out_name[16])
+{
+    gpuhal_interface_record iface = {.size = sizeof iface};
+    out_name[0] = 0;
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_INTERFACE, i, &iface) == GPUHAL_OK; i++) {
+        if (iface.number == number) {
+            snprintf(out_name, 16, "%s", iface.name);
+        }
+    }
+}
+
+/* Writes the record of a process that lists the two in the other order, and has verified the first. */
+static void export_elsewhere(const char *file)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        gpuhal *gpu = open_two("right", "left");
+        gpuhal_status status = gpuhal_device_verify(gpuhal_device_at(gpu, 0));
+        gpuhal_close(gpu);
+        gpuhal_view *view = view_or_fail();
+        _exit(status || gpuhal_view_write(view, file));
+    }
+    int state;
+    assert_int_equal(waitpid(child, &state, 0), child);
+    assert_int_equal(state, 0);
+}
+
+TEST(results_after_an_import_are_recorded_for_the_device_that_they_are_about)
+{
+    char file[300], name[16];
+    gpuhal_recalled_link known;
+    use_registry();
+    snprintf(file, sizeof file, "%s/export", registry_folder);
+    export_elsewhere(file);
+    use_registry();
+    gpuhal *gpu = open_two("left", "right");
+    gpuhal_device *left = gpuhal_device_at(gpu, 0);
+    assert_int_equal(gpuhal_registry_import(NULL, file), GPUHAL_OK);
+    note(left, GPUHAL_FAULT_LOST);
+    assert_int_equal(gpuhal_fault_log_write(gpu), GPUHAL_OK);
+    /* The record of the number that `left` had is that of `right` now. */
+    assert_false(gpuhal_fault_log_recall(left, left, &known));
+    assert_int_equal(gpuhal_device_verify(left), GPUHAL_OK);
+    gpuhal_close(gpu);
+
+    gpuhal_view *view = view_or_fail();
+    gpuhal_fault_record fault = find_fault(view, "lost");
+    name_on_disk(view, fault.interface_number, name);
+    assert_string_equal(name, "left");
+    assert_int_equal(fault.count, 1);
+    gpuhal_link_record link = {.size = sizeof link};
+    assert_int_equal(gpuhal_view_count(view, GPUHAL_RECORD_REGISTRY_LINK), 2);
+    assert_int_equal(gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_LINK, 1, &link), GPUHAL_OK);
+    name_on_disk(view, link.from, name);
+    assert_string_equal(name, "left");
+    gpuhal_view_release(view);
+}
+
+TEST(results_of_a_device_that_was_forgotten_are_reported_as_lost_until_it_is_listed_again)
+{
+    char name[16];
+    use_registry();
+    gpuhal *gpu = open_two("left", "right");
+    gpuhal_device *right = gpuhal_device_at(gpu, 1);
+    assert_int_equal(gpuhal_registry_forget_physical(NULL, 2), GPUHAL_OK);
+    note(right, GPUHAL_FAULT_LOST);
+    assert_int_equal(gpuhal_fault_log_write(gpu), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(faults_on_disk(), 0);
+    gpuhal_close(open_two("left", "right"));
+    note(right, GPUHAL_FAULT_HANG);
+    assert_int_equal(gpuhal_fault_log_write(gpu), GPUHAL_OK);
+    gpuhal_close(gpu);
+    gpuhal_view *view = view_or_fail();
+    name_on_disk(view, find_fault(view, "hang").interface_number, name);
+    assert_string_equal(name, "right");
+    gpuhal_view_release(view);
 }
 
 #include "test_main.h"

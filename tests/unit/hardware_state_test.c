@@ -464,6 +464,7 @@ TEST(a_recorded_gpu_without_a_listing_is_missing_from_the_bus_or_the_driver)
     gpuhal_view *view = view_or_fail(gpu);
     const gpuhal_hardware_info info = info_at(view, "0000:02:00.0");
     expect_state(&info, GPUHAL_HARDWARE_GONE, GPUHAL_HARDWARE_PROBLEM);
+    assert_string_equal(info.vendor, "NVIDIA");
     assert_string_equal(info.name, "NVIDIA H100 80GB");
     assert_true(info.last_seen > 0);
     assert_int_equal(info.physical, number);

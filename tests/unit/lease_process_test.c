@@ -269,6 +269,50 @@ TEST(a_request_whose_process_has_died_is_not_there_to_be_revoked)
     gpuhal_close(gpu);
 }
 
+enum { REQUESTS = 30 };
+
+static void request_many(int ready, const void *user)
+{
+    gpuhal *gpu = open_leasing();
+    gpuhal_lease *leases[REQUESTS];
+    for (int i = 0; i < REQUESTS; i++) {
+        assert_ok(gpuhal_lease_request(gpu, user, FOREVER, NULL, NULL, &leases[i]));
+    }
+    say_ready(ready);
+    pause();
+}
+
+/* A sweep examines the first waiting processes and a few other requests, so it rarely examines this one. */
+TEST(a_request_of_a_dead_process_behind_many_others_is_not_there_to_be_revoked)
+{
+    skip_under_thread_sanitizer();
+    enum { WAITERS = 5, ROUNDS = 8 };
+    const gpuhal_lease_desc desc = bytes_of(MOST);
+    pid_t waiters[WAITERS];
+    prepare(1);
+    gpuhal *gpu = open_leasing();
+    gpuhal_lease *held = lease_bytes(gpu, MOST);
+    for (unsigned i = 0; i < WAITERS; i++) {
+        waiters[i] = start_process(wait_behind, &desc);
+        wait_until_waiting(gpu, i + 1);
+        assert_int_equal(kill(waiters[i], SIGSTOP), 0); /* a stopped process does not sweep */
+    }
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        const pid_t dead = start_process(request_many, &desc);
+        wait_until_waiting(gpu, WAITERS + REQUESTS);
+        kill_process(dead);
+        const uint64_t number = gpuhal_lease_number(held) + WAITERS + round * REQUESTS + REQUESTS / 2;
+        assert_int_equal(gpuhal_lease_revoke(gpu, number, 0), GPUHAL_ERROR_NOT_FOUND);
+        wait_until_waiting(gpu, WAITERS);
+    }
+    assert_int_equal(gpuhal_lease_revoke(gpu, gpuhal_lease_number(held) + WAITERS, 0), GPUHAL_ERROR_BUSY);
+    for (unsigned i = 0; i < WAITERS; i++) {
+        kill_process(waiters[i]);
+    }
+    gpuhal_lease_release(held);
+    gpuhal_close(gpu);
+}
+
 TEST(a_stopped_process_that_waits_is_granted_its_lease_and_others_get_the_rest)
 {
     const gpuhal_lease_desc desc = bytes_of(MOST);

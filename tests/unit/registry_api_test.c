@@ -380,6 +380,9 @@ TEST(questions_and_changes_that_make_no_sense_are_refused)
     gpuhal_view *view = read_view(directory), *other = NULL;
     char why[8];
     assert_int_equal(gpuhal_registry_plugin_stale(view, 0, why, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_plugin_report report = {.size = sizeof report};
+    assert_int_equal(gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, 0, &report), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "the registry alone"));
     assert_int_equal(gpuhal_view_read(&config, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_view_read(&relative, &other), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_view_write(view, ""), GPUHAL_ERROR_INVALID_ARGUMENT);

@@ -193,6 +193,58 @@ TEST(partitions_of_one_card_are_interfaces_of_their_own)
     gpuhal_registry_destroy(registry);
 }
 
+TEST(an_interface_is_found_in_a_record_that_has_other_numbers)
+{
+    gpuhal_registry *registry = open_registry(fresh_directory());
+    gpuhal_sighting seen[6];
+    see(seen, 3, 0, "580");
+    see(seen + 2, 5, 1, "580");
+    seen[4] = (gpuhal_sighting){.group = 2, .backend = "opencl", .name = "pocl"};
+    seen[5] = (gpuhal_sighting){.group = 3, .backend = "opencl", .name = "pocl"};
+    look(registry, seen, 6);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    const gpuhal_database *database = &snapshot->database;
+    for (size_t i = 0; i < 4; i++) {
+        gpuhal_sighting other = seen[i];
+        other.known = seen[3 - i].iface; /* the number that it had belongs to another one now */
+        assert_int_equal(gpuhal_database_find(database, &other), seen[i].iface);
+    }
+    gpuhal_sighting absent[2];
+    see(absent, 7, 0, "580");
+    for (size_t i = 0; i < 2; i++) {
+        absent[i].known = seen[i].iface;
+        assert_int_equal(gpuhal_database_find(database, &absent[i]), 0);
+    }
+    /* Of two with one name the number decides. */
+    gpuhal_sighting alike = seen[4];
+    alike.known = seen[5].iface;
+    assert_int_equal(gpuhal_database_find(database, &alike), seen[5].iface);
+    alike.known = 99;
+    assert_int_equal(gpuhal_database_find(database, &alike), 0);
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(the_hosts_processor_has_its_own_name_and_not_that_of_a_program_on_it)
+{
+    gpuhal_registry *registry = open_registry(fresh_directory());
+    gpuhal_sighting seen[] = {
+        {.group = 0, .host = 1, .backend = "vulkan", .name = "llvmpipe"},
+        {.group = 0, .host = 1, .backend = "opencl", .name = "pthread-zen"},
+        {.group = 0, .host = 1, .backend = "cpu", .name = "EPYC"},
+    };
+    for (size_t count = 3; count > 1; count--) { /* it stays if a later program does not list it */
+        size_t records;
+        look(registry, seen, count);
+        gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+        const gpuhal_database_physical *physicals = gpuhal_database_physicals(&snapshot->database, &records);
+        assert_int_equal(records, 1);
+        assert_string_equal(physicals[0].name, "EPYC");
+        gpuhal_snapshot_release(snapshot);
+    }
+    gpuhal_registry_destroy(registry);
+}
+
 TEST(a_number_is_not_given_again)
 {
     const char *directory = fresh_directory();

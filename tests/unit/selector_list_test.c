@@ -62,6 +62,32 @@ TEST(an_exclusion_removes_its_matches_from_the_elements_before_it)
     }
 }
 
+TEST(an_exclusion_alone_leaves_software_devices_for_select_as_for_a_filter)
+{
+    static const char *const cases[][3] = {
+        {"!cpu", "vulkan:0 opencl:0 ", "vulkan:0"},
+        {"!cpu,!vulkan", "opencl:0 ", "opencl:0"},
+        {"!vulkan", "opencl:0 cpu:0 ", "cpu:0"},   /* a software device comes last */
+        {"auto,!cpu", "vulkan:0 opencl:0 ", NULL}, /* `auto` selects none */
+    };
+    keep_fact(add_device("vulkan", "llvmpipe"), "software", "1");
+    keep_fact(add_device("opencl", "pthread"), "software", "1");
+    keep_fact(add_device("cpu", "Processor"), "memory_total_bytes", "34359738368");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char ids[256];
+        gpuhal_device *device = NULL;
+        gpuhal *filtered = open_machine(cases[i][0]), *gpu = open_machine(NULL);
+        read_ids(filtered, ids);
+        const gpuhal_status status = gpuhal_select(gpu, cases[i][0], 0, &device, NULL);
+        const char *id = status ? NULL : gpuhal_device_id(device);
+        if (strcmp(ids, cases[i][1]) != 0 || !id != !cases[i][2] || (id && strcmp(id, cases[i][2]) != 0)) {
+            fail_msg("\"%s\" leaves %s and selects %s", cases[i][0], ids, id ? id : gpuhal_last_error()->sentence);
+        }
+        gpuhal_close(filtered);
+        gpuhal_close(gpu);
+    }
+}
+
 TEST(a_selected_device_is_one_that_the_exclusions_leave)
 {
     static const char *const cases[][2] = {
@@ -215,10 +241,8 @@ TEST(the_lowest_of_the_limits_of_the_program_and_of_the_environment_counts)
         const char *allowed, *environment;
         uint64_t all, limit;
     } cases[] = {
-        {"cuda@8GiB", "cuda:0@4GiB", 0, GIB(4)},
-        {"cuda@4GiB", "cuda:0@8GiB", 0, GIB(4)},
-        {NULL, "gpu@8GiB", GIB(2), GIB(2)},
-        {NULL, "gpu@8GiB", GIB(16), GIB(8)},
+        {"cuda@8GiB", "cuda:0@4GiB", 0, GIB(4)}, {"cuda@4GiB", "cuda:0@8GiB", 0, GIB(4)},
+        {NULL, "gpu@8GiB", GIB(2), GIB(2)},      {NULL, "gpu@8GiB", GIB(16), GIB(8)},
         {"cuda:0@8GiB", "cuda:0", 0, GIB(8)},
     };
     make_machine();

@@ -60,6 +60,8 @@ TEST(an_absent_record_is_counted_as_0_and_its_status_says_why)
     const gpuhal_record_kind absent[] = {0, GPUHAL_RECORD_EVIDENCE + 1, OF_HARDWARE, 99};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
         assert_int_equal(gpuhal_view_get(view, absent[i], 0, &report), GPUHAL_ERROR_NOT_SUPPORTED);
+        const char *why = absent[i] == OF_HARDWARE ? "without GPUHAL_VIEW_HARDWARE" : "does not know the kind";
+        assert_non_null(strstr(gpuhal_last_error()->sentence, why));
         assert_int_equal(gpuhal_view_count(view, absent[i]), 0);
     }
     assert_int_equal(gpuhal_view_count(NULL, GPUHAL_RECORD_PLUGIN), 0);

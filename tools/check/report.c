@@ -26,7 +26,7 @@ static gpuhal_finding judge(const gpuhal_report *report, const gpuhal_job *job, 
 {
     const char *expected = gpuhal_expectations_find(report->expectations, job);
     gpuhal_finding finding = {job, result, OUTCOME_PASSED, "", expected, 0, "", ""};
-    if (result->status == CHECK_FAILED) {
+    if (result->status != CHECK_PASSED && result->status != CHECK_SKIPPED) {
         finding.outcome = expected != NULL ? OUTCOME_EXPECTED : OUTCOME_FAILED;
         finding.message = result->sentence;
         finding.rule = result->rule;

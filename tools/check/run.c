@@ -65,23 +65,29 @@ static void take_kept(const gpuhal_runner *runner, const gpuhal_job *job, gpuhal
     }
 }
 
+typedef enum child_end { END_BY_ITSELF, END_CLOSED, END_GARBLED, END_TIMED_OUT } child_end;
+
 /* Reports a check whose child ended without a result. */
-static void judge_end(const gpuhal_runner *runner, const gpuhal_check *check, bool by_itself, bool timed_out,
-                      int status, gpuhal_result *result)
+static void judge_end(const gpuhal_runner *runner, const gpuhal_check *check, child_end end, int status,
+                      gpuhal_result *result)
 {
     const char *step = atomic_load(runner->step);
-    result->rule = timed_out ? check->rule : RULE_GUEST;
+    result->rule = end == END_TIMED_OUT ? check->rule : RULE_GUEST;
     char *sentence = result->sentence;
     const size_t size = sizeof result->sentence;
     result->status = CHECK_FAILED;
-    if (timed_out) {
+    if (end == END_TIMED_OUT) {
         snprintf(sentence, size, "%s did not return within %u s", step, runner->options->deadline_s);
         if (!gpuhal_busy_hint(result->hint, sizeof result->hint)) {
             snprintf(result->hint, sizeof result->hint,
                      "Bound every wait of the driver; on a slow machine give more with --deadline.");
         }
-    } else if (!by_itself) {
+    } else if (end == END_CLOSED) {
         snprintf(sentence, size, "%s closed a descriptor that is not its own", step);
+    } else if (end == END_GARBLED) {
+        snprintf(sentence, size, "the plugin wrote to a descriptor that is not its own, in %s or before", step);
+    } else if (status == -1) {
+        snprintf(sentence, size, "the process ended in %s, and its exit status is not known", step);
     } else if (WIFSIGNALED(status)) {
         snprintf(sentence, size, "crashed with signal %d (%s) in %s", WTERMSIG(status), strsignal(WTERMSIG(status)),
                  step);
@@ -137,10 +143,12 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
     const uint64_t deadline_ns = runner->options->deadline_s * second_ns;
     unsigned done = 0;
     gpuhal_tool_heard heard = GPUHAL_TOOL_HEARD;
+    bool garbled = false;
     uint64_t begin_ns = gpuhal_tool_now_ns(), until_ns = begin_ns + deadline_ns;
     for (gpuhal_record record;
-         done < count && (heard = gpuhal_tool_hear(&child, until_ns, &record, sizeof record)) == GPUHAL_TOOL_HEARD;) {
-        record.text[sizeof record.text - 1] = '\0';
+         done < count && !garbled &&
+         (heard = gpuhal_tool_hear(&child, until_ns, &record, sizeof record)) == GPUHAL_TOOL_HEARD;) {
+        record.text[sizeof record.text - 1] = record.hint[sizeof record.hint - 1] = '\0';
         if (record.kind == RECORD_BEGIN) {
             begin_ns = gpuhal_tool_now_ns();
             until_ns = begin_ns + deadline_ns;
@@ -150,6 +158,8 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
             take_self(runner, &record);
         } else if (record.kind == RECORD_DEVICE) {
             take_device(runner, record.index);
+        } else if (record.kind != RECORD_RESULT || (unsigned)record.status > CHECK_SKIPPED) {
+            garbled = true;
         } else {
             result.status = record.status;
             result.time_ns = gpuhal_tool_now_ns() - begin_ns;
@@ -174,7 +184,12 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
     const bool by_itself = gpuhal_tool_end(&child, heard == GPUHAL_TOOL_ENDED ? second_ns : 0, &status);
     if (done < count && gpuhal_signals_caught() == 0) {
         result.time_ns = gpuhal_tool_now_ns() - begin_ns;
-        judge_end(runner, jobs[done].check, by_itself, timed_out, status, &result);
+        judge_end(runner, jobs[done].check,
+                  timed_out   ? END_TIMED_OUT
+                  : garbled   ? END_GARBLED
+                  : by_itself ? END_BY_ITSELF
+                              : END_CLOSED,
+                  status, &result);
         runner->hangs += timed_out;
         take_printed(runner, &result);
         settled(user, &jobs[done++], &result);

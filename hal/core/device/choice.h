@@ -86,10 +86,10 @@ uint32_t gpuhal_offer_load(const gpuhal_offer *offer);
 /* ---- naming.c */
 
 /* How a list names a device. general: by `auto`, by `gpu`, or because the list begins with `!` and so names all other
- * devices. hardware: by its physical device. itself: by the device itself. taken: the last element that matches it has
- * a `!`. */
+ * devices. all: because the list begins with `!`; software devices are named as well. hardware: by its physical device.
+ * itself: by the device itself. taken: the last element that matches it has a `!`. */
 typedef struct gpuhal_naming {
-    bool general, hardware, itself, taken;
+    bool general, all, hardware, itself, taken;
     bool limited;         /* the last matching element with a limit sets it */
     uint64_t limit_bytes; /* 0 if it is a share of an unknown size */
 } gpuhal_naming;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "device/link.h"
+#include "device/snapshot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,22 @@ static const char *driver_of(const gpuhal_device *device)
     return version ? version : "";
 }
 
+/* Sets the values by which the device is found in a record that may have other numbers. */
+static void set_sighting(const gpuhal_device *device, gpuhal_sighting *out_sighting)
+{
+    const gpuhal_facts *facts = &device->listed->facts;
+    const gpuhal_interface *iface = gpuhal_device_snapshot_interface(gpuhal_device_snapshot_now(device->gpu), device);
+    const bool has_pci = iface && !(iface->doubted & 1u << GPUHAL_IDENTITY_PCI);
+    *out_sighting = (gpuhal_sighting){
+        .known = device->interface_number,
+        .backend = device->candidate->name,
+        .pci = has_pci ? iface->values[GPUHAL_IDENTITY_PCI] : NULL,
+        .uuid = gpuhal_facts_text(facts, GPUHAL_FACT_UUID),
+        .partition = gpuhal_facts_text(facts, GPUHAL_FACT_PARTITION),
+        .name = gpuhal_facts_text(facts, GPUHAL_FACT_NAME),
+    };
+}
+
 /* ---- gathering */
 
 typedef struct gathered {
@@ -55,6 +72,7 @@ typedef struct gathered {
     char (*details)[DETAIL_BYTES];
     gpuhal_database_link *links;
     gpuhal_link **of_links;
+    gpuhal_sighting *about; /* the devices, by position */
     size_t fault_count, link_count;
 } gathered;
 
@@ -85,7 +103,7 @@ static void gather_faults(gpuhal_device *device, size_t most, gathered *to)
             to->notes[to->fault_count] = note;
             to->faults[to->fault_count] = (gpuhal_database_fault){
                 .kind = GPUHAL_FAULT_HANG + (uint32_t)i,
-                .iface = device->interface_number,
+                .iface = device->position + 1,
                 .driver_version = (char *)driver_of(device),
                 .detail = to->details[to->fault_count],
                 .count = count,
@@ -95,10 +113,10 @@ static void gather_faults(gpuhal_device *device, size_t most, gathered *to)
     }
 }
 
-static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered *to)
+static void gather_links(gpuhal_device *from, uint32_t devices, size_t most, gathered *to)
 {
-    gpuhal_link *link;
-    for (uint32_t other = 0; (link = gpuhal_link_to(from, other)) != NULL && to->link_count < most; other++) {
+    for (uint32_t other = 0; other < devices && to->link_count < most; other++) {
+        gpuhal_link *link = gpuhal_link_to(from, other);
         if (!atomic_exchange(&link->unwritten, 0)) {
             continue;
         }
@@ -107,10 +125,10 @@ static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered
         const char *why = atomic_load(&link->why_broken), *reason = why ? why : "bytes arrived wrong";
         to->of_links[to->link_count] = link;
         to->links[to->link_count++] = (gpuhal_database_link){
-            .from = from->interface_number,
-            .to = gpuhal_device_at(gpu, other)->interface_number,
+            .from = from->position + 1,
+            .to = other + 1,
             .from_driver = (char *)driver_of(from),
-            .to_driver = (char *)driver_of(gpuhal_device_at(gpu, other)),
+            .to_driver = (char *)driver_of(gpuhal_device_at(from->gpu, other)),
             .verified = verified,
             .path = atomic_load(&link->path),
             .bytes_per_second = atomic_load(&link->bytes_per_second),
@@ -124,6 +142,7 @@ static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered
 static bool gather(gpuhal *gpu, gathered *out)
 {
     size_t faults, links;
+    const uint32_t count = gpuhal_device_count(gpu);
     count_notes(gpu, &faults, &links);
     *out = (gathered){
         .faults = calloc(faults + 1, sizeof *out->faults),
@@ -131,13 +150,16 @@ static bool gather(gpuhal *gpu, gathered *out)
         .details = calloc(faults + 1, sizeof *out->details),
         .links = calloc(links + 1, sizeof *out->links),
         .of_links = calloc(links + 1, sizeof *out->of_links),
+        .about = calloc(count + 1u, sizeof *out->about),
     };
-    if (!out->faults || !out->notes || !out->details || !out->links || !out->of_links) {
+    if (!out->faults || !out->notes || !out->details || !out->links || !out->of_links || !out->about) {
         return false;
     }
-    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
-        gather_faults(gpuhal_device_at(gpu, d), faults, out);
-        gather_links(gpu, gpuhal_device_at(gpu, d), links, out);
+    for (uint32_t d = 0; d < count; d++) {
+        gpuhal_device *device = gpuhal_device_at(gpu, d);
+        set_sighting(device, &out->about[d]);
+        gather_faults(device, faults, out);
+        gather_links(device, count, links, out);
     }
     return true;
 }
@@ -164,6 +186,7 @@ static gpuhal_status write_notes(gpuhal *gpu)
     } else if (own.fault_count + own.link_count > 0) {
         gpuhal_changes changes = {
             .now = gpuhal_os_wall_clock(),
+            .about = own.about,
             .links = own.links,
             .link_count = own.link_count,
             .faults = own.faults,
@@ -173,6 +196,12 @@ static gpuhal_status write_notes(gpuhal *gpu)
         if (status == GPUHAL_ERROR_HOST_MEMORY) {
             put_back(&own);
         }
+        if (!status && changes.left_out > 0) {
+            status = gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
+                                      "%zu results are not recorded: the registry has no record of their device",
+                                      changes.left_out);
+            gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "%s", gpuhal_last_error()->sentence);
+        }
     }
     atomic_store(&gpu->fault_log->writer, NULL);
     gpuhal_mutex_unlock(&gpu->fault_log->writing);
@@ -181,6 +210,7 @@ static gpuhal_status write_notes(gpuhal *gpu)
     free(own.details);
     free(own.links);
     free(own.of_links);
+    free(own.about);
     return status;
 }
 
@@ -260,6 +290,13 @@ static bool same(const char *one, const char *other)
     return strcmp(one ? one : "", other ? other : "") == 0;
 }
 
+static uint32_t number_of(const gpuhal_snapshot *snapshot, const gpuhal_device *device)
+{
+    gpuhal_sighting seen;
+    set_sighting(device, &seen);
+    return gpuhal_database_find(&snapshot->database, &seen);
+}
+
 bool gpuhal_fault_log_recall(const gpuhal_device *from, const gpuhal_device *to, gpuhal_recalled_link *out_link)
 {
     bool found = false;
@@ -269,10 +306,11 @@ bool gpuhal_fault_log_recall(const gpuhal_device *from, const gpuhal_device *to,
     size_t count;
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(from->gpu->registry);
     const gpuhal_database_link *links = gpuhal_database_links(&snapshot->database, &count);
+    const uint32_t from_number = number_of(snapshot, from), to_number = number_of(snapshot, to);
     for (size_t i = 0; i < count && !found; i++) {
         const gpuhal_database_link *link = &links[i];
-        found = link->from == from->interface_number && link->to == to->interface_number &&
-                same(link->from_driver, driver_of(from)) && same(link->to_driver, driver_of(to));
+        found = link->from == from_number && link->to == to_number && same(link->from_driver, driver_of(from)) &&
+                same(link->to_driver, driver_of(to));
         if (found) {
             *out_link = (gpuhal_recalled_link){
                 .verified = link->verified,

@@ -41,7 +41,9 @@ gpuhal_naming gpuhal_name_device(const gpuhal_device_snapshot *snapshot, const c
         if (gpuhal_selector_next(&rest, "", &selector)) {
             return (gpuhal_naming){0};
         }
-        is.general = is.general || (is_first && selector.excludes);
+        if (is_first && selector.excludes) {
+            is.general = is.all = true;
+        }
         if (gpuhal_selector_matches(&selector, snapshot, device)) {
             add(&selector, device, &is);
         }
@@ -77,9 +79,11 @@ static gpuhal_lack lack_of(const gpuhal_device_snapshot *snapshot, const char *l
     if (!is.general) {
         return is.hardware ? GPUHAL_LACK_INTERFACE : is.taken ? GPUHAL_LACK_STAY : GPUHAL_LACK_NAME;
     }
-    return !stands_for_partition(snapshot, list, device, false) ? GPUHAL_LACK_INTERFACE
-           : offer->lack == GPUHAL_LACK_CPU                     ? GPUHAL_LACK_NOTHING
-                                                                : offer->lack;
+    if (!stands_for_partition(snapshot, list, device, false)) {
+        return GPUHAL_LACK_INTERFACE;
+    }
+    const bool counts = offer->lack == GPUHAL_LACK_CPU || (is.all && offer->lack == GPUHAL_LACK_HARDWARE);
+    return counts ? GPUHAL_LACK_NOTHING : offer->lack;
 }
 
 void gpuhal_name_offers(const gpuhal_device_snapshot *snapshot, const char *list, const gpuhal_offers *offers,

@@ -155,6 +155,14 @@ static const gpuhal_view_source *find(const gpuhal_view *view, gpuhal_record_kin
     return NULL;
 }
 
+static gpuhal_status refuse_kind(gpuhal_record_kind kind)
+{
+    const char *why = kind == GPUHAL_KIND_OF_HARDWARE      ? "it was made without GPUHAL_VIEW_HARDWARE"
+                      : kind - 1u < GPUHAL_RECORD_EVIDENCE ? "gpuhal_view_read() made it, of the registry alone"
+                                                           : "this library does not know the kind";
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "the view has no records of kind %u: %s", kind, why);
+}
+
 uint32_t gpuhal_view_count(const gpuhal_view *view, gpuhal_record_kind kind)
 {
     uint32_t count = 0;
@@ -174,9 +182,12 @@ gpuhal_status gpuhal_view_get(const gpuhal_view *view, gpuhal_record_kind kind, 
         return status;
     }
     const gpuhal_view_source *source = find(view, kind, &count);
+    if (!source) {
+        return refuse_kind(kind);
+    }
     if (index >= count) {
-        return gpuhal_error_set(source ? GPUHAL_ERROR_NOT_FOUND : GPUHAL_ERROR_NOT_SUPPORTED,
-                                "the view has %u records of kind %u: none has the number %u", count, kind, index);
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "the view has %u records of kind %u: none has the number %u",
+                                count, kind, index);
     }
     source->give(source->state, kind, index, out_record);
     return GPUHAL_OK;

@@ -50,16 +50,34 @@ static void remove_older(gpuhal_database *database, gpuhal_database_kind kind, c
     }
 }
 
+/* Sets *iface to the number that the device has in the record. Returns false if the device has none. */
+static bool find_number(const gpuhal_database *database, const gpuhal_changes *changes, uint32_t *iface)
+{
+    if (changes->about && *iface) {
+        *iface = gpuhal_database_find(database, &changes->about[*iface - 1]);
+        return *iface != 0;
+    }
+    return true;
+}
+
 /* Replaces older records of the same objects. */
 static bool put_newest(gpuhal_database *database, gpuhal_database_kind kind, const void *records, size_t count,
-                       size_t *left_out)
+                       gpuhal_changes *changes)
 {
     for (size_t i = 0; i < count; i++) {
-        void *copy;
-        if (!add_copy(database, kind, (const char *)records + i * gpuhal_record_size(kind), &copy)) {
+        const void *record = (const char *)records + i * gpuhal_record_size(kind);
+        gpuhal_database_link link;
+        void *copy = NULL;
+        bool known = true;
+        if (kind == GPUHAL_DATABASE_LINK) {
+            link = *(const gpuhal_database_link *)record;
+            record = &link;
+            known = find_number(database, changes, &link.from) && find_number(database, changes, &link.to);
+        }
+        if (known && !add_copy(database, kind, record, &copy)) {
             return false;
         }
-        *left_out += !copy;
+        changes->left_out += !copy;
         if (copy) {
             memcpy(copy, &database->generation, sizeof database->generation); /* `generation`, the first member */
             remove_older(database, kind, copy);
@@ -72,8 +90,9 @@ static bool put_newest(gpuhal_database *database, gpuhal_database_kind kind, con
 static bool put_faults(gpuhal_database *database, gpuhal_changes *changes)
 {
     for (size_t i = 0; i < changes->fault_count; i++) {
-        void *copy;
-        if (!add_copy(database, GPUHAL_DATABASE_FAULT, &changes->faults[i], &copy)) {
+        gpuhal_database_fault named = changes->faults[i];
+        void *copy = NULL;
+        if (find_number(database, changes, &named.iface) && !add_copy(database, GPUHAL_DATABASE_FAULT, &named, &copy)) {
             return false;
         }
         changes->left_out += !copy;
@@ -183,10 +202,9 @@ bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes)
     if (changes->proven) {
         end_quarantine(database, changes->proven);
     }
-    size_t *left_out = &changes->left_out;
-    bool good = put_newest(database, GPUHAL_DATABASE_PLUGIN, changes->plugins, changes->plugin_count, left_out) &&
+    bool good = put_newest(database, GPUHAL_DATABASE_PLUGIN, changes->plugins, changes->plugin_count, changes) &&
                 gpuhal_database_number(database, changes) &&
-                put_newest(database, GPUHAL_DATABASE_LINK, changes->links, changes->link_count, left_out) &&
+                put_newest(database, GPUHAL_DATABASE_LINK, changes->links, changes->link_count, changes) &&
                 put_faults(database, changes);
     gpuhal_database_trim(database);
     return good;

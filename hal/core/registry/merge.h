@@ -11,6 +11,7 @@ typedef struct gpuhal_sighting {
     uint32_t host;  /* 1 for the host's processor or a software device */
     uint32_t vendor_id;
     const char *pci, *uuid, *backend, *partition, *name, *driver_version;
+    uint32_t known; /* the interface's number when it was listed, for gpuhal_database_find() */
     /* Results: */
     uint32_t physical, iface; /* stable numbers; 0 beyond the 256th */
 } gpuhal_sighting;
@@ -33,11 +34,14 @@ typedef struct gpuhal_changes {
     /* NULL-terminated names of backends whose devices are all among the sightings, so that their other interfaces are
      * absent; may be NULL */
     const char *const *listed;
+    /* Devices that the following are about; NULL: none. Links and faults have 1 + index in it in place of the number of
+     * an interface, since the record may have been replaced after this process learned the numbers. */
+    const gpuhal_sighting *about;
     const gpuhal_database_link *links;
     size_t link_count;
     const gpuhal_database_fault *faults; /* adds `count` faults of each kind at `now` */
     size_t fault_count;
-    size_t left_out; /* result: number of records that are too long to be saved */
+    size_t left_out; /* result: number of records that are too long, or about a device without a record */
 } gpuhal_changes;
 
 /* Merges the changes and increments the generation. Returns false if out of memory; then the database may only be
@@ -53,6 +57,8 @@ bool gpuhal_database_has(const gpuhal_database *database, const gpuhal_changes *
 
 /* Finds or assigns the stable numbers of the sightings and records them as seen (stable_ids.c). */
 bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *changes);
+/* Returns the interface's number in this record, or 0 if it has none or if several interfaces may match. */
+uint32_t gpuhal_database_find(const gpuhal_database *database, const gpuhal_sighting *seen);
 /* Returns whether every sighting has a number and was recorded recently with the same values. */
 bool gpuhal_database_has_noted(const gpuhal_database *database, const gpuhal_changes *changes);
 

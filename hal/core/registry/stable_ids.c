@@ -248,6 +248,19 @@ static bool is_beyond(const gpuhal_database *database, uint32_t number)
     return number == 0 && !gpuhal_database_has_room(database);
 }
 
+/* Returns whether the device has its name from this sighting. A program on the host's processor has another name. */
+static bool names_physical(const numbering *at, const gpuhal_sighting *seen)
+{
+    bool first = true;
+    if (group_is_host(at, seen->group)) {
+        return same(seen->backend, "cpu");
+    }
+    for (const gpuhal_sighting *before = at->sightings; before < seen; before++) {
+        first = first && before->group != seen->group;
+    }
+    return first;
+}
+
 static bool note_physical(const numbering *at, gpuhal_database *to, const gpuhal_sighting *seen)
 {
     if (is_beyond(to, number_of(at, seen->group))) {
@@ -257,13 +270,13 @@ static bool note_physical(const numbering *at, gpuhal_database *to, const gpuhal
     if (!physical) {
         return false;
     }
-    bool first = physical->generation != to->generation;
     physical->generation = to->generation;
     physical->last_seen = at->now;
     physical->host = group_is_host(at, seen->group);
     uint32_t vendor = group_vendor(at, seen->group);
     physical->vendor_id = vendor ? vendor : physical->vendor_id;
-    return keep(&physical->pci, group_pci(at, seen->group)) && (!first || keep(&physical->name, seen->name));
+    return keep(&physical->pci, group_pci(at, seen->group)) &&
+           (!names_physical(at, seen) || keep(&physical->name, seen->name));
 }
 
 /* ---- interfaces */
@@ -398,6 +411,41 @@ bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *cha
     return true;
 }
 
+/* Returns how surely the record is one of the interface; 0: it is not, or nothing says so. */
+static int likeness(const gpuhal_database *database, const gpuhal_sighting *seen,
+                    const gpuhal_database_interface *known)
+{
+    const gpuhal_database_physical wanted = {.number = known->physical};
+    const gpuhal_database_physical *physical = gpuhal_database_same(database, GPUHAL_DATABASE_PHYSICAL, &wanted);
+    const char *pci = physical ? physical->pci : NULL;
+    if (same(seen->backend, known->backend) && states_same_uuid(seen, known)) {
+        return 3;
+    }
+    if (!has_same_name(seen, known) || (is_said(seen->uuid) && is_said(known->uuid))) {
+        return 0;
+    }
+    return same_said(seen->pci, pci) ? 2 : !(is_said(seen->pci) && is_said(pci));
+}
+
+/* Of equal ones the one with the number that the interface had counts. If a name is all that they have in common, and
+ * none has that number, it must be the only one. */
+uint32_t gpuhal_database_find(const gpuhal_database *database, const gpuhal_sighting *seen)
+{
+    size_t count, alike = 0;
+    const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(database, &count);
+    uint32_t number = 0;
+    int best = 0;
+    for (size_t f = 0; f < count; f++) {
+        const int now = likeness(database, seen, &interfaces[f]);
+        alike += now == 1;
+        if (now > best || (now > 0 && now == best && interfaces[f].number == seen->known)) {
+            number = interfaces[f].number;
+            best = now;
+        }
+    }
+    return best == 1 && alike > 1 && number != seen->known ? 0 : number;
+}
+
 /* ---- no change */
 
 static bool would_keep(const char *kept, const char *seen)
@@ -416,16 +464,12 @@ static bool physical_is_noted(const numbering *at, size_t index)
     const gpuhal_database_physical wanted = {.number = seen->physical};
     const gpuhal_database_physical *physical = gpuhal_database_same(at->database, GPUHAL_DATABASE_PHYSICAL, &wanted);
     uint32_t vendor = group_vendor(at, seen->group);
-    bool first = true;
-    for (size_t i = 0; i < index; i++) {
-        first = first && at->sightings[i].group != seen->group;
-    }
     if (is_beyond(at->database, seen->physical)) {
         return true;
     }
     return physical && is_fresh(physical->last_seen, at->now) && physical->host == group_is_host(at, seen->group) &&
            (vendor == 0 || vendor == physical->vendor_id) && would_keep(physical->pci, group_pci(at, seen->group)) &&
-           (!first || would_keep(physical->name, seen->name));
+           (!names_physical(at, seen) || would_keep(physical->name, seen->name));
 }
 
 static bool interface_is_noted(const numbering *at, const gpuhal_sighting *seen)

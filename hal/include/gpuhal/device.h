@@ -80,11 +80,12 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
  *  gpuhal_device_verify() with this driver and is not GPUHAL_COMPUTE_PROHIBITED; a device that is not a software
  *  device; the first backend; a GPU, then an integrated GPU, then an accelerator; the most total memory; the most
  *  compute units; the first device. `auto` and `gpu` match no software device, and no device that failed that test or
- *  is prohibited. If they match nothing, `auto` falls back to the CPU and `gpu` fails. @p out_reason, which may be
- *  NULL, states the deciding rule. A device with an exclusive compute mode may be selected while another process uses
- *  it, since only its driver knows about that; opening the device then returns BUSY. If the list contains `most_free`
- *  or `least_loaded`, the library reads the current values of the matching devices and loads their plugins for that.
- *  The values decide after the first two rules and before the others; a device without the value comes last. If such a
+ *  is prohibited. If they match nothing, `auto` falls back to the CPU and `gpu` fails. A list that begins with `!`
+ *  matches software devices, but no device that failed that test or is prohibited. @p out_reason, which may be NULL,
+ *  states the deciding rule. A device with an exclusive compute mode may be selected while another process uses it,
+ *  since only its driver knows about that; opening the device then returns BUSY. If the list contains `most_free` or
+ *  `least_loaded`, the library reads the current values of the matching devices and loads their plugins for that. The
+ *  values decide after the first two rules and before the others; a device without the value comes last. If such a
  *  keyword in GPUHAL_DEVICES or gpuhal_config.devices has left a single device, the reason contains the values that
  *  were read at that time.
  *  @return GPUHAL_OK; FORKED; HOST_MEMORY; INVALID_ARGUMENT for a malformed selector, a selector with a limit, a

@@ -103,7 +103,8 @@ GPUHAL_API uint32_t gpuhal_view_count(const gpuhal_view *view, gpuhal_record_kin
 
 /** Returns record number @p index of a kind, counted from 0. Set the size of the kind's structure first.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last; NOT_SUPPORTED for a
- *  kind that the view does not have: the view was made without it, or the library does not know the kind
+ *  kind that the view does not have; the message says whether the view was made without GPUHAL_VIEW_HARDWARE, has only
+ *  the record of the machine, or the library does not know the kind
  *  Owner: strings and devices in the record are valid as stated at the top of this header. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_view_get(const gpuhal_view *view, gpuhal_record_kind kind, uint32_t index,
                                          void *out_record);

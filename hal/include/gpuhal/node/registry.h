@@ -87,7 +87,7 @@ typedef struct gpuhal_physical_record {
     uint32_t vendor_id;   /**< PCI vendor; 0: unknown. */
     uint32_t reserved;
     const char *pci_address;
-    const char *name;
+    const char *name; /**< Name of the host's processor: from the backend cpu, or "" without it. */
     uint64_t first_seen, last_seen; /**< The latter is accurate to the day. */
 } gpuhal_physical_record;
 
@@ -152,15 +152,16 @@ GPUHAL_API gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, con
 
 /** Removes the record of one physical device that was taken out of the machine, with its interfaces, links and faults;
  *  @p number is that of its gpuhal_physical_record. All other records are kept. If the device is still in the machine,
- *  the next program that lists it records it again, under another number. Open gpuhal objects keep the old numbers, and
- *  record nothing more about the device.
+ *  the next program that lists it records it again, under another number. Open gpuhal objects keep the old number. They
+ *  record results of the device again once it has a record; until then the log has a warning.
  *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; NOT_FOUND for a number without a record; FILE when it
  *  cannot be written; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
 GPUHAL_API gpuhal_status gpuhal_registry_forget_physical(const gpuhal_config *config, uint32_t number);
 
-/** Replaces the whole record with a file of gpuhal_view_write(). A damaged file changes nothing. No gpuhal object may
- *  be open during the call: it would record its results under the old numbers, which other devices may have now.
+/** Replaces the whole record with a file of gpuhal_view_write(). A damaged file changes nothing. Open gpuhal objects
+ *  keep the old numbers, but record their results for the same devices under the new numbers. If a device is not in the
+ *  file, its results are not recorded, and the log has a warning.
  *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; FILE for a file that cannot be read, is damaged or of a
  *  later version, or when the registry cannot be written; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
