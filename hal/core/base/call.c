@@ -7,10 +7,10 @@
 
 enum { ASKED_AT_ONCE = 16 };
 
-/* Slots are only added at the front and never freed: the watchdog walks the list without a lock while threads start and
- * end. */
+/* Slots are only added at the front and never freed, so that the watchdog can walk the list without a lock while
+ * threads start and end. */
 static _Atomic(gpuhal_call_slot *) first;
-/* for threads without a slot because memory ran out; ignored by the watchdog */
+/* slot for threads for which no slot could be allocated; ignored by the watchdog */
 static _Thread_local gpuhal_call_slot nowhere;
 
 gpuhal_call_slot *gpuhal_call_slots(void)
@@ -25,9 +25,9 @@ bool gpuhal_call_slot_is_alive(const gpuhal_call_slot *slot)
            gpuhal_os_thread_is_alive(atomic_load_explicit(&slot->thread, memory_order_relaxed));
 }
 
-/* Takes over a slot whose thread has ended: its thread id now belongs to this thread or to no thread. If several
- * threads try, the exchange lets one succeed. The generation is compared first, since the id of a parent's thread may
- * belong to another thread in the child. */
+/* Takes over a slot whose thread has ended, so that the slot's thread id now belongs to this thread or to no thread. If
+ * several threads try, the exchange succeeds in only one of them. The generation is compared first, since the id of a
+ * parent's thread may belong to another thread in the child. */
 static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
 {
     uint64_t owner = atomic_load_explicit(&slot->thread, memory_order_relaxed);
@@ -37,12 +37,12 @@ static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
     if (!atomic_compare_exchange_strong(&slot->thread, &owner, thread)) {
         return false;
     }
-    atomic_store(&slot->call, 0); /* the old thread may have been cancelled in a call */
+    atomic_store(&slot->call, 0); /* the old thread may have been cancelled during a call */
     return true;
 }
 
-/* Finds the slot of an ended thread, preferably one with this thread's id; NULL if there is none. Checks only a few
- * slots each time, so that a thread's first call stays cheap even if thousands of threads have slots. */
+/* Finds the slot of an ended thread, preferably a slot with this thread's id; returns NULL if there is none. Checks
+ * only a few slots each time, so that a thread's first call stays cheap even if thousands of threads have slots. */
 static gpuhal_call_slot *find_free(uint64_t thread)
 {
     static _Atomic(gpuhal_call_slot *) next; /* next slot to check; NULL for the first */
@@ -67,7 +67,7 @@ static gpuhal_call_slot *find_free(uint64_t thread)
     return NULL;
 }
 
-/* The slot is complete before the exchange publishes it. From then on other threads read it, and `next` does not
+/* The slot is complete before the exchange publishes it. From then on other threads read the slot, and `next` does not
  * change. */
 static gpuhal_call_slot *find_or_make(void)
 {
@@ -93,8 +93,9 @@ gpuhal_call_slot *gpuhal_call_slot_add(void)
     return gpuhal_own.slot;
 }
 
-/* Runs in the child of a fork, in its only thread: the parent's calls are not in progress here, so the watchdog's marks
- * are cleared. The forking thread's slot keeps its old generation, so no other thread takes it over. */
+/* Runs in the only thread of the child of a fork. The parent's calls are not in progress in the child, so the
+ * watchdog's marks are cleared. The forking thread's slot keeps its old generation, so no other thread takes it
+ * over. */
 void gpuhal_call_slots_inherit(void)
 {
     for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {

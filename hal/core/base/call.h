@@ -2,13 +2,13 @@
  *
  * Every call of a plugin function must be enclosed by one of the begin functions below and by gpuhal_call_end() or
  * gpuhal_device_result() (device/device.h). A rule test checks this. Begin stores the call's subject and its time limit
- * in the calling thread's slot; end restores the previous contents, so calls may nest. Neither reads a clock, takes a
- * lock, or writes a cache line shared with another thread. The watchdog marks the calls that it sees. If a call is
- * still marked at the next check, it is the same call, since every store by the thread removes the mark.
+ * in the calling thread's slot; end restores the previous contents, so calls may nest. Neither function reads a clock,
+ * takes a lock, or writes a cache line shared with another thread. The watchdog marks the calls that it sees. Every
+ * store by the thread removes the mark, so a call that is still marked at the next check is the same call.
  *
  * Slots are in a linked list on the heap. They are never removed, so the list can be read without a lock. A new thread
  * reuses the slot of an ended thread; no thread-exit destructor is needed. In the child of a fork, only the forking
- * thread's slot is used; those of the parent's other threads stay unused.
+ * thread's slot is used. The slots of the parent's other threads stay unused.
  */
 #ifndef GPUHAL_BASE_CALL_H
 #define GPUHAL_BASE_CALL_H
@@ -35,8 +35,9 @@ typedef struct gpuhal_call_slot {
                                           * unlimited */
     _Atomic uint64_t thread;             /* gpuhal_os_thread_id() */
     uint32_t generation;                 /* fork generation of `thread` */
-    /* Watchdog data about the marked call: how long it has been observed (waited_ns), whether it may be waiting for
-     * other work (is_behind), and for how long the driver has reported no progress of that work (silent_ns). */
+    /* Watchdog data about the marked call: how long the call has been observed (waited_ns), whether it may be waiting
+     * for other work (is_behind), and for how long the driver has reported no progress of the other work
+     * (silent_ns). */
     uint64_t waited_ns, silent_ns;
     bool is_behind;
     struct gpuhal_call_slot *next;
@@ -50,7 +51,7 @@ typedef struct gpuhal_thread_own {
 } gpuhal_thread_own;
 extern _Thread_local __attribute__((visibility("hidden"))) gpuhal_thread_own gpuhal_own;
 
-/* Adds a slot for this thread, which does not have one yet. Never returns NULL. */
+/* Adds a slot for this thread, which must not have a slot yet. Never returns NULL. */
 gpuhal_call_slot *gpuhal_call_slot_add(void);
 /* Returns this thread's slot, never NULL. Inline, like all begin and end functions, so that a small copy costs few
  * instructions. */
@@ -69,9 +70,8 @@ static inline gpuhal_call_slot *gpuhal_call_slot_fresh(void)
     own->error.report_status = GPUHAL_OK;
     return gpuhal_call_slot_of(own);
 }
-/* Returns the first slot; NULL if there are none. */
 gpuhal_call_slot *gpuhal_call_slots(void);
-/* Runs once in the child of a fork: the parent's calls are not in progress there. */
+/* Runs once in the child of a fork, where none of the parent's calls is in progress. */
 void gpuhal_call_slots_inherit(void);
 bool gpuhal_call_slot_is_alive(const gpuhal_call_slot *slot);
 
@@ -107,7 +107,7 @@ static inline gpuhal_call gpuhal_call_prompt(const void *subject)
     return gpuhal_call_begin_in(gpuhal_call_slot_fresh(), subject, 0);
 }
 
-/* Begins a prompt call after a failed call, without discarding that call's report. */
+/* Begins a prompt call after a failed call, without discarding the failed call's report. */
 static inline gpuhal_call gpuhal_call_aside(const void *subject)
 {
     return gpuhal_call_begin_in(gpuhal_call_slot_own(), subject, 0);
@@ -119,16 +119,16 @@ static inline gpuhal_call gpuhal_call_small(const void *subject)
     return gpuhal_call_begin_in(gpuhal_call_slot_fresh(), subject, GPUHAL_CALL_BLOCKS);
 }
 
-/* Begins a blocking call that handles `bytes` bytes. The time limit assumes 50 MB/s: every device is faster, and so is
- * the kernel when it clears pages. */
+/* Begins a blocking call that handles `bytes` bytes. The time limit assumes 50 MB/s. Every device is faster, and the
+ * kernel also clears pages faster. */
 static inline gpuhal_call gpuhal_call_blocking(const void *subject, uint64_t bytes)
 {
     uint64_t extra_ns = bytes < UINT64_MAX / GPUHAL_CALL_NS_PER_BYTE ? bytes * GPUHAL_CALL_NS_PER_BYTE : UINT64_MAX;
     return gpuhal_call_begin_extra(subject, GPUHAL_CALL_BLOCKS, extra_ns);
 }
 
-/* Begins a call that waits for the device's work with a timeout. Some drivers ignore the timeout and return when the
- * work has completed. */
+/* Begins a call that waits for the device's work with a timeout. Some drivers ignore the timeout and return only when
+ * the work has completed. */
 static inline gpuhal_call gpuhal_call_timed(const void *subject, uint64_t timeout_ns)
 {
     return gpuhal_call_begin_extra(subject, GPUHAL_CALL_BLOCKS, timeout_ns);

@@ -48,15 +48,15 @@ static const struct {
 
 #define DEADLINE_NS 15000000000u
 #define HANG_NS UINT64_C(30000000000)
-/* Minimum. The watchdog checks four times in this period, and a short interruption of a call by the scheduler must not
- * count as a hang. */
+/* Minimum of the hang timeout. The watchdog checks calls four times in this period, and a short interruption of a call
+ * by the scheduler must not count as a hang. */
 #define HANG_LEAST_NS UINT64_C(20000000)
 #define STAGING_BYTES (16u << 20)
 #define STAGING_TOTAL_BYTES (256u << 20)
 #define STAGING_LEAST (64u << 10)
 #define PROGRAM_CACHE_BYTES (256u << 20)
 
-/* Returns NULL for a variable that is unset, empty, or must not be read. */
+/* Returns NULL if the variable is unset, is empty, or must not be read. */
 static const char *read_variable(const gpuhal_settings *settings, const char *name)
 {
     const char *value = settings->ignore_environment ? NULL : gpuhal_os_environment(name);
@@ -107,7 +107,7 @@ static gpuhal_status read_isolation(const gpuhal_config *config, gpuhal_settings
                  : GPUHAL_OK;
 }
 
-/* Parses "64M": digits, and at most one of K, M and G. Returns false for anything else, including overflow. */
+/* Parses "64M": digits, and at most one of K, M and G. Returns false for any other string, and on overflow. */
 static bool parse_bytes(const char *text, uint64_t *out_bytes)
 {
     uint64_t bytes = 0;
@@ -146,8 +146,8 @@ static gpuhal_status read_staging(const gpuhal_config *config, gpuhal_settings *
     return GPUHAL_OK;
 }
 
-/* Finds a user folder according to the XDG base directory specification, which ignores relative paths; NULL if neither
- * variable is set. These are variables of the system: they are read even if GPUHAL_ variables are ignored. */
+/* Finds a user folder according to the XDG base directory specification, which ignores relative paths. Returns NULL if
+ * neither variable is set. They are system variables, so they are read even if GPUHAL_ variables are ignored. */
 static char *user_folder(const char *variable, const char *below_home, const char *name)
 {
     const char *folder = gpuhal_os_environment(variable);
@@ -158,7 +158,7 @@ static char *user_folder(const char *variable, const char *below_home, const cha
     return home && gpuhal_os_path_is_absolute(home) ? gpuhal_text_format("%s/%s/%s", home, below_home, name) : NULL;
 }
 
-/* A privileged process has no registry: an unprivileged user could choose its directory. */
+/* A privileged process has no registry, because an unprivileged user could choose its directory. */
 static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings *settings)
 {
     const char *variable = read_variable(settings, "GPUHAL_REGISTRY");
@@ -179,8 +179,8 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
     return GPUHAL_OK;
 }
 
-/* The cache is a folder below the given directory, or below the registry's; without either there is no cache. Directory
- * and limit may be given in any order: "/var/cache/gpuhal,1G". */
+/* The cache is a folder below the given directory, or below the registry's directory. Without either directory there is
+ * no cache. Directory and limit may be given in any order: "/var/cache/gpuhal,1G". */
 static gpuhal_status read_program_cache(gpuhal_settings *settings)
 {
     const char *value = read_variable(settings, "GPUHAL_PROGRAM_CACHE");
@@ -211,7 +211,7 @@ static gpuhal_status read_program_cache(gpuhal_settings *settings)
                                      value);
 }
 
-/* Reads the path of a trace, which is written when the object is closed. */
+/* Reads the path of a trace. The trace is written when the gpuhal object is closed. */
 static gpuhal_status read_trace(gpuhal_settings *settings, const char *name, char **out_path)
 {
     const char *value = read_variable(settings, name);
@@ -287,7 +287,6 @@ static gpuhal_status read_options(const gpuhal_config *config, gpuhal_settings *
     return status;
 }
 
-/* Copies `value`. Returns false if out of memory. */
 static bool keep(char **to, const char *value)
 {
     *to = value && *value ? gpuhal_text_copy(value) : NULL;
@@ -321,8 +320,8 @@ static bool keep_texts(const gpuhal_config *config, gpuhal_settings *settings)
            keep(&settings->helper_path, config->helper_path) && keep(&settings->retry, config->retry);
 }
 
-/* Copies the structure with this library's size: members missing in an older program's structure are zero, additional
- * members of a newer program are ignored. */
+/* Copies the structure with this library's size. Members missing in an older program's structure are zero. Additional
+ * members of a newer program's structure are ignored. */
 static gpuhal_status take_structure(const gpuhal_config *given, gpuhal_config *out)
 {
     *out = (gpuhal_config){.size = sizeof *out};

@@ -1,4 +1,4 @@
-/* base/config.h: the settings, merged from defaults, gpuhal_config and the environment; and the only table of
+/* base/config.h: the settings, merged from defaults, gpuhal_config and the environment. Also the only table of
  * environment variables. */
 #ifndef GPUHAL_BASE_CONFIG_H
 #define GPUHAL_BASE_CONFIG_H
@@ -10,18 +10,18 @@
 /* Maximum size of GPUHAL_SYSTEM_ROOT, including the terminating 0. */
 #define GPUHAL_SYSTEM_ROOT_BYTES 256u
 
-/* Strings are malloc'ed copies; NULL if not set. */
+/* Strings are malloc'ed copies; NULL means not set. */
 typedef struct gpuhal_settings {
     char *backends, *environment_backends; /* from gpuhal_config, and from GPUHAL_BACKENDS, which restricts it
                                             * further */
-    char *plugin_path;      /* from gpuhal_config: a list of directories */
+    char *plugin_path;      /* list of directories from gpuhal_config */
     char *environment_plugin_path; /* GPUHAL_PLUGIN_PATH, searched first */
     char *user_plugin_directory; /* directory of the user's plugins; may be NULL */
     char *helper_path;
     char *devices, *environment_devices; /* from gpuhal_config, and from GPUHAL_DEVICES, which restricts it further */
     char *decision; /* describes the setting that selected a single device; may be NULL */
-    char *registry;         /* absolute directory of the registry; NULL to keep none */
-    char *program_cache;    /* absolute directory of compiled programs; NULL to keep none */
+    char *registry;         /* absolute directory of the registry; NULL disables the registry */
+    char *program_cache;    /* absolute directory of compiled programs; NULL disables the cache */
     uint64_t program_cache_bytes; /* size limit of that directory */
     char *pool_trace;       /* absolute file name; may be NULL */
     char *trace;            /* same, for queues */
@@ -33,7 +33,7 @@ typedef struct gpuhal_settings {
     uint32_t isolation; /* GPUHAL_ISOLATION_ALWAYS, _ONCE or _NEVER */
     char *retry;        /* comma-separated list of plugins to be probed without cached results, or "all" */
     bool ignore_environment; /* set if requested, or if the process is privileged */
-    bool environment_is_clean; /* in a privileged process: drivers may be loaded */
+    bool environment_is_clean; /* drivers may be loaded in a privileged process */
     uint32_t log_level;
     bool log_to_stderr;     /* GPUHAL_LOG is set and the application has no listener */
     bool pool_check; /* enables checking mode in every pool */

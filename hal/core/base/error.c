@@ -36,7 +36,7 @@ static void drop_cut_character(char *text)
     }
 }
 
-/* Copies and truncates, never inside a UTF-8 character. Removes unsafe bytes: vendor messages and file names may
+/* Copies a string, truncated at a character boundary. Removes unsafe bytes, because vendor messages and file names may
  * contain any bytes, and are shown on terminals, in logs and in JSON. */
 static void put(char *to, size_t capacity, const char *from)
 {
@@ -53,7 +53,6 @@ static void put(char *to, size_t capacity, const char *from)
     gpuhal_records_clean(to);
 }
 
-/* Points the detail's strings into the detail. */
 static void point_inside(gpuhal_error_detail *detail)
 {
     detail->error.sentence = detail->sentence;
@@ -63,7 +62,7 @@ static void point_inside(gpuhal_error_detail *detail)
     detail->error.vendor_text = detail->vendor_text;
 }
 
-/* Begins a detail. Keeps the stored report, since the detail may be made from it. */
+/* Begins a detail. Keeps the stored report, since the new detail may be made from it. */
 static void begin(gpuhal_status status)
 {
     last.error = (gpuhal_error){.size = sizeof last.error, .status = status};
@@ -75,7 +74,7 @@ static void begin(gpuhal_status status)
 
 gpuhal_status gpuhal_error_set(gpuhal_status status, const char *format, ...)
 {
-    /* Format into a separate buffer first: an argument may be a string of the detail that is overwritten. */
+    /* Format into a separate buffer first, because an argument may be a string of the detail that is overwritten. */
     char sentence[sizeof last.sentence];
     va_list arguments;
     va_start(arguments, format);
@@ -146,8 +145,8 @@ void gpuhal_error_clear(void)
     begin(GPUHAL_OK);
 }
 
-/* Vendor headers define large and negative codes as hexadecimal (Level Zero, HRESULT), so people search for them in
- * that form. */
+/* Vendor headers (Level Zero, HRESULT) define large and negative codes as hexadecimal numbers, so people search for the
+ * codes in this form. */
 void gpuhal_error_code_words(const char *call, int64_t code, char *out_words, size_t size)
 {
     char number[48] = "";
@@ -228,7 +227,6 @@ void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total)
     last.error.bytes_total = total;
 }
 
-/* Appends to the message, unless the number is 0. */
 static void append_number(uint64_t number, const char *text)
 {
     const size_t used = strlen(last.sentence);
@@ -255,7 +253,7 @@ void gpuhal_error_add_report(const gpuhal_memory_report *report, const char *why
     gpuhal_memory_report *own = &last.memory;
     *own = *report;
     own->size = sizeof *own;
-    /* Multiplying a large number by 1000 would overflow, so large numbers are scaled down; their last digits do not
+    /* Multiplying a large number by 1000 would overflow, so large numbers are scaled down. Their last digits do not
      * matter. */
     const uint64_t scale = own->free_bytes > UINT64_MAX / 1000 ? 1000 : 1, all = own->free_bytes / scale;
     own->fragmentation_permille = all ? (uint32_t)(1000 - own->largest_free_bytes / scale * 1000 / all) : 0;
@@ -269,8 +267,8 @@ void gpuhal_error_add_report(const gpuhal_memory_report *report, const char *why
     append_number(own->rungs[GPUHAL_RUNG_CALL].bytes, "were given by callbacks");
 }
 
-/* A thread's detail has no pointers before its first use; gpuhal_last_error() sets them. The copy's pointers must point
- * into the copy. */
+/* The pointers of a thread's detail are not set before its first use; gpuhal_last_error() sets them. The copy's
+ * pointers must point into the copy. */
 void gpuhal_error_save(gpuhal_error_detail *out_detail)
 {
     (void)gpuhal_last_error();

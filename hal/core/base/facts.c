@@ -157,7 +157,6 @@ const char *gpuhal_missing_name(gpuhal_missing reason)
     return names[reason < sizeof names / sizeof *names ? reason : 0];
 }
 
-/* Returns the index of the first fact whose key is not below `key`. */
 static size_t place_of(const gpuhal_facts *facts, gpuhal_key key)
 {
     size_t low = 0, high = facts->count;
@@ -172,8 +171,8 @@ static size_t place_of(const gpuhal_facts *facts, gpuhal_key key)
     return low;
 }
 
-/* Copies the string before freeing anything, since it may belong to the replaced fact. If out of memory, marks the set
- * as failed and leaves it unchanged. */
+/* Copies the string before freeing the old fact, since the string may belong to it. If out of memory, marks the set as
+ * failed and leaves it unchanged. */
 static void set(gpuhal_facts *facts, gpuhal_fact fact, const char *text)
 {
     fact.text = text ? gpuhal_text_copy(text) : NULL;

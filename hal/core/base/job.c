@@ -4,22 +4,22 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Maximum number of idle threads. Few machines have more GPUs, which are sampled concurrently. */
+/* Maximum number of idle threads. GPUs are sampled concurrently, and few machines have more GPUs than this. */
 #define IDLE_MAX 8u
 
-/* Maximum length of one wait, and of the time counted for it: if the process is stopped for a minute, that minute does
- * not count as waiting. */
+/* Maximum length of one wait, and of the time counted for one wait. If the process is stopped for a minute, this minute
+ * does not count as waiting. */
 #define SLICE_NS 500000000u
 
 static _Thread_local char thread_mark; /* its address identifies the thread */
 static _Thread_local gpuhal_job *current;
 
-/* A worker thread. It is owned by the caller of the job that it runs, by the idle list without a job, and by itself
- * once abandoned. */
+/* A worker thread. It is owned by the caller of the job that it runs, by the idle list if it has no job, or by itself
+ * after it was abandoned. */
 struct gpuhal_job_worker {
     gpuhal_thread thread;
-    uint32_t generation;        /* fork generation when it was started */
-    gpuhal_condition condition; /* signalled when it receives a job or shall end, and when its job has ended */
+    uint32_t generation;        /* fork generation in which the thread was started */
+    gpuhal_condition condition; /* signalled when the thread receives a job or must end, and when its job has ended */
     gpuhal_job *job;            /* may be NULL */
     bool ends;
     gpuhal_job_worker *next;    /* in the idle list */
@@ -28,7 +28,7 @@ struct gpuhal_job_worker {
 static struct {
     gpuhal_mutex mutex;  /* protects the members below, all workers, and the state of all jobs */
     uint32_t generation; /* fork generation of the list */
-    gpuhal_job_worker *idle;        /* most recently used first */
+    gpuhal_job_worker *idle;        /* list of idle threads, most recently used first */
     uint32_t idle_count;
 } pool = {.mutex = GPUHAL_MUTEX_INITIALIZER};
 
@@ -38,7 +38,7 @@ static void free_worker(gpuhal_job_worker *own)
     free(own);
 }
 
-/* Removes a thread from the idle list; NULL if it is empty. Called with the mutex held. */
+/* Removes a thread from the idle list and returns it; returns NULL if the list is empty. Called with the mutex held. */
 static gpuhal_job_worker *take_idle(void)
 {
     gpuhal_job_worker *own = pool.idle;
@@ -58,7 +58,7 @@ static void lock_pool(void)
         for (gpuhal_job_worker *own; (own = take_idle());) {
             free_worker(own);
         }
-        pool.idle_count = 0; /* the fork may have happened between the changes of list and count */
+        pool.idle_count = 0; /* the fork may have happened between the changes of the list and of the count */
     }
 }
 
@@ -99,8 +99,8 @@ void gpuhal_job_step(gpuhal_job *job)
     atomic_fetch_add(&job->steps, 1);
 }
 
-/* Called with the mutex held, and unlocks it while the job runs. A caller that waits for the job may free it as soon
- * as the state is DONE, so it is not accessed after that. Returns false if the caller has given up. */
+/* Called with the mutex held, and unlocks it while the job runs. A caller that waits for the job may free the job as
+ * soon as its state is DONE, so the job is not accessed after that. Returns false if the caller has given up. */
 static bool run_job(gpuhal_job_worker *own)
 {
     gpuhal_job *job = own->job;
@@ -129,13 +129,12 @@ static void end_late(gpuhal_job_worker *own)
         job->late(job);
     }
     atomic_store(&job->ended, true);
-    current = NULL; /* destroying the job may close a gpuhal object, which begins other jobs */
+    current = NULL; /* destroying the job may close a gpuhal object, and closing begins other jobs */
     gpuhal_job_release(job);
     free_worker(own);
 }
 
-/* If a plugin forks inside a job, the child also returns here. In the child there are no further jobs for the
- * thread. */
+/* If a plugin forks inside a job, the child also returns here. The child must not take further jobs. */
 static void *work(void *user)
 {
     gpuhal_job_worker *own = user;
@@ -234,8 +233,8 @@ static void keep_worker(gpuhal_job_worker *own)
     pool.idle_count++;
 }
 
-/* Swaps the job's error detail and this thread's. A separate function, so that its stack space is available to the
- * job. */
+/* Swaps the job's error detail and this thread's. This is a separate function, so that its stack space is free while
+ * the job runs. */
 static __attribute__((noinline)) void swap_details(gpuhal_job *job)
 {
     gpuhal_error_detail own;
@@ -245,7 +244,7 @@ static __attribute__((noinline)) void swap_details(gpuhal_job *job)
 }
 
 /* Runs the job on the caller's thread. Cancellation is deferred, since other threads may wait for locks and results of
- * this one. */
+ * this thread. */
 static void run_here(gpuhal_job *job)
 {
     gpuhal_job *outer = current;
@@ -296,7 +295,7 @@ gpuhal_job_state gpuhal_job_await(gpuhal_job *job, uint64_t *left_ns)
         keep_worker(own);
     } else {
         job->state = GPUHAL_JOB_ABANDONED;
-        gpuhal_thread_detach(&own->thread); /* detached here, since a plugin may have called pthread_exit() */
+        gpuhal_thread_detach(&own->thread); /* detached by the caller, since a plugin may have called pthread_exit() */
     }
     gpuhal_job_state state = job->state;
     gpuhal_mutex_unlock(&pool.mutex);

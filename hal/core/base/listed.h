@@ -7,8 +7,8 @@
 
 typedef struct gpuhal_listed_device {
     uint32_t index;
-    uint32_t capabilities; /* GPUHAL_CAPABILITY_ bits, derived from its slots */
-    gpuhal_facts facts;    /* facts, and memory_free_bytes if the plugin samples it without opening the device */
+    uint32_t capabilities; /* GPUHAL_CAPABILITY_ bits, derived from the device's slots */
+    gpuhal_facts facts;    /* include memory_free_bytes if the plugin samples it without opening the device */
 } gpuhal_listed_device;
 
 /* A zero-initialised list is empty. */
@@ -20,11 +20,10 @@ typedef struct gpuhal_listed_devices {
 /* Appends a device without facts. Returns NULL if out of memory. */
 gpuhal_listed_device *gpuhal_listed_devices_add(gpuhal_listed_devices *devices, uint32_t index);
 /* Returns false for an entry that the driver knows but its API does not list (GPUHAL_FACT_UNLISTED). Such an entry is
- * shown as hardware only. */
+ * reported only as hardware. */
 bool gpuhal_listed_is_device(const gpuhal_listed_device *listed);
 /* Returns the number of entries that are devices. */
 size_t gpuhal_listed_devices_usable(const gpuhal_listed_devices *devices);
-/* Returns the device with this index; NULL if there is none. */
 const gpuhal_listed_device *gpuhal_listed_devices_find(const gpuhal_listed_devices *devices, uint32_t index);
 /* Copies every device with its facts. Returns false if out of memory. */
 bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed_devices *to);

@@ -1,6 +1,6 @@
-/* base/log.c: see log.h. list_mutex protects the list of logs. Listeners run with no lock held; `running` counts them
- * so that destroy can wait. A listener that destroys its own log would wait for itself. The documentation forbids this,
- * and the thread-local depth makes destroy return instead of hanging. */
+/* base/log.c: see log.h. list_mutex protects the list of logs. Listeners run with no lock held; `running` counts
+ * running listeners, so that destroy can wait for them. A listener that destroys its own log would wait for itself. The
+ * documentation forbids this, and the thread-local `depth` makes destroy return instead of hanging. */
 #include "base/log.h"
 
 #include "base/error.h"
@@ -17,15 +17,15 @@ struct gpuhal_log {
     gpuhal_log_fn *listener;
     void *user;
     uint32_t level;
-    uint32_t running; /* listeners running now */
+    uint32_t running; /* number of calls of the listener that are in progress */
 };
 
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list, the variables below, and `running` */
 static gpuhal_condition list_condition = GPUHAL_CONDITION_INITIALIZER;
-static gpuhal_log *first; /* newest first: numbers decrease along the list */
+static gpuhal_log *first; /* newest first, so numbers decrease along the list */
 static uint64_t last_number;
 static uint32_t list_generation; /* fork generation of the list */
-static _Thread_local int depth; /* listeners running on this thread */
+static _Thread_local int depth; /* number of listeners running on this thread */
 
 static void write_to_stderr(__attribute__((unused)) void *user, int32_t level, const char *line)
 {
@@ -33,7 +33,7 @@ static void write_to_stderr(__attribute__((unused)) void *user, int32_t level, c
     fprintf(stderr, "gpuhal: %s: %s\n", words[level > 0 && level < 6 ? level : 0], line);
 }
 
-/* In the child of a fork, lines are not passed to the parent's logs: their listeners may wait for the parent's
+/* In the child of a fork, lines are not passed to the parent's logs, because their listeners may wait for the parent's
  * threads. */
 static void lock_list(void)
 {

@@ -1,8 +1,8 @@
 /* base/log.h: the application's log.
  *
- * Every open gpuhal object registers one listener. A line of the core is passed to the listener of its object. A
- * plugin's line is passed to all listeners, because objects share backends. No lock is held while a listener runs;
- * destroying a log waits until its listener has returned.
+ * Every open gpuhal object registers one listener. A line from the core is passed to the listener of one gpuhal object.
+ * A line from a plugin is passed to all listeners, because gpuhal objects share backends. No lock is held while a
+ * listener runs; destroying a log waits until its listener has returned.
  */
 #ifndef GPUHAL_BASE_LOG_H
 #define GPUHAL_BASE_LOG_H

@@ -17,10 +17,10 @@ typedef struct gpuhal_option {
     size_t key_length, value_length;
 } gpuhal_option;
 
-/* Reads the entry at *at and advances *at to its end. Returns false at the end. *at may be NULL. The string must have
- * passed gpuhal_options_check(). */
+/* Reads the entry at *at and advances *at to the entry's end. Returns false at the end of the string. *at may be NULL.
+ * The string must have passed gpuhal_options_check(). */
 bool gpuhal_options_next(const char **at, gpuhal_option *out_option);
-/* "<plugin>.system_root" is reserved for the core, which passes GPUHAL_SYSTEM_ROOT to every plugin with it. */
+/* The core uses the reserved option "<plugin>.system_root" to pass GPUHAL_SYSTEM_ROOT to every plugin. */
 #define GPUHAL_OPTION_SYSTEM_ROOT ".system_root"
 bool gpuhal_option_is_system_root(const char *key, size_t length);
 /* Returns INVALID_ARGUMENT, naming `source`, if `text` is not a list of options or contains an option reserved for the

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the length of the well-formed UTF-8 character at `at`; 0 if there is none. RFC 3629: shortest form, no
- * surrogates. */
+/* Returns the length of the well-formed UTF-8 character at `at`; 0 if there is none. RFC 3629 allows only the shortest
+ * form, and no surrogates. */
 static size_t character_length(const unsigned char *at, size_t left)
 {
     static const struct {
@@ -70,8 +70,9 @@ bool gpuhal_records_is_clean(const char *text, size_t bytes)
     return true;
 }
 
-/* Characters that change how a terminal shows the text: U+0080 to U+009F are control characters; U+2028 and U+2029 end
- * lines; U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069 change the direction (UAX #9). */
+/* Returns whether the character changes how a terminal shows the text. U+0080 to U+009F are control characters. U+2028
+ * and U+2029 end lines. U+061C, U+200E, U+200F, U+202A to U+202E, and U+2066 to U+2069 change the direction (UAX
+ * #9). */
 static bool is_deceptive(const unsigned char *at, size_t length)
 {
     if (length == 2) {
@@ -144,7 +145,6 @@ static bool take_name(gpuhal_records_reader *reader, const char *begin, const ch
     return true;
 }
 
-/* Returns the value of a lower-case hexadecimal digit; 16 for any other character. */
 static unsigned hexadecimal(char c)
 {
     return c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
@@ -190,7 +190,7 @@ static gpuhal_records_item read_value(gpuhal_records_reader *reader, const char 
     return reader->value.failed ? fail(reader, "out of memory for the value") : GPUHAL_RECORDS_PAIR;
 }
 
-/* Names invisible characters that editors on other systems add, for a clear message. */
+/* Returns a message that names an invisible character if an editor on another system has added one. */
 static const char *invisible_fault(const gpuhal_records_reader *reader, const char *begin, const char *end)
 {
     if (reader->line == 1 && end - begin >= 3 && memcmp(begin, "\xef\xbb\xbf", 3) == 0) {
@@ -246,7 +246,7 @@ gpuhal_records_item gpuhal_records_next(gpuhal_records_reader *reader)
         if (begin == end || *begin == '#') {
             continue;
         }
-        reader->value.length = 0; /* reuse its memory */
+        reader->value.length = 0; /* reuse the value's memory */
         return read_line(reader, begin, end);
     }
     return GPUHAL_RECORDS_END;
@@ -257,7 +257,6 @@ void gpuhal_records_write_kind(gpuhal_text *to, const char *kind)
     gpuhal_text_printf(to, "%s[%s]\n", to->length > 0 ? "\n" : "", kind);
 }
 
-/* Returns the number of leading bytes that need no escape at any position. */
 static size_t plain_length(const char *bytes, size_t count)
 {
     size_t length = 0;
@@ -267,7 +266,8 @@ static size_t plain_length(const char *bytes, size_t count)
     return length;
 }
 
-/* Escapes everything that the reader would change: blanks at either end, line ends, and bytes that are not UTF-8. */
+/* Escapes everything that the reader would change, which is blanks at either end, line ends, and bytes that are not
+ * UTF-8. */
 void gpuhal_records_write(gpuhal_text *to, const char *key, const char *value)
 {
     gpuhal_text_append(to, key, strlen(key));

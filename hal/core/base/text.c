@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The length is limited to half of the address space, so that neither the sum nor doubling the capacity overflows.
- * `failed` stays set: a gap in the middle must not go unnoticed. */
+ * `failed` stays set, because a gap in the middle of the text must not stay undetected. */
 static bool reserve(gpuhal_text *text, size_t more)
 {
     if (text->failed || more > SIZE_MAX / 2 - text->length) {
@@ -46,7 +46,7 @@ void gpuhal_text_append(gpuhal_text *text, const char *bytes, size_t count)
     text->data[text->length] = 0;
 }
 
-/* Formats into the available space, and again if it is too small. Never truncates. */
+/* Formats into the available space, and once more if the space is too small. Never truncates. */
 static void append_formatted(gpuhal_text *text, const char *format, va_list arguments)
 {
     if (!reserve(text, 0)) {
@@ -82,7 +82,7 @@ const char *gpuhal_text_get(const gpuhal_text *text)
 
 char *gpuhal_text_take(gpuhal_text *text)
 {
-    /* A text without an append has no memory yet: this makes it "". */
+    /* A text to which nothing was appended has no memory yet. This call makes it "". */
     gpuhal_text_append(text, "", 0);
     char *data = text->failed ? NULL : text->data;
     if (!data) {
@@ -134,7 +134,7 @@ static char **split(const char *text, char separator, bool trims, size_t *out_co
     for (const char *p = text; *p; p++) {
         pieces += *p == separator;
     }
-    /* The extra entry stays NULL and terminates the list, even while it is being filled. */
+    /* The extra entry stays NULL and terminates the list, even while the list is being filled. */
     char **list = calloc(pieces + 1, sizeof *list);
     const char *begin = text;
     for (size_t i = 0; list && i < pieces; i++) {

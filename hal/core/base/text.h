@@ -1,4 +1,5 @@
-/* base/text.h: a growing string. A failed allocation only sets `failed`: append everything, then check once. */
+/* base/text.h: a growing string. A failed allocation only sets `failed`. Append everything, then check `failed`
+ * once. */
 #ifndef GPUHAL_BASE_TEXT_H
 #define GPUHAL_BASE_TEXT_H
 
@@ -27,9 +28,10 @@ char *gpuhal_text_copy_range(const char *begin, size_t count);
 /* Returns a malloc'ed formatted string; NULL if out of memory. */
 char *gpuhal_text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Splits at `separator` into malloc'ed parts without surrounding blanks, terminated by NULL. An empty string has no
- * parts; "a,,b" has an empty part. Returns NULL if out of memory. Free with gpuhal_text_list_free. */
+ * parts. The second part of "a,,b" is empty. Returns NULL if out of memory. Free with gpuhal_text_list_free. */
 char **gpuhal_text_split(const char *text, char separator, size_t *out_count);
-/* Splits a list of paths at the system's separator. Blanks are kept: a directory's name may end with one. */
+/* Splits a list of paths at the system's separator. Blanks are kept, because a directory's name may end with a
+ * blank. */
 char **gpuhal_text_split_paths(const char *text, size_t *out_count);
 void gpuhal_text_list_free(char **list);
 

@@ -1,5 +1,5 @@
 /* device/busy.c: measures how long queues of a device had work. The device becomes busy when work is submitted to an
- * idle queue, and idle when the library notices that its last queue has finished. A waiting thread notices this
+ * idle queue, and idle when the library detects that its last queue has finished. A waiting thread detects this
  * immediately. */
 #include "device/device.h"
 

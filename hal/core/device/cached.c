@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Returns a stated value, but not a doubted one: a value that several devices share identifies none of them. A software
- * device's values belong to other hardware; the identity already omits them. */
+/* Returns a stated value; NULL if the value is doubted, because a value that several devices share does not identify
+ * any of them. The values of a software device belong to other hardware, and the identity already omits them. */
 static const char *stated(const gpuhal_interface *iface, gpuhal_identity_level level)
 {
     return iface->doubted & 1u << level ? NULL : iface->values[level];
@@ -30,8 +30,8 @@ static gpuhal_sighting sighting_of(const gpuhal_interface *iface)
     };
 }
 
-/* Returns the backends whose devices are completely known now, even if they have none. The registry learns nothing
- * about the others. The list ends with NULL; the result is NULL if out of memory. */
+/* Returns the backends whose devices are completely known now, including backends without devices. The registry is not
+ * updated for the other backends. The list ends with NULL. The result is NULL if out of memory. */
 static const char **listed_backends(const gpuhal_candidates *candidates)
 {
     const char **names = calloc(candidates->count + 1, sizeof *names);
@@ -89,10 +89,11 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return status;
 }
 
-/* ---- differences once the plugin is loaded */
+/* ---- differences after the plugin is loaded */
 
-/* Returns whether the record is already stored, because two devices of one plugin find the same difference. If another
- * thread stores it between this check and the update, it is stored twice with the same contents. */
+/* Returns whether the record is already stored. This happens because two devices of one plugin find the same
+ * difference. If another thread stores the record between this check and the update, it is stored twice with the same
+ * contents. */
 static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *record)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -130,13 +131,14 @@ static void replace_record(gpuhal *gpu, const gpuhal_candidate *candidate, gpuha
     gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &record);
 }
 
-/* A driver that was started before the snapshot may have older information than the helper. In that case nothing is
+/* A driver that was started before the snapshot may have older information than the helper. In this case nothing is
  * compared. */
 void gpuhal_cached_compare(gpuhal_device *device, const gpuhal_backend *backend, const gpuhal_listed_device *now)
 {
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(device->gpu);
     const gpuhal_entry *entry = gpuhal_device_snapshot_entry(snapshot, device);
-    /* Set the flag last: a device that cannot be compared with this snapshot may be comparable with a later one. */
+    /* Set the flag last, because a device that cannot be compared with this snapshot may be comparable with a later
+     * snapshot. */
     if (!entry || gpuhal_backend_begun_ns(backend) < snapshot->begun_ns || atomic_exchange(&device->compared, true)) {
         return;
     }

@@ -9,13 +9,13 @@
 gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot);
 
 /* Compares the newest snapshot with the plugin's list in this process, if the plugin was started after the snapshot.
- * `now` is the device in that list; NULL if absent. The first call for a device reports the differences and replaces
- * the cached result. Preserves the error detail. */
+ * `now` is the device in the plugin's list; NULL if absent. The first call for a device reports the differences and
+ * replaces the cached result. Preserves the error detail. */
 void gpuhal_cached_compare(gpuhal_device *device, const gpuhal_backend *backend, const gpuhal_listed_device *now);
 /* Records that the plugin could not be started although its result is cached. The next start of the library probes it
  * again. */
 void gpuhal_cached_failed(gpuhal_device *device, gpuhal_status status);
-/* Records that the device was opened, which ends a quarantine of its plugin. Preserves the error detail. */
+/* Records that the device was opened. This ends a quarantine of the device's plugin. Preserves the error detail. */
 void gpuhal_cached_opened(gpuhal_device *device);
 
 #endif

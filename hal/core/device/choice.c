@@ -1,5 +1,5 @@
-/* device/choice.c: orders offers by one of three lists of rules, and finds the rule that decided. The functions are
- * pure. */
+/* device/choice.c: orders offers by one of three lists of rules, and finds the rule that decided each position. The
+ * functions are pure. */
 #include "device/choice.h"
 
 enum { RULES = GPUHAL_BY_PLACE + 1 };
@@ -42,8 +42,8 @@ uint32_t gpuhal_load(uint64_t total_bytes, uint64_t room_bytes, uint32_t busy_pe
     return load < 1000 ? (uint32_t)load : 1000;
 }
 
-/* Returns an offer's load. Memory beyond the process's limit does not count as used. If only the total is known, the
- * free share is unknown. */
+/* Returns an offer's load. Memory beyond the process's limit does not count as used. If only the total memory is known,
+ * the free share is unknown. */
 uint32_t gpuhal_offer_load(const gpuhal_offer *offer)
 {
     const uint64_t bytes = offer->unit_free_bytes, promised = offer->promised_bytes;
@@ -64,8 +64,8 @@ static uint32_t listed_of(const gpuhal_choice_request *request, uint32_t index)
     return request->listed ? request->listed[index] : GPUHAL_NONE;
 }
 
-/* Returns the lowest load of the offers that can come first: they lack nothing, are not the CPU, and are not worse by
- * the rules before the load. */
+/* Returns the lowest load of the offers that can be in first place. Such an offer has no lack, is not the CPU, and is
+ * not worse than another offer by the rules before the load. */
 static uint32_t least_load(const gpuhal_choice_request *request)
 {
     uint32_t least = GPUHAL_UNKNOWN_PERMILLE, best = UINT32_MAX;
@@ -88,7 +88,7 @@ static bool is_kept(const gpuhal_choice_request *request, const gpuhal_offer *of
            load <= (uint64_t)least + request->margin_permille;
 }
 
-/* Orders by bytes, most first. Unknown counts as 0. */
+/* Returns a value that orders by bytes, most first. Unknown sizes count as 0. */
 static uint64_t most_first(uint64_t bytes)
 {
     return UINT64_MAX - (bytes == GPUHAL_UNKNOWN_BYTES ? 0 : bytes);
@@ -174,7 +174,7 @@ uint32_t gpuhal_choose(const gpuhal_choice_request *request, gpuhal_chosen *out_
     return kept;
 }
 
-/* Counts the offers that are equal by all rules up to `rule`; with `until`, without `rule` itself. */
+/* Counts the offers that are equal by all rules up to `rule`; with `until`, does not apply `rule` itself. */
 static uint32_t count_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule, bool until)
 {
     const uint32_t least = least_load(request);

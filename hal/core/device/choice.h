@@ -1,9 +1,10 @@
-/* device/choice.h: the single place that decides which device to use.
+/* device/choice.h: the only code that decides which device to use.
  *
  * An offer describes one device as plain numbers: its facts and, on request, its free memory and load (offer.c reads
- * them). A lack excludes a device from a choice: no selector names it (naming.c), or it does not satisfy a need
- * (schedule/need.c). gpuhal_choose() (choice.c) orders the offers and reports the rule that decided each position. It
- * is a pure function, which gpuhal_select(), filters by values, gpuhal_rank() and leases all use.
+ * them). A lack is the reason why a device cannot be chosen. For example, no selector names the device (naming.c), or
+ * the device does not satisfy a need (schedule/need.c). gpuhal_choose() (choice.c) orders the offers and reports the
+ * rule that decided each position. It is a pure function. gpuhal_select(), filters by values, gpuhal_rank() and leases
+ * all use it.
  */
 #ifndef GPUHAL_DEVICE_CHOICE_H
 #define GPUHAL_DEVICE_CHOICE_H
@@ -12,7 +13,7 @@
 
 #define GPUHAL_UNKNOWN_BYTES    UINT64_MAX
 #define GPUHAL_UNKNOWN_PERMILLE UINT32_MAX
-/* Stands for no unit and for no offer. */
+/* Means no unit, or no offer. */
 #define GPUHAL_NONE UINT32_MAX
 
 /* The reason why a device is not chosen. */
@@ -20,14 +21,14 @@ typedef enum gpuhal_lack {
     GPUHAL_LACK_NOTHING = 0,
     /* from a list of selectors */
     GPUHAL_LACK_NAME,      /* no element names it */
-    GPUHAL_LACK_STAY,      /* the last matching element begins with `!` */
+    GPUHAL_LACK_STAY,      /* the last element that matches it begins with `!` */
     GPUHAL_LACK_INTERFACE, /* another interface of its partition is used instead */
     /* for `auto`, `gpu`, and needs that do not name its backend */
     GPUHAL_LACK_HEALTH,     /* it failed its last self-test */
     GPUHAL_LACK_PERMISSION, /* its compute mode prohibits compute programs */
     GPUHAL_LACK_HARDWARE,   /* it is a software driver on the CPU */
     GPUHAL_LACK_CPU,        /* it is the CPU, which `auto` selects last */
-    /* from a need; the last one, memory, changes with time and with other assignments */
+    /* from a need; the last lack, memory, changes with time and with other assignments */
     GPUHAL_LACK_BACKEND,
     GPUHAL_LACK_KINDS,
     GPUHAL_LACK_DATA_TYPES,
@@ -36,23 +37,23 @@ typedef enum gpuhal_lack {
     GPUHAL_LACK_BYTES
 } gpuhal_lack;
 
-/* One interface. */
 typedef struct gpuhal_offer {
     const char *id, *backend;
     uint32_t unit;    /* interfaces with the same number share memory and load */
-    gpuhal_lack lack; /* HEALTH to CPU: used only if named; NOTHING if the caller passed the device */
+    gpuhal_lack lack; /* a value from HEALTH to CPU means that the device is used only if named; NOTHING if the caller
+                       * passed the device */
     gpuhal_lack avoided; /* HEALTH or PERMISSION, even if the caller passed the device; otherwise NOTHING */
     bool is_cpu, software, preferred;
     int type;                         /* higher is better */
     uint32_t backend_at;              /* position of its backend in order of priority */
-    uint64_t total_bytes, free_bytes; /* free_bytes: within the device's limit; may be UNKNOWN_BYTES */
-    uint64_t unit_free_bytes;         /* regardless of the limit; may be UNKNOWN_BYTES */
+    uint64_t total_bytes, free_bytes; /* free_bytes is within the device's limit, and may be UNKNOWN_BYTES */
+    uint64_t unit_free_bytes;         /* free memory regardless of the limit; may be UNKNOWN_BYTES */
     uint64_t limit_left_bytes;        /* left within the limit; UINT64_MAX if there is none */
     uint64_t allocation_max_bytes;    /* UNKNOWN_BYTES if not stated */
     uint64_t compute_units;
     uint32_t memory_kinds, data_types, capabilities;
     uint32_t busy_permille;  /* may be UNKNOWN_PERMILLE */
-    uint64_t promised_bytes; /* promised on the unit, like the next; not included in measured values */
+    uint64_t promised_bytes; /* promised on the unit, like the next member; not included in measured values */
     uint32_t promised_permille;
 } gpuhal_offer;
 
@@ -75,8 +76,8 @@ typedef struct gpuhal_offers_desc {
 gpuhal_status gpuhal_offers_read(gpuhal *gpu, const gpuhal_offers_desc *desc, gpuhal_offers *out_offers);
 void gpuhal_offers_finish(gpuhal_offers *offers);
 
-/* Returns the free memory, or the total if the free memory is unknown, minus the promised bytes. Returns UNKNOWN_BYTES
- * if both are unknown. */
+/* Returns the free memory minus the promised bytes. Uses the total memory if the free memory is unknown. Returns
+ * UNKNOWN_BYTES if both sizes are unknown. */
 uint64_t gpuhal_offer_room(const gpuhal_offer *offer);
 /* Returns a device's load from its memory, its busy time, and the work to be added. The formula is documented at
  * GPUHAL_RANK_LEAST_LOADED. Less room or more work never lowers the load. */
@@ -85,17 +86,18 @@ uint32_t gpuhal_offer_load(const gpuhal_offer *offer);
 
 /* ---- naming.c */
 
-/* How a list names a device. general: by `auto`, by `gpu`, or because the list begins with `!` and so names all other
- * devices. all: because the list begins with `!`; software devices are named as well. hardware: by its physical device.
- * itself: by the device itself. taken: the last element that matches it has a `!`. */
+/* The way in which a list names a device. `general` means by `auto`, by `gpu`, or by a `!` at the beginning of the
+ * list, which names all other devices. `all` means by such a `!`, which names software devices as well. `hardware`
+ * means by its physical device. `itself` means by the device itself. `taken` means that the last element that matches
+ * the device has a `!`. */
 typedef struct gpuhal_naming {
     bool general, all, hardware, itself, taken;
-    bool limited;         /* the last matching element with a limit sets it */
-    uint64_t limit_bytes; /* 0 if it is a share of an unknown size */
+    bool limited;         /* set by the last matching element with a limit */
+    uint64_t limit_bytes; /* 0 if the limit is a share of an unknown size */
 } gpuhal_naming;
 /* Returns how the list names the device. The list must have passed gpuhal_selectors_check(). */
 gpuhal_naming gpuhal_name_device(const gpuhal_device_snapshot *snapshot, const char *list, const gpuhal_device *device);
-/* For each offer, writes why the list excludes it. */
+/* For each offer, writes the reason why the list excludes it. */
 void gpuhal_name_offers(const gpuhal_device_snapshot *snapshot, const char *list, const gpuhal_offers *offers,
                         gpuhal_lack *out_lacks);
 
@@ -107,15 +109,15 @@ typedef enum gpuhal_choice_order {
     GPUHAL_CHOOSE_LEAST_LOADED
 } gpuhal_choice_order;
 typedef enum gpuhal_choice_rule {
-    GPUHAL_BY_LACK = 0, /* offers that lack nothing come first */
+    GPUHAL_BY_LACK = 0, /* offers without a lack come first */
     GPUHAL_BY_CPU,      /* see `cpu_last` */
     GPUHAL_BY_HEALTH,   /* see `avoided` */
     GPUHAL_BY_SOFTWARE,
-    GPUHAL_BY_KEPT,     /* it was first before, and its load is within the margin */
+    GPUHAL_BY_KEPT,     /* it was in first place before, and its load is within the margin */
     GPUHAL_BY_LOAD,     /* unknown loads come last */
-    GPUHAL_BY_MEASURE,  /* whether its free memory was measured */
+    GPUHAL_BY_MEASURE,  /* offers whose free memory was measured come first */
     GPUHAL_BY_ROOM,
-    GPUHAL_BY_UNIT_ROOM, /* free memory without limits: breaks ties between offers with the same limit */
+    GPUHAL_BY_UNIT_ROOM, /* free memory without limits, which breaks ties between offers with the same limit */
     GPUHAL_BY_LISTED,    /* position of its backend in the caller's preferences */
     GPUHAL_BY_BACKEND,
     GPUHAL_BY_TYPE,
@@ -127,26 +129,26 @@ typedef enum gpuhal_choice_rule {
 typedef struct gpuhal_choice_request {
     gpuhal_choice_order order;
     bool one_each; /* only the best interface of each unit */
-    bool cpu_last; /* the CPU, unless listed, comes after all others that lack nothing */
+    bool cpu_last; /* the CPU, unless listed, comes after all other offers without a lack */
     const gpuhal_offer *offers;
-    const gpuhal_lack *lacks; /* one for each offer; NULL if none lacks anything */
+    const gpuhal_lack *lacks; /* one for each offer; NULL if no offer has a lack */
     const uint32_t *listed;   /* one for each offer, GPUHAL_NONE if not listed; NULL without preferences */
     uint32_t count;
-    uint32_t kept; /* the unit that was first before, for LEAST_LOADED; or GPUHAL_NONE */
+    uint32_t kept; /* for LEAST_LOADED, the unit that was in first place before; otherwise GPUHAL_NONE */
     uint32_t margin_permille;
 } gpuhal_choice_request;
 
 typedef struct gpuhal_chosen {
     uint32_t index;
-    gpuhal_choice_rule rule; /* the rule that places it after the previous one */
+    gpuhal_choice_rule rule; /* the rule that places the offer after the previous offer */
 } gpuhal_chosen;
 
-/* Writes all offers, ordered, with offers that have a lack at the end; with `one_each` only one for each unit.
- * `out_chosen` must have room for `count`. Returns the number written. */
+/* Writes all offers in order. Offers that have a lack are at the end. With `one_each`, writes only one offer for each
+ * unit. `out_chosen` must have room for `count`. Returns the number written. */
 uint32_t gpuhal_choose(const gpuhal_choice_request *request, gpuhal_chosen *out_chosen);
-/* Returns how many offers equal this one by all rules up to and including `rule`. */
+/* Returns the number of offers that are equal to offer `index` by all rules up to and including `rule`. */
 uint32_t gpuhal_choice_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule);
-/* Does the same without `rule` itself. These are the offers among which `rule` decides. */
+/* Does the same without `rule` itself. The result is the number of offers among which `rule` decides. */
 uint32_t gpuhal_choice_rivals(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule);
 
 #endif

@@ -1,13 +1,13 @@
-/* device/close.c: closes all devices of a gpuhal object concurrently. A hung driver blocks a thread, but never the
- * caller. */
+/* device/close.c: closes all devices of a gpuhal object concurrently. A hung driver blocks a separate thread, but never
+ * the caller. */
 #include "base/error.h"
 #include "base/job.h"
 #include "device/snapshot.h"
 
 #include <stdlib.h>
 
-/* The thread uses only these members. If it is abandoned, device and gpuhal object may be freed before the driver
- * returns. */
+/* The thread uses only these members. If the thread is abandoned, the device and the gpuhal object may be freed before
+ * the driver returns. */
 typedef struct closing {
     gpuhal_job job;
     const gpuhal_plugin *plugin;
@@ -27,8 +27,8 @@ static void free_closing(gpuhal_job *job)
     free(job);
 }
 
-/* Closes the device on another thread, which is abandoned if the driver hangs. Without a thread or memory, closes it on
- * the caller's thread. */
+/* Closes the device on another thread, which is abandoned if the driver hangs. If out of memory, or if no thread can be
+ * started, closes the device on the caller's thread. */
 static void begin_closing(gpuhal_device *device)
 {
     bool open = atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && gpuhal_device_is_reachable(device) &&
@@ -44,7 +44,7 @@ static void begin_closing(gpuhal_device *device)
             return;
         }
         gpuhal_job_release(&own->job);
-        /* In any other state the plugin must not be called from here either. */
+        /* In any other state, this thread must not call the plugin either. */
         open = state == GPUHAL_JOB_NO_THREAD;
     }
     if (open) {
@@ -54,7 +54,8 @@ static void begin_closing(gpuhal_device *device)
     }
 }
 
-/* Waits for a close. Each close that ends restores the full timeout for the rest, because a driver may serialise them.
+/* Waits for a close to end. Each close that ends restores the full timeout for the remaining devices, because a driver
+ * may serialise the calls.
  */
 static void end_closing(gpuhal_device *device, uint64_t *left_ns)
 {
@@ -72,7 +73,8 @@ void gpuhal_devices_destroy(gpuhal *gpu)
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     uint64_t left_ns = gpu->settings.hang_ns;
-    /* Begin all closes before waiting for the first, so that one driver's wait does not delay the others. */
+    /* Begin closing all devices before waiting for the first, so that a wait in one driver does not delay the
+     * others. */
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         begin_closing(gpuhal_device_at(gpu, d));
     }

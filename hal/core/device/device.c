@@ -27,7 +27,7 @@ gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candida
 }
 
 /* The list of the plugin in this process takes precedence over the snapshot's entry, which may come from a helper
- * process or a cached result. Both exist until the object ends, so the result needs no reference. */
+ * process or a cached result. Both lists exist as long as the gpuhal object, so the result needs no reference. */
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load_explicit(&device->here, memory_order_acquire);

@@ -1,4 +1,4 @@
-/* device/device.h: the gpuhal object and its devices, as the layers above see them.
+/* device/device.h: the gpuhal object and its devices, for the layers above.
  *
  * Unless a comment says otherwise, members are written while gpuhal_open() runs, before a device is published, or while
  * it is being opened. Afterwards they are only read. Once `state` is GPUHAL_DEVICE_IS_OPEN, the device stays open as
@@ -34,14 +34,15 @@ struct gpuhal_view;          /* view.h */
 
 struct gpuhal_sample;
 
-/* An optional part of the library above the core. It has one state in the gpuhal object, and gpuhal.c calls these
- * functions for it. */
+/* An optional part of the library above the core. An attachment has one state in the gpuhal object. gpuhal.c calls
+ * these functions of each attachment. */
 typedef struct gpuhal_attachment {
     void *(*create)(void);       /* NULL if out of memory */
     void (*opened)(gpuhal *gpu); /* after the devices were listed; may be NULL */
     void (*end)(gpuhal *gpu);    /* when the application closes the object; ends waits, callbacks and threads */
     void (*destroy)(void *state); /* when no calls are in progress and all devices are freed; accepts NULL */
-    /* Adds its sources to a view for the flags of gpuhal_view_of(), or fails. NULL if it has no sources. */
+    /* Adds the attachment's sources to a view for the flags of gpuhal_view_of(), or fails. NULL if the attachment has
+     * no sources. */
     gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
 } gpuhal_attachment;
 typedef enum gpuhal_attachment_place {
@@ -52,8 +53,8 @@ typedef enum gpuhal_attachment_place {
 extern const gpuhal_attachment gpuhal_node_attachment;     /* node/sampler.c */
 extern const gpuhal_attachment gpuhal_schedule_attachment; /* schedule/schedule.c */
 
-/* The state of the layers above, and their functions that this layer and `memory` call. Set by gpuhal.c, the only file
- * that sees all layers. */
+/* The state of the layers above, and those of their functions that this layer and `memory` call. Set by gpuhal.c, the
+ * only file that includes headers of all layers. */
 typedef struct gpuhal_layers {
     struct gpuhal_telemetry *telemetry;     /* telemetry/telemetry.h */
     struct gpuhal_address_index *addresses; /* memory/address_index.h */
@@ -62,16 +63,18 @@ typedef struct gpuhal_layers {
     struct gpuhal_timeline *timeline;           /* queue/timeline.h */
     struct gpuhal_notifier *notifier;           /* hotplug/change.h */
     struct gpuhal_pools *pools;                 /* pool/pool.h */
-    void *attached[GPUHAL_ATTACHMENTS];         /* one state for each; NULL if left out of this build */
+    void *attached[GPUHAL_ATTACHMENTS];         /* the state of each attachment; NULL if the attachment is not in this
+                                                 * build */
 
     void (*destroy)(gpuhal *gpu); /* after the last reference was released */
     /* Frees memory step by step after the device refused an allocation, and retries the allocation after each step. */
     gpuhal_status (*relieve)(struct gpuhal_relief *relief);
-    /* For parts, the suballocations of a pool. release_part: the last reference was released. use_part: a queue is
-     * about to use the part; may return HOST_MEMORY. find_part: returns the part at an offset of a segment, retained,
-     * with the offset in the part, or NULL; releases the caller's reference to the segment. */
+    /* For parts, which are suballocations of a pool. release_part is called after the last reference was released.
+     * use_part is called before a queue uses the part, and may return HOST_MEMORY. find_part returns the part at an
+     * offset of a segment, retained, with the offset in the part, or returns NULL. It releases the caller's reference
+     * to the segment. */
     void (*release_part)(struct gpuhal_buffer *buffer);
-    void (*released_twice)(struct gpuhal_buffer *buffer); /* a part was released without a reference */
+    void (*released_twice)(struct gpuhal_buffer *buffer); /* called if a part is released that has no references */
     gpuhal_status (*use_part)(struct gpuhal_buffer *buffer, struct gpuhal_queue *queue);
     struct gpuhal_buffer *(*find_part)(struct gpuhal_buffer *segment, uint64_t *offset);
     bool (*will_use)(const struct gpuhal_buffer *buffer); /* gpuhal_queues_will_use() */
@@ -81,38 +84,40 @@ typedef struct gpuhal_layers {
     int (*serve)(gpuhal *gpu);
     void (*serve_released)(struct gpuhal_buffer *buffer);
     bool (*serve_call)(gpuhal *gpu, void (*call)(void *user, gpuhal_status status), void *user);
-    /* gpuhal_sample_all(). Calls plugins. */
+    /* Implements gpuhal_sample_all(). Calls plugins. */
     gpuhal_status (*sample_all)(gpuhal *gpu, struct gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns);
-    /* from the attachment that has a view; NULL if none has */
+    /* `view` of the attachment that has sources; NULL if no attachment has any */
     gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
     /* Called once when a device is lost, with the reason as this thread's last error. Must not call a plugin. */
     void (*on_lost)(gpuhal_device *device);
-    /* Start and stop watching the device's calls. `unwatch` does nothing if the device is not watched. */
+    /* Start or stop watching the device's calls. `unwatch` does nothing if the device is not watched. */
     void (*watch)(gpuhal_device *device);
     void (*unwatch)(gpuhal_device *device);
-    /* Called if the plugin in this process reports other facts about the device than the snapshot. Must not call a
+    /* Called if the facts that the plugin in this process reports differ from the snapshot's. Must not call a
      * plugin. */
     void (*on_changed)(gpuhal_device *device, const char *sentence);
 } gpuhal_layers;
 
 struct gpuhal {
     gpuhal_job ending;           /* must be first; gpuhal.c */
-    _Atomic uint64_t references; /* one for the caller, one for each buffer, and one for all workers together */
+    _Atomic uint64_t references; /* one reference for the caller, one for each buffer, and one for all workers
+                                  * together */
     uint32_t generation;         /* fork generation at gpuhal_open(): see gpuhal_check() */
     gpuhal_workers workers;
     gpuhal_settings settings;
     gpuhal_log *log;
     gpuhal_registry *registry;
     struct gpuhal_fault_log *fault_log;
-    gpuhal_atomic_flag cache_warned; /* logged a warning that programs cannot be cached; program/cache.c */
-    _Atomic(char *) processor; /* malloc'ed: the CPU's capabilities; NULL until read; program/key.c */
-    /* The newest snapshot; NULL before the first. gpuhal_device_count() and _at() read its devices. */
+    gpuhal_atomic_flag cache_warned; /* a warning that programs cannot be cached was logged; program/cache.c */
+    _Atomic(char *) processor; /* the CPU's capabilities, malloc'ed; NULL until read; program/key.c */
+    /* The newest snapshot; NULL before the first enumeration. gpuhal_device_count() and _at() read the snapshot's
+     * devices. */
     _Atomic(struct gpuhal_device_snapshot *) snapshot;
     gpuhal_layers layers;
 };
 
-/* LOST: the plugin returned DEVICE_LOST. HUNG: a call hung, and the plugin is no longer called. VANISHED: the device is
- * no longer listed. */
+/* LOST means that the plugin returned DEVICE_LOST. HUNG means that a call hung, and the plugin is no longer called.
+ * VANISHED means that the device is no longer listed. */
 enum { GPUHAL_NOT_LOST = 0, GPUHAL_LOST = 1, GPUHAL_LOST_HUNG = 2, GPUHAL_LOST_VANISHED = 3 };
 
 typedef enum { GPUHAL_DEVICE_CLOSED = 0, GPUHAL_DEVICE_OPENING, GPUHAL_DEVICE_IS_OPEN } gpuhal_device_state;
@@ -120,17 +125,17 @@ typedef enum { GPUHAL_DEVICE_CLOSED = 0, GPUHAL_DEVICE_OPENING, GPUHAL_DEVICE_IS
 /* Faults of one kind that are not yet in the registry; device/fault_log.c. */
 typedef struct gpuhal_fault_note {
     _Atomic uint64_t count;
-    gpuhal_atomic_flag reported; /* the first one was written immediately */
+    gpuhal_atomic_flag reported; /* the first fault was written immediately */
     _Atomic int words; /* state of `detail`; device/fault_log.c */
     char detail[256];
 } gpuhal_fault_note;
 /* Number of fault kinds that a device can have. */
 enum { GPUHAL_FAULT_NOTES = GPUHAL_FAULT_OUT_OF_MEMORY - GPUHAL_FAULT_HANG + 1 };
 
-/* A tag: text that states the purpose of buffers, and statistics of the buffers with this tag, without pool parts;
- * memory/tag.c. */
+/* A tag, which is a string that states the purpose of buffers. Also has statistics of the buffers with this tag,
+ * without pool parts; memory/tag.c. */
 typedef struct gpuhal_tag {
-    struct gpuhal_tag *next; /* tags live as long as their device; protected by its mutex */
+    struct gpuhal_tag *next; /* tags exist as long as their device; protected by the device's mutex */
     _Atomic uint64_t buffers, bytes;
     uint64_t parts, part_bytes; /* only for pool/left.c */
     char text[64];              /* "" for buffers without a tag */
@@ -141,13 +146,13 @@ typedef struct gpuhal_counter {
     _Atomic uint64_t operations, bytes, timed_operations, timed_bytes, timed_ns;
 } gpuhal_counter;
 
-/* How long queues of the device had work; device/busy.c. */
+/* Measures for how long queues of the device had work; device/busy.c. */
 typedef struct gpuhal_busy {
-    _Atomic bool wanted; /* the value was read once; nothing is counted before that */
+    _Atomic bool wanted; /* the value was read at least once; before that, no time is measured */
     gpuhal_mutex mutex;  /* protects the members below */
     uint32_t queues;     /* number of queues that have work */
-    uint64_t since_ns;   /* when the first of them got work */
-    uint64_t total_ns;   /* up to since_ns */
+    uint64_t since_ns;   /* time at which the first of these queues got work */
+    uint64_t total_ns;   /* busy time up to since_ns */
 } gpuhal_busy;
 
 /* A device whose calls are watched; queue/watchdog.c. */
@@ -155,8 +160,8 @@ typedef struct gpuhal_watched {
     gpuhal_device *next;
     const gpuhal_plugin *plugin;
     bool goes_on;     /* the driver has reported progress since the last check */
-    bool answered;    /* it had reported progress before that check */
-    bool kept;        /* holds an extra reference to the object while a thread hangs in the driver */
+    bool answered;    /* the driver had reported progress before the last check */
+    bool kept;        /* the object has an extra reference while a thread hangs in the driver */
     bool probe;       /* the driver must be queried for progress */
     gpuhal_worker ask, report;
 } gpuhal_watched;
@@ -166,31 +171,34 @@ struct gpuhal_device {
     const gpuhal_candidate *candidate;
     const gpuhal_listed_device *listed;
     char id[48];
-    /* Part of the id: the backend's index when the device was first listed, unless that id was taken. */
+    /* The number in the device's id. It is the backend's index at the time when the device was first listed, unless
+     * another device had that id. */
     uint32_t index;
-    uint64_t vanished; /* when it was found missing, in seconds since 1970; written before `lost` */
+    uint64_t vanished; /* time at which the device was found missing, in seconds since 1970; written before `lost` */
     /* as listed by the driver in this process; NULL until queried */
     _Atomic(const gpuhal_listed_device *) here;
     uint32_t physical_number, interface_number; /* the registry's stable numbers; 0 above its limit */
     uint32_t position;         /* position among the visible devices */
-    /* During a rescan: some of several identical devices are gone, and it is unknown which ones; match.c. */
+    /* Set during a rescan if some of several identical devices are missing, and it is unknown which of them;
+     * match.c. */
     bool unsure;
     _Atomic(struct gpuhal_link *) links[32]; /* rows of links, with one link for each visible device */
 
     gpuhal_mutex mutex;         /* protects opening; unlocked during plugin calls */
     gpuhal_condition condition; /* signals changes of `state` */
     _Atomic int state;          /* a gpuhal_device_state, written with `mutex` locked */
-    const void *opener;          /* the opening thread, by gpuhal_job_caller() */
+    const void *opener;          /* gpuhal_job_caller() of the thread that opens the device */
     gpuhal_job *closing;   /* while the object is being destroyed; otherwise NULL */
-    gpuhal_job *abandoned; /* an opening that exceeded its deadline, or NULL; for the opening thread */
+    gpuhal_job *abandoned; /* an opening job that exceeded its deadline, or NULL; accessed only by the opening thread */
 
     /* Set when the device is opened. */
     gpuhal_backend *backend;
     const gpuhal_plugin *plugin;
     gpuhal_plugin_device *handle;
     _Atomic uint32_t lost; /* GPUHAL_NOT_LOST … */
-    /* The driver's call or code that first reported the loss. Written by the thread that sets has_loss, and read once
-     * has_loss_call is set. has_loss_call is set before `lost`, unless two threads detect the loss at the same time. */
+    /* The driver's call or code that first reported the loss. Written by the thread that sets has_loss, and read only
+     * after has_loss_call is set. has_loss_call is set before `lost`, unless two threads detect the loss at the same
+     * time. */
     gpuhal_atomic_flag has_loss;
     _Atomic bool has_loss_call;
     int64_t loss_code;
@@ -199,26 +207,29 @@ struct gpuhal_device {
     uint32_t memory_kinds;
     uint64_t copy_mask, fill_mask; /* alignment - 1 */
     uint64_t allocation_max_bytes;
-    struct gpuhal_staging *staging[2]; /* to the device and from it; created and freed by transfer/staging.c */
+    struct gpuhal_staging *staging[2]; /* for transfers to the device and from the device; created and freed by
+                                        * transfer/staging.c */
     union {
         gpuhal_ops ops;
         unsigned char ops_space[GPUHAL_OPS_SPACE];
     };
-    gpuhal_ops *traced; /* the plugin's slots if `ops` has those of trace.c; otherwise NULL */
+    gpuhal_ops *traced; /* the plugin's slots if `ops` contains the slots of trace.c; otherwise NULL */
 
     gpuhal_watched watched;
     _Atomic uint32_t native_accesses; /* queues to which the caller has native access */
-    /* Number of calls that may compile in the driver, plus kernels that it may be compiling for their first launch. */
+    /* Number of calls that may compile in the driver, plus number of kernels that the driver may be compiling for their
+     * first launch. */
     _Atomic uint32_t compiling;
-    gpuhal_atomic_flag compared; /* with the plugin's list in this process */
+    gpuhal_atomic_flag compared; /* the device was compared with the plugin's list in this process */
     /* The driver never released an object of this device, so the device must not be closed. */
     _Atomic bool stuck;
-    /* Bit i: the plugin does not have value 0x1000 + i, so it is not queried for it on behalf of other interfaces. */
+    /* Bit i means that the plugin does not have value 0x1000 + i, so that the value is not queried on behalf of other
+     * interfaces. */
     _Atomic uint64_t unsupported;
-    _Atomic uint64_t allocated_bytes; /* by this gpuhal object, including pending requests */
+    _Atomic uint64_t allocated_bytes; /* allocated by this gpuhal object, including pending requests */
     _Atomic uint64_t allocated_in, allocated_out, allocated_peak; /* bytes allocated and released since opening; peak */
     _Atomic uint64_t limit_bytes;     /* 0 if none */
-    _Atomic uint64_t lease_bytes;     /* limit by the object's leases on the device; 0 if none limits it */
+    _Atomic uint64_t lease_bytes;     /* limit set by the object's leases on the device; 0 if no lease sets a limit */
     _Atomic uint64_t lease_number;    /* number of one of these leases */
     _Atomic uint32_t group_state;     /* group_limit.c */
     gpuhal_tag untagged;              /* head of the list of all tags */
@@ -235,14 +246,15 @@ void gpuhal_device_destroy(gpuhal_device *device);
 /* Closes and frees all devices. Staging must be freed first. */
 void gpuhal_devices_destroy(gpuhal *gpu);
 
-/* Loads the plugin into this process if necessary, and finds the device in its list. Differences from the snapshot are
- * written to the registry and reported to on_changed, once for each device. */
+/* Loads the plugin into this process if necessary, and finds the device in its list. Writes differences from the
+ * snapshot to the registry and reports them to on_changed, once for each device. */
 gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend **out_backend,
                                           const gpuhal_listed_device **out_listed);
 /* Returns the device's current facts, as listed by the driver in this process, otherwise by the newest snapshot. The
- * result is valid as long as the gpuhal object. */
+ * result is valid as long as the gpuhal object exists. */
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device);
-/* For the optional parts: their state in the object, and callbacks on its service thread (see gpuhal_layers). */
+/* These functions give attachments access to their state in the object, and to callbacks on the object's service thread
+ * (see gpuhal_layers). */
 static inline void *gpuhal_attached(const gpuhal *gpu, gpuhal_attachment_place place)
 {
     return gpu->layers.attached[place];
@@ -256,8 +268,8 @@ static inline bool gpuhal_serve_call(gpuhal *gpu, void (*call)(void *user, gpuha
     return gpu->layers.serve_call(gpu, call, user);
 }
 
-/* The rule for forks: in a child process, no call touches the parent's objects or their locks. A public call that
- * returns a status returns FORKED before anything else. A call that releases an object does nothing. */
+/* The rule for forks: in a child process, no call accesses the parent's objects or their locks. A public call that
+ * returns a status returns FORKED before it does anything else. A call that releases an object does nothing. */
 static inline bool gpuhal_is_inherited(const gpuhal *gpu)
 {
     return __builtin_expect(gpu->generation != gpuhal_os_fork_generation(), 0);
@@ -266,11 +278,11 @@ static inline gpuhal_status gpuhal_check(const gpuhal *gpu)
 {
     return gpuhal_is_inherited(gpu) ? gpuhal_error_forked() : GPUHAL_OK;
 }
-/* Returns the error for a call whose arguments (`what`) belong to two gpuhal objects: FORKED if one of these is the
- * parent's, otherwise INVALID_ARGUMENT. */
+/* Returns the error for a call whose arguments (`what`) belong to two gpuhal objects. The error is FORKED if one of the
+ * objects belongs to the parent process, otherwise INVALID_ARGUMENT. */
 gpuhal_status gpuhal_two_objects(const char *call, const char *what, const gpuhal *one, const gpuhal *other);
-/* These return why the plugin must not be called now: FORKED or DEVICE_LOST, with the detail. gpuhal_device_check()
- * returns OK if it may be called. */
+/* These functions return FORKED or DEVICE_LOST, with the detail, if the plugin must not be called now.
+ * gpuhal_device_check() returns OK if the plugin may be called. */
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device);
 static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
 {
@@ -280,7 +292,7 @@ static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
     }
     return GPUHAL_OK;
 }
-/* Returns whether the plugin may release objects of the device. It may not after the device hangs, or in a forked
+/* Returns whether the plugin may release objects of the device. It must not after the device hangs, nor in a forked
  * child. */
 static inline bool gpuhal_device_is_reachable(const gpuhal_device *device)
 {
@@ -292,7 +304,7 @@ static inline bool gpuhal_device_is_reachable(const gpuhal_device *device)
 bool gpuhal_device_give_up(gpuhal_device *device);
 /* Reports the hang to queues, listeners, the log and the registry. Calls no plugin. */
 void gpuhal_device_report_hang(gpuhal_device *device);
-/* Returns DEVICE_LOST, for a call that returned after its device was given up, even if the plugin returned OK. */
+/* Returns DEVICE_LOST for a call that ended after its device was given up, even if the plugin returned OK. */
 gpuhal_status gpuhal_device_late(void);
 /* Ends a plugin call and returns its status. */
 static inline gpuhal_status gpuhal_device_result(const gpuhal_device *device, gpuhal_call call, gpuhal_status status)
@@ -301,8 +313,8 @@ static inline gpuhal_status gpuhal_device_result(const gpuhal_device *device, gp
     bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;
     return __builtin_expect(late, 0) ? gpuhal_device_late() : status;
 }
-/* Begin and end a call that may compile in the driver. Such a call has no deadline, and other driver calls may wait for
- * it. */
+/* Begin and end a call that may compile in the driver. Such a call has no deadline, and may make other driver calls
+ * wait. */
 static inline gpuhal_call gpuhal_device_begin_compiling(gpuhal_device *device)
 {
     atomic_fetch_add_explicit(&device->compiling, 1, memory_order_relaxed);
@@ -315,36 +327,38 @@ static inline gpuhal_status gpuhal_device_end_compiling(gpuhal_device *device, g
 }
 /* Returns the driver's timeout for one value or one link. */
 uint64_t gpuhal_device_query_ns(const gpuhal_device *device);
-/* Returns how many bytes the object may allocate on the device by its limit and its leases; 0 means no limit. */
+/* Returns how many bytes the object may allocate on the device according to its limit and its leases; 0 means no
+ * limit. */
 static inline uint64_t gpuhal_device_limit(const gpuhal_device *device)
 {
     const uint64_t limit = atomic_load(&device->limit_bytes), leased = atomic_load(&device->lease_bytes);
     return limit == 0 || (leased > 0 && leased < limit) ? leased : limit;
 }
-/* Returns how many bytes of the device's memory this process's control groups may still allocate, and their limit (the
- * kernel's dmem.max). Both are UINT64_MAX if the kernel sets no limit. Reads files. */
+/* Returns how many bytes of the device's memory this process's control groups may still allocate. *out_limit is their
+ * limit (the kernel's dmem.max). Both values are UINT64_MAX if the kernel sets no limit. Reads files. */
 uint64_t gpuhal_device_group_left(gpuhal_device *device, uint64_t *out_limit);
-/* Record that a queue of the device has work, or has finished it. Only for a device with `busy.wanted` set. */
+/* Record that a queue of the device has got work, or has finished its work. Only for a device with `busy.wanted`
+ * set. */
 void gpuhal_busy_begin(gpuhal_device *device);
 void gpuhal_busy_end(gpuhal_device *device);
-/* Returns for how long queues have had work since the first call. */
+/* Returns for how long queues have had work since the first call of this function. */
 uint64_t gpuhal_busy_ns(gpuhal_device *device);
-/* Copies a plugin's result, up to the size of the caller's structure, which must not be 0. */
+/* Copies a plugin's result, up to the size in the caller's structure. The size must not be 0. */
 void gpuhal_native_give(gpuhal_native *out_native, gpuhal_native native);
 /* Returns INVALID_ARGUMENT with its detail if the size is 0. */
 gpuhal_status gpuhal_native_check(const char *call, const gpuhal_native *out_native);
-/* Checks whether the device accepts such a native object. Returns OK, or INVALID_ARGUMENT or NOT_SUPPORTED with its
- * detail. */
+/* Checks whether the device accepts a native object of this type. Returns OK, or INVALID_ARGUMENT or NOT_SUPPORTED with
+ * its detail. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native);
-/* Returns NOT_SUPPORTED for `what`, which the plugin does not offer on this adopted device, with the plugin's note
- * about it. */
+/* Returns NOT_SUPPORTED for `what`, which the plugin does not support on this adopted device. The detail contains the
+ * plugin's note about missing features. */
 gpuhal_status gpuhal_device_lacks(gpuhal_device *device, const char *what);
 /* Converts a plugin's status to the detail "opencl:1: <what>: …", and marks the device as lost if the status says so.
  * `format` names the action. */
 gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Releases one reference. The last release frees everything, but in a forked child the parent's object is kept. */
+/* Releases one reference. The last release frees everything. A forked child does not free the parent's object. */
 static inline void gpuhal_unreference(gpuhal *gpu)
 {
     if (atomic_fetch_sub_explicit(&gpu->references, 1, memory_order_acq_rel) == 1 && !gpuhal_is_inherited(gpu)) {
@@ -352,8 +366,8 @@ static inline void gpuhal_unreference(gpuhal *gpu)
     }
 }
 
-/* Return whether both are interfaces of the same partition of one physical device, so that one can replace the other;
- * or at least of the same physical device. physical.c. */
+/* Return whether both devices are interfaces of the same partition of one physical device, so that they are
+ * interchangeable; or whether both are interfaces of the same physical device. physical.c. */
 bool gpuhal_devices_same_part(const gpuhal_device *a, const gpuhal_device *b);
 bool gpuhal_devices_same_piece(const gpuhal_device *a, const gpuhal_device *b);
 /* Returns the PCI address that any interface of the device's physical device reports; NULL if none does. */

@@ -1,11 +1,11 @@
-/* device/difference.c: describes in one sentence how a device differs between two snapshots. */
+/* device/difference.c: describes the difference of a device between two snapshots in one sentence. */
 #include "device/snapshot.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Longer values are truncated, so that two fit into a sentence. */
+/* Longer values are truncated, so that two values fit into a sentence. */
 enum { WORD_BYTES = 72 };
 
 static bool same_fact(const gpuhal_fact *one, const gpuhal_fact *other)
@@ -34,7 +34,7 @@ static bool differs(const gpuhal_facts *facts, const gpuhal_facts *other, gpuhal
     return (one || two) && !same_fact(one, two);
 }
 
-/* Software devices report the host's memory, and drivers such as PoCL read its free bytes when they start. */
+/* Software devices report the host's memory, and drivers such as PoCL read the number of free bytes when they start. */
 static bool is_of_the_moment(const gpuhal_facts *facts, gpuhal_key key)
 {
     bool size = key == GPUHAL_FACT_MEMORY_TOTAL_BYTES || key == GPUHAL_FACT_ALLOCATION_MAX_BYTES ||
@@ -42,7 +42,6 @@ static bool is_of_the_moment(const gpuhal_facts *facts, gpuhal_key key)
     return size && gpuhal_facts_u64(facts, GPUHAL_FACT_SOFTWARE, 0) != 0;
 }
 
-/* Returns the first key with different values, ignoring values that change all the time. Returns 0 if there is none. */
 static gpuhal_key differing_key(const gpuhal_facts *facts, const gpuhal_facts *other, gpuhal_key except)
 {
     for (size_t i = 0; i < facts->count; i++) {

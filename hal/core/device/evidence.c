@@ -1,7 +1,8 @@
-/* device/evidence.c: explains why interfaces belong to one physical device, or to two although they share a value.
+/* device/evidence.c: explains why interfaces belong to one physical device, or to two physical devices although they
+ * share a value.
  *
  * The matches within a physical device form a graph. The evidence is a spanning tree from the first visible interface
- * to all others, strongest matches first. Hidden interfaces stay in the tree only as bridges.
+ * to all other interfaces. Strong matches are added first. Hidden interfaces stay in the tree only as bridges.
  */
 #include "device/identity.h"
 
@@ -29,13 +30,12 @@ static bool same_text(const gpuhal_interface *a, const gpuhal_interface *b, gpuh
     return a->values[level] && b->values[level] && strcmp(a->values[level], b->values[level]) == 0;
 }
 
-/* UUIDs are compared within one maker. */
+/* UUIDs are compared only among devices of one maker. */
 static bool same_value(const gpuhal_interface *a, const gpuhal_interface *b, gpuhal_identity_level level)
 {
     return same_text(a, b, level) && (level != GPUHAL_IDENTITY_UUID || (a->maker && a->maker == b->maker));
 }
 
-/* Returns the level at which two interfaces match directly; LEVELS if they do not match. */
 static gpuhal_identity_level match_directly(const gpuhal_interface *a, const gpuhal_interface *b)
 {
     if (a->host || b->host) {
@@ -50,7 +50,8 @@ static gpuhal_identity_level match_directly(const gpuhal_interface *a, const gpu
     return GPUHAL_IDENTITY_LEVELS;
 }
 
-/* Partitions of one GPU match by values of the whole GPU. The sentence says that they are different partitions. */
+/* Partitions of one GPU match by values of the whole GPU. For them, the sentence states that they are different
+ * partitions. */
 static char *describe_match(const gpuhal_interface *iface, const gpuhal_interface *other, gpuhal_identity_level level)
 {
     if (level == GPUHAL_IDENTITY_HOST) {
@@ -74,7 +75,8 @@ static char *describe_match(const gpuhal_interface *iface, const gpuhal_interfac
                               value, partition->id, partition->partition_name);
 }
 
-/* Names two interfaces that contradict each other: the compared ones if they do, otherwise the refusal's witnesses. */
+/* Names two interfaces that contradict each other. These are the compared interfaces if they contradict each other,
+ * otherwise the refusal's witnesses. */
 static char *describe_doubt(const gpuhal_identity *identity, const gpuhal_refusal *refusal,
                             const gpuhal_interface *iface, const gpuhal_interface *other)
 {
@@ -148,7 +150,8 @@ static gpuhal_status add(gpuhal_identity_evidence_list *list, const gpuhal_inter
     return GPUHAL_OK;
 }
 
-/* Returns the reached interface with the strongest match. The root is preferred among equally strong ones. */
+/* Returns the reached interface with the strongest match. If several matches are equally strong, the root is
+ * preferred. */
 static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *parents, uint32_t iface)
 {
     uint32_t best = NONE, best_cost = NONE;
@@ -165,7 +168,8 @@ static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *par
     return best;
 }
 
-/* Returns the next interface to reach: a visible one if possible, otherwise a hidden one that may be a bridge. */
+/* Returns the next interface to reach. This is a visible interface if possible, otherwise a hidden interface that may
+ * be a bridge. */
 static uint32_t next_interface(const gpuhal_identity *identity, const bool *visible, const uint32_t *parents,
                                uint32_t *out_parent)
 {
@@ -183,8 +187,8 @@ static uint32_t next_interface(const gpuhal_identity *identity, const bool *visi
     return NONE;
 }
 
-/* The tree of a physical device starts at its first visible interface, that of the host's CPU at `cpu` if it is
- * visible. */
+/* The tree of a physical device starts at its first visible interface. The tree of the host's CPU starts at `cpu` if
+ * `cpu` is visible. */
 static bool is_root(const gpuhal_identity *identity, const bool *visible, uint32_t iface)
 {
     const gpuhal_interface *interfaces = identity->interfaces;
@@ -225,8 +229,9 @@ static void grow_trees(const gpuhal_identity *identity, const bool *visible, uin
     }
 }
 
-/* Returns an earlier visible interface that states the same value at this level: the first of the same maker, otherwise
- * the first. Returns NONE if there is none, or if one of the same physical device was explained already. */
+/* Returns an earlier visible interface that states the same value at this level. Prefers the first interface of the
+ * same maker, otherwise returns the first. Returns NONE if there is none, or if an interface of the same physical
+ * device was explained already. */
 static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible, uint32_t iface,
                            gpuhal_identity_level level)
 {

@@ -1,4 +1,4 @@
-/* device/extension.c: passes a plugin's extension to an application that knows it. */
+/* device/extension.c: passes a plugin's extension to an application that supports the extension. */
 #include "device/device.h"
 
 #include "base/call.h"

@@ -1,5 +1,5 @@
-/* device/facts_api.c: the facts of a device for the application, and their names. A snapshot never changes, but current
- * facts may come from a later snapshot or from the driver in this process. */
+/* device/facts_api.c: reports the facts of a device, and their names, to the application. A snapshot never changes, but
+ * current facts may come from a later snapshot or from the driver in this process. */
 #include "device/snapshot.h"
 
 #include "base/error.h"
@@ -30,7 +30,8 @@ gpuhal *gpuhal_device_owner(const gpuhal_device *device)
     return device ? device->gpu : NULL;
 }
 
-/* An adopted device may lack slots, because the caller may have created it without the features that they need. */
+/* An adopted device may lack slots, because the caller may have created the device without the features that the slots
+ * need. */
 uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
 {
     const gpuhal_listed_device *current = device ? gpuhal_device_current(device) : NULL;
@@ -78,7 +79,7 @@ gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uin
     if (status) {
         return status;
     }
-    /* A plugin may have its own keys; only the fact shows whether such a key is a number or text. */
+    /* A plugin may have its own keys. Only the fact shows whether the value of such a key is a number or text. */
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
     if (gpuhal_key_is_text(key) || (fact && !fact->missing && fact->text)) {
         return wrong_form(key, "a text: use gpuhal_device_text()");
@@ -132,7 +133,7 @@ gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, 
     if (status) {
         return status;
     }
-    /* Skip values, which are only current at the time of listing. */
+    /* Skip values, because they were current only at the time of listing. */
     const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
     uint32_t count = 0;
     for (size_t i = 0; i < facts->count; i++) {

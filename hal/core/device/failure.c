@@ -1,4 +1,4 @@
-/* device/failure.c: why a device is unusable, and how a plugin's failure changes its state. */
+/* device/failure.c: determines why a device is unusable, and changes a device's state after a failure of its plugin. */
 #include "base/error.h"
 #include "device/device.h"
 #include "device/fault_log.h"

@@ -1,5 +1,5 @@
 /* device/fault_log.c: see fault_log.h. Faults are recorded in devices and links without a lock. `writing` is locked
- * while they are collected and written. */
+ * while the faults are collected and written. */
 #include "device/fault_log.h"
 
 #include "base/error.h"
@@ -12,14 +12,14 @@
 
 struct gpuhal_fault_log {
     gpuhal_mutex writing;
-    _Atomic(const void *) writer; /* thread that holds `writing`, by the address of its mark */
+    _Atomic(const void *) writer; /* thread that holds `writing`, identified by the address of its mark */
     gpuhal_worker worker;
 };
 
 static _Thread_local char thread_mark;
 
-/* States of gpuhal_fault_note.words: `detail` is empty; is in use by the thread that set this state; is new; has been
- * written to the record. */
+/* States of gpuhal_fault_note.words. NO_WORDS means that `detail` is empty, WORDS_BUSY that the thread that set this
+ * state is using it, WORDS_NEW that it is new, and WORDS_KEPT that it has been written to the record. */
 enum { NO_WORDS, WORDS_BUSY, WORDS_NEW, WORDS_KEPT };
 #define DETAIL_BYTES sizeof(((gpuhal_fault_note *)0)->detail)
 
@@ -68,7 +68,7 @@ static void set_sighting(const gpuhal_device *device, gpuhal_sighting *out_sight
 
 typedef struct gathered {
     gpuhal_database_fault *faults;
-    gpuhal_fault_note **notes; /* the source of each fault */
+    gpuhal_fault_note **notes; /* source of each fault */
     char (*details)[DETAIL_BYTES];
     gpuhal_database_link *links;
     gpuhal_link **of_links;
@@ -95,7 +95,7 @@ static void gather_faults(gpuhal_device *device, size_t most, gathered *to)
 {
     for (size_t i = 0; i < GPUHAL_FAULT_NOTES && to->fault_count < most; i++) {
         gpuhal_fault_note *note = &device->faults[i];
-        /* A fault whose detail is being written is left for the next time. */
+        /* A fault whose detail is being written is left for the next write. */
         if (atomic_load(&note->count) > 0 && take_words(note, WORDS_NEW, WORDS_KEPT)) {
             memcpy(to->details[to->fault_count], note->detail, DETAIL_BYTES);
             uint64_t count = atomic_exchange(&note->count, 0);
@@ -120,7 +120,7 @@ static void gather_links(gpuhal_device *from, uint32_t devices, size_t most, gat
         if (!atomic_exchange(&link->unwritten, 0)) {
             continue;
         }
-        /* If a copy failed and nothing was measured, the link is unverified and nothing else is known. */
+        /* If a copy failed and nothing was measured, only the state "unverified" is known. */
         bool verified = atomic_load(&link->tried) && atomic_load(&link->verified);
         const char *why = atomic_load(&link->why_broken), *reason = why ? why : "bytes arrived wrong";
         to->of_links[to->link_count] = link;
@@ -164,7 +164,7 @@ static bool gather(gpuhal *gpu, gathered *out)
     return true;
 }
 
-/* Puts back faults that could not be merged for lack of memory. */
+/* Restores the faults and links that could not be merged because of lack of memory. */
 static void put_back(const gathered *own)
 {
     for (size_t i = 0; i < own->fault_count; i++) {
@@ -222,13 +222,13 @@ static void write_in_background(void *gpu)
     (void)write_notes(gpu); /* the registry has logged the reason for a failure */
 }
 
-/* Wakes the worker. If no thread can be started, the recorded faults wait. */
+/* Wakes the worker. If no thread can be started, the recorded faults are written later. */
 static void wake(gpuhal *gpu)
 {
     (void)gpuhal_worker_request(&gpu->fault_log->worker, gpu, write_in_background, gpu);
 }
 
-/* Does nothing in a nested call, as a log listener may call this during a write. */
+/* Does nothing in a nested call, because a log listener may call this function during a write. */
 gpuhal_status gpuhal_fault_log_write(gpuhal *gpu)
 {
     return atomic_load(&gpu->fault_log->writer) == &thread_mark ? GPUHAL_OK : write_notes(gpu);
@@ -248,7 +248,6 @@ void gpuhal_fault_log_destroy(gpuhal *gpu)
 
 /* ---- recording */
 
-/* Returns whether the device's records outlive this object. */
 static bool is_kept(const gpuhal_device *device)
 {
     return device->interface_number != 0 && gpuhal_registry_directory(device->gpu->registry) != NULL;

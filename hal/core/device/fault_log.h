@@ -1,8 +1,8 @@
 /* device/fault_log.h: records faults of devices and links for the registry.
  *
- * Recording never blocks on I/O: it only sets counters and flags. A worker (device/worker.h) immediately writes the
- * important records: the first fault of each kind of each device, and a failed link. The others are written by
- * gpuhal_close(), and are lost if the process is killed before that.
+ * Recording never blocks on I/O, because it only sets counters and flags. A worker (device/worker.h) immediately writes
+ * the important records, which are the first fault of each kind of each device, and a failed link. The other records
+ * are written by gpuhal_close(), and are lost if the process is killed before that.
  */
 #ifndef GPUHAL_DEVICE_FAULT_LOG_H
 #define GPUHAL_DEVICE_FAULT_LOG_H
@@ -16,9 +16,10 @@ gpuhal_fault_log *gpuhal_fault_log_create(void);
 /* Writes the pending records and frees the log. The devices must still exist. Nothing may be recorded afterwards. */
 void gpuhal_fault_log_destroy(gpuhal *gpu);
 
-/* Counts one more fault; this thread's last error describes it. Calls no plugin. */
+/* Counts one more fault. This thread's last error describes the fault. Calls no plugin. */
 void gpuhal_fault_log_fault(gpuhal_device *device, gpuhal_fault_kind kind);
-/* Records the state of the link between two devices. With `at_once` the worker writes it, otherwise the next write. */
+/* Records the state of the link between two devices. With `at_once`, the worker writes the record immediately;
+ * otherwise the next write includes it. */
 void gpuhal_fault_log_link(gpuhal_device *from, gpuhal_device *to, bool at_once);
 /* Writes all pending records, after a concurrent write has ended. Returns OK even if nothing is pending or there is no
  * registry. BLOCKS. */

@@ -1,7 +1,7 @@
 /* device/filter.c: decides which devices GPUHAL_DEVICES and gpuhal_config.devices leave visible, and how much memory of
  * each may be used. The variable can only narrow the choice made by gpuhal_config.devices. Here, most_free and
- * least_loaded are the same as gpu: gpuhal_open() first filters with them, then chooses one of the remaining devices by
- * value, and filters by its id. */
+ * least_loaded have the same meaning as gpu. gpuhal_open() first filters with them, then chooses one of the remaining
+ * devices by value, and then filters by the chosen device's id. */
 #include "device/choice.h"
 #include "device/selector.h"
 
@@ -13,7 +13,7 @@
 /* A list of selectors, and the part of each device's visibility that it decides. */
 typedef struct filter {
     const gpuhal *gpu;
-    const char *list, *source; /* `list` NULL means every device */
+    const char *list, *source; /* a NULL `list` means every device */
     uint32_t number;           /* 0 for gpuhal_config.devices, 1 for GPUHAL_DEVICES */
 } filter;
 
@@ -47,7 +47,6 @@ static gpuhal_status apply(const filter *by, const gpuhal_device_snapshot *snaps
     return GPUHAL_OK;
 }
 
-/* Adds a note about the ignored parts of a vendor's variable. */
 static void explain(const filter *by, const gpuhal_selector *selector, gpuhal_device_snapshot *snapshot)
 {
     gpuhal_text note = {0};
@@ -59,7 +58,6 @@ static void explain(const filter *by, const gpuhal_selector *selector, gpuhal_de
     gpuhal_text_finish(&note);
 }
 
-/* Checks one list of selectors, and marks the devices that it names. */
 static gpuhal_status choose_by(const filter *by, gpuhal_device_snapshot *snapshot,
                                gpuhal_visibility *visibilities)
 {

@@ -1,4 +1,4 @@
-/* device/group_limit.c: how much of a device's memory the kernel grants to the control groups of this process. */
+/* device/group_limit.c: reads how much of a device's memory the kernel grants to the control groups of this process. */
 #include "device/device.h"
 
 #include "base/facts.h"
@@ -6,8 +6,8 @@
 
 enum { UNKNOWN = 0, UNCOUNTED = 1, COUNTED = 2 };
 
-/* Returns whether the kernel limits such memory in these groups. Finds out only once, because it has to read a dozen
- * files. */
+/* Returns whether the kernel may limit device memory in these control groups. The result is cached, because the
+ * function has to read a dozen files. */
 static bool is_counted(gpuhal_device *device)
 {
     uint32_t state = atomic_load(&device->group_state);

@@ -1,7 +1,8 @@
 /* device/identity.c: see identity.h. Levels are processed from the strongest to the weakest. At each level, interfaces
  * with the same value are joined, unless a stronger level contradicts. A contradicted value is doubted for all
- * interfaces that state it. Otherwise the order would decide to which device a third interface with the same UUID
- * belongs. For the same reason, values are processed in the order of their text, and makers in numerical order. */
+ * interfaces that state it. Otherwise the order of the interfaces would determine to which device a third interface
+ * with the same UUID belongs. For the same reason, values are processed in the order of their text, and makers in
+ * numerical order. */
 #include "device/identity.h"
 
 #include "base/error.h"
@@ -11,18 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* vendor ids from here on denote the author of a driver (Mesa, PoCL) or a chip, not the maker */
+/* vendor ids from this value on denote the author of a driver (Mesa, PoCL) or a chip, not the maker */
 #define FIRST_KHRONOS 0x10000u
 
 /* The sets found so far, as a disjoint-set forest. */
 typedef struct joiner {
     gpuhal_identity *identity;
     uint32_t *parents;
-    uint32_t *members; /* of the group being processed */
+    uint32_t *members; /* members of the group that is being processed */
     uint32_t count;
 } joiner;
 
-/* Returns the root of its set. Terminates because unite() gives parents lower numbers than their children. */
+/* Returns the root of the interface's set. The loop terminates because unite() gives parents lower numbers than their
+ * children. */
 static uint32_t root_of(const joiner *join, uint32_t iface)
 {
     while (join->parents[iface] != iface) {
@@ -39,7 +41,6 @@ static void unite(joiner *join, uint32_t a, uint32_t b)
     join->parents[a > b ? a : b] = a > b ? b : a;
 }
 
-/* Records for the evidence that a value joins no interfaces. */
 static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
 {
     gpuhal_identity *identity = join->identity;
@@ -56,8 +57,8 @@ static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
     return GPUHAL_OK;
 }
 
-/* Finds an interface in each set such that the two state different places at this level. If both sets state a common
- * place, there is no contradiction: another level separated them. */
+/* Finds an interface in each set such that the two interfaces state different places at this level. If both sets state
+ * a common place, there is no contradiction, because another level separated the sets. */
 static bool find_two_places(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2],
                             uint32_t out_witness[2])
 {
@@ -100,7 +101,6 @@ static bool find_one_driver(const joiner *join, const uint32_t sets[2], uint32_t
     return false;
 }
 
-/* Returns whether evidence stronger than the value separates the two sets. */
 static bool contradict(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2],
                        gpuhal_refusal *out_refusal)
 {
@@ -125,8 +125,8 @@ static bool is_first_of_set(const joiner *join, uint32_t member)
     return true;
 }
 
-/* Finds the first contradiction among the members' sets. Whether there is one does not depend on their order, but which
- * one is found may. */
+/* Finds the first contradiction among the members' sets. The order of the members may affect which contradiction is
+ * found, but not whether there is one. */
 static bool find_contradiction(const joiner *join, gpuhal_identity_level level, gpuhal_refusal *out_refusal)
 {
     for (uint32_t i = 0; i < join->count; i++) {
@@ -140,10 +140,10 @@ static bool find_contradiction(const joiner *join, gpuhal_identity_level level, 
     return false;
 }
 
-/* Joins all members, which state the same value, or none if two of them contradict each other. */
+/* Joins all members, which all state the same value. If two of them contradict each other, joins no members. */
 static gpuhal_status join_members(joiner *join, gpuhal_identity_level level)
 {
-    /* Check all pairs before joining any. A join cannot be undone, so the order would affect the result otherwise. */
+    /* Check all pairs before joining any. A join cannot be undone, so otherwise the order would affect the result. */
     gpuhal_refusal refusal = {.level = level, .iface = join->members[0]};
     bool doubted = find_contradiction(join, level, &refusal);
     for (uint32_t i = 0; i < join->count; i++) {
@@ -161,7 +161,8 @@ static bool states(const gpuhal_interface *iface, gpuhal_identity_level level, c
     return iface->values[level] && strcmp(iface->values[level], value) == 0;
 }
 
-/* Replaces an id that does not denote a maker by the maker that the other interfaces state, if there is only one. */
+/* Replaces a vendor id that does not denote a maker by the maker that the other interfaces state, if they state only
+ * one. */
 static void settle_makers(gpuhal_identity *identity, const char *uuid)
 {
     uint64_t only = 0;
@@ -181,7 +182,6 @@ static void settle_makers(gpuhal_identity *identity, const char *uuid)
     }
 }
 
-/* Returns the next higher maker among the interfaces that state the UUID; 0 if there is none. */
 static uint64_t next_maker(const gpuhal_identity *identity, const char *uuid, uint64_t maker)
 {
     uint64_t next = 0;
@@ -199,7 +199,7 @@ static gpuhal_status join_uuid(joiner *join, const char *uuid)
 {
     gpuhal_identity *identity = join->identity;
     settle_makers(identity, uuid);
-    /* A device without a vendor has maker 0 and is skipped, so its UUID joins nothing. */
+    /* A device without a vendor has maker 0 and is skipped, so its UUID does not join any interfaces. */
     for (uint64_t maker = next_maker(identity, uuid, 0); maker; maker = next_maker(identity, uuid, maker)) {
         join->count = 0;
         for (uint32_t i = 0; i < identity->count; i++) {
@@ -253,8 +253,8 @@ static gpuhal_status join_level(joiner *join, gpuhal_identity_level level)
     }
 }
 
-/* Joins all interfaces. Those of the CPU have no values, so the levels do not affect them. Sets are numbered by their
- * first interface. */
+/* Joins all interfaces. Interfaces of the CPU have no values, so the levels do not affect them. Sets are numbered by
+ * their first interface. */
 static gpuhal_status join_all(joiner *join)
 {
     gpuhal_identity *identity = join->identity;
@@ -282,7 +282,8 @@ static gpuhal_status join_all(joiner *join)
 
 /* Returns whether the interface is one of several unnamed partitions. A driver that lists a physical device several
  * times lists its partitions (tiles), even if it does not name them. Only equal UUIDs show that the driver itself is
- * present twice and lists one device twice. If in doubt they are partitions, so that none is ignored. */
+ * present twice and lists one device twice. In case of doubt, the interfaces count as partitions, so that no partition
+ * is ignored. */
 static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
 {
     const gpuhal_interface *iface = &identity->interfaces[index];
@@ -298,7 +299,6 @@ static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
     return false;
 }
 
-/* Returns the partition of an interface, if the interface states a value of exactly one partition. */
 static const char *partition_by_value(const gpuhal_identity *identity, const gpuhal_interface *iface)
 {
     for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST && !*iface->partition_name;
@@ -321,8 +321,9 @@ static const char *partition_by_value(const gpuhal_identity *identity, const gpu
 }
 
 /* Finds partitions. `numbers` has one element for each interface. Each loop reads only results of earlier loops and
- * writes no data that it reads itself, so the order of the interfaces does not matter. That is why all siblings are
- * found before any gets a name, and all names that follow from values before any is set. */
+ * writes no data that it reads itself, so the order of the interfaces does not matter. For this reason all siblings are
+ * found before the first sibling is named, and all names that follow from values are found before the first name is
+ * set. */
 static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
 {
     gpuhal_interface *interfaces = identity->interfaces;
@@ -354,7 +355,7 @@ static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
     }
     for (uint32_t i = 0; i < identity->count; i++) {
         interfaces[i].partition = 0;
-        /* Ends at the interface itself at the latest. */
+        /* The loop ends at the interface itself at the latest. */
         while (interfaces[interfaces[i].partition].physical != interfaces[i].physical ||
                strcmp(interfaces[interfaces[i].partition].partition_name, interfaces[i].partition_name) != 0) {
             interfaces[i].partition++;

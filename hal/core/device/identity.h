@@ -1,8 +1,8 @@
-/* device/identity.h: finds which listed devices are interfaces of one physical device. The rule uses only facts:
- * nothing here may open or query a device.
+/* device/identity.h: finds which listed devices are interfaces of one physical device. The rule uses only facts.
+ * Nothing here may open or query a device.
  *
- * docs/identity.md explains the rule and its reasons. It has two guarantees. The relation is transitive. The result
- * does not depend on the order of the interfaces, except for numbers and the choice of the first name.
+ * docs/identity.md explains the rule and its reasons. The rule has two guarantees. The relation is transitive. The
+ * result does not depend on the order of the interfaces, except for numbers and the choice of the first name.
  */
 #ifndef GPUHAL_DEVICE_IDENTITY_H
 #define GPUHAL_DEVICE_IDENTITY_H
@@ -17,11 +17,10 @@ typedef enum gpuhal_identity_level {
     GPUHAL_IDENTITY_DRM,
     GPUHAL_IDENTITY_UUID,
     GPUHAL_IDENTITY_LUID,
-    GPUHAL_IDENTITY_HOST, /* the host's CPU: has no value, and no other level applies to such interfaces */
+    GPUHAL_IDENTITY_HOST, /* the host's CPU, which has no value; no other level applies to such interfaces */
     GPUHAL_IDENTITY_LEVELS
 } gpuhal_identity_level;
 
-/* One device as listed by one backend. */
 typedef struct gpuhal_interface {
     /* Input. */
     const char *backend;
@@ -30,27 +29,28 @@ typedef struct gpuhal_interface {
     /* Output. */
     char id[48];
     char pci[24];                               /* canonical, without partition bits; "" if none is valid */
-    const char *values[GPUHAL_IDENTITY_LEVELS]; /* NULL if no identifying value is stated; PCI points to `pci` */
-    uint64_t maker;                             /* vendor in whose scope the UUID is unique; 0 if none */
-    /* Bits 1 << level: several devices state this value, so it identifies none of them. */
+    const char *values[GPUHAL_IDENTITY_LEVELS]; /* NULL if no identifying value is stated; the value for PCI points to
+                                                 * `pci` */
+    uint64_t maker;                             /* vendor among whose devices the UUID is unique; 0 if none */
+    /* Bit 1 << level is set if several devices state the level's value, which therefore identifies none of them. */
     uint32_t doubted;
     bool host;                                  /* a software device, or the CPU itself */
     const char *partition_name;                      /* the partition's name; "" for the whole device */
-    char partition_space[24];                        /* holds the name if no fact has it */
+    char partition_space[24];                        /* buffer for the name if no fact contains it */
     /* The same number for all interfaces of one physical device; numbers start at 0. */
     uint32_t physical;
-    /* The first interface of the same partition. */
+    /* Index of the first interface of the same partition. */
     uint32_t partition;
 } gpuhal_interface;
 
-/* Why a value does not join interfaces. */
+/* The reason why equal values do not join interfaces. */
 typedef enum gpuhal_doubt {
     GPUHAL_DOUBT_PCI,        /* their PCI addresses differ */
     GPUHAL_DOUBT_DRM,        /* their render nodes differ */
     GPUHAL_DOUBT_ONE_DRIVER, /* one driver lists both */
 } gpuhal_doubt;
 
-/* A doubted value. UUIDs are compared within one maker. */
+/* A value that does not join interfaces. UUIDs are compared only among devices of one maker. */
 typedef struct gpuhal_refusal {
     uint32_t iface; /* one interface that states the value */
     gpuhal_identity_level level;
@@ -70,14 +70,14 @@ typedef struct gpuhal_identity {
 gpuhal_status gpuhal_identity_find(gpuhal_identity *identity);
 void gpuhal_identity_finish(gpuhal_identity *identity);
 
-/* Decodes an AMD UUID, whose bytes are the characters of a hexadecimal number with 16 digits that AMD's tools print.
+/* Decodes an AMD UUID. Its bytes are the characters of the hexadecimal number with 16 digits that AMD's tools print.
  * Returns false for other UUIDs. */
 bool gpuhal_interface_unique_id(const char *uuid, char out[17]);
-/* Fills in the results that follow from an interface's own facts, and from its siblings in the same driver
+/* Sets the results that follow from an interface's own facts, and from its siblings in the same driver
  * (interface.c). */
 void gpuhal_interfaces_read(gpuhal_identity *identity);
-/* Returns whether one driver lists both. A driver lists each device once, but two drivers or two builds of a driver in
- * the same backend may list the same device. */
+/* Returns whether the same driver lists both interfaces. A driver lists each device once, but two drivers or two builds
+ * of a driver in the same backend may list the same device. */
 bool gpuhal_interface_same_driver(const gpuhal_interface *a, const gpuhal_interface *b);
 /* Writes a PCI address in canonical form. Returns false if `text` is not a PCI address. */
 bool gpuhal_identity_pci(const char *text, char out[24]);
@@ -94,9 +94,10 @@ typedef struct gpuhal_identity_evidence_list {
     uint32_t count, capacity;
 } gpuhal_identity_evidence_list;
 
-/* Explains why visible interfaces belong together or not. Each interface, except the first of its physical device, gets
- * the interface that it was matched with, which is hidden only if no visible one matches. Then follow the reasons why
- * visible interfaces with the same value are different devices. evidence.c. */
+/* Explains why visible interfaces belong together or not. For each interface, except the first of its physical device,
+ * the evidence names the interface that it was matched with. The matched interface is hidden only if no visible
+ * interface matches. The evidence also contains the reasons why visible interfaces with the same value are different
+ * devices. evidence.c. */
 gpuhal_status gpuhal_identity_explain(const gpuhal_identity *identity, const bool *visible,
                                       gpuhal_identity_evidence_list *out_list);
 void gpuhal_identity_evidence_finish(gpuhal_identity_evidence_list *list);

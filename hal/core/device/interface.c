@@ -1,5 +1,5 @@
-/* device/interface.c: makes the facts of a listed device comparable. Drops values that identify nothing, and removes
- * partition numbers from PCI addresses. */
+/* device/interface.c: makes the facts of a listed device comparable. Drops values that do not identify a device, and
+ * removes partition numbers from PCI addresses. */
 #include "device/identity.h"
 
 #include <ctype.h>
@@ -49,7 +49,7 @@ static bool parse_pci(const char *text, uint32_t out_address[4])
     return true;
 }
 
-/* Some drivers state this address if they do not know it. */
+/* Some drivers report this address if they do not know the device's address. */
 static bool is_root_bridge(const uint32_t address[4])
 {
     return (address[0] | address[1] | address[2] | address[3]) == 0;
@@ -71,8 +71,8 @@ bool gpuhal_identity_pci(const char *text, char out[24])
     return true;
 }
 
-/* NVML does not report the function, so NVIDIA's is set to 0. AMD's runtimes put the partition number there, although
- * no such function exists on the bus (ROCm/rocm_smi_lib#208). */
+/* NVML does not report the function number, so it is set to 0 for NVIDIA devices. AMD's runtimes report the partition
+ * number as the function number, although no such function exists on the bus (ROCm/rocm_smi_lib#208). */
 static void read_pci(gpuhal_interface *iface, uint64_t vendor)
 {
     uint32_t address[4];
@@ -91,8 +91,8 @@ static void read_pci(gpuhal_interface *iface, uint64_t vendor)
     iface->values[GPUHAL_IDENTITY_PCI] = iface->pci;
 }
 
-/* Returns NULL for a value that identifies nothing: zeros, ones, and the "XX" that HIP returns for a chip without a
- * unique id. */
+/* Returns NULL for a value that does not identify a device. Such values are zeros, ones, and the "XX" that HIP returns
+ * for a chip without a unique id. */
 static const char *identifying(const char *text)
 {
     bool zeros = text && text[strspn(text, "0:-")] == 0;
@@ -104,7 +104,8 @@ static void read_interface(gpuhal_interface *iface)
 {
     uint64_t vendor = gpuhal_facts_u64(iface->facts, GPUHAL_FACT_VENDOR_ID, 0);
     snprintf(iface->id, sizeof iface->id, "%s:%" PRIu32, iface->backend, iface->index);
-    /* A software device may state the address of a card for which it renders, but it does not run there. */
+    /* A software device may state the address of a card for which it renders, but the device does not run on this
+     * card. */
     iface->host = gpuhal_facts_u64(iface->facts, GPUHAL_FACT_SOFTWARE, 0) == 1 ||
                  gpuhal_facts_u64(iface->facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_CPU;
     iface->partition_name = "";
@@ -129,7 +130,8 @@ static void name_first_partitions(gpuhal_identity *identity)
         for (uint32_t k = 0;
              k < identity->count && *iface->pci && !*iface->partition_name && iface->maker == VENDOR_AMD; k++) {
             const gpuhal_interface *sibling = &identity->interfaces[k];
-            bool divided = *sibling->partition_space != 0; /* by the sibling's function, never by names set here */
+            bool divided = *sibling->partition_space != 0; /* depends only on the sibling's function number, never on
+                                                            * names set here */
             if (divided && strcmp(iface->pci, sibling->pci) == 0 && gpuhal_interface_same_driver(iface, sibling)) {
                 iface->partition_name = "0";
             }

@@ -1,4 +1,5 @@
-/* device/link.c: facts about links, reported by the plugin about two of its devices or concluded from their locations.
+/* device/link.c: facts about links. They are reported by the plugin of both devices, or concluded from the devices'
+ * locations.
  */
 #include "device/link.h"
 
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Facts that a plugin may report; the library measures the others. */
+/* Facts that a plugin may report. The library measures all other facts. */
 static const gpuhal_key reported_keys[] = {GPUHAL_LINK_KIND,
                                            GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND,
                                            GPUHAL_LINK_PEER_ADVERTISED,
@@ -31,7 +32,7 @@ static bool works_in_host_memory(const gpuhal_device *device)
            gpuhal_facts_u64(facts, GPUHAL_FACT_SOFTWARE, 0) || gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0);
 }
 
-/* The device's own fact takes precedence, because a partition may have another location than its board. */
+/* The device's own fact takes precedence, because the location of a partition may differ from that of its board. */
 static const char *address_of(const gpuhal_device *device)
 {
     const char *own = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_PCI_ADDRESS);
@@ -46,8 +47,8 @@ bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node)
     return address ? gpuhal_pci_node(device->gpu->settings.system_root, address, out_node) : node <= INT32_MAX;
 }
 
-/* Returns the kind of link. Interfaces of one partition and devices in host memory always share memory; otherwise the
- * plugin's kind takes precedence. */
+/* Returns the kind of link. Interfaces of one partition always share memory. Two devices in host memory also do. For
+ * all other devices, the plugin's kind takes precedence. */
 static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_device *to, gpuhal_link_kind reported)
 {
     bool from_host = works_in_host_memory(from), to_host = works_in_host_memory(to);
@@ -76,7 +77,8 @@ static void set_missing(gpuhal_facts *facts, gpuhal_missing reason, const char *
     }
 }
 
-/* Queries the plugin. If it fails or breaks a rule, its facts are discarded and marked missing for that reason. */
+/* Queries the plugin. If the plugin fails or breaks a rule, its facts are discarded and marked missing for this
+ * reason. */
 static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *facts)
 {
     gpuhal_backend *backend = NULL, *other = NULL;
@@ -128,9 +130,9 @@ static gpuhal_status ask(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *f
     return status;
 }
 
-/* Returns the facts of a link. No lock is held during the plugin's call: two threads may query at the same time, and
- * the first result is kept. Published facts are complete, never change, and live as long as the device, so callers may
- * keep their texts without a reference. */
+/* Returns the facts of a link. No lock is held during the plugin's call, so two threads may query at the same time. The
+ * first result is kept. Published facts are complete, never change, and exist as long as the device, so callers may
+ * keep pointers to their strings without a reference. */
 static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuhal_facts **out_facts)
 {
     gpuhal_link *link = gpuhal_link_between(from, to);
@@ -147,8 +149,8 @@ static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuh
     }
     if (!atomic_compare_exchange_strong_explicit(&link->facts, &known, mine, memory_order_acq_rel,
                                                  memory_order_acquire)) {
-        /* Another thread was faster, and its result may already have been returned. All callers must see the same
-         * facts. */
+        /* Another thread was faster, and the other thread's result may already have been returned to a caller. All
+         * callers must see the same facts. */
         gpuhal_facts_free(mine);
         mine = known;
     }
@@ -176,8 +178,8 @@ gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, con
 static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal_key key, uint64_t *out_value)
 {
     const gpuhal_link *link = gpuhal_link_between(from, to);
-    /* gpuhal_link_verify() sets this after the path and its measurements. It must be read before them: if it were read
-     * last, it could validate values that were read too early. */
+    /* gpuhal_link_verify() sets this after the path and its measurements. `tried` must be read before these values. If
+     * it were read last, it could be set although the values were read too early. */
     const bool tried = atomic_load(&link->tried);
     gpuhal_recalled_link known = {
         .verified = atomic_load(&link->verified),
@@ -208,7 +210,8 @@ static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal
     return true;
 }
 
-/* Looks up a fact: *out_value or *out_text with reason 0, or a reason with *out_why. */
+/* Looks up a fact. If the fact has a value, sets *out_value or *out_text, and the reason is 0. Otherwise sets the
+ * reason and *out_why. */
 static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value,
                              const char **out_text, gpuhal_missing *out_missing, const char **out_why)
 {
@@ -229,7 +232,8 @@ static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key 
     return status;
 }
 
-/* Returns whether it is a link's key. These have their own block; a vendor's key is accepted as well. */
+/* Returns whether the key is a key of links. These keys have a range of their own. Vendors' keys are accepted as
+ * well. */
 static bool is_link_key(gpuhal_key key)
 {
     return (key >= GPUHAL_LINK_KIND && key < GPUHAL_LINK_KIND + 0x1000) || key >= GPUHAL_VENDOR_FIRST;

@@ -1,5 +1,5 @@
-/* device/link_pci.c: distances between PCI devices, read from sysfs. In the real path of a device, each bridge above it
- * is a directory below its host bridge: /sys/devices/pci0000:40/0000:40:01.1/0000:41:00.0. */
+/* device/link_pci.c: determines distances between PCI devices from sysfs. The real path of a device contains its host
+ * bridge and each bridge above the device as directories: /sys/devices/pci0000:40/0000:40:01.1/0000:41:00.0. */
 #include "device/link.h"
 
 #include "base/text.h"
@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the real path of a device below /sys, malloc'ed; NULL if absent. */
 static char *place_of(const char *root, const char *address)
 {
     int ignored = 0;
@@ -36,7 +35,6 @@ static size_t host_bridge_bytes(const char *place)
     return below ? (size_t)(below + 1 - place) : 0;
 }
 
-/* Returns the length of the whole directories that two paths share. */
 static size_t shared_bytes(const char *one, const char *other)
 {
     size_t shared = 0;
@@ -53,7 +51,6 @@ static bool are_functions_of_one(const char *one, const char *other)
     return one[dot] == '.' && strncmp(one, other, dot + 1) == 0;
 }
 
-/* Reads a small file without its newline; NULL if absent. */
 static char *read_text(const char *root, const char *folder, const char *name, const char *leaf)
 {
     size_t bytes = 0;
@@ -65,7 +62,7 @@ static char *read_text(const char *root, const char *folder, const char *name, c
     return text;
 }
 
-/* Returns whether the machine has one node. Kernels without NUMA support list none. */
+/* Returns whether the machine has only one node. Kernels without NUMA support list no nodes. */
 static bool has_one_node(const char *root)
 {
     char *online = read_text(root, "devices/system", "node", "online");
@@ -95,7 +92,6 @@ bool gpuhal_pci_node(const char *root, const char *address, uint32_t *out_node)
     return known;
 }
 
-/* Returns the kind for devices below different host bridges. */
 static gpuhal_link_kind kind_by_nodes(const char *root, const char *one, const char *other)
 {
     uint32_t node = 0, other_node = 0;

@@ -1,7 +1,7 @@
-/* device/match.c: finds the device object of a listed device. The registry's stable number decides if both have one and
- * no fact contradicts it; otherwise a UUID or address decides. A device without these is matched by its index if the
- * driver in this process lists it. Otherwise it is matched by backend, name and order, as long as none of several
- * identical devices is gone. */
+/* device/match.c: finds the device object of a listed device. The registry's stable number is used if both objects have
+ * a number and no fact contradicts the match. Otherwise a UUID or an address is used. A device without UUID and address
+ * is matched by its index if the driver in this process lists the device. Otherwise such a device is matched by
+ * backend, name and order, as long as none of several identical devices is missing. */
 #include "device/snapshot.h"
 
 #include "base/error.h"
@@ -57,7 +57,7 @@ const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices 
     return NULL;
 }
 
-/* The methods of matching two entries, most certain first. */
+/* The methods of matching a device with an entry, most certain first. */
 enum { BY_INDEX, BY_NUMBER, BY_UUID, BY_ADDRESS, BY_ORDER, WAYS };
 
 static bool is_of_this_process(const gpuhal_candidate *candidate)
@@ -65,7 +65,7 @@ static bool is_of_this_process(const gpuhal_candidate *candidate)
     return !candidate->isolated && !candidate->cached;
 }
 
-/* Returns the device as listed by the driver in this process, which never reassigns an index; NULL if unknown. */
+/* Returns the device as listed by the driver in this process; NULL if unknown. This driver never reassigns an index. */
 static const gpuhal_listed_device *listed_here(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load(&device->here);
@@ -87,8 +87,8 @@ static bool is_it(const gpuhal_device *device, const gpuhal_entry *entry, int wa
     }
     switch (way) {
     case BY_NUMBER:
-        /* The registry numbers identical devices by order, so the numbers mean nothing while it is unknown which of
-         * them remain. */
+        /* The registry numbers identical devices by order, so the numbers are meaningless while it is unknown which
+         * devices remain. */
         return device->interface_number != 0 && device->interface_number == entry->interface_number && !device->unsure;
     case BY_UUID:
         return state_the_same(device->listed, entry->listed, GPUHAL_FACT_UUID);
@@ -110,7 +110,6 @@ static bool are_alike(const gpuhal_device *device, const gpuhal_entry *entry)
            gpuhal_listed_same(device->listed, entry->listed);
 }
 
-/* Includes hidden ones. */
 static uint32_t count_alike(const gpuhal_device *device, const gpuhal_device_snapshot *snapshot)
 {
     uint32_t count = 0;
@@ -120,9 +119,9 @@ static uint32_t count_alike(const gpuhal_device *device, const gpuhal_device_sna
     return count;
 }
 
-/* Returns whether the device certainly remains, if a process that counts from 0 lists fewer identical devices than
- * before. Only the driver in this process knows which ones remain, because it never reassigns an index. Without that
- * driver all of them are treated as gone, so that none is mistaken for another. */
+/* Returns whether the device certainly remains although a process that counts from 0 lists fewer identical devices than
+ * before. Only the driver in this process knows which devices remain, because it never reassigns an index. If this
+ * driver is not loaded, all identical devices are treated as missing, so that no device is mistaken for another. */
 static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
@@ -142,8 +141,8 @@ static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_device_snapshot 
     return left == count_alike(device, snapshot) && gpuhal_listed_find_same(here, device->listed);
 }
 
-/* Marks devices with fewer identical ones than before, unless the driver in this process knows which ones remain. All
- * devices are marked before any is matched, because is_it() reads the marks. */
+/* Marks a device if fewer identical devices are listed than before, unless the driver in this process knows which
+ * devices remain. All devices are marked before any device is matched, because is_it() reads the marks. */
 static void find_unsure(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
@@ -158,11 +157,11 @@ void gpuhal_entries_match(const gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
     find_unsure(gpu, snapshot);
-    /* Each method is tried for all devices before the next, so that a weak match cannot take the entry of a certain
-     * one. */
+    /* Each method is tried for all devices before the next method, so that an uncertain match cannot take the entry of
+     * a certain match. */
     for (int way = 0; way < WAYS; way++) {
         for (uint32_t d = 0; before && d < before->device_count; d++) {
-            /* A device that is gone never returns under the same handle, because its memory and queues are lost. */
+            /* A vanished device never returns under the same handle, because its memory and queues are lost. */
             bool is_open = snapshot->places[d] == GPUHAL_NOWHERE && before->places[d] != GPUHAL_NOWHERE;
             for (uint32_t e = 0; is_open && e < snapshot->identity.count; e++) {
                 gpuhal_entry *entry = &snapshot->entries[e];

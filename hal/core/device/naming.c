@@ -1,4 +1,5 @@
-/* device/naming.c: which devices a list of selectors names, and why it excludes the others. */
+/* device/naming.c: finds the devices that a list of selectors names, and the reasons why the list excludes the other
+ * devices. */
 #include "device/choice.h"
 #include "device/selector.h"
 
@@ -51,8 +52,8 @@ gpuhal_naming gpuhal_name_device(const gpuhal_device_snapshot *snapshot, const c
     return is;
 }
 
-/* Returns whether this interface is the one to use for its partition: the preferred one, or the first that remains if
- * the list removes the preferred one. With `only_usable`, lost interfaces do not count. */
+/* Returns whether this interface is used for its partition. This is the preferred interface, or, if the list removes
+ * it, the first remaining interface. With `only_usable`, lost interfaces are ignored. */
 static bool stands_for_partition(const gpuhal_device_snapshot *snapshot, const char *list, const gpuhal_device *device,
                                  bool only_usable)
 {

@@ -1,4 +1,4 @@
-/* device/offer.c: reads the current offers of devices: listed facts and, on request, free memory and load. */
+/* device/offer.c: reads the current offers of devices, with listed facts and, on request, free memory and load. */
 #include "device/choice.h"
 
 #include "base/error.h"
@@ -27,8 +27,8 @@ int gpuhal_device_type_rank(const gpuhal_device *device)
     }
 }
 
-/* Returns whether the self-test failed in this process or, if it did not run, in an earlier one with the same driver.
- * gpuhal_device_verify() records it as the device's link to itself. */
+/* Returns whether the self-test failed in this process. If it did not run in this process, returns whether it failed in
+ * an earlier process with the same driver. gpuhal_device_verify() records the result as the device's link to itself. */
 bool gpuhal_device_failed_self_test(const gpuhal_device *device)
 {
     const gpuhal_link *own = gpuhal_link_between(device, device);
@@ -39,7 +39,8 @@ bool gpuhal_device_failed_self_test(const gpuhal_device *device)
     return gpuhal_fault_log_recall(device, device, &known) && !known.verified;
 }
 
-/* Returns whether the administrator prohibits compute programs. Only a selector by name overrides this. */
+/* Returns whether the administrator prohibits compute programs. Only a selector that names the device overrides
+ * this. */
 bool gpuhal_device_is_prohibited(const gpuhal_device *device)
 {
     return gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_COMPUTE_MODE, 0) == GPUHAL_COMPUTE_PROHIBITED;
@@ -82,17 +83,15 @@ static void read_facts(const gpuhal_device_snapshot *snapshot, const gpuhal_devi
                                 : GPUHAL_LACK_NOTHING;
 }
 
-/* Returns the position of its backend's first entry. */
 static uint32_t place_of_backend(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
 {
     uint32_t place = 0;
     while (strcmp(snapshot->entries[place].candidate->name, device->candidate->name) != 0) {
-        place++; /* ends at the device's own entry at the latest */
+        place++; /* the loop ends at the device's own entry at the latest */
     }
     return place;
 }
 
-/* Adds a device if it is usable and not in the list yet. */
 static void add(const gpuhal_device_snapshot *snapshot, gpuhal_device *device, bool by_caller, gpuhal_offers *out)
 {
     bool known = !is_usable(snapshot, device);
@@ -127,7 +126,6 @@ static gpuhal_status check(const gpuhal *gpu, const gpuhal_offers_desc *desc)
                 : GPUHAL_OK;
 }
 
-/* Returns how many bytes the limits of the gpuhal object and of the process's control groups leave on the device. */
 static uint64_t left_by_limits(gpuhal_device *device)
 {
     const uint64_t limit = atomic_load(&device->limit_bytes), allocated = atomic_load(&device->allocated_bytes);
@@ -137,7 +135,7 @@ static uint64_t left_by_limits(gpuhal_device *device)
     return left < left_by_groups ? left : left_by_groups;
 }
 
-/* Applies the limits. If free memory was not measured, a limit below the total replaces it. */
+/* Applies the limits. If free memory was not measured, a limit below the total memory is used as free memory. */
 static void use_limits(gpuhal_offers *offers)
 {
     for (uint32_t i = 0; i < offers->count; i++) {
@@ -150,7 +148,6 @@ static void use_limits(gpuhal_offers *offers)
     }
 }
 
-/* Removes a device that turned out to be lost. */
 static void drop(gpuhal_offers *offers, uint32_t index)
 {
     offers->count--;
@@ -190,7 +187,7 @@ static gpuhal_status sample(gpuhal *gpu, const gpuhal_offers_desc *desc, gpuhal_
     gpuhal_status status = samples && values ? GPUHAL_OK : gpuhal_error_host_memory();
     uint32_t count = 0;
     for (uint32_t i = 0; i < offers->count && !status; i++) {
-        if (offers->list[i].unit == count) { /* the first of its unit, because numbers ascend */
+        if (offers->list[i].unit == count) { /* first offer of its unit, because numbers ascend */
             gpuhal_value *own = &values[(size_t)VALUES * count];
             own[FREE].key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
             own[BUSY].key = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE;
@@ -232,7 +229,8 @@ gpuhal_status gpuhal_offers_read(gpuhal *gpu, const gpuhal_offers_desc *desc, gp
     }
     for (uint32_t i = 0; i < count; i++) {
         gpuhal_device *device = desc->device_count ? desc->devices[i] : snapshot->entries[i].device;
-        if (device && device->position < snapshot->device_count) { /* otherwise it is in a later snapshot */
+        if (device && device->position < snapshot->device_count) { /* otherwise the device was added by a later
+                                                                    * snapshot */
             add(snapshot, device, desc->device_count > 0, out_offers);
         }
     }

@@ -1,9 +1,9 @@
-/* device/open.c: opens a device once, either the library's own or an adopted one.
+/* device/open.c: opens a device once. The device is either created by the plugin, or adopted from the caller.
  *
  * A device is opened without its lock, on a thread that is abandoned if the driver hangs (base/job.h). An adopted
  * device is opened on the caller's thread, whose current context may matter. A second caller waits on the condition
- * until its own deadline. After the deadline the device counts as lost (hung), and must not be opened again before that
- * thread has returned; the thread closes the device that it opened.
+ * until its own deadline. After the deadline of an opening, the device counts as lost (hung), and must not be opened
+ * again before the abandoned thread has returned. The abandoned thread closes the device that it opened.
  */
 #include "device/snapshot.h"
 
@@ -18,14 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns alignment - 1. The fact was checked earlier; a value that is not a power of two counts as 1. */
+/* Returns alignment - 1. The fact was checked earlier. A value that is not a power of two counts as 1. */
 static uint64_t alignment_mask(const gpuhal_facts *facts, gpuhal_key key)
 {
     uint64_t alignment = gpuhal_facts_u64(facts, key, 1);
     return alignment && (alignment & (alignment - 1)) == 0 ? alignment - 1 : 0;
 }
 
-/* Returns the error for a device that has the snapshot's index but another identity. */
 static gpuhal_status another_identity(const gpuhal_device *device, const gpuhal_listed_device *there)
 {
     static const struct {
@@ -49,8 +48,8 @@ static gpuhal_status another_identity(const gpuhal_device *device, const gpuhal_
     return gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "%s: the driver lists another device in this process", device->id);
 }
 
-/* Reports a missing device. Most drivers keep the list of devices made at their start, even if a helper's driver finds
- * other devices later. */
+/* Reports a missing device. Most drivers keep the list of devices made at their start, even if the driver in a later
+ * helper finds other devices. */
 static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuhal_listed_devices *devices)
 {
     const gpuhal_listed_device *there = gpuhal_listed_devices_find(devices, device->listed->index);
@@ -76,7 +75,8 @@ static void opening_hangs(gpuhal_device *device)
     }
 }
 
-/* Marks all devices of a plugin that hangs while starting or listing, because it blocks all of them until it returns.
+/* Marks all devices of a plugin that hangs while starting or listing, because the hanging call blocks all of them until
+ * it returns.
  */
 static void backend_hangs(gpuhal_device *device)
 {
@@ -120,7 +120,7 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
     return *out_listed ? GPUHAL_OK : not_in_this_process(device, gpuhal_backend_devices(*out_backend));
 }
 
-/* Clears a loss that a failed attempt to open may have left. A vanished device stays vanished. */
+/* Clears a loss that a failed attempt to open the device may have left. A vanished device stays vanished. */
 static void begin_anew(gpuhal_device *device)
 {
     uint32_t lost = atomic_load(&device->lost);
@@ -129,7 +129,7 @@ static void begin_anew(gpuhal_device *device)
     }
 }
 
-/* Keeps the plugin's report after a success, because it explains why an adopted device offers less. */
+/* Keeps the plugin's report after a success, because the report explains which features an adopted device lacks. */
 static void keep_what_it_lacks(gpuhal_device *device)
 {
     gpuhal_error_detail detail;
@@ -151,11 +151,11 @@ gpuhal_status gpuhal_device_lacks(gpuhal_device *device, const char *what)
 
 typedef struct opening {
     gpuhal_job job;
-    const gpuhal_plugin *plugin; /* valid until the process exits, like its backend */
+    const gpuhal_plugin *plugin; /* valid until the process exits, like the plugin's backend */
     gpuhal_plugin_instance *instance;
     uint32_t index;
-    const gpuhal_native *adopt; /* the caller's, valid until the call ends; NULL if none */
-    /* The watchdog's subject: the device or, in a job, the attempt itself, which has its own deadline. */
+    const gpuhal_native *adopt; /* owned by the caller, valid until the call ends; NULL if none */
+    /* The subject for the watchdog. It is the device or, in a job, the attempt itself, which has its own deadline. */
     const void *subject;
     gpuhal_status status;
     const char *failed; /* the action that failed */
@@ -207,8 +207,8 @@ static void free_opening(gpuhal_job *job)
     free(job);
 }
 
-/* Sets all members of an open device. Called only by the opening thread; other threads read them after `state` has
- * changed. */
+/* Sets all members of an open device. Called only by the opening thread. Other threads read the members after `state`
+ * has changed. */
 static void take_opening(gpuhal_device *device, const opening *own, const gpuhal_facts *facts)
 {
     memcpy(device->ops_space, own->ops_space, sizeof device->ops_space);
@@ -250,7 +250,6 @@ static gpuhal_status run_in_time(gpuhal_device *device, opening *own)
     return GPUHAL_OK;
 }
 
-/* Returns whether an earlier attempt has not returned yet. */
 static bool is_still_opening(gpuhal_device *device)
 {
     if (device->abandoned && atomic_load(&device->abandoned->ended)) {
@@ -284,7 +283,7 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     status = run_in_time(device, own);
     if (!status) {
         take_opening(device, own, &listed->facts);
-        begin_anew(device); /* another caller, or the watchdog, may have given it up */
+        begin_anew(device); /* another caller, or the watchdog, may have marked the device as lost */
         device->gpu->layers.watch(device);
         gpuhal_cached_opened(device);
     }
@@ -320,7 +319,7 @@ static void claim_opening(gpuhal_device *device, int *out_state, bool *out_by_it
     *out_by_itself = by_itself;
 }
 
-/* Fails because the device is being opened, by this thread or by a thread that hangs. */
+/* Fails because the device is already being opened, either by this thread or by a thread that hangs. */
 static gpuhal_status stuck_opening(gpuhal_device *device, bool by_itself)
 {
     if (by_itself) {
@@ -330,7 +329,6 @@ static gpuhal_status stuck_opening(gpuhal_device *device, bool by_itself)
     return gpuhal_device_unusable(device);
 }
 
-/* Opens the device once. *out_opened is set if this call opened it. */
 static gpuhal_status open_once(gpuhal_device *device, const gpuhal_native *adopt, bool *out_opened)
 {
     int state = GPUHAL_DEVICE_CLOSED;
@@ -375,7 +373,8 @@ gpuhal_status gpuhal_device_open(gpuhal_device *device)
     return open_once(device, NULL, &opened);
 }
 
-/* Checks only the type: one fact lists the types for open and wrap_memory. The plugin checks the objects. */
+/* Checks only the type, which must be in the fact that lists the types for open and wrap_memory. The plugin checks the
+ * objects. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native)
 {
     uint64_t kinds = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_ADOPT_KINDS, 0);

@@ -1,5 +1,5 @@
-/* device/physical.c: the physical devices of a snapshot, their interfaces including the preferred one, and the evidence
- * about them. */
+/* device/physical.c: determines the physical devices of a snapshot, their interfaces including the preferred interface,
+ * and the evidence about them. */
 #include "device/snapshot.h"
 
 #include "base/error.h"
@@ -30,13 +30,14 @@ bool gpuhal_devices_same_piece(const gpuhal_device *a, const gpuhal_device *b)
     return a == b || (one && other && one->physical == other->physical);
 }
 
-/* `cpu` is last in the order of backends but is the interface to use, so a software device never outranks it. */
+/* `cpu` is last in the order of backends, but it is the preferred interface of the CPU, so a software device never
+ * outranks it. */
 static bool outranks(const gpuhal_entry *later, const gpuhal_entry *earlier)
 {
     return strcmp(later->candidate->name, "cpu") == 0 && strcmp(earlier->candidate->name, "cpu") != 0;
 }
 
-/* Exactly one of a partition's earlier interfaces is preferred; the next interface may replace it. */
+/* At each step, exactly one of a partition's earlier interfaces is preferred, and the next interface may replace it. */
 void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;
@@ -53,8 +54,8 @@ void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot)
     }
 }
 
-/* Returns the first value that an interface of the whole device states; "" if none. Values of software devices are not
- * the CPU's. */
+/* Returns the first value that an interface of the whole device states; "" if none. Values of software devices do not
+ * describe the CPU. */
 static const char *first_value(const gpuhal_device_snapshot *snapshot, uint32_t physical, gpuhal_identity_level level)
 {
     const gpuhal_identity *identity = &snapshot->identity;
@@ -68,7 +69,6 @@ static const char *first_value(const gpuhal_device_snapshot *snapshot, uint32_t 
     return "";
 }
 
-/* A physical device has the position of its first visible interface. */
 static bool is_first(const gpuhal_device_snapshot *snapshot, uint32_t index)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;
@@ -79,7 +79,6 @@ static bool is_first(const gpuhal_device_snapshot *snapshot, uint32_t index)
     return first;
 }
 
-/* Adds an interface's physical device, with all visible interfaces and the evidence. */
 static void add_physical(gpuhal_device_snapshot *snapshot, uint32_t index, const gpuhal_identity_evidence_list *found)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;

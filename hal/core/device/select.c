@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local char reason[1024]; /* of this thread's last gpuhal_select() */
+static _Thread_local char reason[1024]; /* reason of this thread's last gpuhal_select() */
 
 static bool is_cpu_backend(const gpuhal_device *device)
 {
@@ -24,7 +24,7 @@ static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_
            gpuhal_device_snapshot_interface(snapshot, b)->partition;
 }
 
-/* All usable offers, named ones first. */
+/* All usable offers. Named offers come first. */
 typedef struct choice {
     gpuhal_offers offers;
     gpuhal_lack *lacks;
@@ -80,7 +80,6 @@ static gpuhal_status choose(gpuhal *gpu, const gpuhal_offers_desc *wanted, const
 
 /* ---- the reason */
 
-/* Appends to the reason, truncating it if necessary. */
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
     size_t at = strlen(reason);
@@ -117,7 +116,8 @@ static bool is_prohibited(const gpuhal_device_snapshot *snapshot, uint32_t entry
     return snapshot->entries[entry].preferred && gpuhal_device_is_prohibited(snapshot->entries[entry].device);
 }
 
-/* Writes "opencl:0", "opencl:0 and vulkan:0", "opencl:0, opencl:1, vulkan:0 and 2 more". Returns the number of devices.
+/* Writes a string like "opencl:0", "opencl:0 and vulkan:0", or "opencl:0, opencl:1, vulkan:0 and 2 more". Returns the
+ * number of devices.
  */
 static uint32_t name_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_listed_fn *is_listed,
                          gpuhal_text *to)
@@ -143,7 +143,8 @@ static uint32_t name_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_de
     return count;
 }
 
-/* Appends `before`, the ids, and `one` or `several` depending on their number; nothing if there are none. */
+/* Appends `before`, the ids, and `one` or `several` depending on the number of ids. Appends nothing if there are no
+ * ids. */
 static void say_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_listed_fn *is_listed,
                     const char *before, const char *one, const char *several)
 {
@@ -161,7 +162,6 @@ static void say_left_out(const gpuhal_device_snapshot *snapshot, const gpuhal_de
     say_ids(snapshot, chosen, is_prohibited, " (the compute mode of ", " is prohibited)", " is prohibited)");
 }
 
-/* Appends the rule that decided within the backend. */
 static void say_decision(const choice *own)
 {
     static const char *const kinds[] = {"device", "accelerator", "integrated GPU", "GPU"};
@@ -205,7 +205,6 @@ static void describe_general(const gpuhal_device_snapshot *snapshot, const choic
     say_forked(snapshot);
 }
 
-/* Appends the ignored parts of vendors' variables. */
 static void say_variables(const gpuhal_device_snapshot *snapshot, const char *text)
 {
     gpuhal_selector selector = {0};
@@ -231,7 +230,7 @@ static void describe(const gpuhal_device_snapshot *snapshot, const char *text, c
     const char *rest = text;
     gpuhal_selector first = {0};
     *reason = 0;
-    (void)gpuhal_selector_next(&rest, "", &first); /* it has been parsed before */
+    (void)gpuhal_selector_next(&rest, "", &first); /* the text has been parsed before */
     if (!rest && !first.excludes && gpuhal_selector_is_general(&first)) {
         describe_general(snapshot, own);
     } else if (!rest && !first.excludes && own->named == 1 &&
@@ -286,8 +285,8 @@ static void describe_value(const choice *own, bool by_memory)
     }
 }
 
-/* Chooses again among the named devices, by values that are read now. If no device has the value, the rule of `auto`
- * decides, and the reason says so. */
+/* Chooses again among the named devices, by newly read values. If no device has the value, the rule of `auto` is used,
+ * and the reason states this. */
 static gpuhal_status choose_by_value(gpuhal *gpu, bool by_memory, choice *own)
 {
     gpuhal_device **named = calloc(own->named, sizeof(gpuhal_device *));
@@ -326,8 +325,8 @@ static gpuhal_status choose_by_value(gpuhal *gpu, bool by_memory, choice *own)
 
 /* ---- the choice */
 
-/* Checks that every element of a list matches something and has no limit, because selecting a device does not change
- * it. */
+/* Checks that every element of a list matches a device and has no limit. Limits are refused because selecting a device
+ * does not change its limit. */
 static gpuhal_status check_all(const gpuhal_device_snapshot *snapshot, const char *list)
 {
     gpuhal_selector selector = {0};
@@ -366,8 +365,8 @@ static bool takes_away(const char *list)
     return takes;
 }
 
-/* Explains why no device is left: `auto` or `gpu` matched only devices that must not be used, or the named devices were
- * removed again. */
+/* Explains why no device is left. Either `auto` or `gpu` matched only devices that must not be used, or later elements
+ * removed the named devices. */
 static gpuhal_status refuse_all(const gpuhal_device_snapshot *snapshot, const char *text)
 {
     gpuhal_text failed = {0};

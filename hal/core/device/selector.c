@@ -43,7 +43,6 @@ static bool is_backend_name(const char *text, size_t length)
     return length > 0 && length < 32 && text[0] >= 'a' && text[0] <= 'z' && strspn(text, letters) >= length;
 }
 
-/* Parses "0" and "0-3". */
 static gpuhal_status parse_numbers(const char *word, const char *text, const char *source, gpuhal_selector *selector)
 {
     char begin[16];
@@ -64,7 +63,6 @@ static gpuhal_status parse_numbers(const char *word, const char *text, const cha
     return GPUHAL_OK;
 }
 
-/* Parses an address with or without its domain. */
 static gpuhal_status parse_pci(const char *word, const char *text, const char *source, gpuhal_selector *selector)
 {
     char with_domain[GPUHAL_SELECTOR_BYTES + 8], canonical[24];
@@ -96,8 +94,8 @@ static bool has_vendor_form(const char *text)
     return begins_with(text, "GPU-") || begins_with(text, "MIG-");
 }
 
-/* Returns whether it is a complete UUID without a prefix, in this library's form or in the kernel's form of AMD's
- * unique id. A beginning is not accepted, because it could be a number or a name. */
+/* Returns whether the text is a complete UUID without a prefix, in this library's form or in the kernel's form of AMD's
+ * unique id. An abbreviated UUID is not accepted, because it could be a number or a name. */
 static bool has_plain_form(const char *text)
 {
     const size_t length = strlen(text);
@@ -130,7 +128,7 @@ static gpuhal_status parse_uuid(const char *word, const char *text, const char *
     return GPUHAL_OK;
 }
 
-/* Parses the name of a vendor's variable. Its value is read when devices are matched. */
+/* Parses the name of a vendor's variable. The variable's value is read when devices are matched. */
 static gpuhal_status parse_variable(const char *word, const char *text, const char *source, gpuhal_selector *selector)
 {
     if (!gpuhal_variable_find(text)) {
@@ -142,7 +140,7 @@ static gpuhal_status parse_variable(const char *word, const char *text, const ch
     return GPUHAL_OK;
 }
 
-/* Parses "pci=0000:c1:00.0"; the `=` is at `equals`. */
+/* Parses a string such as "pci=0000:c1:00.0". The `=` is at `equals`. */
 static gpuhal_status parse_key(const char *word, const char *source, const char *equals, gpuhal_selector *selector)
 {
     const int length = (int)(equals - word);
@@ -167,7 +165,6 @@ static gpuhal_status parse_key(const char *word, const char *source, const char 
     return GPUHAL_OK;
 }
 
-/* Parses "cuda:*". */
 static gpuhal_status parse_glob(const char *word, const char *source, gpuhal_selector *selector)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_:*?";
@@ -179,7 +176,6 @@ static gpuhal_status parse_glob(const char *word, const char *source, gpuhal_sel
     return GPUHAL_OK;
 }
 
-/* Returns whether the first `length` bytes are one of the words. */
 static bool is_word(const char *text, size_t length, const char *const words[])
 {
     while (*words && (strlen(*words) != length || strncmp(*words, text, length) != 0)) {
@@ -188,7 +184,7 @@ static bool is_word(const char *text, size_t length, const char *const words[])
     return *words != NULL;
 }
 
-/* Parses "cuda", "cuda:0" and "cuda:0-3"; `name` is the length of the backend's name. */
+/* Parses strings such as "cuda", "cuda:0" and "cuda:0-3". `name` is the length of the backend's name. */
 static gpuhal_status parse_backend(const char *word, const char *source, size_t name, gpuhal_selector *selector)
 {
     static const char *const general[] = {"auto", "gpu", "each", "most_free", "least_loaded", NULL};
@@ -215,8 +211,9 @@ static gpuhal_status parse_backend(const char *word, const char *source, size_t 
     return index_text ? parse_numbers(word, index_text, source, selector) : GPUHAL_OK;
 }
 
-/* Parses a plain number: a row of the list or, after "cuda:0", another device of that backend. After "!cuda:0" it would
- * be ambiguous. `whole` is the element with its `!` and limit. */
+/* Parses a plain number. It is a row of the list or, after an element such as "cuda:0", another device of the same
+ * backend. After "!cuda:0" a plain number is refused, because it would be ambiguous. `whole` is the element with its
+ * `!` and limit. */
 static gpuhal_status parse_row(const char *word, const char *whole, const char *source, const gpuhal_selector *before,
                                gpuhal_selector *selector)
 {
@@ -237,7 +234,6 @@ static gpuhal_status parse_row(const char *word, const char *whole, const char *
     return parse_numbers(word, word, source, selector);
 }
 
-/* Parses an element without its `!` and limit. */
 static gpuhal_status parse_pattern(const char *word, const char *whole, const char *source,
                                    const gpuhal_selector *before, gpuhal_selector *selector)
 {

@@ -1,5 +1,5 @@
 /* device/selector_check.c: checks that the devices that a selector names exist. An abbreviated selector must match only
- * one, and a range must match a device for every number. */
+ * one device, and a range must match a device for every number. */
 #include "device/selector.h"
 
 #include "base/error.h"
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns whether the text is abbreviated and may match several devices: the beginning of a UUID, or an address without
- * its domain. */
+/* Returns whether the text is the beginning of a UUID or an address without its domain, so that it may match several
+ * devices. */
 static bool is_abbreviated(const gpuhal_selector *selector)
 {
     const char *colon = strchr(selector->text, ':');
@@ -18,8 +18,8 @@ static bool is_abbreviated(const gpuhal_selector *selector)
                                                  : false;
 }
 
-/* Returns whether the selector names both together, as opposed to two candidates. An address names the physical device,
- * and so does a UUID that all partitions state, as on AMD GPUs. */
+/* Returns whether both matches are the same device for this selector, and not two candidates. An address names the
+ * whole physical device. A UUID that all partitions state, as on AMD GPUs, does so as well. */
 static bool is_the_same(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, uint32_t a, uint32_t b)
 {
     const gpuhal_interface *one = &snapshot->identity.interfaces[a], *other = &snapshot->identity.interfaces[b];
@@ -40,7 +40,6 @@ static void add_candidate(const gpuhal_device *device, bool pci, uint32_t number
     }
 }
 
-/* Counts the devices or partitions that the selector names, and lists the first matching interface of each. */
 static uint32_t name_candidates(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                 gpuhal_text *to)
 {
@@ -84,8 +83,8 @@ static bool matches_any(const gpuhal_selector *selector, const gpuhal_device_sna
     return false;
 }
 
-/* Checks that every number of a range has a device: "cuda:0-3" states that there are four. Stops at the first missing
- * number. */
+/* Checks that every number of a range has a device. For example, "cuda:0-3" requires four devices. Stops at the first
+ * missing number. */
 static gpuhal_status check_range(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                  const char *source)
 {
@@ -102,8 +101,8 @@ static gpuhal_status check_range(const gpuhal_selector *selector, const gpuhal_d
     return GPUHAL_OK;
 }
 
-/* Fails if the variable's reader would refuse it, if it is unknown which devices it names, or if its text explains why
- * it leaves none. */
+/* Fails if the variable's reader would refuse the variable, if it is unknown which devices the variable names, or if
+ * its text explains why no device is left. */
 static gpuhal_status check_variable(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                     const char *source)
 {

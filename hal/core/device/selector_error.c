@@ -1,5 +1,5 @@
-/* device/selector_error.c: the message for a selector that matches no device: the device that the caller may have
- * expected, why a named backend has none, and the available devices. */
+/* device/selector_error.c: makes the message for a selector that matches no device. The message names the device that
+ * the caller may have expected, the reason why a named backend has no devices, and the available devices. */
 #include "device/selector.h"
 
 #include "base/error.h"
@@ -22,7 +22,6 @@ void gpuhal_selector_add_forked(const gpuhal_device_snapshot *snapshot, gpuhal_t
     }
 }
 
-/* Returns a device that would match but is lost or gone; NULL if none. */
 static const gpuhal_device *lost_match(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector)
 {
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
@@ -63,7 +62,7 @@ static void say_why_not(const gpuhal_device_snapshot *snapshot, const gpuhal_sel
     }
 }
 
-/* Lists the available devices. If there are none at all, the search has recorded the reason. */
+/* Lists the available devices. If there are none at all, the loader has recorded the reason. */
 static void say_what_there_is(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
 {
     uint32_t count = 0;

@@ -1,11 +1,10 @@
-/* device/selector_limit.c: the memory limit after a selector: "@8GiB", "@25%". */
+/* device/selector_limit.c: parses the memory limit after a selector, such as "@8GiB" or "@25%". */
 #include "device/selector.h"
 
 #include "base/facts.h"
 
 #include <string.h>
 
-/* Reads the digits at *text and advances it past them. Returns false if there are none or on overflow. */
 static bool read_number(const char **text, uint64_t *out_number)
 {
     const char *begin = *text;

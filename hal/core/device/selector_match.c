@@ -1,6 +1,6 @@
-/* device/selector_match.c: which listed devices a selector names. `auto`, `gpu`, addresses, UUIDs and numbers name
- * physical devices or partitions, with all their interfaces. Other selectors, and the UUID of a software device, name
- * interfaces. */
+/* device/selector_match.c: finds the listed devices that a selector names. `auto`, `gpu`, addresses, UUIDs and numbers
+ * name physical devices or partitions, with all their interfaces. Other selectors, and the UUID of a software device,
+ * name interfaces. */
 #include "device/selector.h"
 
 #include "base/error.h"
@@ -31,15 +31,15 @@ bool gpuhal_device_is_ignored(const gpuhal_device *device)
     return strcmp(device->candidate->name, "cpu") != 0 && (is_software(device) || type_of(device) == GPUHAL_DEVICE_CPU);
 }
 
-/* Devices that are gone have no entry. */
+/* Devices that are no longer listed have no entry. */
 gpuhal_device *gpuhal_entry_usable(const gpuhal_device_snapshot *snapshot, uint32_t entry)
 {
     gpuhal_device *device = snapshot->entries[entry].device;
     return device && atomic_load(&device->lost) == GPUHAL_NOT_LOST ? device : NULL;
 }
 
-/* Matches a glob: `*` matches any bytes, `?` one byte. On a mismatch, the last `*` takes one more byte; earlier ones
- * never have to. */
+/* Matches a glob. `*` matches any number of bytes, and `?` matches one byte. On a mismatch, the last `*` is extended by
+ * one byte. An earlier `*` never has to be extended. */
 static bool glob_matches(const char *glob, const char *text)
 {
     const char *behind_star = NULL, *taken = NULL;
@@ -71,8 +71,8 @@ static bool same_address(const char *stated, const char *wanted)
     return from && strcmp(has_domain ? from : from + 1, wanted) == 0;
 }
 
-/* Returns whether an interface of the physical device states the address. A software device does not count: it states
- * the address of a card for which it renders. */
+/* Returns whether an interface of the physical device states the address. A software device is ignored, because it
+ * states the address of a card for which it renders. */
 static bool is_at_pci(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *address)
 {
     const gpuhal_identity *identity = &snapshot->identity;
@@ -109,8 +109,8 @@ static bool begins_with(const char *uuid, const char *digits)
            (gpuhal_interface_unique_id(uuid, characters) && digits_begin(characters, digits));
 }
 
-/* Returns whether the device has the UUID. If several devices or a software device state a UUID, it identifies only
- * that interface. */
+/* Returns whether the device has the UUID. If several devices or a software device state a UUID, the UUID identifies
+ * only the interface that states it, not the physical device. */
 static bool has_uuid(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device,
                      const gpuhal_selector *selector)
 {
@@ -135,7 +135,6 @@ static bool has_uuid(const gpuhal_device_snapshot *snapshot, const gpuhal_device
 
 /* ---- numbers */
 
-/* Returns whether the device is an interface of a partition in these rows of the list of preferred interfaces. */
 static bool is_in_row(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, uint32_t first,
                       uint32_t last)
 {
@@ -158,7 +157,6 @@ static bool is_in_row(const gpuhal_device_snapshot *snapshot, const gpuhal_devic
 
 /* ---- vendors' variables */
 
-/* Returns whether the device is an interface of a partition that the variable allows. */
 static bool is_left(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *variable)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;

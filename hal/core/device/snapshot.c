@@ -1,6 +1,6 @@
 /* device/snapshot.c: see snapshot.h. Plugins' lists become entries, and entries are matched with device objects. An
- * entry without an object is a new device; an object without an entry is gone. A snapshot is complete before it is
- * published, so a failure changes nothing. */
+ * entry without an object is a new device. An object without an entry is a device that is no longer listed. A snapshot
+ * is complete before it is published, so a failure changes nothing. */
 #include "device/snapshot.h"
 
 #include "base/error.h"
@@ -30,7 +30,8 @@ void gpuhal_device_snapshot_free(gpuhal_device_snapshot *snapshot)
 
 /* ---- entries */
 
-/* If a plugin failed or did not run, absence from its list does not mean that a device is gone. */
+/* If a plugin failed or did not run, the absence of a device from its list does not mean that the device has
+ * vanished. */
 static bool has_result(const gpuhal_candidates *candidates, const char *backend)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -67,9 +68,9 @@ static void add_entry(gpuhal_device_snapshot *snapshot, const gpuhal_candidate *
     iface->facts = &listed->facts;
 }
 
-/* Collects all devices that the candidates list, then the earlier entries of backends without a result this time,
- * including hidden ones. A kept entry points into the candidates of an older snapshot, so a snapshot can be freed only
- * together with all older ones, by gpuhal_devices_destroy(). */
+/* Collects all devices that the candidates list, and then the earlier entries of backends without a result in this
+ * enumeration, including hidden entries. A kept entry points into the candidates of an older snapshot. A published
+ * snapshot is therefore not freed before newer snapshots. gpuhal_devices_destroy() frees all of them. */
 static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
 {
     size_t most = before ? before->identity.count : 0;
@@ -89,7 +90,7 @@ static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_
             }
         }
     }
-    /* Later entries belong to backends without a result; their devices stay, with their numbers. */
+    /* The entries from this index on belong to backends without a result. Their devices stay, with their numbers. */
     snapshot->fresh = snapshot->identity.count;
     for (uint32_t i = 0; before && i < before->identity.count; i++) {
         const gpuhal_entry *was = &before->entries[i];
@@ -103,7 +104,7 @@ static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_
     return GPUHAL_OK;
 }
 
-/* Makes room for all earlier and new devices. The earlier ones have no entry yet. */
+/* Allocates space for all earlier and new devices. The earlier devices have no entry yet. */
 static gpuhal_status make_room(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
 {
     uint32_t old = before ? before->device_count : 0;
@@ -153,8 +154,8 @@ static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_e
     return index;
 }
 
-/* Until the snapshot is published, drop_devices() owns each new device, because no other thread can have found it. An
- * entry that already has a device keeps it. */
+/* Until the snapshot is published, no other thread can have found a new device, so drop_devices() may destroy it. An
+ * entry that already has a device keeps this device. */
 static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
@@ -177,7 +178,7 @@ static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return GPUHAL_OK;
 }
 
-/* The lowest limit applies: the lists can only lower memory_limit_bytes. */
+/* The lowest limit applies, so the lists can only lower memory_limit_bytes. */
 static void limit_memory(gpuhal_device *device, const uint64_t limits[2])
 {
     uint64_t lowest = atomic_load(&device->limit_bytes);
@@ -188,8 +189,8 @@ static void limit_memory(gpuhal_device *device, const uint64_t limits[2])
 }
 
 /* Removes the hidden devices from position `old` on, or all of them if `kept` is NULL. Devices below `old` are from an
- * earlier snapshot and may be in use, so they are never destroyed here. The remaining devices close the gaps, so that
- * position and index in the list stay equal; links are found by position. */
+ * earlier snapshot and may be in use, so they are never destroyed here. The remaining devices are moved to close the
+ * gaps, so that position and index in the list stay equal. Links are found by position. */
 static void drop_devices(gpuhal_device_snapshot *snapshot, uint32_t old, const gpuhal_visibility *kept)
 {
     uint32_t left = old;
@@ -223,7 +224,7 @@ static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_device_snapshot *sna
     return status;
 }
 
-/* Every device, including older ones, gets a link to each other device. If a later step fails, the new links stay
+/* Adds a link to each other device to every device, including older devices. If a later step fails, the new links stay
  * unused until the next rescan. */
 static gpuhal_status grow_links(const gpuhal_device_snapshot *snapshot)
 {
@@ -268,7 +269,7 @@ static void compare(const gpuhal_device_snapshot *before, const gpuhal_device_sn
         if (!entry && was) {
             add_event(events, device, GPUHAL_CHANGE_VANISHED, "%s is not listed any more", device->id);
         }
-        /* A different index in the driver does not change the device. */
+        /* If only the index in the driver differs, the device has not changed. */
         char sentence[GPUHAL_DIFFERENCE_BYTES];
         if (entry && gpuhal_listed_differ(device->id, was->listed, entry->listed, GPUHAL_FACT_NATIVE_INDEX, sentence)) {
             add_event(events, device, GPUHAL_CHANGE_CHANGED, "%s", sentence);
@@ -311,7 +312,7 @@ static bool is_the_same(const gpuhal_device_snapshot *before, const gpuhal_devic
 
 /* All steps that can fail are done before another thread can see the snapshot. The registry's numbers are read before
  * devices are created, because a new device takes its numbers from its entry. Devices are hidden before the preferred
- * ones are chosen, because a hidden device must not be preferred. */
+ * interfaces are chosen, because a hidden device must not be preferred. */
 static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
@@ -334,9 +335,9 @@ static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return status;
 }
 
-/* Links must exist for every device before it can be found. Only one thread at a time runs this, and readers take
- * neither locks nor references. The store makes the whole snapshot visible. Older snapshots stay until the object ends,
- * because a reader may still use one. */
+/* Links must exist for every device before the device can be found. Only one thread at a time runs this function.
+ * Readers take neither locks nor references. The atomic store makes the whole snapshot visible. Older snapshots exist
+ * as long as the gpuhal object, because a reader may still use one of them. */
 static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     uint64_t now = gpuhal_os_wall_clock();
@@ -346,8 +347,9 @@ static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
         gpuhal_device *device = snapshot->devices[d];
         /* A device without an entry is not new, so it has the same position in the older snapshot. */
         if (snapshot->places[d] == GPUHAL_NOWHERE && snapshot->older->places[d] != GPUHAL_NOWHERE) {
-            /* Write the time before the state that makes it readable. HUNG is never replaced, because it forbids all
-             * plugin calls, while the plugin still releases objects of a vanished device. */
+            /* Write the time before the state, because the time is read only after the state is set. HUNG is never
+             * replaced, because it forbids all plugin calls, whereas VANISHED still allows the plugin to release
+             * objects of the device. */
             uint32_t lost = atomic_load(&device->lost);
             device->vanished = now;
             while (lost != GPUHAL_LOST_HUNG &&
@@ -381,7 +383,7 @@ static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_events)
     }
     out_events->list = calloc(snapshot->device_count + 1u, sizeof *out_events->list);
     if (!out_events->list) {
-        /* prepare() succeeded, so it has not destroyed the new devices. */
+        /* prepare() succeeded, so the new devices still exist and have to be destroyed here. */
         drop_devices(snapshot, before ? before->device_count : 0, NULL);
         gpuhal_device_snapshot_free(snapshot);
         return gpuhal_error_host_memory();

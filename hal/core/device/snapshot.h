@@ -1,10 +1,10 @@
-/* device/snapshot.h: the devices of the machine at the time of one enumeration, the data behind the device list,
- * selectors and views.
+/* device/snapshot.h: the devices of the machine at the time of one enumeration. The device list, selectors and views
+ * are based on this data.
  *
- * A published snapshot never changes and lives as long as the gpuhal object, because devices and strings that were
- * handed out point into it. Readers therefore need no lock: they load gpu->snapshot once and use that snapshot. The
- * list of devices only grows. A device keeps its position in all later snapshots, even after it is no longer listed. A
- * rescan that finds no changes publishes nothing.
+ * A published snapshot never changes and exists as long as the gpuhal object, because devices and strings that were
+ * returned to callers point into it. Readers therefore need no lock. A reader loads gpu->snapshot once and uses that
+ * snapshot. The list of devices only grows. A device keeps its position in all later snapshots, even after it is no
+ * longer listed. A rescan that finds no changes publishes nothing.
  */
 #ifndef GPUHAL_DEVICE_SNAPSHOT_H
 #define GPUHAL_DEVICE_SNAPSHOT_H
@@ -16,15 +16,15 @@
 
 #define GPUHAL_NOWHERE UINT32_MAX
 
-/* A device listed by a plugin. Entries are in order of the plugins' priority. Each has the same index as its interface
- * in `identity`. */
+/* A device listed by a plugin. Entries are in order of the plugins' priority. Each entry has the same index as its
+ * interface in `identity`. */
 typedef struct gpuhal_entry {
     const gpuhal_candidate *candidate;
     const gpuhal_listed_device *listed;
     uint32_t physical_number, interface_number; /* the registry's stable numbers */
     gpuhal_device *device;               /* NULL if hidden */
     bool is_new;                         /* added by this snapshot */
-    bool preferred;                      /* among the visible interfaces of its partition */
+    bool preferred;                      /* the preferred one of the visible interfaces of its partition */
 } gpuhal_entry;
 
 typedef struct gpuhal_device_snapshot {
@@ -32,17 +32,19 @@ typedef struct gpuhal_device_snapshot {
     uint64_t begun_ns; /* when the enumeration began, monotonic clock */
     gpuhal_candidates candidates;
     gpuhal_entry *entries;
-    uint32_t fresh; /* number of entries from the candidates; the rest are of backends without a result this time */
-    /* Covers all entries, because hiding a device must not change numbers or split groups. */
+    uint32_t fresh; /* number of entries from the candidates; the remaining entries are of backends without a result in
+                     * this enumeration */
+    /* Includes all entries, because hiding a device must not change numbers or split groups. */
     gpuhal_identity identity;
-    /* Physical devices with a visible interface, in the order of their first visible one; then, in the same order, the
-     * visible interfaces of each and the evidence about them. `size` is 0 in both kinds of info. */
+    /* Physical devices with a visible interface, in the order of their first visible interfaces. Then the visible
+     * interfaces of each physical device and the evidence about them, in the same order. `size` is 0 in both kinds of
+     * info. */
     gpuhal_physical_info *physicals;
     gpuhal_interface_info *interfaces;
     gpuhal_identity_evidence_list evidence;
     uint32_t physical_count, interface_count;
-    gpuhal_device **devices; /* visible ones by position, including vanished ones */
-    uint32_t *places;        /* each device's entry; GPUHAL_NOWHERE if no longer listed */
+    gpuhal_device **devices; /* visible devices by position, including vanished devices */
+    uint32_t *places;        /* index of each device's entry; GPUHAL_NOWHERE if no longer listed */
     uint32_t device_count;
 } gpuhal_device_snapshot;
 
@@ -69,29 +71,29 @@ typedef struct gpuhal_device_events {
     uint32_t count;
 } gpuhal_device_events;
 
-/* Runs the loader, compares the plugins' lists with the existing devices, creates new devices, marks missing ones as
- * vanished, and publishes the snapshot. Fails like the loader, if out of memory, or, the first time, if
- * `settings.devices` names an absent device. After a failure nothing has changed. One thread at a time. BLOCKS. */
+/* Runs the loader, compares the plugins' lists with the existing devices, creates new devices, marks missing devices as
+ * vanished, and publishes the snapshot. Fails if the loader fails, if out of memory, or, on the first call, if
+ * `settings.devices` names an absent device. After a failure nothing has changed. Only one thread may call this
+ * function at a time. BLOCKS. */
 gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_device_events *out_events);
 
 /* Finds the existing device for each entry (match.c). */
 void gpuhal_entries_match(const gpuhal *gpu, gpuhal_device_snapshot *snapshot);
-/* Returns whether the two agree in each identifying fact that both state. */
+/* Returns whether the two devices agree in each identifying fact that both state. */
 bool gpuhal_listed_same(const gpuhal_listed_device *a, const gpuhal_listed_device *b);
-/* Returns the list's entry for the wanted device, at any index; NULL if there is none. */
+/* Returns the list's entry for the wanted device, regardless of its index; NULL if there is none. */
 const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices *list,
                                                     const gpuhal_listed_device *wanted);
 
-/* Describes the first difference between the two, ignoring `except` and values that drift. Returns false if there is
- * none (difference.c). */
+/* Describes the first difference between the two devices, ignoring `except` and values that drift. Returns false if
+ * there is no difference (difference.c). */
 enum { GPUHAL_DIFFERENCE_BYTES = 240 };
 bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, const gpuhal_listed_device *now,
                           gpuhal_key except, char sentence[GPUHAL_DIFFERENCE_BYTES]);
-/* Returns whether the memory sizes of a software device differ. They depend on the host's free memory, so this is not a
- * change of the device. */
+/* Returns whether the memory sizes of a software device differ. The sizes depend on the host's free memory, so a
+ * difference does not mean that the device has changed. */
 bool gpuhal_listed_drifted(const gpuhal_listed_device *then, const gpuhal_listed_device *now);
 
-/* Marks the preferred one among the visible interfaces of each partition. */
 void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot);
 /* Determines preferred interfaces, physical devices and evidence. The visible entries must have their devices. After a
  * failure, partial results are freed with the snapshot (physical.c). */

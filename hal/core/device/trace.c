@@ -1,8 +1,9 @@
 /* device/trace.c: see trace.h.
  *
- * Queues and events are the plugin's own objects and do not name their device. The calling thread's slot does
- * (base/call.h), because every call is begun for a device. The line is logged inside that call but must not count as
- * the driver's time, so the thread's slot is cleared first. The end of the call restores it anyway.
+ * Queues and events are the plugin's own objects and do not contain their device. The device is found through the
+ * calling thread's slot (base/call.h), because every call is begun for a device. The line is logged inside the plugin
+ * call, but logging must not count as the driver's time, so the thread's slot is cleared first. The end of the call
+ * restores the slot anyway.
  *
  * slots.inc lists every slot with its parameters and log format. A missing or misplaced line does not compile.
  */
@@ -17,7 +18,7 @@
 
 #define FIRST_SLOT offsetof(gpuhal_ops, allocate)
 
-/* The position of every slot. A missing or extra line shifts the later ones. */
+/* The position of every slot. A missing or extra line shifts the positions of the later slots. */
 enum {
 #define STATUS(name, parameters, arguments, ...) NUMBER_##name,
 #define NOTHING(name, parameters, arguments, ...) NUMBER_##name,

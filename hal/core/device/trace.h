@@ -4,9 +4,9 @@
 
 #include "device/device.h"
 
-/* If the object's log accepts level trace, replaces each slot with a function that calls it and logs the call.
- * Otherwise changes nothing, so that tracing has no cost while it is off. No other thread may use the device at the
- * same time. */
+/* If the object's log accepts level trace, replaces each slot with a function that calls the original slot and logs the
+ * call. Otherwise changes nothing, so that tracing has no cost while it is disabled. No other thread may use the device
+ * at the same time. */
 void gpuhal_trace_slots(gpuhal_device *device);
 
 #endif

@@ -25,7 +25,7 @@ static const gpuhal_variable variables[] = {
     {"ZE_AFFINITY_MASK", "Level Zero", NULL, INTEL, GPUHAL_VARIABLE_EMPTY_IS_UNSET, gpuhal_variable_read_mask, NULL,
      GPUHAL_REPEAT_IGNORED},
 };
-/* CUDA's variable as HIP reads it. */
+/* The rules of CUDA's variable as HIP reads it. */
 static const gpuhal_variable cuda_for_hip = {"CUDA_VISIBLE_DEVICES",
                                              "HIP",
                                              "rocm",
@@ -62,7 +62,7 @@ static const char *value_of(const char *name)
     return value ? value : "";
 }
 
-/* Returns whether the variable applies to this kind of entry: the GPUs of its vendor, or every device. */
+/* Returns whether the variable applies to this entry. It applies to the GPUs of its vendor, or to every device. */
 static bool is_governed(const gpuhal_variable *variable, const gpuhal_entry *entry)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
@@ -83,14 +83,13 @@ static bool is_listed_by(const gpuhal_variable *variable, const gpuhal_entry *en
            (strcmp(variable->backend, "opencl") != 0 || is_governed(variable, entry));
 }
 
-/* ---- the devices as the variable counts them */
+/* ---- the devices in the variable's order */
 
 static bool same_partition(const gpuhal_device_snapshot *snapshot, uint32_t a, uint32_t b)
 {
     return snapshot->identity.interfaces[a].partition == snapshot->identity.interfaces[b].partition;
 }
 
-/* Returns the PCI address that an interface of the entry's partition states; "" if none. */
 static const char *pci_of(const gpuhal_device_snapshot *snapshot, uint32_t entry)
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
@@ -101,7 +100,7 @@ static const char *pci_of(const gpuhal_device_snapshot *snapshot, uint32_t entry
     return "";
 }
 
-/* Writes the UUID in the vendor's form. For AMD GPUs only HIP states such UUIDs. */
+/* Writes the UUID in the vendor's form. For AMD GPUs, only HIP states UUIDs of this form. */
 static const char *uuid_of(const gpuhal_device_snapshot *snapshot, uint32_t entry, uint32_t vendor, char space[40])
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
@@ -120,7 +119,6 @@ static const char *uuid_of(const gpuhal_device_snapshot *snapshot, uint32_t entr
     return NULL;
 }
 
-/* One device in the list from which a variable selects. */
 typedef struct place {
     gpuhal_counted counted;
     char pci[24], uuid[40];
@@ -132,7 +130,7 @@ static int compare_places(const void *one, const void *other)
     return a->counted.partition != b->counted.partition ? (a->counted.partition ? 1 : -1) : strcmp(a->pci, b->pci);
 }
 
-/* Numbers the GPUs if their order is known: there is only one, or they are ordered by address. */
+/* Numbers the GPUs if their order is known, that is, if there is only one, or if they are ordered by address. */
 static void number(const gpuhal_variable *variable, place *places, uint32_t count)
 {
     uint32_t wholes = 0;
@@ -147,7 +145,7 @@ static void number(const gpuhal_variable *variable, place *places, uint32_t coun
     }
 }
 
-/* Reads the devices to select from: one for each partition or, for llama.cpp, one for each Vulkan device. */
+/* Reads the devices to select from. There is one for each partition or, for llama.cpp, one for each Vulkan device. */
 static uint32_t read_places(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot, place *places)
 {
     const bool vulkan = is(variable, GPUHAL_VARIABLE_OF_VULKAN);
@@ -176,7 +174,7 @@ static uint32_t read_places(const gpuhal_variable *variable, const gpuhal_device
     return count;
 }
 
-/* Reads the text. It decides, because no library that runs here has applied the variable. */
+/* Reads the text. The text determines the devices, because no library in this process has applied the variable. */
 static gpuhal_status read_text(const gpuhal_variable *variable, const char *value,
                                const gpuhal_device_snapshot *snapshot, gpuhal_picks *picks)
 {
@@ -201,7 +199,7 @@ static gpuhal_status read_text(const gpuhal_variable *variable, const char *valu
 
 /* ---- variables that a library has applied */
 
-/* Returns whether no other variable counts. The variables of ROCr and HIP are combined: the backend then lists the
+/* Returns whether no other variable has an effect. If variables of both ROCr and HIP are set, the backend lists the
  * devices that both allow. */
 static bool is_alone(const gpuhal_variable *variable)
 {
@@ -225,7 +223,7 @@ static void read_listed(const gpuhal_variable *variable, const char *value, cons
         }
     }
     if (picks->count > wanted) {
-        *picks->note = 0; /* a library version with other rules has read it */
+        *picks->note = 0; /* a version of the library with other rules has read the variable */
     }
     if (picks->count < wanted && is_alone(variable)) {
         gpuhal_variable_say(picks, "%s lists %u of the %u devices that %s names: the first unknown one ends the list",
@@ -236,7 +234,7 @@ static void read_listed(const gpuhal_variable *variable, const char *value, cons
     }
 }
 
-/* Returns whether the library lists devices. If it does not, there may be other reasons than its variable. */
+/* Returns whether the library lists devices. If it lists none, its variable may not be the reason. */
 static bool has_listed(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot)
 {
     bool has = false;

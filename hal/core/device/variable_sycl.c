@@ -1,6 +1,6 @@
-/* device/variable_sycl.c: ONEAPI_DEVICE_SELECTOR, "level_zero:gpu;opencl:0,1;!opencl:cpu": terms that name devices,
- * then terms with `!` that remove devices, from all devices if there is no other term. The errors follow SYCL's parser
- * (device_filter.cpp of intel/llvm). */
+/* device/variable_sycl.c: reads ONEAPI_DEVICE_SELECTOR, for example "level_zero:gpu;opencl:0,1;!opencl:cpu". Terms that
+ * name devices come first. Terms with `!` follow and remove devices from the named devices, or from all devices if
+ * there is no other term. The errors follow SYCL's parser (device_filter.cpp of intel/llvm). */
 #include "device/variable.h"
 
 #include "base/error.h"
@@ -12,7 +12,7 @@
 
 enum { TERM_BYTES = 128, INTEL = 0x8086 };
 
-/* The devices of a backend: all of them, those of a type, or one by its index. */
+/* Names all devices of a backend, all its devices of one type, or one device by index. */
 typedef struct target {
     const char *backend;
     gpuhal_device_type type; /* 0 means any */
@@ -35,8 +35,8 @@ static gpuhal_device_type type_of(const gpuhal_entry *entry)
     return (gpuhal_device_type)gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_TYPE, 0);
 }
 
-/* Returns whether the entry belongs to the backend. Level Zero is not a backend here; its GPUs are those of Intel,
- * through any interface. */
+/* Returns whether the entry belongs to the backend. Level Zero is not a backend of this library, so level_zero means
+ * the GPUs of Intel, with any interface. */
 static bool is_of_backend(const char *backend, const gpuhal_entry *entry)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
@@ -50,7 +50,7 @@ static bool is_of_backend(const char *backend, const gpuhal_entry *entry)
     return strcmp(backend, "*") == 0 || strcmp(entry->candidate->name, name) == 0;
 }
 
-/* Returns whether SYCL uses the backend's own numbers, as for CUDA and HIP. */
+/* Returns whether SYCL uses the backend's own numbers, as it does for CUDA and HIP. */
 static bool has_own_numbers(const char *backend)
 {
     return strcmp(backend, "cuda") == 0 || strcmp(backend, "hip") == 0;
@@ -98,7 +98,7 @@ static void pick(const target *wanted, const gpuhal_device_snapshot *snapshot, b
     }
 }
 
-/* Reads "gpu", "*", "0", "0.1". SYCL ignores characters after the digits of a number. */
+/* Reads a device such as "gpu", "*", "0" or "0.1". SYCL ignores characters after the digits of a number. */
 static gpuhal_status read_device(const gpuhal_variable *variable, const char *value, char *text, target *out,
                                  gpuhal_picks *picks)
 {
@@ -139,7 +139,8 @@ static gpuhal_status read_device(const gpuhal_variable *variable, const char *va
     return GPUHAL_OK;
 }
 
-/* Checks a number. It can be used if SYCL's order is known: for CUDA and HIP devices, or if there is only one device.
+/* Checks a number. The number can be used only if SYCL's order is known, which is the case for CUDA and HIP devices, or
+ * if there is only one device.
  */
 static gpuhal_status check_number(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot,
                                   const target *wanted, const char *text, bool *out_is_beyond)
@@ -154,7 +155,6 @@ static gpuhal_status check_number(const gpuhal_variable *variable, const gpuhal_
                             variable->name, count, wanted->backend, text);
 }
 
-/* Reads a term's devices, after the colon. */
 static gpuhal_status read_devices(const gpuhal_variable *variable, const char *value, const char *backend,
                                   char *devices, bool take_away, const gpuhal_device_snapshot *snapshot,
                                   gpuhal_picks *picks)
@@ -189,12 +189,10 @@ static const char *known_backend(const char *name)
     return NULL;
 }
 
-/* The kinds of terms read so far. */
 typedef struct terms {
     bool positive, negative;
 } terms;
 
-/* Reads one term, "!opencl:gpu". */
 static gpuhal_status read_term(const gpuhal_variable *variable, const char *value, char *term, terms *earlier,
                                const gpuhal_device_snapshot *snapshot, gpuhal_picks *picks)
 {

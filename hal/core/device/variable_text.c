@@ -1,7 +1,7 @@
-/* device/variable_text.c: the lists in vendors' variables. Malformed lists are treated as by the variables' readers.
- * The sources are NVIDIA's documentation of CUDA_VISIBLE_DEVICES and PyTorch's model of it (torch/cuda), ROCclr
- * (rocdevice.cpp), ROCR (amd_filter_device.cpp), ggml-vulkan.cpp, Level Zero's specification ("Affinity Mask") and
- * Intel's compute-runtime (execution_environment.cpp). */
+/* device/variable_text.c: reads the lists in vendors' variables. Malformed lists have the same effect as in the
+ * programs that read the variables. The sources are NVIDIA's documentation of CUDA_VISIBLE_DEVICES and PyTorch's model
+ * of it (torch/cuda), ROCclr (rocdevice.cpp), ROCR (amd_filter_device.cpp), ggml-vulkan.cpp, Level Zero's specification
+ * ("Affinity Mask") and Intel's compute-runtime (execution_environment.cpp). */
 #include "device/variable.h"
 
 #include "base/error.h"
@@ -18,8 +18,8 @@ typedef struct gpuhal_variable_element {
     char text[ELEMENT_BYTES]; /* as written */
     bool is_uuid, is_part;
     int64_t number;
-    const char *uuid;    /* in `text`, after GPU- or MIG- */
-    const char *invalid; /* why it is malformed; NULL if it is not */
+    const char *uuid;    /* points into `text`, after GPU- or MIG- */
+    const char *invalid; /* why the element is malformed; NULL if it is well-formed */
     const char *ignored; /* the ignored part of `text`; NULL if none */
 } element;
 
@@ -34,7 +34,6 @@ void gpuhal_variable_say(gpuhal_picks *picks, const char *format, ...)
     va_end(arguments);
 }
 
-/* Reads the element at *list and advances *list past the separator, to NULL after the last element. */
 static void take(const char **list, const char *separators, element *out)
 {
     const char *text = *list;
@@ -133,7 +132,6 @@ static bool uuid_begins(const char *uuid, const char *wanted)
     return !*wanted;
 }
 
-/* Returns the index in `devices`, or NONE, SEVERAL or UNKNOWN. */
 static int64_t find(const element *one, const gpuhal_counted *devices, uint32_t count)
 {
     int64_t found = NONE;
@@ -146,12 +144,12 @@ static int64_t find(const element *one, const gpuhal_counted *devices, uint32_t 
                                        : device->number == one->number;
         found = !fits ? found : found == NONE ? (int64_t)i : SEVERAL;
     }
-    /* An index beyond the last device names none. */
+    /* An index beyond the last device does not name a device. */
     const bool beyond = !one->is_uuid && one->number >= (int64_t)count;
     return found == NONE && unknown && !beyond ? UNKNOWN : found;
 }
 
-/* Without a list of devices: finds an earlier element with the same number or text. */
+/* Used if there is no list of devices. Finds an earlier element with the same number or text. */
 static int64_t place_of(const element *one, const element *earlier, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -181,7 +179,6 @@ static gpuhal_status say_unknown(const gpuhal_variable *variable, const element 
         one->text, variable->reader, !ordered || one->is_uuid ? "" : "; use a UUID, or CUDA_DEVICE_ORDER=PCI_BUS_ID");
 }
 
-/* Notes that an element ends the list, and that the rest is ignored. */
 static void say_end(const gpuhal_variable *variable, const element *one, const char *why, const char *rest,
                     gpuhal_picks *picks)
 {
@@ -189,7 +186,6 @@ static void say_end(const gpuhal_variable *variable, const element *one, const c
                         rest ? ", and \"" : "", rest ? rest : "", rest ? "\" is ignored" : "");
 }
 
-/* Handles an element that names the same device as an earlier one. Returns whether the list ends. */
 static bool repeat(const gpuhal_variable *variable, const element *one, const char *rest, gpuhal_picks *picks)
 {
     if (variable->repeat == GPUHAL_REPEAT_LEAVES_NONE) {
@@ -244,7 +240,7 @@ gpuhal_status gpuhal_variable_read_list(const gpuhal_variable *variable, const c
     return GPUHAL_OK;
 }
 
-/* Reads numbers like the C++ stream that llama.cpp uses: "-1" wraps around. */
+/* Reads numbers like the C++ stream that llama.cpp uses, so "-1" wraps around. */
 gpuhal_status gpuhal_variable_read_numbers(const gpuhal_variable *variable, const char *value,
                                            const gpuhal_counted *devices, uint32_t count, gpuhal_picks *picks)
 {
@@ -276,7 +272,7 @@ gpuhal_status gpuhal_variable_read_numbers(const gpuhal_variable *variable, cons
     return GPUHAL_OK;
 }
 
-/* Reads "0" or "0.1". Without digits, or with other characters, it is malformed. */
+/* Reads a number such as "0" or "0.1". An element without digits, or with other characters, is malformed. */
 static bool read_ordinals(element *one, bool *out_has_part)
 {
     const char *text = one->text + strspn(one->text, " ");
@@ -289,8 +285,8 @@ static bool read_ordinals(element *one, bool *out_has_part)
     return digits > 0 && digits <= 9 && (part > 0 || !*out_has_part) && !end[strspn(end, " ")];
 }
 
-/* Reads a mask. A sub-device counts as its whole device. The number of sub-devices is unknown, so with a flat hierarchy
- * any number above 0 may be a sub-device of the first device. */
+/* Reads a mask. An element that names a sub-device selects the whole device. The number of sub-devices is unknown, so
+ * with a flat hierarchy any number above 0 may name a sub-device of the first device. */
 gpuhal_status gpuhal_variable_read_mask(const gpuhal_variable *variable, const char *value,
                                         const gpuhal_counted *devices, uint32_t count, gpuhal_picks *picks)
 {

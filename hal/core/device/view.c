@@ -35,7 +35,7 @@ static uint32_t count_records(const void *state, gpuhal_record_kind kind)
     }
 }
 
-/* A failure has a reason even if there was no memory for it. */
+/* Returns a reason for every failure, even if there was no memory for the reason. */
 static const char *reason_of(const gpuhal_candidate *candidate)
 {
     const bool is_silent = !candidate->reason && candidate->state != GPUHAL_PLUGIN_OK;
@@ -129,7 +129,7 @@ gpuhal_status gpuhal_view_of(const gpuhal *gpu, uint32_t flags, gpuhal_view **ou
     if (!view) {
         return gpuhal_error_host_memory();
     }
-    /* The snapshot lives as long as the gpuhal object, and is only read. */
+    /* The snapshot exists as long as the gpuhal object, and is only read. */
     view->sources[GPUHAL_SOURCE_DEVICES] = (gpuhal_view_source){
         .state = (void *)gpuhal_device_snapshot_now(gpu), .count = count_records, .give = give_record};
     status = gpu->layers.view ? gpu->layers.view(gpu, flags, view) : GPUHAL_OK;
@@ -141,7 +141,6 @@ gpuhal_status gpuhal_view_of(const gpuhal *gpu, uint32_t flags, gpuhal_view **ou
     return GPUHAL_OK;
 }
 
-/* Returns the source that has the kind. If no source has it, returns NULL and sets the count to 0. */
 static const gpuhal_view_source *find(const gpuhal_view *view, gpuhal_record_kind kind, uint32_t *out_count)
 {
     for (size_t s = 0; s < GPUHAL_SOURCES; s++) {

@@ -34,7 +34,7 @@ bool gpuhal_reference(gpuhal *gpu)
     return false;
 }
 
-/* Releases a reference, unless it is the last one. */
+/* Releases a reference, unless it is the last reference. */
 static bool release_early(gpuhal *gpu)
 {
     uint64_t references = atomic_load(&gpu->references);
@@ -54,8 +54,9 @@ static bool count(gpuhal *gpu)
     return counted;
 }
 
-/* Removes a worker from the count. Returns false and changes nothing if that would release the object's last reference.
- * Called with the mutex held, so that a thread in gpuhal_workers_settle() that finds no worker has the last reference.
+/* Removes a worker from the count. Returns false and changes nothing if the removal would release the object's last
+ * reference. Called with the mutex held, so that a thread in gpuhal_workers_settle() that finds no worker has the last
+ * reference.
  */
 static bool uncount(gpuhal *gpu)
 {
@@ -116,8 +117,8 @@ static void *run_requested(void *user)
     return NULL;
 }
 
-/* If no thread can be started, a worker that has become the object's last reference stays counted. The next request
- * must then start the thread, which destroys the object. */
+/* If no thread can be started, a worker whose reference has become the object's last reference stays counted. The next
+ * request must then start the thread, and this thread destroys the object. */
 int gpuhal_worker_request(gpuhal_worker *worker, gpuhal *gpu, void (*run)(void *subject), void *subject)
 {
     int error = 0;
@@ -160,7 +161,7 @@ void gpuhal_workers_settle(gpuhal *gpu, bool closing)
     uint64_t deadline = gpuhal_deadline(gpu->settings.hang_ns);
     gpuhal_workers *workers = lock(gpu);
     workers->closing = workers->closing || closing;
-    uint64_t own = works_for == gpu ? 1 : 0; /* if called from a function that a queue runs */
+    uint64_t own = works_for == gpu ? 1 : 0; /* 1 if this function is called from a function that a queue runs */
     while (workers->closing && workers->open_queues == 0 && workers->count > own &&
            gpuhal_os_monotonic_ns() < deadline) {
         gpuhal_condition_wait_until(&workers->condition, &workers->mutex, deadline);

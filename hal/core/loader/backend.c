@@ -1,8 +1,10 @@
-/* loader/backend.c: backends started in this process. They are never stopped, and all gpuhal objects share them.
+/* loader/backend.c: backends started in this process. Started backends are never stopped, and all gpuhal objects share
+ * them.
  *
- * A backend is identified by its file (device and inode), or by its query function if it is linked in. One thread
- * starts it; the caller abandons that thread at the deadline. Concurrent callers wait for the same result, each until
- * its own deadline. No lock is held while the plugin's code runs. The members of a READY backend never change.
+ * A backend is identified by its file (device and inode), or by its query function if it is linked in. A single thread
+ * starts the backend; the caller abandons this thread at the deadline. Concurrent callers wait for the same result,
+ * each until its own deadline. No lock is held while the plugin's code runs. The members of a READY backend never
+ * change.
  */
 #include "loader/backend.h"
 
@@ -20,15 +22,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* STUCK: the start has exceeded a caller's deadline. If its thread still returns, the backend becomes READY or FAILED.
+/* STUCK means that the start has exceeded a caller's deadline. If the start ends later, the backend becomes READY or
+ * FAILED.
  */
 typedef enum { BACKEND_FAILED, BACKEND_STARTING, BACKEND_STUCK, BACKEND_READY } backend_progress;
 
 /* A list of devices that the plugin returned. Never changes, except for `asked_ns`. */
 typedef struct backend_snapshot {
     struct backend_snapshot *older;
-    uint64_t begun_ns;         /* when the first call that returned this list began */
-    /* when the last call that returned it began; most drivers always return the list made at their start */
+    uint64_t begun_ns;         /* time at which the first call that returned this list began */
+    /* time at which the last call that returned this list began; most drivers always return the list made at their
+     * start */
     _Atomic uint64_t asked_ns;
     gpuhal_listed_devices devices;
 } backend_snapshot;
@@ -37,28 +41,28 @@ struct gpuhal_backend {
     gpuhal_backend *next;
     gpuhal_builtin_fn *builtin;
     uint64_t device, inode;
-    char *options; /* for the plugin; NULL if none */
+    char *options; /* options for the plugin; NULL if none */
     backend_progress progress;
     const void *starter;  /* gpuhal_job_caller() of the starting thread */
-    gpuhal_job *job;      /* the start; NULL if there is none or if it runs on the caller's thread */
+    gpuhal_job *job;      /* the job of the start; NULL if no start is in progress or it runs on the caller's thread */
     uint32_t generation;  /* fork generation of the start */
-    bool calls_no_driver;    /* it is the library's own cpu plugin */
-    bool ignore_environment; /* the program that started it forbids libraries named in the environment */
-    gpuhal_plugin plugin; /* a copy; members missing from the plugin's own structure are zero */
+    bool calls_no_driver;    /* set for the library's own cpu plugin */
+    bool ignore_environment; /* the program that started the backend forbids libraries named in the environment */
+    gpuhal_plugin plugin; /* a copy; members that the plugin's own structure lacks are zero */
     bool started;         /* start() has returned OK */
     gpuhal_plugin_instance *instance; /* from start() */
     _Atomic(backend_snapshot *) snapshot; /* the newest; older ones are kept because devices point into them */
     uint32_t lists;          /* fork generation of a listing in progress; 0 if none */
     bool hangs_enumerating;  /* a caller has abandoned the listing in progress */
-    gpuhal_load_context outcome; /* of the last start: strings and result */
+    gpuhal_load_context outcome; /* strings and result of the last start */
     gpuhal_driver_files files;   /* unknown for the library's own cpu plugin, which has no driver */
 };
 
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and every backend that is not READY */
 static gpuhal_condition list_changed = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_backend *first;
-/* If not 0: in this fork generation, the library's own cpu plugin is being loaded on its caller's thread. No driver is
- * loaded at the same time. */
+/* If not 0, the fork generation in which the library's own cpu plugin is being loaded on its caller's thread. No driver
+ * is loaded at the same time. */
 static uint32_t loads_here;
 
 static bool same_text(const char *one, const char *other)
@@ -76,8 +80,8 @@ static bool is_inherited(const gpuhal_backend *backend)
     return backend->generation != 0 && backend->generation != gpuhal_os_fork_generation();
 }
 
-/* Returns whether a parent process started the backend's driver. That driver does not work here, even if it listed no
- * devices. Only the library's own cpu plugin is known to be fork-safe while it starts. */
+/* Returns whether a parent process started the backend's driver. Such a driver does not work in this process, even if
+ * it listed no devices. Only the library's own cpu plugin is known to be fork-safe during its start. */
 static bool is_forked(const gpuhal_backend *backend)
 {
     if (!is_inherited(backend)) { /* another thread may be writing the members read below */
@@ -87,8 +91,8 @@ static bool is_forked(const gpuhal_backend *backend)
     return !safe && (backend->progress != BACKEND_FAILED || backend->started);
 }
 
-/* If a start of the own cpu plugin was in progress at the fork, it never ends in the child. The child starts another
- * one. */
+/* If a start of the own cpu plugin was in progress at the fork, this start never ends in the child. The child starts
+ * the plugin again. */
 static gpuhal_backend *find(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     for (gpuhal_backend *backend = first; backend; backend = backend->next) {
@@ -101,7 +105,8 @@ static gpuhal_backend *find(const gpuhal_candidate *candidate, uint64_t device, 
     return NULL;
 }
 
-/* Backends are never removed: vendor libraries cannot be unloaded, so removing a backend would not free them. */
+/* Backends are never removed, because vendor libraries cannot be unloaded, and removing a backend would not free
+ * them. */
 static gpuhal_backend *find_or_add(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     gpuhal_backend *backend = find(candidate, device, inode);
@@ -145,7 +150,6 @@ static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_load_context *l
                             "the plugin's name is \"%s\", its manifest has \"%s\"", backend->plugin.name, load->name);
 }
 
-/* Keeps the result for waiting threads and for later callers of a READY backend. */
 static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *load)
 {
     gpuhal_load_finish(&backend->outcome);
@@ -164,7 +168,7 @@ static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *loa
     }
 }
 
-/* Starts the plugin if necessary and makes it list its devices. The new list is discarded if it equals the newest one.
+/* Starts the plugin if necessary and makes it list its devices. The new list is discarded if it equals the newest list.
  */
 static bool list(gpuhal_load_context *load, gpuhal_backend *backend)
 {
@@ -224,7 +228,7 @@ static bool has_name(const gpuhal_backend *backend, const char *name)
     return backend->started && name && strcmp(backend->plugin.name, name) == 0;
 }
 
-/* Backends with different options or with copies of the same file share one driver. Called with list_mutex held. */
+/* Backends with different options, or with copies of the same file, share one driver. Called with list_mutex held. */
 static bool has_forked_driver(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     bool forked = false;
@@ -245,7 +249,7 @@ bool gpuhal_backend_is_forked(const gpuhal_candidate *candidate)
 
 /* ---- starting */
 
-/* A start in a separate thread. Copies all data that its caller may free; the backend is never freed. */
+/* A start in a separate thread. Has copies of all data that its caller may free; the backend is never freed. */
 typedef struct start_job {
     gpuhal_job job;
     gpuhal_backend *backend;
@@ -344,8 +348,8 @@ static bool start_in_time(gpuhal_load_context *load, gpuhal_backend *backend, st
     return state != GPUHAL_JOB_ABANDONED;
 }
 
-/* Loading a library takes the dynamic loader's lock. A driver that is already in this process may hang while it holds
- * that lock. Called with list_mutex held. */
+/* Loading a library acquires the dynamic loader's lock. A driver that is already in this process may hang while it
+ * holds the lock. Called with list_mutex held. */
 static bool is_first_of_process(const gpuhal_backend *backend)
 {
     for (const gpuhal_backend *other = first; other; other = other->next) {
@@ -403,7 +407,7 @@ static bool start_unlocks(gpuhal_load_context *load, gpuhal_backend *backend, co
 }
 
 /* A call that hangs inside dlopen holds a lock that every dlopen in this process needs. No other plugin can be loaded
- * until it returns. Called with list_mutex held. */
+ * until the hanging call returns. Called with list_mutex held. */
 static bool loader_is_free(gpuhal_load_context *load)
 {
     if (gpuhal_dlopen_is_forked()) {
@@ -426,7 +430,7 @@ static bool loader_is_free(gpuhal_load_context *load)
 /* Called with list_mutex held. */
 static bool use(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
-    /* A caller that waited accepts the result, even a failure. Only a later caller tries again. */
+    /* A caller that waited accepts the result, even if it is a failure. Only a later caller tries again. */
     bool waited = backend->progress == BACKEND_STARTING;
     if (waited && !wait_for_start(load, backend)) {
         return false;
@@ -446,7 +450,7 @@ bool gpuhal_backend_obtain(gpuhal_load_context *load, const gpuhal_candidate *ca
     gpuhal_mutex_lock(&list_mutex);
     gpuhal_backend *backend = find(candidate, file.device, file.inode);
     if (!candidate->builtin && (!backend || backend->progress == BACKEND_FAILED)) {
-        /* The file may have been replaced since it was listed. The new file is a different backend. */
+        /* The file may have been replaced since it was listed. The new file belongs to a different backend. */
         gpuhal_mutex_unlock(&list_mutex);
         gpuhal_load_enter(load, GPUHAL_STAGE_FILE);
         if (!gpuhal_file_check(load, candidate->file, false, &file)) {

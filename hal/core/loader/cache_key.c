@@ -41,7 +41,6 @@ static void add_from_variable(const char *word, gpuhal_texts *to)
     free(name);
 }
 
-/* Calls `add` for each blank-separated word. */
 static void each_word(const char *text, void (*add)(const char *word, gpuhal_texts *to), gpuhal_texts *to)
 {
     for (const char *at = text ? text : ""; *at;) {
@@ -71,7 +70,7 @@ static void add_watched(const char *word, gpuhal_texts *to)
     }
 }
 
-/* Returns whether the path is in the machine's state, as opposed to installed files. */
+/* Returns whether the path is part of the machine's state, as opposed to an installed file. */
 static bool is_of_machine(const char *path)
 {
     return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0;
@@ -93,8 +92,8 @@ void gpuhal_cache_key_watched(const char *root, const gpuhal_candidate *candidat
     gpuhal_texts_finish(&named);
 }
 
-/* A driver may be installed later in a directory that LD_LIBRARY_PATH lists. The dynamic loader's cache file covers the
- * other directories. */
+/* A driver may be installed later in a directory that LD_LIBRARY_PATH lists. The cache key contains the dynamic
+ * loader's cache file for all other directories. */
 static void add_library_places(const char *word, gpuhal_texts *to)
 {
     char *places = gpuhal_text_format("$LD_LIBRARY_PATH/%s", word);
@@ -105,9 +104,10 @@ static void add_library_places(const char *word, gpuhal_texts *to)
     free(places);
 }
 
-/* A driver may be installed later under a path or name in a variable. A driver that was loaded is among the mapped
- * files already. GPUHAL_…_LIBRARY is one path with any ending. Other variables may be lists (ZE_ENABLE_ALT_DRIVERS), of
- * which only the libraries count: a folder's entry would change with every file in it. */
+/* A driver may be installed later under a path or name in a variable. A driver that was loaded is already among the
+ * mapped files. GPUHAL_…_LIBRARY is one path with any ending. Other variables, such as ZE_ENABLE_ALT_DRIVERS, may be
+ * lists. Only the libraries in a list are added, because a folder's entry would change with every file in the
+ * folder. */
 static void add_named_libraries(const char *word, gpuhal_texts *to)
 {
     static const char front[] = "GPUHAL_", back[] = "_LIBRARY";
@@ -132,7 +132,7 @@ static void add_named_libraries(const char *word, gpuhal_texts *to)
     }
 }
 
-/* The key contains the variable's current paths, so another value gives another key. */
+/* The key contains the variable's current paths, so a different value results in a different key. */
 static void add_watched_variable(const char *word, gpuhal_texts *to)
 {
     char *name = word[0] == '$' ? gpuhal_text_copy_range(word + 1, strcspn(word + 1, "/")) : NULL;
@@ -143,7 +143,7 @@ static void add_watched_variable(const char *word, gpuhal_texts *to)
     free(name);
 }
 
-/* The kernel marks mappings of a file that was removed or never had a name. */
+/* The kernel marks the mappings of files that were removed or never had a name. */
 static bool is_deleted(const char *path)
 {
     size_t length = strlen(path), end = strlen(DELETED);
@@ -155,9 +155,9 @@ static int compare_texts(const void *one, const void *other)
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* The key has the files used, the absent files that would change the result, and the variables that name files. The
- * mapping of a removed file has no path to check; gpuhal_cache_key_replaced() decides whether it invalidates the
- * result. */
+/* The key contains the files used, the absent files that would change the result, and the variables that name files. A
+ * mapping of a removed file has no path to check. gpuhal_cache_key_replaced() decides whether such a mapping
+ * invalidates the result. */
 bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, const gpuhal_texts *mapped,
                            const gpuhal_texts *machine, gpuhal_texts *out_key)
 {
@@ -194,7 +194,8 @@ bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, 
     return good && !out_key->failed;
 }
 
-/* Drivers also map generated code from unnamed files. Such a file has no successor, and its path is not a library's. */
+/* Drivers also map generated code from unnamed files. Such a file is never replaced by a new version, and its path is
+ * not that of a library. */
 bool gpuhal_cache_key_replaced(const gpuhal_texts *mapped)
 {
     for (size_t i = 0; mapped && i < mapped->count; i++) {

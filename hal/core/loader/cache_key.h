@@ -4,14 +4,15 @@
 
 #include "loader/loader.h"
 
-/* Makes the cache key (registry/key.h) of a probe result. `root` is GPUHAL_SYSTEM_ROOT. `mapped` has the helper's
+/* Makes the cache key (registry/key.h) of a probe result. `root` is GPUHAL_SYSTEM_ROOT. `mapped` contains the helper's
  * executable mappings as the kernel names them, or is NULL. Returns false if out of memory. */
 bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, const gpuhal_texts *mapped,
                            const gpuhal_texts *machine, gpuhal_texts *out_key);
-/* Returns whether one of these files was replaced while the plugin was probed. The result then describes the old file.
+/* Returns whether one of these files was replaced while the plugin was probed. If so, the result describes the old
+ * file.
  */
 bool gpuhal_cache_key_replaced(const gpuhal_texts *mapped);
-/* Lists the files and folders that the candidate's manifest watches, with the current environment. */
+/* Lists the files and folders that the candidate's manifest watches, given the current environment. */
 void gpuhal_cache_key_watched(const char *root, const gpuhal_candidate *candidate, gpuhal_texts *to);
 
 #endif

@@ -69,7 +69,8 @@ void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state st
     candidate->reason = gpuhal_text_copy(sentence);
 }
 
-/* A candidate that failed for lack of memory is also NOT_PROBED, perhaps without a reason, but must not be tried again.
+/* A candidate that failed because of lack of memory is also NOT_PROBED, perhaps without a reason, but must not be
+ * probed again.
  */
 bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate)
 {

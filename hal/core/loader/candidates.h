@@ -1,4 +1,4 @@
-/* loader/candidates.h: the growing list of plugins found, and the functions with which the loader's steps change a
+/* loader/candidates.h: the growing list of plugins found, and the functions by which the loader's steps change a
  * candidate. */
 #ifndef GPUHAL_LOADER_CANDIDATES_H
 #define GPUHAL_LOADER_CANDIDATES_H
@@ -8,29 +8,30 @@
 
 /* Appends a candidate in state NOT_PROBED. Copies both strings, which may be NULL. Returns NULL if out of memory. */
 gpuhal_candidate *gpuhal_candidates_add(gpuhal_candidates *candidates, const char *name, const char *file);
-/* Logs a note about the search and adds it to the list. Without memory it is only logged. */
+/* Logs a note about the search and adds it to the list. If out of memory, only logs it. */
 void gpuhal_candidates_add_note(gpuhal_candidates *candidates, gpuhal_log *log, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Returns whether the candidate is undecided. */
 bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate);
-/* Returns whether it is a cpu plugin. The cpu plugin is the last resort, and its failures are never cached. */
+/* Returns whether the candidate is a cpu plugin. The cpu plugin is the last resort, and its failures are never
+ * cached. */
 bool gpuhal_candidate_is_cpu(const gpuhal_candidate *candidate);
-/* Returns whether it is this library's own cpu plugin. It opens no driver, so it may run in this process. */
+/* Returns whether the candidate is this library's own cpu plugin, which opens no driver and may therefore run in this
+ * process. */
 bool gpuhal_candidate_is_own_cpu(const gpuhal_candidate *candidate);
-/* Takes ownership of the manifest's contributions to the cache key, and sets the pointers to NULL. The strings may be
- * NULL. */
+/* Takes ownership of the manifest's contributions to the cache key, and sets the caller's pointers to NULL. The strings
+ * may be NULL. */
 void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **libraries, char **environment,
                            char **watch);
-/* Decides the candidate and records the reason. */
 void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Marks the candidate as in use: its plugin lists devices. */
+/* Marks the candidate as in use, because its plugin lists devices. */
 void gpuhal_candidate_accept(gpuhal_candidate *candidate);
-/* Returns whether a result with this state may have these devices. A NO_DEVICE result may only have unlisted ones. */
+/* Returns whether a result with this state may have these devices. A NO_DEVICE result may only have unlisted
+ * devices. */
 bool gpuhal_candidate_may_have(gpuhal_plugin_state state, const gpuhal_listed_devices *devices);
 void gpuhal_candidate_reopen(gpuhal_candidate *candidate);
-/* Moves the stage and the strings from `load` to the candidate, after a failure also state and reason, and finishes
- * `load`. */
+/* Moves the stage and the strings from `load` to the candidate. After a failure, also moves the state and the reason.
+ * Finishes `load`. */
 void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_load_context *load, bool good);
 
 #endif

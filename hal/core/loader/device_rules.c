@@ -1,5 +1,5 @@
-/* loader/device_rules.c: see device_rules.h. Patterns describe the form of text facts: `x` is a lower-case hexadecimal
- * digit, `d` a decimal number without leading zeros; other characters match themselves. */
+/* loader/device_rules.c: see device_rules.h. Patterns describe the form of text facts: `x` matches a lower-case
+ * hexadecimal digit, `d` matches a decimal number without leading zeros, and other characters match themselves. */
 #include "loader/device_rules.h"
 
 #include "base/records.h"
@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Staging chunks have room for a few blocks of this size, however small the limit on staging. */
+/* Staging chunks have room for a few blocks of this size, no matter how low the limit on staging is. */
 #define SPLIT_ALIGNMENT_MAX 4096u
 
-/* Facts that identify devices. They have one spelling each, because two spellings of one address would become two
- * devices. */
+/* Facts that identify devices. Each value must have exactly one spelling, because two spellings of one address would
+ * become two devices. */
 static const struct {
     gpuhal_key key;
     const char *pattern, *form;
@@ -31,7 +31,6 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* Returns the number of bytes at `text` that match one pattern character; 0 if they do not match. */
 static size_t match_one(const char *text, char pattern)
 {
     if (pattern == 'd') {
@@ -64,7 +63,7 @@ static bool is_power_of_two(uint64_t value)
     return value != 0 && (value & (value - 1)) == 0;
 }
 
-/* An unknown key may come from a later plugin of the same ABI. It is kept and displayed by number. */
+/* An unknown key may come from a later plugin of the same ABI. Such a key is kept and displayed as a number. */
 static void write_name(gpuhal_key key, char *out, size_t bytes)
 {
     const char *name = gpuhal_key_name(key);
@@ -75,8 +74,9 @@ static void write_name(gpuhal_key key, char *out, size_t bytes)
     }
 }
 
-/* Describes an invalid number; NULL if it is valid. Checks only properties that the core relies on: a wrong alignment
- * would lead to a wrong address, a wrong type to a wrong choice. The vendor is responsible for plausible values. */
+/* Returns a description of the fault in an invalid number; NULL if the number is valid. Checks only properties that the
+ * core relies on. For example, a wrong alignment would lead to a wrong address, and a wrong type to a wrong choice of
+ * device. The vendor is responsible for plausible values. */
 static const char *number_fault(gpuhal_key key, uint64_t value)
 {
     switch (key) {
@@ -129,7 +129,7 @@ static bool has_high_control(const char *text)
 }
 
 /* Text appears in logs, on terminals and in JSON, so it must be UTF-8 without control characters. The length is limited
- * before the text is read, because the terminator may be missing. */
+ * before the text is read, because the null terminator may be missing. */
 static bool check_clean(const char *name, const char *value, char *problem, size_t bytes)
 {
     size_t length = strnlen(value, GPUHAL_FACT_TEXT_MAX + 1);
@@ -184,7 +184,7 @@ bool gpuhal_rules_missing(gpuhal_key key, gpuhal_missing reason, const char *why
     return !why || check_clean(name, why, problem, bytes);
 }
 
-/* The same checks as in the sink, for facts from a helper's stream. */
+/* Makes the same checks as the sink, for facts from a helper's stream. */
 static bool check_fact(const gpuhal_fact *fact, char *problem, size_t bytes)
 {
     if (fact->missing) {
@@ -218,8 +218,8 @@ bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size
     return true;
 }
 
-/* These count the non-NULL slots of a group in plugin.h. An incomplete group cannot be used, and ignoring it would hide
- * the vendor's mistake. */
+/* These functions count the non-NULL slots of a group in plugin.h. An incomplete group is an error, because it cannot
+ * be used, and because ignoring it would hide the vendor's mistake. */
 static int queue_slots(const gpuhal_ops *ops)
 {
     return !!ops->queue_create + !!ops->queue_destroy + !!ops->queue_flush + !!ops->event_create +
@@ -272,7 +272,7 @@ bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)
     return true;
 }
 
-/* Export requires a slot and a kind. Import, adopting and wrapping have no slot, so only their facts count. */
+/* Exporting requires a slot and a kind. Importing, adopting and wrapping have no slot, so only their facts count. */
 uint32_t gpuhal_rules_capabilities(const gpuhal_ops *ops, const gpuhal_facts *facts)
 {
     const struct {

@@ -1,5 +1,5 @@
-/* loader/device_rules.h: the ABI's requirements for a listed device: for each fact, for the facts as a whole, and for
- * the slots. These are pure functions, so that the helper, this process and the reader of a helper's stream check the
+/* loader/device_rules.h: the ABI's requirements for a listed device. They concern each fact, the facts as a whole, and
+ * the slots. The functions are pure, so that the helper, this process and the reader of a helper's stream check the
  * same rules. */
 #ifndef GPUHAL_LOADER_DEVICE_RULES_H
 #define GPUHAL_LOADER_DEVICE_RULES_H

@@ -1,4 +1,4 @@
-/* loader/direct.c: implements gpuhal/direct.h, for programs that drive a plugin themselves. */
+/* loader/direct.c: implements gpuhal/direct.h, for programs that call a plugin directly. */
 #include "base/call.h"
 #include "base/error.h"
 #include "loader/load_context.h"
@@ -62,7 +62,7 @@ gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status st
     return gpuhal_error_from_plugin(status, plugin ? plugin->name : NULL, NULL, what ? what : "a call");
 }
 
-/* Returns the plugin's status unchanged, even an invalid one, because plugin checkers need it. */
+/* Returns the plugin's status unchanged, even if it is invalid, because plugin checkers need the original status. */
 gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                       const gpuhal_direct_listener *listener)
 {

@@ -1,5 +1,5 @@
-/* loader/driver_files.c: see driver_files.h. A library is identified right after it is loaded, because its file may be
- * replaced later while the process still uses the old one. */
+/* loader/driver_files.c: see driver_files.h. A library is identified immediately after loading, because its file may be
+ * replaced later while the process still uses the old file. */
 #include "loader/driver_files.h"
 
 #include "base/text.h"
@@ -12,8 +12,8 @@
 #include <string.h>
 
 typedef struct file {
-    char *path, *name; /* `name`: the soname; NULL if none */
-    char *identity;    /* NULL if the mapped file is no longer at its path */
+    char *path, *name; /* `name` is the soname; NULL if none */
+    char *identity;    /* NULL if another file, or none, is at the path now */
     gpuhal_texts needs;
 } file;
 
@@ -55,8 +55,8 @@ static bool has_room(void)
     return larger != NULL;
 }
 
-/* `identity` identifies the file at the path before the mapping was looked up. If the file there is a different one
- * now, the mapped file has been moved or removed. */
+/* `identity` identifies the file that was at the path before the mapping was looked up. If the path now refers to a
+ * different file, the mapped file has been moved or removed. */
 static bool add(const gpuhal_loaded_library *loaded, const char *path, const char *identity)
 {
     file one = {.path = gpuhal_text_copy(path),
@@ -86,7 +86,7 @@ static bool is_known(const char *path)
     return known;
 }
 
-/* If the dynamic loader knows a library by a relative name, the path comes from the mapping. */
+/* If the dynamic loader has only a relative name for a library, the path is taken from the mapping. */
 static bool add_new(gpuhal_loaded_library *libraries, size_t library_count)
 {
     char **identities = calloc(library_count + 1, sizeof *identities);
@@ -105,8 +105,8 @@ static bool add_new(gpuhal_loaded_library *libraries, size_t library_count)
     return good;
 }
 
-/* Called with the mutex held. In a forked child, a thread that exists only in the parent may hold the dynamic loader's
- * lock for ever. */
+/* Called with the mutex held. In a forked child, the dynamic loader's lock may be held for ever by a thread that exists
+ * only in the parent. */
 static bool complete(void)
 {
     if (gpuhal_dlopen_is_forked()) {
@@ -123,15 +123,14 @@ static bool complete(void)
     return loads == seen;
 }
 
-/* A library loaded at another time counts only if it has a soname. Code that drivers compile and load has none, nor
- * have Python extensions and the like. */
+/* A library loaded at another time counts only if it has a soname. Code that drivers compile and load has no soname.
+ * Python extensions and similar modules do not have one either. */
 static bool is_root(const gpuhal_driver_files *files, size_t i)
 {
     const bool came_with_plugin = i >= files->begin && i < files->end;
     return came_with_plugin || ((files->shared || i >= files->end) && list[i].name);
 }
 
-/* Returns whether the dynamic loader would resolve that name to the file. */
 static bool is_named(const file *one, const char *name)
 {
     return (one->name && strcmp(one->name, name) == 0) || strcmp(strrchr(one->path, '/') + 1, name) == 0 ||

@@ -1,10 +1,10 @@
 /* loader/driver_files.h: the files of a plugin's driver in this process.
  *
- * Often a vendor's library is only a loader that finds the drivers in its own folders. Its path does not show that a
- * driver was replaced, so the files are taken from the dynamic loader's list of mapped libraries. A driver consists of
- * the libraries that were loaded while its plugin started, and of their dependencies. If the application had loaded the
- * vendor's library earlier, it may have loaded the drivers as well; then all libraries with a soname count as part of
- * the driver. A driver may load its compiler later, on first use.
+ * Often a vendor's library is only a loader that finds the drivers in its own folders. The library's path does not show
+ * that a driver was replaced, so the files are taken from the dynamic loader's list of mapped libraries. A driver
+ * consists of the libraries that were loaded while its plugin started, and of their dependencies. If the application
+ * had loaded the vendor's library earlier, the drivers may have been loaded then as well. In this case all libraries
+ * with a soname count as part of the driver. A driver may load its compiler later, on first use.
  */
 #ifndef GPUHAL_LOADER_DRIVER_FILES_H
 #define GPUHAL_LOADER_DRIVER_FILES_H
@@ -20,12 +20,13 @@ typedef struct gpuhal_driver_files {
     char *lines; /* one line for each file: its identity and path; NULL if unknown */
 } gpuhal_driver_files;
 
-/* Must be called before the plugin is loaded. A second call keeps the starting point of the first. */
+/* Must be called before the plugin is loaded. A second call keeps the starting point of the first call. */
 void gpuhal_driver_files_begin(gpuhal_driver_files *files);
 /* Must be called after the plugin has listed its devices. `library` is the path of the vendor's library, NULL if the
  * plugin opened none. */
 void gpuhal_driver_files_end(gpuhal_driver_files *files, const char *library);
-/* Returns the lines, including libraries loaded since. The caller frees them. NULL if unknown or out of memory. */
+/* Returns the lines, including lines for libraries loaded since, as a string that the caller frees. Returns NULL if
+ * unknown or out of memory. */
 char *gpuhal_driver_files_now(const gpuhal_driver_files *files);
 /* Returns whether the files in these lines are unchanged. */
 bool gpuhal_driver_files_are_current(const char *lines);

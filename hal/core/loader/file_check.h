@@ -1,8 +1,8 @@
 /* loader/file_check.h: checks a file before any of its code runs. Nothing here may execute or map the file.
  *
- * A half-copied library would kill the process that loads it, a FIFO would block it, and a user with write access to
- * the file could run any code. These checks protect against accidents and wrong permissions. The protection against a
- * hostile file is the helper process.
+ * A half-copied library would crash the process that loads it, a FIFO would block the process, and a user with write
+ * access to the file could run any code in it. These checks protect against accidents and wrong permissions. The helper
+ * process protects against hostile files.
  */
 #ifndef GPUHAL_LOADER_FILE_CHECK_H
 #define GPUHAL_LOADER_FILE_CHECK_H
@@ -18,22 +18,22 @@ typedef struct gpuhal_checked_file {
     uint64_t device, inode, bytes;
 } gpuhal_checked_file;
 
-/* The folder of the last file that was checked, if its path has no symbolic link. Plugins and their manifests are in
- * the same folder, so the path to it is checked only once. All zero means none. */
+/* The folder of the last checked file, if the folder's path has no symbolic link. Plugins and their manifests are in
+ * the same folder, so the path to the folder is checked only once. All zero means none. */
 struct gpuhal_known_folder {
     char *path; /* malloc'ed */
     gpuhal_file_info info;
 };
 void gpuhal_known_folder_finish(gpuhal_known_folder *folder);
 
-/* Checks that the file is a regular file that other users can neither change nor replace (rules: SECURITY.md). In a
- * privileged process it must belong to root alone. Otherwise an owner other than root and the user only causes a
- * warning. */
+/* Checks that the file is a regular file that other users can neither change nor replace (SECURITY.md lists the rules).
+ * In a privileged process the file must belong to root. In other processes, an owner other than root and the user only
+ * causes a warning. */
 bool gpuhal_file_check_trust(gpuhal_load_context *load, const char *path, gpuhal_checked_file *out_file);
 /* Checks that the file is complete and built for this machine. With `program`, a position-dependent executable is
  * accepted as well. */
 bool gpuhal_file_check_image(gpuhal_load_context *load, const gpuhal_checked_file *file, bool program);
-/* Does both checks. */
+/* Runs gpuhal_file_check_trust() and gpuhal_file_check_image(). */
 bool gpuhal_file_check(gpuhal_load_context *load, const char *path, bool program, gpuhal_checked_file *out_file);
 /* Fails with the reason why a file cannot be read; `error` is an errno. Always returns false. */
 bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, int error);

@@ -13,7 +13,7 @@
 #define NAMED_MAX 256u /* bytes of a path in a message */
 #define LINKS_MAX 40u  /* per path, as in the kernel */
 
-/* A missing file is common and has its own message. */
+/* A missing file is a common case and has its own message. */
 bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, int error)
 {
     if (error == ENOENT) {
@@ -24,7 +24,7 @@ bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, 
                                 "%s: the symbolic links run in a circle", path);
     }
     gpuhal_status status = error == EACCES || error == EPERM ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NOT_FOUND;
-    /* A long path must not push the reason out of the message. */
+    /* A long path must not displace the reason from the message. */
     bool cut = strlen(path) > NAMED_MAX;
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, status, "%.*s%s cannot be read: %s", (int)NAMED_MAX, path,
                             cut ? "..." : "", strerror(error));
@@ -35,14 +35,14 @@ static bool refuse_permissions(gpuhal_load_context *load, const char *path, cons
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NO_PERMISSION, "%s %s", path, why);
 }
 
-/* Root can do anything, and users can change their own files. */
+/* Root can change any file, and users can change their own files. */
 static bool is_trusted_owner(uint32_t owner)
 {
     return owner == 0 || (owner == gpuhal_os_user() && !gpuhal_os_privileged());
 }
 
-/* No other user may be able to replace the resolved file. In a sticky directory such as /tmp only the owner can rename
- * or remove an entry, so each directory is checked with the owner of the entry in it. */
+/* No other user may be able to replace the resolved file. In a sticky directory such as /tmp, only the owner can rename
+ * or remove an entry. Each directory is therefore checked together with the owner of the entry in it. */
 static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t owner)
 {
     char *directory = gpuhal_text_copy(path);
@@ -70,7 +70,8 @@ static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t 
     return good;
 }
 
-/* Files that belong to a third user are common on shared machines and in user namespaces, so they are not refused. */
+/* Files that belong to a third user are not refused, because they are common on shared machines and in user
+ * namespaces. */
 static bool check_permissions(gpuhal_load_context *load, const char *path, const gpuhal_file_info *info)
 {
     if (!info->regular) {
@@ -91,13 +92,13 @@ static bool check_permissions(gpuhal_load_context *load, const char *path, const
     return true;
 }
 
-/* The state of walking a path and its links. */
 typedef struct walk {
     gpuhal_load_context *load;
     const char *path;              /* the whole path, for messages */
-    uint32_t links;                /* followed so far; limited because links to links can multiply without end */
-    bool is_plain;                 /* no link, "." or ".." so far: the path is already resolved */
-    gpuhal_file_info folder, file; /* of a plain path: its last folder and its file */
+    uint32_t links;                /* number of links followed so far; limited because links to links can multiply
+                                    * without end */
+    bool is_plain;                 /* no link, "." or ".." was found so far, so the path is already resolved */
+    gpuhal_file_info folder, file; /* for a plain path, its last folder and its file */
 } walk;
 
 static bool check_way(walk *at, const char *path);
@@ -120,9 +121,9 @@ static bool refuse_step(walk *at, int error)
     return error == ENOMEM ? gpuhal_load_no_memory(at->load) : gpuhal_file_refuse_unreadable(at->load, at->path, error);
 }
 
-/* A user who can write to a directory decides where the path leads. If all users can, the entry must belong to a
- * trusted user, and others must not be able to rename it. `directory` is the state of the directory that contains the
- * entry, and on return the state of the entry. */
+/* A user who can write to a directory determines where the path leads. If all users can write to a directory, the entry
+ * must belong to a trusted user, and other users must not be able to rename the entry. When the function is called,
+ * `directory` describes the directory that contains the entry. On return it describes the entry itself. */
 static bool check_part(walk *at, const char *part, size_t name, gpuhal_file_info *directory)
 {
     gpuhal_file_info info;
@@ -149,7 +150,7 @@ static bool check_part(walk *at, const char *part, size_t name, gpuhal_file_info
     return good;
 }
 
-/* Returns where in the path to begin: after the known folder, or after the first slash. */
+/* Returns the position in the path at which to begin: after the known folder, or after the first slash. */
 static size_t begin_way(const walk *at, const char *path, gpuhal_file_info *out_directory, int *out_error)
 {
     const gpuhal_known_folder *known = at->load->folder;
@@ -180,8 +181,8 @@ static void record_folder(const walk *at)
     }
 }
 
-/* Walks the path step by step, like the kernel. Checking only the resolved path is not enough: the links are gone from
- * it, and other users may be able to redirect one of them. */
+/* Walks the path step by step, like the kernel. Checking only the resolved path is not sufficient, because it no longer
+ * contains the links, and other users may be able to redirect a link. */
 static bool check_way(walk *at, const char *path)
 {
     char *part = gpuhal_text_copy(path);

@@ -9,7 +9,6 @@
 
 #define HELPER "gpuhal-helper"
 
-/* Checks one file. Returns the resolved path, or NULL with the reason. */
 static char *check_file(const char *path, gpuhal_log *log, char **out_reason)
 {
     gpuhal_load_context load = {.log = log};
@@ -18,7 +17,8 @@ static char *check_file(const char *path, gpuhal_log *log, char **out_reason)
     if (gpuhal_file_check(&load, path, true, &file)) {
         helper = file.path;
     } else if (!*out_reason || load.status != GPUHAL_ERROR_NOT_FOUND) {
-        /* Why a helper was refused is more useful than its absence elsewhere. */
+        /* The reason why a helper was refused is more useful than the information that no helper is at the other
+         * paths. */
         free(*out_reason);
         *out_reason = gpuhal_text_copy(load.reason);
     }
@@ -34,8 +34,8 @@ static char *check_helper(const char *directory, gpuhal_log *log, char **out_rea
     return helper;
 }
 
-/* Searches beside plugins, which need as much trust as the helper: a user who can write there can install a plugin.
- * Returns NULL if there is no helper. */
+/* Searches the plugin directories. These directories need as much trust as the helper, because a user who can write to
+ * them can install a plugin. Returns NULL if there is no helper. */
 static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_reason)
 {
     size_t count = 0;
@@ -48,7 +48,7 @@ static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_
     return helper;
 }
 
-/* If a helper is configured, no other one is used. */
+/* If a helper is configured, no other helper is used. */
 char *gpuhal_helper_find(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason)
 {
     if (gpuhal_os_privileged()) {

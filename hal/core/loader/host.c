@@ -1,4 +1,5 @@
-/* loader/host.c: the table of functions for plugins. It is constant; the state of a call is found by its thread. */
+/* loader/host.c: the table of functions for plugins. The table is constant; the state of a call is found through the
+ * calling thread. */
 #include "loader/host.h"
 
 #include "base/error.h"
@@ -11,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Objects share backends, so a plugin's line does not belong to one gpuhal object: all listeners receive it. A level
- * out of range is clamped, so that the line is not lost. */
+/* All listeners receive the line, because gpuhal objects share backends, and a plugin's line does not belong to a
+ * single object. A level out of range is clamped, so that the line is not lost. */
 static void host_log(__attribute__((unused)) const gpuhal_host *host, int32_t level, const char *text)
 {
     if (text) {
@@ -30,7 +31,7 @@ static gpuhal_status host_report(__attribute__((unused)) const gpuhal_host *host
     return gpuhal_error_report(status, vendor_call, vendor_code, text);
 }
 
-/* For a plugin that is driven directly. */
+/* For a plugin that a program calls directly (gpuhal/direct.h). */
 static gpuhal_status root_of_environment(char *out_value, uint32_t bytes)
 {
     const char *root = gpuhal_os_environment("GPUHAL_SYSTEM_ROOT");
@@ -39,7 +40,8 @@ static gpuhal_status root_of_environment(char *out_value, uint32_t bytes)
     return !is_set ? GPUHAL_ERROR_NOT_FOUND : (uint32_t)length < bytes ? GPUHAL_OK : GPUHAL_ERROR_OUT_OF_RANGE;
 }
 
-/* Without a load context the plugin is driven directly (gpuhal/direct.h) and gets the options from the environment. */
+/* If there is no load context, a program calls the plugin directly (gpuhal/direct.h), and the options come from the
+ * environment. */
 static gpuhal_status host_option(__attribute__((unused)) const gpuhal_host *host, const char *key, char *out_value,
                                  uint32_t bytes)
 {
@@ -88,10 +90,10 @@ void gpuhal_host_unwatch(gpuhal_host_watcher *watcher)
     gpuhal_mutex_unlock(&watchers_mutex);
 }
 
-/* In a child process the parent's watchers do not count: their descriptors may refer to other files. It is unknown
- * which gpuhal objects use the plugin, so every watching object enumerates again. Any thread may call this, even one of
- * the driver's, so the lock is held only while the notifiers are set. The lock also keeps a watcher and its descriptor
- * valid until it is off the list. */
+/* A child process ignores the parent's watchers, because their descriptors may refer to other files. It is unknown
+ * which gpuhal objects use the plugin, so every watching object enumerates again. Any thread may call this function,
+ * even a thread of the driver, so the lock is held only while the notifiers are set. The lock also keeps a watcher and
+ * its descriptor valid until the watcher is removed from the list. */
 static void host_changed(__attribute__((unused)) const gpuhal_host *host)
 {
     gpuhal_mutex_lock(&watchers_mutex);

@@ -1,4 +1,4 @@
-/* loader/host.h: the functions in the host table. host.c builds the table; the larger ones are in sink.c and
+/* loader/host.h: the functions in the host table. host.c builds the table; the larger functions are in sink.c and
  * vendor_library.c. */
 #ifndef GPUHAL_LOADER_HOST_H
 #define GPUHAL_LOADER_HOST_H
@@ -15,11 +15,11 @@ void gpuhal_sink_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key 
 void gpuhal_sink_source(const gpuhal_host *host, gpuhal_sink *sink, const char *name);
 void gpuhal_sink_process(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_plugin_process *process);
 
-/* Calls gpuhal_os_library_open() with the current job flagged, because a call that hangs there holds the process's
+/* Calls gpuhal_os_library_open(). Flags the current job during the call, because a hanging dlopen holds the process's
  * dynamic loader lock. Fails if gpuhal_dlopen_is_forked(). */
 void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes);
-/* Returns whether this process was forked while another thread was in gpuhal_plugin_dlopen(). The C library may then
- * abort a process that calls dlopen. */
+/* Returns whether this process was forked while another thread was in gpuhal_plugin_dlopen(). In such a process, the C
+ * library may abort in a call of dlopen. */
 bool gpuhal_dlopen_is_forked(void);
 #define GPUHAL_DLOPEN_IS_FORKED                                                                                        \
     "this process was forked while another thread was loading a library, so the dynamic loader is unusable here: "     \

@@ -1,9 +1,9 @@
 /* loader/isolation.c: see isolation.h.
  *
- * The result comes from the helper's stream; the exit status is used only for the message. Devices count only after a
- * complete [end]. The result is stored in the registry. If a helper cannot be started or never sends its hello, its
- * plugin is not probed. It is loaded into this process only if the configuration says so, never because of a shortage
- * of descriptors.
+ * The result comes from the helper's stream; the exit status is used only for the message. Devices are accepted only
+ * after a complete [end]. The result is stored in the registry. If a helper cannot be started or never sends its hello,
+ * its plugin is not probed. The plugin is loaded into this process only if the configuration requests that, never
+ * because of a shortage of descriptors.
  */
 #include "loader/isolation.h"
 
@@ -21,13 +21,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRACE_NS    1000000000u /* for a process to exit normally, even on a busy machine */
-#define TERM_NS     100000000u  /* for a hung process to exit after SIGTERM */
-/* the longest single wait, and the most that it counts for, because the host may be suspended during it */
+#define GRACE_NS    1000000000u /* time for a process to exit normally, even on a busy machine */
+#define TERM_NS     100000000u  /* time for a hung process to exit after SIGTERM */
+/* the maximum duration of a single wait, and the maximum time that a wait counts towards deadlines, because the host
+ * may be suspended during the wait */
 #define SLICE_NS    500000000u
 #define READ_BYTES  16384
 #define READ_BLOCKS 8
-#define PRINTED_MAX (4u << 20) /* limit of a plugin's output during a probe */
+#define PRINTED_MAX (4u << 20) /* maximum bytes of a plugin's output during a probe */
 
 typedef struct helper_run {
     gpuhal_candidate *candidate;
@@ -35,35 +36,35 @@ typedef struct helper_run {
     gpuhal_child process;
     gpuhal_stream stream;
     gpuhal_output output;
-    bool unruly;    /* it did not end like a helper */
-    bool doubtful;  /* another process may be the cause */
-    bool hungry;    /* it ran out of memory, which is not a result of the plugin */
+    bool unruly;    /* the process did not end like a helper */
+    bool doubtful;  /* another process may be the cause of the fault */
+    bool hungry;    /* the helper ran out of memory, which is not a result of the plugin */
     uint32_t fault; /* a gpuhal_fault_kind */
     uint64_t begun_ns;
     uint64_t looked_ns;  /* time up to which `used_ns` counts */
-    uint64_t used_ns;    /* elapsed part of its deadline */
+    uint64_t used_ns;    /* elapsed part of the run's deadline */
     uint64_t starved_ns; /* time spent waiting for a processor, as last read */
-    uint64_t starved_before_ns; /* the same at the end of its stream */
-    uint64_t printed;    /* bytes */
-    bool flooding;       /* more than the limit */
-    bool silent;         /* its stream ended without [end] or [crash]; waiting for its exit */
+    uint64_t starved_before_ns; /* the same time at the end of the run's stream */
+    uint64_t printed;    /* number of bytes */
+    bool flooding;       /* more bytes than the limit were printed */
+    bool silent;         /* the stream ended without [end] or [crash]; waiting for the process to exit */
 } helper_run;
 
 /* The running helpers: runs[0] to runs[count - 1]. */
 typedef struct round_of_runs {
     gpuhal_probe_cache *cache;
-    const gpuhal_settings *settings; /* of the run, like the next two */
+    const gpuhal_settings *settings; /* the loader's settings; the next two members also come from the loader */
     gpuhal_log *log;
     gpuhal_candidates *candidates;
     const char *helper;
-    char *block; /* READ_BYTES, too large for a small stack */
-    bool said;   /* the note about unprobed plugins exists */
-    size_t most; /* estimate of how many helpers the system can run at once */
+    char *block; /* buffer of READ_BYTES, too large for a small stack */
+    bool said;   /* the note about unprobed plugins was added */
+    size_t most; /* estimated number of helpers that the system can run at once */
     helper_run *runs[GPUHAL_PROCESSES_MAX];
     size_t count;
 } round_of_runs;
 
-/* Adds only one note, because further reasons are mostly the same. */
+/* Adds only one note, because the reasons for other plugins are usually the same. */
 static void leave_out(round_of_runs *round, gpuhal_candidate *candidate, const char *reason)
 {
     if (gpuhal_candidate_is_own_cpu(candidate)) {
@@ -88,8 +89,8 @@ static bool is_shortage(int error)
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
 
-/* Starts a helper for the candidate, or decides it without one. Returns false if it has to be retried after another
- * helper has ended. */
+/* Starts a helper for the candidate, or decides the candidate without a helper. Returns false if the start has to be
+ * retried after another helper has ended. */
 static bool begin_run(round_of_runs *round, gpuhal_candidate *candidate)
 {
     char level[16], protocol[16], parent[24], reason[512];
@@ -135,7 +136,6 @@ static void format_deadline(uint64_t ns, char *out, size_t bytes)
     }
 }
 
-/* Describes a stream that stopped without [end]. */
 static void describe_silence(gpuhal_load_context *load, gpuhal_ended ended, int value, bool doubtful)
 {
     const char *when = gpuhal_load_while(load->stage);
@@ -189,9 +189,9 @@ static void describe_late(helper_run *run, uint64_t deadline_ns)
     run->fault = GPUHAL_FAULT_HANG;
 }
 
-/* Judges a helper that ended or was terminated without [end] or [crash]. The order matters: running out of memory or
- * printing too much is not a crash, although the process ends in the same way. A crash reported by the helper itself
- * takes precedence over the deadline. */
+/* Judges a helper that ended or was terminated without [end] or [crash]. The order of the tests matters. Running out of
+ * memory or printing too much is not a crash, although the process ends in the same way. A crash reported by the helper
+ * itself takes precedence over the deadline. */
 static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuhal_ended ended, int value)
 {
     gpuhal_load_context *load = &run->load;
@@ -230,7 +230,7 @@ static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuha
     }
 }
 
-/* After the process has ended there is no more output. Output of a process that is being terminated is ignored. */
+/* There is no more output after the process has ended. Output of a process that is being terminated is ignored. */
 static void read_output(const round_of_runs *round, helper_run *run)
 {
     size_t got = READ_BYTES;
@@ -263,14 +263,13 @@ static bool judge(round_of_runs *round, helper_run *run, bool late)
     return run->stream.state == GPUHAL_STREAM_ENDED && run->stream.good;
 }
 
-/* A result can be cached only if its files are known. A process that is not a helper, sent nothing or ran out of memory
- * has no result. */
+/* A result can be cached only if the files that it depends on are known. A process that is not a helper, sent nothing
+ * or ran out of memory has no result. */
 static bool is_cacheable(const helper_run *run)
 {
     return run->stream.hello && !run->hungry && (run->unruly || run->stream.mapped.count > 0);
 }
 
-/* Stores the result for the report and for later starts. */
 static void store_result(round_of_runs *round, helper_run *run)
 {
     gpuhal_candidate *candidate = run->candidate;
@@ -300,8 +299,8 @@ static void store_result(round_of_runs *round, helper_run *run)
     gpuhal_texts_finish(&lines);
 }
 
-/* Ends a run and removes it from the list. Storing the result copies the devices. Only then are they moved to the
- * candidate, and the stream is freed without them. */
+/* Ends a run and removes it from the list. Storing the result copies the devices. After that the devices are moved to
+ * the candidate, and the stream is freed without them. */
 static void end_run(round_of_runs *round, size_t place, bool late)
 {
     helper_run *run = round->runs[place];
@@ -374,8 +373,8 @@ static uint64_t time_left(const round_of_runs *round, const helper_run *run)
     return run->used_ns < deadline ? deadline - run->used_ns : 0;
 }
 
-/* Counts all elapsed time, including the time in which other runs were served. Otherwise a helper with endless output
- * would extend every deadline. */
+/* Counts all elapsed time, including the time spent on other runs. Otherwise a helper with endless output would extend
+ * every deadline. */
 static void count_time(helper_run *run)
 {
     uint64_t now = gpuhal_os_monotonic_ns(), passed = now - run->looked_ns;
@@ -383,8 +382,9 @@ static void count_time(helper_run *run)
     run->looked_ns = now;
 }
 
-/* A busy machine is not a hang: time in which the helper was runnable without a processor is not counted. That time is
- * read only at the deadline and extends it at most to twice its length, so that even an endless loop is terminated. */
+/* Time in which the helper was runnable but had no processor is not counted, so that a busy machine is not mistaken for
+ * a hang. This time is read only at the deadline. It extends the deadline to at most twice its length, so that even an
+ * endless loop is terminated. */
 static bool is_late(const round_of_runs *round, helper_run *run)
 {
     if (time_left(round, run) == 0) {
@@ -395,7 +395,6 @@ static bool is_late(const round_of_runs *round, helper_run *run)
     return time_left(round, run) == 0;
 }
 
-/* Waits for an event or the nearest deadline, and handles it. */
 static gpuhal_status attend(round_of_runs *round)
 {
     gpuhal_child *processes[GPUHAL_PROCESSES_MAX];
@@ -412,7 +411,7 @@ static gpuhal_status attend(round_of_runs *round)
         return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the host cannot wait for helper processes: %s",
                                 strerror(error));
     }
-    /* Iterates backwards, because a run that ends is replaced by the last one, which was already served. */
+    /* Iterates backwards, because a run that ends is replaced in the list by the last run, which was already served. */
     for (size_t i = round->count; i-- > 0;) {
         count_time(round->runs[i]);
         bool over = ready[i] && read_run(round, round->runs[i]);
@@ -423,8 +422,8 @@ static gpuhal_status attend(round_of_runs *round)
     return GPUHAL_OK;
 }
 
-/* Runs as many helpers at once as poll and the system allow. Others are started when one ends, and their time counts
- * from then. */
+/* Runs as many helpers at once as poll and the system allow. Another helper is started whenever one ends. The time of
+ * each helper counts from its start. */
 static gpuhal_status run_all(round_of_runs *round)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -58,7 +58,8 @@ static bool check_names(gpuhal_load_context *load, const gpuhal_plugin *plugin)
     return true;
 }
 
-/* Checks the ABI first. If it differs, size and members have a different meaning, and the user needs both numbers. */
+/* Checks the ABI version first. If it differs, size and members have a different meaning, and the user needs both
+ * version numbers. */
 static bool check_answer(gpuhal_load_context *load, const gpuhal_plugin *plugin)
 {
     bool has_abi = plugin->size >= offsetof(gpuhal_plugin, abi) + sizeof plugin->abi;
@@ -85,8 +86,8 @@ static bool check_answer(gpuhal_load_context *load, const gpuhal_plugin *plugin)
     return check_names(load, plugin);
 }
 
-/* NULL with a report means that the plugin refuses, for the reported reason. NULL without a report is a bug in the
- * plugin. */
+/* If the query returns NULL with a report, the plugin refuses to load for the reported reason. NULL without a report is
+ * a bug in the plugin. */
 bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *query, const gpuhal_plugin **out_plugin)
 {
     gpuhal_load_enter(load, GPUHAL_STAGE_HANDSHAKE);
@@ -95,7 +96,7 @@ bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *
     gpuhal_load_call_end(load);
     if (!plugin) {
         gpuhal_status reported = gpuhal_load_reported();
-        if (reported == GPUHAL_ERROR_INCOMPATIBLE) { /* the plugin knows only its own version */
+        if (reported == GPUHAL_ERROR_INCOMPATIBLE) { /* the plugin's message contains only its own version */
             char words[64];
             snprintf(words, sizeof words, "this library speaks plugin ABI %u.%u", GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
             gpuhal_error_extend_report(words);
@@ -112,8 +113,8 @@ bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *
     return true;
 }
 
-/* The function must be in the checked file. It must not come from a dependency, or from a file that replaced the plugin
- * after the checks. */
+/* The function must be in the checked file. The function must not be in a dependency, or in a file that replaced the
+ * plugin after the checks. */
 static bool check_origin(gpuhal_load_context *load, const char *path, const void *query, uint64_t device,
                          uint64_t inode)
 {
@@ -130,8 +131,8 @@ static bool check_origin(gpuhal_load_context *load, const char *path, const void
     return good;
 }
 
-/* The order matters: until the symbol is found, is a function and is in the checked file, no code but constructors may
- * run. A refused library stays loaded, because its threads may be running. */
+/* The order of the steps matters. Before the checks that the symbol exists, is a function and is in the checked file,
+ * no code except constructors may run. A refused library stays loaded, because its threads may be running. */
 bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t device, uint64_t inode,
                         const gpuhal_plugin **out_plugin)
 {

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plugin's callbacks do not name the load context, but run on the thread that called the plugin. */
+/* A plugin's callbacks do not get the load context as an argument, but they run on the thread that called the
+ * plugin. */
 static _Thread_local gpuhal_load_context *current;
 static _Thread_local gpuhal_status reported;
 
@@ -101,7 +102,7 @@ gpuhal_status gpuhal_load_set_error(const gpuhal_load_context *load)
     if (!load->reason) {
         return gpuhal_error_host_memory();
     }
-    /* Keep the last error if it describes this failure: it also has the vendor's code. */
+    /* Keep the last error if it describes this failure, because it also contains the vendor's code. */
     const char *last = gpuhal_last_error()->sentence;
     const size_t all = strlen(last), length = strlen(load->reason);
     if (all >= length && strcmp(last + all - length, load->reason) == 0) {
@@ -121,7 +122,7 @@ void gpuhal_load_finish(gpuhal_load_context *load)
 }
 
 /* Calls nest if a plugin, while it starts, makes the core probe another plugin. The report of an earlier call must not
- * be attributed to this one. */
+ * be attributed to the new call. */
 void gpuhal_load_call_begin(gpuhal_load_context *load)
 {
     load->outer = current;
@@ -177,7 +178,7 @@ gpuhal_status gpuhal_load_option(const char *options, uint64_t *asked, const cha
     return GPUHAL_OK;
 }
 
-/* All listeners receive the warning, because one start serves every object with these options. */
+/* All listeners receive the warning, because all gpuhal objects with these options share one start. */
 void gpuhal_load_name_unknown_options(const gpuhal_load_context *load, const char *plugin)
 {
     char line[256];
@@ -223,8 +224,9 @@ gpuhal_status gpuhal_load_reported(void)
     return reported;
 }
 
-/* A name that is too long is not a setting. An empty variable counts as unset, as in base/config.c. During a load on
- * this thread its configuration applies; otherwise it is unknown which configuration applies. */
+/* A name that is too long is not the name of a setting. An empty variable counts as unset, as in base/config.c. During
+ * a load on this thread, the load's configuration applies. Outside of a load, it is unknown which configuration
+ * applies. */
 const char *gpuhal_load_variable(const char *name, const char *suffix)
 {
     const gpuhal_load_context *load = gpuhal_load_current();

@@ -1,7 +1,8 @@
-/* loader/load_context.h: the state of one attempt to load a plugin: its stage, and where and why it failed.
+/* loader/load_context.h: the state of one attempt to load a plugin, with its stage and the place and reason of its
+ * failure.
  *
- * Every step of the loader takes the load context and enters its stage. On failure it sets state, status and reason and
- * returns false. Only gpuhal_load_fail_call also sets the thread's last error, with the vendor's code.
+ * Every step of the loader gets the load context and sets its stage. On failure the step sets state, status and reason,
+ * and returns false. Only gpuhal_load_fail_call also sets the thread's last error, with the vendor's code.
  */
 #ifndef GPUHAL_LOADER_LOAD_CONTEXT_H
 #define GPUHAL_LOADER_LOAD_CONTEXT_H
@@ -18,14 +19,15 @@ typedef struct gpuhal_known_folder gpuhal_known_folder; /* file_check.h */
 typedef struct gpuhal_load_context {
     const char *name; /* name of the backend, for log lines; may be NULL */
     gpuhal_log *log;  /* may be NULL */
-    gpuhal_known_folder *folder; /* of the last checked file; may be NULL */
+    gpuhal_known_folder *folder; /* folder of the last checked file; may be NULL */
     bool ignore_environment;
     const char *options;    /* for the plugin; NULL if none */
-    uint64_t options_asked; /* bit i: the plugin queried option i, for the first 64 options */
-    /* for starting the plugin in this process; 0 runs the start on the caller's thread, without a limit */
+    uint64_t options_asked; /* bit i is set if the plugin queried option i; only for the first 64 options */
+    /* deadline for starting the plugin in this process; 0 means that the plugin is started on the caller's thread,
+     * without a deadline */
     uint64_t deadline_ns;
     uint64_t sample_ns;   /* deadline for each value read while listing; 0 means GPUHAL_QUERY_NS */
-    bool hangs;           /* a value of an earlier device timed out, so listing reads no more values */
+    bool hangs;           /* a value of an earlier device timed out, so no more values are read while listing */
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
     gpuhal_status status; /* for callers that requested this plugin by name */
@@ -34,10 +36,10 @@ typedef struct gpuhal_load_context {
     char *driver;         /* malloc'ed path of the first vendor library opened */
     char *version;        /* malloc'ed version of the plugin */
     gpuhal_listed_devices unlisted; /* with NO_DEVICE: devices that the driver has but its API does not list */
-    /* Called before the step, so that the stage is known even if the step never returns. May be NULL. */
+    /* called before each stage, so that the stage is known even if it never ends; may be NULL */
     void (*on_stage)(void *user, gpuhal_plugin_stage stage);
     void (*on_driver)(void *user, const char *path);
-    void (*on_device)(void *user, const gpuhal_listed_device *device); /* complete and checked */
+    void (*on_device)(void *user, const gpuhal_listed_device *device); /* the device is complete and checked */
     void *user;
     struct gpuhal_load_context *outer; /* set by gpuhal_load_call_begin */
 } gpuhal_load_context;
@@ -46,7 +48,7 @@ void gpuhal_load_enter(gpuhal_load_context *load, gpuhal_plugin_stage stage);
 /* Always returns false. */
 bool gpuhal_load_fail(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, const char *format,
                       ...) __attribute__((format(printf, 4, 5)));
-/* Fails with the plugin's `status` and report; `what` is passed to gpuhal_error_from_plugin. Always returns false. */
+/* Fails with the plugin's `status` and report. Passes `what` to gpuhal_error_from_plugin(). Always returns false. */
 bool gpuhal_load_fail_call(gpuhal_load_context *load, gpuhal_status status, const char *what);
 bool gpuhal_load_no_memory(gpuhal_load_context *load);
 /* Copies an option for the plugin to `out_value`, like gpuhal_host.option(). `options` and `asked` are as in a load
@@ -56,7 +58,6 @@ gpuhal_status gpuhal_load_option(const char *options, uint64_t *asked, const cha
 /* Warns about options that the plugin did not query while it started. */
 void gpuhal_load_name_unknown_options(const gpuhal_load_context *load, const char *plugin);
 void gpuhal_load_set_driver(gpuhal_load_context *load, const char *path);
-/* Sets the failure as this thread's last error, and returns its status. */
 gpuhal_status gpuhal_load_set_error(const gpuhal_load_context *load);
 void gpuhal_load_finish(gpuhal_load_context *load);
 
@@ -64,8 +65,9 @@ void gpuhal_load_finish(gpuhal_load_context *load);
 void gpuhal_load_call_begin(gpuhal_load_context *load);
 void gpuhal_load_call_end(gpuhal_load_context *load);
 gpuhal_load_context *gpuhal_load_current(void);
-/* Returns the last status that a plugin reported on this thread, or GPUHAL_OK if there was none. Only the report shows
- * why a query returned NULL. It must be cleared before a call that may fail without a report. */
+/* Returns the last status that a plugin reported on this thread, or GPUHAL_OK if there was none. If a query returned
+ * NULL, only the report contains the reason. The report must be cleared before a call that may fail without a
+ * report. */
 void gpuhal_load_forget_report(void);
 void gpuhal_load_note_report(gpuhal_status status);
 gpuhal_status gpuhal_load_reported(void);

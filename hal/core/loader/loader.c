@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A built-in plugin has no manifest. Its name comes from the query function, which does not start it. */
+/* A built-in plugin has no manifest. Its name comes from the query function, which does not start the plugin. */
 static gpuhal_status add_builtin(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_builtin_fn *query,
                                  gpuhal_candidates *candidates)
 {
@@ -42,7 +42,7 @@ static gpuhal_status add_builtin(const gpuhal_settings *settings, gpuhal_log *lo
     return candidate ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* The configuration's plugins come first, because the program chose them. */
+/* The plugins from the configuration come first, because the program chose them. */
 static gpuhal_status add_builtins(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     gpuhal_builtin_fn *const *lists[] = {settings->builtins, gpuhal_builtin_table};
@@ -65,8 +65,8 @@ static bool same_file(const gpuhal_candidate *a, const gpuhal_candidate *b)
     return a->builtin || b->builtin ? a->builtin == b->builtin : a->device == b->device && a->inode == b->inode;
 }
 
-/* Within one folder, the file names determine the order, which no vendor intends. A manifest left behind by an update
- * may come first. */
+/* Returns whether both manifests are in the same folder, so that only their file names determine the order. No vendor
+ * intends this. For example, a manifest left behind by an update may come first. */
 static bool is_ambiguous(const gpuhal_candidate *earlier, const gpuhal_candidate *later)
 {
     const char *one = earlier->manifest ? strrchr(earlier->manifest, '/') : NULL;
@@ -76,7 +76,6 @@ static bool is_ambiguous(const gpuhal_candidate *earlier, const gpuhal_candidate
            strncmp(earlier->manifest, later->manifest, length) == 0;
 }
 
-/* Marks `later` as a duplicate if an earlier undecided candidate has the same file or name. */
 static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate *later)
 {
     for (const gpuhal_candidate *earlier = candidates->list; earlier < later; earlier++) {
@@ -117,7 +116,7 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
         if (!gpuhal_candidate_is_open(candidate)) {
             continue;
         }
-        /* From here on the resolved path is used, so that the checked file is the one to be loaded. */
+        /* From here on the resolved path is used, so that the checked file is the file that is loaded. */
         if (!candidate->builtin) {
             gpuhal_load_context load = {.name = candidate->name, .log = log, .folder = &folder};
             gpuhal_checked_file file;
@@ -137,8 +136,8 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
     gpuhal_known_folder_finish(&folder);
 }
 
-/* Drivers and their loaders read library names from the environment, which the user controls. Most of them do so even
- * if the process has more rights than the user. Such a process therefore probes no driver. */
+/* Drivers and their loaders read library names from the environment, which the user controls. Most drivers do so even
+ * in a process that has more rights than its user. Such a process therefore does not probe drivers. */
 static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gpuhal_candidates *candidates)
 {
     if (!gpuhal_os_privileged() || settings->environment_is_clean) {
@@ -155,8 +154,8 @@ static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gp
     }
 }
 
-/* A driver started by a parent process would hang or fail here. A helper would list devices that this process cannot
- * open. */
+/* A driver that was started by a parent process would hang or fail in this process. A helper would list devices that
+ * this process cannot open. */
 static void leave_forked(gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -167,7 +166,7 @@ static void leave_forked(gpuhal_candidates *candidates)
     }
 }
 
-/* Probes a plugin in this process. During a rescan, a started plugin lists its devices again. */
+/* Probes a plugin in this process. During a rescan, makes a started plugin list its devices again. */
 static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     gpuhal_load_context load = {.name = candidate->name,
@@ -192,8 +191,8 @@ static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidat
                : gpuhal_error_host_memory();
 }
 
-/* Cached plugins are not probed. After the helpers, this process probes the undecided rest: built-in plugins, and the
- * library's own cpu plugin if no helper can be started. */
+/* Cached plugins are not probed. After the helpers have ended, this process probes the plugins that are still
+ * undecided. These are built-in plugins, and the library's own cpu plugin if no helper can be started. */
 static gpuhal_status probe_all(gpuhal_probe_cache *cache)
 {
     gpuhal_candidates *candidates = cache->candidates;
@@ -216,7 +215,8 @@ static gpuhal_status probe_all(gpuhal_probe_cache *cache)
 }
 
 /* Returns whether to try a duplicate. Another plugin with its name or its file must have failed. No candidate with its
- * name or file may work, be undecided, or be unusable because of a fork, as the duplicate may use the same driver. */
+ * name or file may work, be undecided, or be unusable because of a fork, since the duplicate may use the same
+ * driver. */
 static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_candidate *duplicate)
 {
     bool first_failed = false;
@@ -257,7 +257,7 @@ static gpuhal_status probe_second_choices(gpuhal_probe_cache *cache)
     return GPUHAL_OK;
 }
 
-/* Without watched files, changes of the plugin's devices are noticed late. */
+/* If a plugin's manifest watches no files, changes of the plugin's devices are detected late. */
 static void note_what_watches_nothing(gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -310,7 +310,6 @@ static bool add_system_root(const gpuhal_settings *settings, gpuhal_candidate *c
     return all != NULL;
 }
 
-/* Gives each plugin its options, and warns about options whose plugin was not found. */
 static gpuhal_status give_options(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     gpuhal_option option;
@@ -330,14 +329,14 @@ static gpuhal_status give_options(const gpuhal_settings *settings, gpuhal_log *l
     return GPUHAL_OK;
 }
 
-/* Duplicates are decided in the documented order of the search. Only then are the candidates sorted by priority. */
+/* Duplicates are decided in the documented order of the search. The candidates are sorted by priority after that. */
 static gpuhal_status run(gpuhal_probe_cache *cache)
 {
     const gpuhal_settings *settings = cache->settings;
     gpuhal_log *log = cache->log;
     gpuhal_candidates *candidates = cache->candidates;
-    /* A driver that uses this library would probe itself in a helper, and that helper would probe it again, without
-     * end. */
+    /* A driver that uses this library would probe itself in a helper. The helper would start the driver, which would
+     * probe itself again, without end. */
     if (gpuhal_os_environment(GPUHAL_WITHIN_HELPER)) {
         gpuhal_candidates_add_note(candidates, log,
                                    "plugins are not searched for: this process is the helper that probes one");

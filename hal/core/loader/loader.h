@@ -1,10 +1,11 @@
-/* loader/loader.h: the loader, as the layers above see it. It finds plugins in directories and turns them into backends
- * that list devices.
+/* loader/loader.h: the loader's interface for the layers above. The loader finds plugins in directories, and turns them
+ * into backends that list devices.
  *
- * gpuhal_loader_run() leaves one gpuhal_candidate for each plugin that it finds, in order of priority, regardless of
- * the result. It loads a plugin into this process only if isolation is off, if the plugin is built in, or if it is the
- * library's own cpu plugin and no helper can be started. All others are loaded by gpuhal_backend_start() when a device
- * is first opened or sampled. All gpuhal objects of the process share the started backends, which are never stopped.
+ * gpuhal_loader_run() returns one gpuhal_candidate for each plugin that it finds, in order of priority, regardless of
+ * the result. It loads a plugin into this process only if isolation is off, if the plugin is built in, or if the plugin
+ * is the library's own cpu plugin and no helper can be started. All other plugins are loaded by gpuhal_backend_start()
+ * when a device is first opened or sampled. All gpuhal objects of the process share the started backends, which are
+ * never stopped.
  */
 #ifndef GPUHAL_LOADER_H
 #define GPUHAL_LOADER_H
@@ -23,17 +24,17 @@
 typedef struct gpuhal_candidate {
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
-    bool decided; /* the state is final; otherwise the candidate still has to be probed */
+    bool decided; /* the state is final; if not set, the candidate still has to be probed */
     int32_t priority;
     char *name, *version, *file, *reason, *driver;
-    gpuhal_builtin_fn *builtin; /* linked in; has no file */
-    uint64_t device, inode;     /* of the file, to detect duplicates; both 0 if unknown */
+    gpuhal_builtin_fn *builtin; /* if set, the plugin is linked in and has no file */
+    uint64_t device, inode;     /* identify the file, to detect duplicates; both 0 if unknown */
     uint64_t time_ns;
     bool isolated;
     bool ignore_environment; /* the plugin must not use a library named in the environment */
-    char *options;           /* for the plugin; NULL if none */
-    bool own;                /* from the library's own directory */
-    bool ambiguous;          /* a duplicate only because of the order of file names */
+    char *options;           /* options for the plugin; NULL if none */
+    bool own;                /* the plugin is in the library's own directory */
+    bool ambiguous;          /* it is a duplicate only because of the order of file names */
     char *manifest, *libraries, *environment, *watch; /* the manifest's path, and its contributions to the cache key */
     char *identity;    /* identity of the file in the registry; NULL if it has no record */
     gpuhal_texts key;  /* cache key of the result; empty if none */
@@ -42,34 +43,34 @@ typedef struct gpuhal_candidate {
     uint32_t signal;   /* the signal that terminated its helper; 0 if none */
     int64_t code;      /* the vendor's code of the failed call; 0 if none or if cached */
     char *output;      /* the last lines of its helper's output */
-    char *note;        /* about how long the result is valid; NULL if none */
-    gpuhal_listed_devices devices; /* state OK: the listed devices; NO_DEVICE: unlisted devices only */
+    char *note;        /* a note about how long the result is valid; NULL if none */
+    gpuhal_listed_devices devices; /* with state OK, the listed devices; with NO_DEVICE, only unlisted devices */
 } gpuhal_candidate;
 
 typedef struct gpuhal_candidates {
     gpuhal_candidate *list;
     size_t count, capacity;
-    char **notes; /* about the whole search */
+    char **notes; /* notes about the whole search */
     size_t note_count;
     gpuhal_database_plugin *learned; /* results to be stored in the registry */
     gpuhal_database_fault *faults;
     size_t learned_count, fault_count;
 } gpuhal_candidates;
 
-/* Runs the loader. Fails only for an invalid GPUHAL_BACKENDS, a relative path in a list, or if out of memory. `known`
- * is the registry's database, which is only read, or NULL. With `refresh`, only quarantined results are taken from it,
- * and all other plugins are probed. */
+/* Runs the loader. Fails only for an invalid GPUHAL_BACKENDS, for a relative path in a list, or if out of memory.
+ * `known` is the registry's database, which is not changed, or NULL. With `refresh`, only quarantined results are read
+ * from the database, and all other plugins are probed. */
 gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_database *known,
                                 bool refresh, gpuhal_candidates *out_candidates);
 void gpuhal_candidates_finish(gpuhal_candidates *candidates);
 
-/* A plugin started in this process. */
 typedef struct gpuhal_backend gpuhal_backend;
 
-/* Loads the plugin, negotiates the ABI, starts it and lists its devices, on a separate thread, once per process and set
- * of options. A concurrent caller waits for the first one and gets the same result. A failed start may be retried.
- * Returns FORKED if a parent process started the plugin and it is not fork-safe. Returns TIMEOUT if the plugin exceeds
- * the deadline; from then on returns it immediately, until the plugin's call has returned. */
+/* Loads the plugin, negotiates the ABI, starts the plugin and lists its devices, all on a separate thread, once per
+ * process and set of options. A concurrent caller waits for the first caller and gets the same result. A failed start
+ * may be retried. Returns FORKED if a parent process started the plugin and the plugin is not fork-safe. Returns
+ * TIMEOUT if the plugin exceeds the deadline. Later calls then return TIMEOUT immediately, until the plugin's call has
+ * returned. */
 gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns,
                                    gpuhal_backend **out_backend);
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
@@ -78,18 +79,18 @@ const char *gpuhal_backend_driver(const gpuhal_backend *backend);
 const gpuhal_driver_files *gpuhal_backend_files(const gpuhal_backend *backend);
 /* Returns the instance that the plugin's start() created; may be NULL. */
 gpuhal_plugin_instance *gpuhal_backend_instance(const gpuhal_backend *backend);
-/* Returns the newest list of devices in this process. Lists never change and are never freed. */
+/* Returns the newest list of devices in this process. A list never changes and is never freed. */
 const gpuhal_listed_devices *gpuhal_backend_devices(const gpuhal_backend *backend);
-/* Returns the monotonic time at which the plugin began the call that first returned this list. Later changes of the
- * hardware may be missing from it. */
+/* Returns the monotonic time at which the call of the plugin began that first returned this list. The list may not
+ * include later changes of the hardware. */
 uint64_t gpuhal_backend_begun_ns(const gpuhal_backend *backend);
-/* Makes the plugin list its devices again, unless it has done so after `since_ns`. An empty list is OK, too. After
- * TIMEOUT or another failure the newest list is kept. */
+/* Makes the plugin list its devices again, unless it has done so after `since_ns`. Returns OK for an empty list as
+ * well. After TIMEOUT or another failure the newest list is kept. */
 gpuhal_status gpuhal_backend_refresh(gpuhal_backend *backend, uint64_t since_ns, uint64_t deadline_ns);
-/* Returns the candidate's backend if it is ready in this process, otherwise NULL. */
+/* Returns the candidate's backend if the backend is ready in this process, otherwise NULL. */
 gpuhal_backend *gpuhal_backend_started(const gpuhal_candidate *candidate);
 
-/* Until it is unwatched, `notifier` is signalled whenever a plugin reports that its devices changed. */
+/* Signals `notifier` whenever a plugin reports that its devices changed, until gpuhal_host_unwatch() is called. */
 typedef struct gpuhal_host_watcher {
     struct gpuhal_host_watcher *next;
     intptr_t notifier;
@@ -99,19 +100,18 @@ void gpuhal_host_watch(gpuhal_host_watcher *watcher, intptr_t notifier);
 /* Does nothing if the watcher is not active. */
 void gpuhal_host_unwatch(gpuhal_host_watcher *watcher);
 
-/* Returns the host table of this copy of the core. */
 const gpuhal_host *gpuhal_host_table(void);
-/* Receives the data that plugins report during sample() and other calls. On the caller's stack. */
+/* Receives the data that plugins report during sample() and other calls. It is on the caller's stack. */
 typedef struct gpuhal_process_list gpuhal_process_list; /* loader/processes.h */
 struct gpuhal_sink {
     gpuhal_facts *facts;            /* where facts are stored now; NULL drops them */
-    gpuhal_listed_devices *devices; /* during enumerate(): device() appends here; otherwise NULL */
-    gpuhal_process_list *processes; /* during processes(); otherwise NULL */
+    gpuhal_listed_devices *devices; /* list to which device() appends during enumerate(); otherwise NULL */
+    gpuhal_process_list *processes; /* list to which processes are appended during processes(); otherwise NULL */
     const void *listener;           /* a gpuhal_direct_listener in place of the three above, or NULL */
     char source[GPUHAL_SOURCE_BYTES]; /* source of the facts that follow */
-    /* locked around each fact if another thread may take the facts received so far; otherwise NULL */
+    /* locked while a fact is added, if another thread may take the facts received so far; otherwise NULL */
     gpuhal_mutex *mutex;
-    bool closed;                    /* they have been taken: further facts are dropped */
+    bool closed;                    /* the facts have been taken, so further facts are dropped */
     char problem[160];              /* the first rule that the plugin broke; "" if none */
 };
 

@@ -22,7 +22,6 @@ typedef struct reading {
     uint32_t seen; /* one bit for each entry of keys */
 } reading;
 
-/* For errors of the file as a whole; refuse_line is for errors in a line. */
 static bool refuse(gpuhal_load_context *load, const char *path, const char *why)
 {
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s %s", path, why);
@@ -43,9 +42,9 @@ static bool take_name(reading *at, const char *value, uint32_t line)
     return at->manifest->name || gpuhal_load_no_memory(at->load);
 }
 
-/* A relative library is beside the manifest, so that a folder of plugins can be moved as a whole. The vendors'
- * directory contains only manifests, so a relative name is refused there. Only `gpuhal-NAME` gets the system's suffix,
- * so that the same manifest works on every system. */
+/* A relative library path is relative to the manifest's directory, so that a folder of plugins can be moved as a whole.
+ * The vendors' directories contain only manifests, so relative paths are refused there. The system's suffix is appended
+ * only to `gpuhal-NAME`, so that the same manifest works on every system. */
 static bool take_library(reading *at, const char *value, uint32_t line)
 {
     if (!*value) {
@@ -61,7 +60,7 @@ static bool take_library(reading *at, const char *value, uint32_t line)
     return at->manifest->library || gpuhal_load_no_memory(at->load);
 }
 
-/* Keeps the list as written. A comma would become part of a word, which would then never match. */
+/* Keeps the list as written. A comma would become part of a word, and the word would then never match. */
 static bool take_list(const reading *at, const char *value, uint32_t line, char **out_list)
 {
     if (strchr(value, ',')) {
@@ -71,7 +70,6 @@ static bool take_list(const reading *at, const char *value, uint32_t line, char 
     return *out_list || gpuhal_load_no_memory(at->load);
 }
 
-/* Returns the next word of a list and its length; NULL at the end. */
 static const char *next_word(const char *at, size_t *out_length)
 {
     at += strspn(at, " ");
@@ -79,7 +77,6 @@ static const char *next_word(const char *at, size_t *out_length)
     return *out_length > 0 ? at : NULL;
 }
 
-/* Reads a version such as "0.2". */
 static bool read_version(const char *word, size_t length, uint32_t *out_abi)
 {
     uint64_t major = 0, minor = 0;
@@ -113,7 +110,7 @@ static bool take_abi(reading *at, const char *value, uint32_t line)
     return take_list(at, value, line, &at->manifest->abi);
 }
 
-/* The words are not checked, because this version may not know every platform. */
+/* The words are not checked, because this library may not know all platforms. */
 static bool take_platforms(reading *at, const char *value, uint32_t line)
 {
     if (!*value) {
@@ -145,8 +142,8 @@ static bool take_libraries(reading *at, const char *value, uint32_t line)
     return take_list(at, value, line, &at->manifest->libraries);
 }
 
-/* Unknown keys only cause a warning, because later versions may add keys, but they may also be misspelt. A known key
- * may occur only once, because it is unclear which of two is right. */
+/* Unknown keys only cause a warning. They may be keys of a later version, or misspelt keys. A known key may occur only
+ * once, because it would be unclear which of two values is right. */
 static const struct {
     const char *key;
     bool (*take)(reading *at, const char *value, uint32_t line);
@@ -173,7 +170,7 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
         }
         at->seen |= 1u << i;
         const char *value = gpuhal_text_get(&reader->value);
-        /* Values appear in messages and log lines, where a line feed would look like the end. */
+        /* Values appear in messages and log lines, where a line feed would look like the end of the message. */
         if (!gpuhal_records_is_clean(value, strlen(value))) {
             return refuse_line(at, reader->line, "a manifest's values have no line feeds, carriage returns and tabs");
         }
@@ -184,7 +181,7 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
     return true;
 }
 
-/* Anything outside [plugin] is refused instead of ignored, because such a mistake is hard to find. */
+/* Any line outside [plugin] is refused instead of ignored, because an ignored mistake is hard to find. */
 static bool read_records(reading *at, const char *text, size_t bytes)
 {
     gpuhal_records_reader reader;
@@ -209,7 +206,7 @@ static bool read_records(reading *at, const char *text, size_t bytes)
     return good;
 }
 
-/* Runs last, so that an error in a line is reported before a missing key that it causes. */
+/* Runs last, so that an error in a line is reported instead of the missing key that results from the error. */
 static bool check_complete(reading *at)
 {
     const gpuhal_manifest *manifest = at->manifest;
@@ -231,7 +228,7 @@ bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool abso
 {
     *out_manifest = (gpuhal_manifest){0};
     gpuhal_load_enter(load, GPUHAL_STAGE_MANIFEST);
-    /* A user who can write to the manifest decides which library is loaded. */
+    /* A user who can write to the manifest determines which library is loaded. */
     gpuhal_checked_file file;
     if (!gpuhal_file_check_trust(load, path, &file)) {
         return false;

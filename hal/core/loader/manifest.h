@@ -1,5 +1,5 @@
-/* loader/manifest.h: NAME.gpuhal, the small text file beside a plugin. It is read before any of the plugin's code is
- * loaded. */
+/* loader/manifest.h: reads NAME.gpuhal, the small text file beside a plugin. It is read before any of the plugin's code
+ * is loaded. */
 #ifndef GPUHAL_LOADER_MANIFEST_H
 #define GPUHAL_LOADER_MANIFEST_H
 
@@ -10,7 +10,7 @@
 
 #define GPUHAL_MANIFEST_BYTES_MAX (64u << 10)
 
-/* Strings are malloc'ed, and as written in the file except for `library`. NULL if absent. */
+/* Strings are malloc'ed, or NULL if absent. All except `library` are exactly as written in the file. */
 typedef struct gpuhal_manifest {
     char *name;
     char *library;   /* absolute; may contain symbolic links */
@@ -19,17 +19,16 @@ typedef struct gpuhal_manifest {
     char *environment; /* variables that affect the result */
     char *libraries;   /* sonames of the vendor's libraries */
     char *watch;       /* files and folders, which may contain variables (probe_cache.h) */
-    bool speaks_abi; /* this library's version is listed */
+    bool speaks_abi; /* `abi` includes this library's version */
     bool has_priority;
     int32_t priority;
 } gpuhal_manifest;
 
 /* Runs stage MANIFEST. A relative `library` is resolved against the manifest's directory, unless `absolute_only`. After
- * an error *out_manifest keeps the members read so far, for the report. It must be finished in any case. */
+ * an error *out_manifest keeps the members read so far, for the report. *out_manifest must be finished in any case. */
 bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool absolute_only,
                           gpuhal_manifest *out_manifest);
 void gpuhal_manifest_finish(gpuhal_manifest *manifest);
-/* Returns whether the manifest lists this platform. */
 bool gpuhal_manifest_has_platform(const gpuhal_manifest *manifest, const char *platform);
 
 #endif

@@ -21,7 +21,6 @@ void gpuhal_output_add(gpuhal_output *output, const char *bytes, size_t count)
     output->used = kept + count;
 }
 
-/* Copies one line without unsafe bytes; NULL if out of memory. */
 static char *clean(const char *line, size_t length)
 {
     char *copy = gpuhal_text_copy_range(line, length);

@@ -1,4 +1,4 @@
-/* loader/output.h: the end of a helper's output. A driver's last lines often explain its crash. */
+/* loader/output.h: keeps the end of a helper's output. The last lines that a driver prints often explain its crash. */
 #ifndef GPUHAL_LOADER_OUTPUT_H
 #define GPUHAL_LOADER_OUTPUT_H
 
@@ -13,7 +13,7 @@ typedef struct gpuhal_output {
     size_t used;
 } gpuhal_output;
 
-/* Appends output, of which only the last GPUHAL_OUTPUT_BYTES are kept. */
+/* Appends output. Only the last GPUHAL_OUTPUT_BYTES are kept. */
 void gpuhal_output_add(gpuhal_output *output, const char *bytes, size_t count);
 /* Returns the last non-empty lines. Bytes that are unsafe on a terminal become `?`. */
 void gpuhal_output_lines(const gpuhal_output *output, gpuhal_texts *out_lines);

@@ -33,7 +33,7 @@ static bool start(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal
 }
 
 /* The union is larger than this library's gpuhal_ops, so that a plugin with a later minor version does not write past
- * it. */
+ * the end of the structure. */
 static bool describe(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                      gpuhal_listed_device *device)
 {
@@ -69,7 +69,7 @@ static bool sample(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuha
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_NOT_SUPPORTED, "the plugin offers no samples");
         return !device->facts.failed || gpuhal_load_no_memory(load);
     }
-    /* A hung driver could use up the deadline once for each device. */
+    /* Otherwise a hung driver could use up the deadline again for each device. */
     if (load->hangs) {
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_TIMED_OUT, "reading it from another device hangs");
         return !device->facts.failed || gpuhal_load_no_memory(load);
@@ -104,7 +104,7 @@ static bool sample(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuha
     return whole || gpuhal_load_no_memory(load);
 }
 
-/* Checks the facts again as a whole. The sink checks single facts and cannot notice missing ones. */
+/* Checks the facts again as a whole. The sink checks single facts and cannot detect missing facts. */
 static bool complete(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                      gpuhal_listed_devices *devices)
 {

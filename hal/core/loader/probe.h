@@ -6,9 +6,9 @@
 #include "loader/loader.h"
 
 /* Probes a plugin in this process: stages START and ENUMERATE, then describe() and sample() for each device. start() is
- * called only if *started_before is false; after it returns OK, *started_before is true and *instance is set. `plugin`
- * is a copy of this library's size; members that the plugin's own structure lacks are zero. On failure *out_devices is
- * empty. A plugin without devices fails with state NO_DEVICE. */
+ * called only if *started_before is false; after start() returns OK, *started_before is true and *instance is set.
+ * `plugin` is a copy that has the size of this library's structure. Members that the plugin's own structure lacks are
+ * zero. On failure *out_devices is empty. A plugin without devices fails with state NO_DEVICE. */
 bool gpuhal_plugin_probe(gpuhal_load_context *load, const gpuhal_plugin *plugin, bool *started_before,
                         gpuhal_plugin_instance **instance, gpuhal_listed_devices *out_devices);
 

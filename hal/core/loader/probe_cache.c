@@ -15,7 +15,7 @@
 
 /* ---- cache key */
 
-/* Part of the key is whether the environment may be read. */
+/* The key includes whether the environment may be read. */
 static const gpuhal_texts *machine_of(gpuhal_probe_cache *cache)
 {
     if (!cache->machine_made) {
@@ -80,9 +80,9 @@ void gpuhal_probe_cache_check_retry(const gpuhal_probe_cache *cache)
     }
 }
 
-/* Maps a cached state to the candidate's state: the same one, QUARANTINED, or NOT_PROBED. The cpu plugin is the last
- * resort and is probed even after failures. A plugin whose manifest watches nothing is probed again if it had no
- * devices, since a new device would not be noticed otherwise. */
+/* Maps a cached state to the candidate's state, which is the same state, QUARANTINED, or NOT_PROBED. The cpu plugin is
+ * the last resort and is probed even after failures. A plugin whose manifest watches nothing is probed again if it had
+ * no devices, since a new device would not be detected otherwise. */
 static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuhal_candidate *candidate,
                                      const gpuhal_database_plugin *record)
 {
@@ -99,7 +99,8 @@ static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuh
     case GPUHAL_PLUGIN_QUARANTINED:
         return record->state;
     case GPUHAL_PLUGIN_TIMED_OUT:
-        /* It may succeed with a longer deadline. The deadline 0 marks a plugin that had listed its devices before. */
+        /* The plugin may succeed with a longer deadline. The deadline 0 marks a plugin that had listed its devices
+         * before. */
         return settings->helper_deadline_ns > record->deadline_ns ? GPUHAL_PLUGIN_NOT_PROBED
                                                                   : GPUHAL_PLUGIN_QUARANTINED;
     default:
@@ -130,7 +131,6 @@ static char *join_lines(const gpuhal_texts *lines)
     return lines->count > 0 ? gpuhal_text_take(&text) : NULL;
 }
 
-/* Replaces the string with the malloc'ed `text`. Returns false if `text` is NULL although it is required. */
 static bool put_text(char **to, char *text, bool wanted)
 {
     if (text) {
@@ -149,7 +149,8 @@ static bool copy_texts(const gpuhal_texts *from, gpuhal_texts *to)
     return !to->failed;
 }
 
-/* Decides the candidate even if out of memory: that ends the whole run, and nothing may be probed before its end. */
+/* Decides the candidate even if out of memory, because lack of memory ends the whole run, and nothing may be probed
+ * before the end. */
 static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_database_plugin *record,
                                gpuhal_plugin_state state)
 {
@@ -170,8 +171,8 @@ static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_databas
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* `known` is a snapshot for the whole run, so that other processes that store results cannot change it. A rescan probes
- * all plugins again except quarantined ones. */
+/* `known` is a snapshot for the whole run, so results stored by other processes do not change it. A rescan probes all
+ * plugins again except quarantined plugins. */
 gpuhal_status gpuhal_probe_cache_recall(gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     if (!cache->known) {
@@ -253,7 +254,8 @@ static bool is_known(gpuhal_probe_cache *cache, const gpuhal_database_plugin *re
 
 bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_database_plugin *record)
 {
-    /* Compares the records as text, without the times. This covers every member, including those added later. */
+    /* Compares the records as text, without the times. The text includes every member, including members that may be
+     * added later. */
     gpuhal_database_plugin one = *known, other = *record;
     gpuhal_text texts[2] = {{0}, {0}};
     one.generation = other.generation = one.probed_at = other.probed_at = 0;
@@ -277,7 +279,7 @@ static bool add_record(gpuhal_candidates *candidates, const gpuhal_database_plug
     return list != NULL;
 }
 
-/* If the list cannot be extended, the copies have no owner and are freed here. */
+/* If the list cannot be extended, the copies are freed here, because they have no owner. */
 static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *candidate, uint32_t kind)
 {
     bool failed = false;
@@ -296,7 +298,7 @@ static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *can
     return true;
 }
 
-/* A fault that another process may have caused counts only if it also happened the last time. */
+/* A fault that another process may have caused counts only if the previous probe had such a fault as well. */
 static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record,
                         const gpuhal_probe_result *result)
 {
@@ -309,7 +311,7 @@ static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin 
 }
 
 /* Returns whether the plugin has listed devices under the current key. If so, a single hang of the machine or the
- * driver does not cause quarantine, but a second one in a row does. */
+ * driver does not cause quarantine, but a second hang in a row does. */
 static bool has_worked(gpuhal_probe_cache *cache, const gpuhal_candidate *candidate)
 {
     const gpuhal_database_plugin *known =
@@ -317,7 +319,8 @@ static bool has_worked(gpuhal_probe_cache *cache, const gpuhal_candidate *candid
     return known && known->state == GPUHAL_PLUGIN_OK;
 }
 
-/* A restricted process fails where others succeed. The cpu plugin must stay usable if all others fail. */
+/* A probe may fail in a restricted process although it would succeed in other processes. The cpu plugin must stay
+ * usable if all other plugins fail. */
 static bool is_kept(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     char why[128];
@@ -346,7 +349,7 @@ static bool learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const 
                 copy_texts(result->output, &record.output);
     record.status = result->status;
     /* After a timeout the record keeps the deadline instead of QUARANTINED, so that a start with a longer deadline
-     * tries again. The deadline 0 allows one more hang. */
+     * tries again. The deadline 0 allows the plugin one more hang. */
     if (candidate->state == GPUHAL_PLUGIN_TIMED_OUT) {
         record.deadline_ns = has_worked(cache, candidate) ? 0 : cache->settings->helper_deadline_ns;
     } else if (is_to_blame(cache, &record, result)) {

@@ -1,16 +1,17 @@
-/* loader/probe_cache.h: probe results that outlast the process: which cached ones are valid, and which new ones to
- * store.
+/* loader/probe_cache.h: probe results that outlast the process. Decides which cached results are valid, and which new
+ * results are stored.
  *
  *     cached result                            effect on the plugin
  *     OK, NO_PERMISSION, INCOMPATIBLE          the result is reused without a probe
  *     NO_DRIVER, NO_DEVICE                     reused if the manifest watches something, otherwise probed
  *     crashed, exited or sent invalid data     QUARANTINED, not run
- *     timed out                                QUARANTINED; probed once more if it had listed devices before
+ *     timed out                                QUARANTINED; probed once more if the plugin had listed devices before
  *     killed, possibly by another process      probed; QUARANTINED if this happens twice in a row
  *     FAILED with an error from the plugin     probed
  *     none, or with another key                probed
  *
- * Failures of the cpu plugin are not cached, nor are failures in a restricted process (gpuhal_os_is_limited).
+ * Failures of the cpu plugin are not cached. Failures in a restricted process (gpuhal_os_is_limited) are not cached
+ * either.
  *
  * The cache key consists of files, variables and the machine's state; registry/key.h lists them. A manifest can add
  * variables (`environment`) and files and folders (`watch`). A leading `$NAME` in `watch` is replaced by each path in
@@ -35,15 +36,16 @@ typedef struct gpuhal_probe_cache {
 } gpuhal_probe_cache;
 void gpuhal_probe_cache_finish(gpuhal_probe_cache *cache);
 
-/* Decides the candidate if the registry has a valid result. Sets its file's identity. Returns OK or HOST_MEMORY. */
+/* Decides the candidate if the registry has a valid result. Sets the identity of the candidate's file. Returns OK or
+ * HOST_MEMORY. */
 gpuhal_status gpuhal_probe_cache_recall(gpuhal_probe_cache *cache, gpuhal_candidate *candidate);
 
-/* Adds a note for each name in settings.retry that is not a candidate's. */
+/* Adds a note for each name in settings.retry that no candidate has. */
 void gpuhal_probe_cache_check_retry(const gpuhal_probe_cache *cache);
 
-/* The result of probing a plugin in a helper, apart from the candidate's members. */
+/* The result of probing a plugin in a helper, without the part that is stored in the candidate. */
 typedef struct gpuhal_probe_result {
-    bool unruly;        /* it crashed, exited, hung or sent invalid data, and must not run again */
+    bool unruly;        /* the plugin crashed, exited, hung or sent invalid data, and must not run again */
     bool doubtful;      /* another process may have caused the fault, so the plugin is run once more */
     uint32_t fault;     /* a gpuhal_fault_kind; 0 if none */
     gpuhal_status status;
@@ -51,12 +53,13 @@ typedef struct gpuhal_probe_result {
     const gpuhal_texts *output;
     const gpuhal_listed_devices *devices;   /* completely received devices only */
 } gpuhal_probe_result;
-/* Adds a new result to the candidates, unless the registry already has it. Without memory it is not cached. */
+/* Adds a new result to the candidates, unless the registry already has it. If out of memory, the result is not
+ * cached. */
 void gpuhal_probe_cache_learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate,
                               const gpuhal_probe_result *result);
 
-/* Makes the record of a candidate that lists these devices, under the candidate's key. The record must be finished in
- * any case. Returns false if out of memory. */
+/* Makes a record with the candidate's key and these devices. The record must be finished in any case. Returns false if
+ * out of memory. */
 bool gpuhal_probe_cache_record(const gpuhal_candidate *candidate, const gpuhal_listed_devices *devices,
                                gpuhal_database_plugin *out_record);
 /* Returns whether the candidate's key is still current. A process that changes its own environment changes the key. */

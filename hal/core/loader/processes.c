@@ -91,7 +91,7 @@ static int compare(const void *one, const void *other)
     return a < b ? -1 : a > b;
 }
 
-/* If a process computes and draws, the driver lists the same memory twice. */
+/* If a process uses both compute and graphics, the driver lists the same memory twice. */
 static void join(gpuhal_listed_process *to, const gpuhal_listed_process *from)
 {
     to->flags |= from->flags;

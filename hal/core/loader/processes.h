@@ -1,4 +1,5 @@
-/* loader/processes.h: the processes that a plugin lists for one device, checked when they arrive. */
+/* loader/processes.h: the processes that a plugin lists for one device. Each process is checked when the plugin reports
+ * it. */
 #ifndef GPUHAL_LOADER_PROCESSES_H
 #define GPUHAL_LOADER_PROCESSES_H
 
@@ -20,10 +21,11 @@ typedef struct gpuhal_listed_process {
 struct gpuhal_process_list {
     gpuhal_listed_process *list;
     size_t count, capacity;
-    bool failed; /* out of memory: the list is incomplete */
+    bool failed; /* an allocation failed, so the list is incomplete */
 };
 
-/* Appends one process. On a broken rule, describes it in `problem` and omits only the invalid data. */
+/* Appends one process. If the process breaks a rule, describes the rule in `problem` and omits only the invalid
+ * data. */
 void gpuhal_process_list_add(gpuhal_process_list *list, const gpuhal_plugin_process *process, const char *source,
                              char *problem, size_t bytes);
 /* Sorts by pid and merges the entries of a process that the driver lists twice, for compute and for graphics. */

@@ -10,18 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND_NS     1000000000u /* for a retry of the other values after one that hung */
-#define ABANDONED_MAX 8u          /* limit for calls of one plugin that have not returned; no more are begun */
+#define SECOND_NS     1000000000u /* deadline for a retry of the other values after a value that hung */
+#define ABANDONED_MAX 8u          /* maximum number of abandoned calls of one plugin that have not returned; beyond
+                                   * that, no call is begun */
 #define NO_KEY        0u
 
 typedef enum { VALUES, LINK, PROCESSES } query_kind;
 
-/* One call of sample() for each key, or one call of link() or processes(). Shared by the caller and the job's thread.
+/* One call of sample() for each key, or one call of link() or processes(). The caller and the job's thread share this
+ * structure.
  */
 typedef struct query {
     gpuhal_job job;
     query_kind kind;
-    const gpuhal_plugin *plugin; /* valid until the process exits, like its backend */
+    const gpuhal_plugin *plugin; /* valid until the process exits, like the plugin's backend */
     gpuhal_plugin_instance *instance;
     uint32_t index, other;       /* `other` is only used for links */
     uint32_t flags;              /* passed to sample() or processes() */
@@ -33,7 +35,7 @@ typedef struct query {
     gpuhal_facts facts;
     gpuhal_process_list processes;
     gpuhal_sink sink;
-    struct query *next; /* in the list of abandoned queries */
+    struct query *next; /* next in the list of abandoned queries */
     bool listed, returned;
     gpuhal_key keys[];
 } query;
@@ -41,7 +43,7 @@ typedef struct query {
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list, `listed` and `returned` */
 static query *abandoned;
 
-/* Once the caller has abandoned this call, it reads the other values with another call. */
+/* Returns false once the caller has abandoned this query. The caller then reads the other values with another query. */
 static bool is_wanted(query *own)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -58,7 +60,7 @@ static void forget_source(query *own)
     gpuhal_mutex_unlock(&own->mutex);
 }
 
-/* Returns whether the plugin already gave the value, together with another one. */
+/* Returns whether the plugin already reported the value, together with another value. */
 static bool is_there(query *own, gpuhal_key key)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -67,7 +69,7 @@ static bool is_there(query *own, gpuhal_key key)
     return there;
 }
 
-/* The watchdog does not apply to these calls: a hang must not mark a device as lost. */
+/* The watchdog does not watch these calls, because a hang must not mark a device as lost. */
 static void run(gpuhal_job *job)
 {
     query *own = (query *)job;
@@ -110,7 +112,7 @@ static void leave_list(gpuhal_job *job)
     gpuhal_mutex_unlock(&list_mutex);
 }
 
-/* The list holds no references. A query removes itself before its thread releases it. */
+/* The list holds no references. A query removes itself from the list before its thread releases it. */
 static void enter_list(query *own)
 {
     gpuhal_mutex_lock(&list_mutex);
@@ -188,7 +190,6 @@ static void take_facts(query *own, gpuhal_facts *to)
     gpuhal_mutex_unlock(&own->mutex);
 }
 
-/* Runs the call and takes its results. Copies the error detail to this thread. */
 static gpuhal_job_state ask(query *own, uint64_t deadline_ns, gpuhal_status *out_status, gpuhal_facts *out_facts,
                             char *out_problem)
 {
@@ -216,8 +217,9 @@ static void time_out(gpuhal_facts *facts, gpuhal_key key, const char *why)
     }
 }
 
-/* Reads the keys without a result. If one hangs, the others are retried, because they may have another source: a
- * management library that hangs must not affect values that the system provides in files. */
+/* Reads the keys that have no result yet. If one value hangs, the other values are retried, because they may have
+ * another source. For example, a management library that hangs must not affect values that the system provides in
+ * files. */
 static gpuhal_job_state sample_rest(const gpuhal_query_request *request, uint64_t deadline_ns,
                                     gpuhal_status *out_status, gpuhal_facts *facts, char *out_problem)
 {

@@ -1,7 +1,7 @@
 /* loader/query.h: reads values, processes or link facts from a started plugin under a deadline.
  *
- * The plugin runs on a thread that is abandoned at the deadline (base/job.h). The value is then lost, but not the
- * device: values received before the deadline are kept, and the others are marked missing (timed out). A value is not
+ * The plugin runs on a thread that is abandoned at the deadline (base/job.h). The device stays usable after that.
+ * Values received before the deadline are kept, and the other values are marked missing (timed out). A value is not
  * read again while an abandoned call is still reading it.
  */
 #ifndef GPUHAL_LOADER_QUERY_H
@@ -24,22 +24,23 @@ typedef struct gpuhal_query_request {
     const gpuhal_key *keys;
     uint32_t count;
     uint32_t flags;       /* passed to sample() */
-    /* for each value. With `whole`, for all values together, plus half of it for a retry after a value that hung */
+    /* deadline for each value. With `whole`, deadline for all values together; a retry after a value that hung gets
+     * half of this time in addition */
     uint64_t deadline_ns;
     bool whole;
 } gpuhal_query_request;
-/* Reads values in their order into `out_facts`, which the caller must finish in any case. `out_problem` describes the
- * first rule that the plugin broke, "" if none. Returns the plugin's status, and keeps its report; or HOST_MEMORY with
- * its detail and `out_facts->failed`. The plugin must have sample(). */
+/* Reads values in the given order into `out_facts`, which the caller must finish in any case. `out_problem` describes
+ * the first rule that the plugin broke, or is "". Returns the plugin's status and keeps the plugin's report. If out of
+ * memory, sets `out_facts->failed` and returns HOST_MEMORY with its detail. The plugin must have sample(). */
 gpuhal_status gpuhal_query_sample(const gpuhal_query_request *request, gpuhal_facts *out_facts,
                                   char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
-/* Reads the facts of a link in the same way. Returns TIMEOUT if the plugin exceeds the deadline. The plugin must have
- * link(). */
+/* Reads the facts of a link like gpuhal_query_sample(). Returns TIMEOUT if the plugin exceeds the deadline. The plugin
+ * must have link(). */
 gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
                                 uint32_t to, uint64_t deadline_ns, gpuhal_facts *out_facts,
                                 char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
-/* Lists the processes of a device in the same way. The caller must finish the list in any case. Returns TIMEOUT
- * together with the processes received before the deadline. The plugin must have processes(). */
+/* Lists the processes of a device like gpuhal_query_sample(). The caller must finish the list in any case. Returns
+ * TIMEOUT together with the processes received before the deadline. The plugin must have processes(). */
 gpuhal_status gpuhal_query_processes(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
                                      uint32_t flags, uint64_t deadline_ns, gpuhal_process_list *out_list,
                                      char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);

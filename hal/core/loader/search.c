@@ -1,8 +1,9 @@
 /* loader/search.c: see search.h.
  *
  * The order is: GPUHAL_PLUGIN_PATH, the configuration's plugin_path, `gpuhal/` beside the library, the compiled-in
- * directory, then the directories for vendors' manifests: the user's, the administrator's, the packages'. A process
- * with more rights than its user searches only compiled-in directories. Each directory is searched only once.
+ * directory, and at last the directories for vendors' manifests. Among these, the user's directory comes first, the
+ * administrator's second, and that of packages third. A process with more rights than its user searches only
+ * compiled-in directories. Each directory is searched only once.
  */
 #include "loader/search.h"
 
@@ -24,20 +25,20 @@
 
 typedef struct searched_directory {
     char *path;
-    const char *source; /* the setting that names it; NULL for a standard one, which does not have to exist */
-    bool vendors;       /* manifests here must use absolute library paths */
+    const char *source; /* the setting that names the directory; NULL for a standard directory, which does not have to
+                         * exist */
+    bool vendors;       /* manifests in this directory must use absolute library paths */
     uint64_t device, inode;
     char **names;
     size_t count;
 } searched_directory;
 
-/* A library that a manifest names. */
 typedef struct named_library {
     uint64_t device, inode;
 } named_library;
 
 typedef struct search {
-    gpuhal_text looked_in; /* all directories in the search, including absent ones */
+    gpuhal_text looked_in; /* all directories in the search, including absent directories */
     const gpuhal_settings *settings;
     gpuhal_log *log;
     gpuhal_candidates *candidates;
@@ -48,8 +49,8 @@ typedef struct search {
     size_t library_count;
 } search;
 
-/* The build tree is often both beside the library and in the path, spelled differently. Its files must not become
- * duplicates. */
+/* The plugin directory of a build tree is often both beside the library and in GPUHAL_PLUGIN_PATH, with different
+ * spellings. Its files must not become duplicates. */
 static bool is_known_directory(const search *at, const gpuhal_file_info *info)
 {
     for (size_t i = 0; i < at->count; i++) {
@@ -60,7 +61,7 @@ static bool is_known_directory(const search *at, const gpuhal_file_info *info)
     return false;
 }
 
-/* A directory named by the user should exist; a standard one does not have to. */
+/* A directory named by the user should exist; a standard directory does not have to exist. */
 static void note_unreadable(search *at, const char *path, const char *source, int error)
 {
     if (source) {
@@ -165,7 +166,8 @@ static bool has_suffix(const char *name, const char *suffix)
     return length > end && strcmp(name + length - end, suffix) == 0;
 }
 
-/* Returns the name between prefix and suffix. NULL if it is not a valid backend name, which is not an error. */
+/* Returns the name between prefix and suffix, or NULL if it is not a valid backend name. An invalid name is not an
+ * error. */
 static char *name_inside(const char *file, const char *prefix, const char *suffix)
 {
     size_t front = strlen(prefix), back = strlen(suffix), length = strlen(file);
@@ -192,7 +194,7 @@ static bool note_library(search *at, const char *library)
     return libraries != NULL;
 }
 
-/* Adds a candidate for a manifest, even for an invalid one. */
+/* Adds a candidate for a manifest, even if the manifest is invalid. */
 static gpuhal_status add_manifest(search *at, const searched_directory *directory, const char *file)
 {
     char *path = gpuhal_text_format("%s/%s", directory->path, file);
@@ -254,8 +256,8 @@ static bool has_name(const searched_directory *directory, const char *name)
            bsearch(name, directory->names, directory->count, sizeof *directory->names, compare_names) != NULL;
 }
 
-/* Adds a library that looks like a plugin but has no manifest. If its manifest is invalid, that manifest's candidate
- * has the reason. */
+/* Adds a library that has the name of a plugin but no manifest. If the library has an invalid manifest, the manifest's
+ * candidate states the reason. */
 static gpuhal_status add_stray(search *at, const searched_directory *directory, const char *file)
 {
     char *path = gpuhal_text_format("%s/%s", directory->path, file);

@@ -22,7 +22,8 @@ static bool is_cpu(const char *name)
     return name && strcmp(name, "cpu") == 0;
 }
 
-/* A vendor with a better plugin for a known name may move it. cpu is the last resort and cannot be moved. */
+/* A vendor's manifest may change the priority of a known name, for example if its plugin is better. cpu is the last
+ * resort, so its priority cannot be changed. */
 int32_t gpuhal_selection_priority(const char *name, bool has_priority, int32_t priority)
 {
     if (has_priority && !is_cpu(name)) {
@@ -41,7 +42,6 @@ static gpuhal_status refuse(const gpuhal_selection_list *list, const char *why)
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s", list->source, list->text, why);
 }
 
-/* Does the checks that do not depend on the installed backends. */
 static gpuhal_status check_names(const gpuhal_selection_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -61,7 +61,7 @@ static gpuhal_status check_names(const gpuhal_selection_list *list)
     return GPUHAL_OK;
 }
 
-/* Removes the leading `-` from names. Either all names have it, or none. */
+/* Removes the leading `-` from names. Either all names must have it, or none. */
 static gpuhal_status parse(const char *text, const char *source, gpuhal_selection_list *list)
 {
     if (!text) {
@@ -123,7 +123,6 @@ static bool is_found(const gpuhal_candidates *candidates, const char *name)
     return false;
 }
 
-/* Returns a name's position in the list; NOT_LISTED if absent. */
 static size_t place_of(const gpuhal_selection_list *list, const char *name)
 {
     for (size_t i = 0; name && i < list->count; i++) {
@@ -176,7 +175,6 @@ static bool wants(const gpuhal_selection_list *list, const char *name)
     return list->count == 0 || (list->excludes ? !listed : listed || is_cpu(name));
 }
 
-/* Returns the list that excludes the backend; NULL if neither does. */
 static const gpuhal_selection_list *excluding(const gpuhal_selection *selection, const char *name)
 {
     return !wants(&selection->allowed, name)    ? &selection->allowed
@@ -205,7 +203,7 @@ static gpuhal_status record_absent(const gpuhal_selection *selection, const gpuh
     return GPUHAL_OK;
 }
 
-/* If each list excludes the names of the other, only cpu is left. */
+/* If each list excludes all names of the other list, only cpu is left. */
 static void note_nothing_in_common(const gpuhal_selection *selection, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     const gpuhal_selection_list *allowed = &selection->allowed, *narrowed = &selection->narrowed;

@@ -1,4 +1,5 @@
-/* loader/selection.h: selects and orders the backends, by the table of known names, GPUHAL_BACKENDS and the priorities.
+/* loader/selection.h: selects and orders the backends according to the table of known names, GPUHAL_BACKENDS and the
+ * priorities.
  */
 #ifndef GPUHAL_LOADER_SELECTION_H
 #define GPUHAL_LOADER_SELECTION_H
@@ -10,10 +11,11 @@ typedef struct gpuhal_selection_list {
     const char *text, *source; /* as given, and its origin such as "GPUHAL_BACKENDS" */
     char **names;              /* from gpuhal_text_split, without the `-` */
     size_t count;
-    bool excludes; /* all others are used; otherwise only these, in this order, then cpu */
+    bool excludes; /* all other backends are used; if not set, only these are used, in this order, and cpu after them */
 } gpuhal_selection_list;
 
-/* The configuration's list of allowed backends, and the environment's list, which narrows it and has its own order. */
+/* The configuration's list of allowed backends, and the environment's list, which restricts the first list and has its
+ * own order. */
 typedef struct gpuhal_selection {
     gpuhal_selection_list allowed, narrowed;
 } gpuhal_selection;
@@ -27,7 +29,8 @@ void gpuhal_selection_finish(gpuhal_selection *selection);
 gpuhal_status gpuhal_selection_apply(const gpuhal_selection *selection, gpuhal_log *log, gpuhal_candidates *candidates);
 /* Sorts the candidates by priority. The sort is stable. */
 void gpuhal_selection_sort(const gpuhal_selection *selection, gpuhal_candidates *candidates);
-/* Returns a backend's priority: the manifest's, otherwise the table's for known names. cpu always has the table's. */
+/* Returns a backend's priority. A priority in the manifest takes precedence over that in the table of known names,
+ * except for cpu. */
 int32_t gpuhal_selection_priority(const char *name, bool has_priority, int32_t priority);
 
 #endif

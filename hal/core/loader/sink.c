@@ -1,7 +1,7 @@
 /* loader/sink.c: checks and stores the facts and processes that plugins report, as they arrive.
  *
- * `problem` of the sink describes the first broken rule; the caller of the plugin reads it afterwards. Later facts are
- * dropped, because the plugin's list is refused anyway.
+ * The sink's `problem` describes the first broken rule. It is read after the plugin's call has returned. Later facts
+ * are dropped, because the plugin's list is refused anyway.
  */
 #include "loader/device_rules.h"
 #include "loader/host.h"
@@ -19,7 +19,6 @@ static const gpuhal_direct_listener *listener_of(const gpuhal_sink *sink)
     return sink->listener;
 }
 
-/* Adds an empty entry for `index`. Returns NULL and sets `problem` on failure. */
 static gpuhal_listed_device *add_device(gpuhal_sink *sink, uint32_t index)
 {
     gpuhal_listed_devices *devices = sink->devices;
@@ -58,8 +57,8 @@ void gpuhal_sink_device(__attribute__((unused)) const gpuhal_host *host, gpuhal_
     sink->facts = device ? &device->facts : NULL;
 }
 
-/* If the plugin's thread may be abandoned, the mutex prevents it from writing facts while the caller takes them. After
- * that, `closed` rejects further facts. */
+/* If the plugin's thread may be abandoned, the mutex prevents the thread from writing facts while the caller takes
+ * them. After that, the sink rejects further facts because `closed` is set. */
 static void lock(const gpuhal_sink *sink)
 {
     if (sink && sink->mutex) {
@@ -74,7 +73,6 @@ static void unlock(const gpuhal_sink *sink)
     }
 }
 
-/* Returns whether facts are accepted now. */
 static bool takes_facts(gpuhal_sink *sink)
 {
     if (!sink || sink->closed || sink->problem[0]) {

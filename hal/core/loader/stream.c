@@ -77,7 +77,7 @@ void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_load_context *load, b
     gpuhal_records_write_u64(to, "complete", 1);
 }
 
-/* Stops reading. Earlier records are kept for the report, but not devices. */
+/* Stops reading. Keeps earlier records for the report, except devices. */
 static gpuhal_stream_state rubbish(gpuhal_stream *stream, const char *problem)
 {
     snprintf(stream->problem, sizeof stream->problem, "%s", problem);
@@ -143,15 +143,15 @@ static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
     return true;
 }
 
-/* The sink has the same limit. Only a plugin that writes to the stream itself can exceed it. */
+/* The sink has the same limit, so only a plugin that writes to the stream itself can exceed the limit here. */
 static bool begin_device(gpuhal_stream *stream)
 {
     return stream->devices.count < GPUHAL_DEVICES_MAX && stream->whole == stream->devices.count &&
            gpuhal_listed_devices_add(&stream->devices, 0);
 }
 
-/* Checks the completed device: its index must be new, and its facts must obey the rules. The search returns the first
- * device with that index, which is this one unless the index occurs twice. */
+/* Checks the completed device. Its index must be new, and its facts must obey the rules. The search returns the first
+ * device with the index, which is the completed device unless the index occurs twice. */
 static bool is_whole_device(gpuhal_stream *stream)
 {
     const gpuhal_listed_devices *devices = &stream->devices;
@@ -169,7 +169,7 @@ static bool take_device(gpuhal_stream *stream, const char *key, const char *valu
     gpuhal_listed_device *device = &stream->devices.list[stream->devices.count - 1];
     uint64_t number = 0;
     if (stream->whole == stream->devices.count) {
-        return false; /* already complete */
+        return false; /* the device was already complete */
     }
     if (strcmp(key, "complete") == 0) {
         return strcmp(value, "1") == 0 && is_whole_device(stream);
@@ -179,7 +179,7 @@ static bool take_device(gpuhal_stream *stream, const char *key, const char *valu
         *(key[0] == 'i' ? &device->index : &device->capabilities) = (uint32_t)number;
         return good;
     }
-    /* One more fact than a plugin may give: the sampled free memory. */
+    /* A device may have one more fact than a plugin may report: the sampled free memory. */
     if (device->facts.count > GPUHAL_FACTS_MAX) {
         snprintf(stream->problem, sizeof stream->problem, "more than %u facts of a device", GPUHAL_FACTS_MAX);
         return false;
@@ -196,7 +196,6 @@ static bool take_mapped(gpuhal_stream *stream, const char *key, const char *valu
     return !stream->mapped.failed;
 }
 
-/* Checks that every announced device has arrived completely. */
 static bool is_whole(gpuhal_stream *stream)
 {
     const gpuhal_listed_devices *devices = &stream->devices;
@@ -213,7 +212,6 @@ static bool is_whole(gpuhal_stream *stream)
     return all && !is_empty;
 }
 
-/* Checks that [end] is a success, or a failure with a reason. */
 static bool is_result(gpuhal_stream *stream)
 {
     const gpuhal_load_context *load = stream->load;
@@ -228,7 +226,7 @@ static bool is_result(gpuhal_stream *stream)
     return stream->state_reported && good;
 }
 
-/* [end] counts only with its last pair, because the process may die while writing it. */
+/* [end] is valid only with its last pair, because the process may die while writing the record. */
 static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
 {
     gpuhal_load_context *load = stream->load;
@@ -253,7 +251,7 @@ static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
         return gpuhal_records_u64(value, &stream->devices_reported);
     }
     if (strcmp(key, "reason") == 0) {
-        /* A plugin can write to the stream too, and its escapes may produce control characters. */
+        /* A plugin can also write to the stream, and its escapes may produce control characters. */
         bool kept = keep_text(&load->reason, value);
         gpuhal_records_clean(kept ? load->reason : (char[]){""});
         return kept;
@@ -285,7 +283,8 @@ static const struct {
     {"mapped", take_mapped}, {"end", take_end},     {"crash", take_crash},
 };
 
-/* The hello must come first and only once, so that the first line shows whether the writer is a helper. */
+/* The hello must be the first record and occur only once, so that the first line shows whether the writer is a
+ * helper. */
 static gpuhal_stream_state begin_record(gpuhal_stream *stream, const char *kind)
 {
     bool first = !stream->kind[0];
@@ -313,7 +312,6 @@ static gpuhal_stream_state take_pair(gpuhal_stream *stream, const char *key, con
     return rubbish(stream, stream->kind[0] ? "an unknown record" : "no hello");
 }
 
-/* `line` is one line without its line feed. */
 static gpuhal_stream_state take_line(gpuhal_stream *stream, const char *line, size_t length)
 {
     gpuhal_records_reader reader;
@@ -333,7 +331,7 @@ static gpuhal_stream_state take_line(gpuhal_stream *stream, const char *line, si
 }
 
 /* A crash report may interrupt a line that another thread is writing. The report is written in one piece, so it is
- * usually also read in one piece. If a read ends inside it, the line counts as invalid. */
+ * usually also read in one piece. If a read ends inside the report, the line counts as invalid. */
 static bool is_cut_by_crash(const gpuhal_stream *stream, const char *next, size_t count)
 {
     static const char crash[] = "[crash]\n";
@@ -342,7 +340,7 @@ static bool is_cut_by_crash(const gpuhal_stream *stream, const char *next, size_
 }
 
 /* Bytes arrive in pieces of any size. Only whole lines are parsed, which also limits the buffer. Nothing is read after
- * [end] or [crash], because a plugin may write there too. */
+ * [end] or [crash], because it may have been written by a plugin. */
 gpuhal_stream_state gpuhal_stream_feed(gpuhal_stream *stream, const char *bytes, size_t count)
 {
     stream->bytes += count;

@@ -1,5 +1,5 @@
-/* loader/stream.h: the protocol of the helper program, a sequence of records. Each is written as a whole when its event
- * happens.
+/* loader/stream.h: the protocol of the helper program, a sequence of records. Each record is written as a whole when
+ * its event happens.
  *
  *     [hello]  protocol, abi                  the first record
  *     [stage]  number                         before each stage
@@ -38,7 +38,6 @@ void gpuhal_stream_write_version(gpuhal_text *to, const char *version);
 void gpuhal_stream_write_log(gpuhal_text *to, int32_t level, const char *line);
 void gpuhal_stream_write_device(gpuhal_text *to, const gpuhal_listed_device *device);
 void gpuhal_stream_write_mapped(gpuhal_text *to, const gpuhal_texts *paths);
-/* `devices` is the number of devices sent. */
 void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_load_context *load, bool good, size_t devices);
 
 typedef enum {
@@ -48,14 +47,14 @@ typedef enum {
     GPUHAL_STREAM_RUBBISH /* invalid data: see `problem` and `line` */
 } gpuhal_stream_state;
 
-/* A stream being read. Initialised by zero and `load`. */
+/* A stream being read. Must be zero-initialised, with `load` set. */
 typedef struct gpuhal_stream {
     gpuhal_load_context *load; /* receives stage, driver, version and result */
     gpuhal_stream_state state;
     bool hello; /* the writer is a helper of this version */
     bool state_reported; /* [end] contained a state */
-    bool good;  /* result in [end]: the plugin lists devices */
-    int signal; /* in [crash] */
+    bool good;  /* the result in [end] says that the plugin lists devices */
+    int signal; /* the signal in [crash] */
     uint32_t line;
     char problem[160];
     gpuhal_listed_devices devices; /* the first `whole` devices are complete and checked */

@@ -1,7 +1,8 @@
 /* loader/vendor_library.c: implements gpuhal_host.library(), which opens a vendor's runtime library for a plugin.
  *
- * Only here a bare soname is allowed, because the system's dynamic loader knows where drivers are. The path that was
- * opened is recorded in the load context for the report. On failure the error message lists the names that were tried.
+ * Bare sonames are allowed only here, because the system's dynamic loader knows the drivers' locations. The path of the
+ * opened library is recorded in the load context for the report. On failure the error message lists the names that were
+ * tried.
  */
 #include "base/error.h"
 #include "base/job.h"
@@ -14,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* number of threads in dlopen; the upper half is the fork generation in which the first of them entered */
+/* lower half: number of threads in dlopen; upper half: fork generation in which the first of these threads entered
+ * dlopen */
 static _Atomic uint64_t loading;
 
 bool gpuhal_dlopen_is_forked(void)
@@ -36,8 +38,8 @@ static bool enter_dlopen(void)
     return true;
 }
 
-/* The job is flagged in case its thread is abandoned in dlopen. The dynamic loader's lock is per process, so the next
- * dlopen would hang as well (job.h). */
+/* Flags the job, because its thread may be abandoned in dlopen. The dynamic loader has one lock per process, so the
+ * next dlopen would hang as well (job.h). */
 void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes)
 {
     gpuhal_job *job = gpuhal_job_current();
@@ -73,7 +75,6 @@ static gpuhal_status no_driver(char *sentence)
     return GPUHAL_ERROR_NO_DRIVER;
 }
 
-/* Opens one name. Appends a failure to `tried`. */
 static void *try_name(const char *name, gpuhal_text *tried)
 {
     char reason[512];
@@ -81,7 +82,8 @@ static void *try_name(const char *name, gpuhal_text *tried)
     if (!library) {
         const size_t length = strlen(name);
         const bool named =
-            strncmp(reason, name, length) == 0 && strncmp(reason + length, ": ", 2) == 0; /* from dlerror() */
+            strncmp(reason, name, length) == 0 && strncmp(reason + length, ": ", 2) == 0; /* dlerror() begins with the
+                                                                                           * name */
         gpuhal_text_printf(tried, "%s%s: %s", tried->length ? "; " : "tried ", name,
                            named ? reason + length + 2 : reason);
     }
@@ -123,8 +125,8 @@ static void clear_slots(const gpuhal_symbol *symbols, uint32_t count)
     }
 }
 
-/* Returns the first missing required symbol; NULL if none. Sets all slots even then; the caller clears them after a
- * failure. */
+/* Returns the first missing required symbol; NULL if none. Sets all slots even if a symbol is missing; the caller
+ * clears them after a failure. */
 static const char *fill_slots(void *library, const char *path, const gpuhal_symbol *symbols, uint32_t count)
 {
     const char *missing = NULL;

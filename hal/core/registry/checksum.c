@@ -1,9 +1,10 @@
-/* registry/checksum.c: see checksum.h. Uses the CRC instruction if available, since hal/store checksums gigabytes;
- * otherwise processes half a byte at a time with a table of 64 bytes.
+/* registry/checksum.c: see checksum.h. Uses the CRC instruction if available, since hal/store checksums gigabytes.
+ * Otherwise processes half a byte at a time with a table of 64 bytes.
  *
  * A sum is the remainder of a polynomial division by the polynomial below; bit 31 is the coefficient of x^0. Each
- * following byte multiplies it by x^8. So the sum of two adjacent blocks is the first block's sum, multiplied
- * accordingly, plus the second's, and blocks may be processed in any order or concurrently.
+ * following byte multiplies the sum by x^8. The sum of two adjacent blocks is therefore the first block's sum,
+ * multiplied by x^8 for each byte of the second block, plus the second block's sum. Blocks may be processed in any
+ * order or concurrently.
  */
 #include "registry/checksum.h"
 
@@ -24,7 +25,6 @@ static uint32_t multiply(uint32_t a, uint32_t b)
     return product;
 }
 
-/* Returns x^(8 bytes), by squaring. */
 static uint32_t power_of(uint64_t bytes)
 {
     uint32_t power = ONE, factor = ONE >> 8;
@@ -43,8 +43,8 @@ uint32_t gpuhal_checksum_shift(uint32_t sum, uint64_t bytes)
 #if defined __x86_64__ && defined __GNUC__
 #include <cpuid.h>
 
-/* Processes three blocks at a time: the instruction has a latency of three cycles and a throughput of one per cycle.
- * Three blocks are slightly less than 64 KiB, since most callers pass a multiple of 64 KiB. */
+/* Processes three blocks at a time, because the instruction has a latency of three cycles and a throughput of one per
+ * cycle. Three blocks are slightly less than 64 KiB, since most callers pass a multiple of 64 KiB. */
 enum { STRETCH = 21840 };
 #define STRETCH_POWER UINT32_C(0xb060d9b5) /* power_of(STRETCH) */
 
@@ -81,8 +81,8 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t sum, c
     return sum;
 }
 
-/* Avoids __builtin_cpu_supports(), which would run code when the library is loaded. The result is cached: in a virtual
- * machine the CPUID instruction takes as long as checksumming 100 KiB. */
+/* Avoids __builtin_cpu_supports(), which would run code when the library is loaded. The result is cached, because in a
+ * virtual machine the CPUID instruction takes as long as checksumming 100 KiB. */
 static bool has_instruction(void)
 {
     enum { UNKNOWN, ABSENT, PRESENT };

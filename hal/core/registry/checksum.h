@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the checksum. `before` is the checksum of the preceding bytes; 0 if there are none. */
+/* Returns the checksum. `before` is the checksum of the preceding bytes, or 0 if there are none. */
 uint32_t gpuhal_checksum(uint32_t before, const void *bytes, size_t count);
 /* Returns the contribution of a sum to the checksum after `bytes` more bytes. The checksum of concatenated blocks is
- * the last block's sum XOR each other block's sum shifted by the bytes after it. */
+ * the XOR of all blocks' sums, each shifted by the number of bytes after the block. */
 uint32_t gpuhal_checksum_shift(uint32_t sum, uint64_t bytes);
 
 #endif

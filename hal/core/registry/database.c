@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The maximum number of results of one plugin file under different keys (in containers, with other variables). */
+/* The maximum number of results of one plugin file under different keys, for example in containers or with other
+ * variables. */
 #define RESULTS_PER_PLUGIN_MAX 8
 
 size_t gpuhal_database_limit(gpuhal_database_kind kind)
@@ -119,8 +120,8 @@ bool gpuhal_database_lists(const gpuhal_database *database, uint32_t physical)
     return listed;
 }
 
-/* A physical device is present while one of its interfaces is present or if it was just recorded. Records of other
- * kinds count as absent. */
+/* A physical device is present if one of its interfaces is present, or if the device was just recorded. Records of
+ * other kinds count as absent. */
 static bool is_present(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     if (kind == GPUHAL_DATABASE_INTERFACE) {
@@ -131,7 +132,6 @@ static bool is_present(const gpuhal_database *database, gpuhal_database_kind kin
             gpuhal_database_lists(database, ((const gpuhal_database_physical *)record)->number));
 }
 
-/* Returns the record's backend; "" for kinds without a backend. */
 static const char *owner_of(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     const uint32_t number = kind == GPUHAL_DATABASE_LINK ? ((const gpuhal_database_link *)record)->from : 0;
@@ -143,8 +143,8 @@ static const char *owner_of(const gpuhal_database *database, gpuhal_database_kin
     return found && found->backend ? found->backend : "";
 }
 
-/* Returns the backend with the most records of the kind, which must give up the surplus. On a tie, returns the first
- * backend. Backends after the first OWNERS_MOST are not considered. */
+/* Returns the backend with the most records of the kind. Surplus records of this backend are dropped. On a tie, returns
+ * the first backend. Backends after the first OWNERS_MOST are not considered. */
 static const char *largest_owner(const gpuhal_database *database, gpuhal_database_kind kind)
 {
     enum { OWNERS_MOST = 32 };
@@ -167,8 +167,9 @@ static const char *largest_owner(const gpuhal_database *database, gpuhal_databas
     return owners[largest];
 }
 
-/* Drops one record of the backend with the most, so that a backend with many devices does not displace others. Drops
- * the oldest absent record; if all are present, the one added last, since numbers of older ones may be in use. */
+/* Drops one record of the backend with the most records, so that a backend with many devices does not displace others.
+ * Drops the oldest absent record. If all are present, drops the record that was added last, since numbers of older
+ * records may be in use. */
 static void drop_one_of(gpuhal_database *database, gpuhal_database_kind kind)
 {
     const char *owner = largest_owner(database, kind);
@@ -191,7 +192,7 @@ static void drop_one_of(gpuhal_database *database, gpuhal_database_kind kind)
 
 bool gpuhal_database_drop_oldest(gpuhal_database *database)
 {
-    /* Results and measurements can be recreated. Stable numbers cannot, so they are dropped last. */
+    /* Results and measurements can be recreated. Stable numbers cannot be recreated, so they are dropped last. */
     static const gpuhal_database_kind order[] = {GPUHAL_DATABASE_PLUGIN, GPUHAL_DATABASE_LINK, GPUHAL_DATABASE_FAULT,
                                                  GPUHAL_DATABASE_INTERFACE, GPUHAL_DATABASE_PHYSICAL};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
@@ -237,7 +238,6 @@ static bool has_interface(const gpuhal_database *database, uint32_t number)
     return gpuhal_database_same(database, GPUHAL_DATABASE_INTERFACE, &wanted) != NULL;
 }
 
-/* Returns whether the owner of the record still exists. */
 static bool belongs(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     if (kind == GPUHAL_DATABASE_INTERFACE) {

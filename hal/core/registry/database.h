@@ -1,7 +1,7 @@
 /* registry/database.h: the registry's records in memory.
  *
  * There is one list for each kind of record. Strings are malloc'ed; NULL means unknown. Every record begins with the
- * generation of its last write. Records are ordered by generation, never by time, since clocks may be set back; times
+ * generation of its last write. Records are ordered by generation, never by time, since clocks may be set back. Times
  * are only for display. Stable numbers of physical devices and interfaces begin with 1 and are never reused.
  */
 #ifndef GPUHAL_REGISTRY_DATABASE_H
@@ -33,7 +33,7 @@ typedef struct gpuhal_database_plugin {
     gpuhal_listed_devices devices;
 } gpuhal_database_plugin;
 
-/* A physical device. It is present while one of its interfaces is present. */
+/* A physical device. It is present while at least one of its interfaces is present. */
 typedef struct gpuhal_database_physical {
     uint64_t generation;
     uint32_t number;
@@ -53,17 +53,16 @@ typedef struct gpuhal_database_versions {
     size_t count, capacity;
 } gpuhal_database_versions;
 
-/* A physical device or partition as listed by one backend. */
 typedef struct gpuhal_database_interface {
     uint64_t generation;
     uint32_t number, physical;
-    uint32_t present; /* 1 if the backend listed it last time */
+    uint32_t present; /* 1 if the backend's last list contained it */
     char *backend, *partition, *name, *uuid;
     uint64_t first_seen, last_seen;
     gpuhal_database_versions drivers; /* newest last */
 } gpuhal_database_interface;
 
-/* The measured path from one interface to another, with these driver versions. */
+/* The measured path from one interface to another with the given driver versions. */
 typedef struct gpuhal_database_link {
     uint64_t generation;
     uint32_t from, to; /* stable numbers of interfaces */
@@ -81,7 +80,7 @@ typedef enum {
     GPUHAL_FAULT_OUT_OF_MEMORY = 4
 } gpuhal_fault_kind;
 
-/* A kind of fault and its count, for an interface, or for a plugin if the interface is unknown. */
+/* The count of one kind of fault of an interface, or of a plugin if the interface is unknown. */
 typedef struct gpuhal_database_fault {
     uint64_t generation;
     uint32_t kind; /* gpuhal_fault_kind */
@@ -100,7 +99,6 @@ typedef enum {
     GPUHAL_DATABASE_KINDS
 } gpuhal_database_kind;
 
-/* An array of the structures above. */
 typedef struct gpuhal_record_list {
     void *list;
     size_t count, capacity;
@@ -144,21 +142,19 @@ static inline gpuhal_database_fault *gpuhal_database_faults(const gpuhal_databas
 void *gpuhal_database_add(gpuhal_database *database, gpuhal_database_kind kind);
 void *gpuhal_database_at(const gpuhal_database *database, gpuhal_database_kind kind, size_t index);
 void gpuhal_database_remove(gpuhal_database *database, gpuhal_database_kind kind, size_t index);
-/* Returns the other record of the same object as `record`; NULL if there is none. */
+/* Returns the existing record of the object that `record` describes; NULL if there is none. */
 void *gpuhal_database_same(const gpuhal_database *database, gpuhal_database_kind kind, const void *record);
-/* Returns whether an interface of this physical device is present. */
 bool gpuhal_database_lists(const gpuhal_database *database, uint32_t physical);
-/* Drops records above the limits, and the records that refer to them. Drops the oldest first; of physical devices the
- * absent ones first, then the one added last. */
+/* Drops records above the limits, and the records that refer to them. Drops the oldest records first. Among physical
+ * devices, drops absent devices first, then the device that was added last. */
 void gpuhal_database_trim(gpuhal_database *database);
-/* Returns whether a new physical device can be recorded: fewer than the limit are present. Absent ones are dropped to
- * make room. */
+/* Returns whether a new physical device can be recorded, that is, whether fewer devices than the limit are present.
+ * Absent devices are dropped to make room. */
 bool gpuhal_database_has_room(const gpuhal_database *database);
 /* Drops the oldest record of the kind that is easiest to recreate. Returns false if no records are left. */
 bool gpuhal_database_drop_oldest(gpuhal_database *database);
 void gpuhal_database_finish(gpuhal_database *database);
 
-/* Returns the maximum number of records of a kind. */
 size_t gpuhal_database_limit(gpuhal_database_kind kind);
 
 #endif

@@ -1,5 +1,5 @@
-/* registry/fields.c: see fields.h. Reading checks everything against the table, so that callers need no checks:
- * required members exist, numbers are in range, keys are unique. */
+/* registry/fields.c: see fields.h. Reading checks the text against the table: required members exist, numbers are in
+ * range, and keys are unique. Callers therefore need no checks. */
 #include "registry/fields.h"
 
 #include <inttypes.h>
@@ -215,7 +215,6 @@ static gpuhal_read_result read_texts(gpuhal_texts *to, const char *value)
     return to->failed ? GPUHAL_READ_NO_MEMORY : GPUHAL_READ_OK;
 }
 
-/* Makes room for one more element. Returns NULL if out of memory. */
 static void *grow(void *list, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity) {
@@ -227,7 +226,6 @@ static void *grow(void *list, size_t count, size_t *capacity, size_t size)
     return grown;
 }
 
-/* Parses "1700000000 535.54": the time when this version was first seen, and the version. */
 static gpuhal_read_result read_version(gpuhal_database_versions *to, const char *value)
 {
     const char *blank = strchr(value, ' ');
@@ -307,7 +305,7 @@ static bool may_repeat(const field *at)
     return at->type == TEXTS || at->type == VERSIONS || at->type == DEVICES;
 }
 
-/* Bit i of `seen` is set once field i was read. */
+/* Bit i of `seen` is set after field i was read. */
 static gpuhal_read_result read_pair(gpuhal_database_kind kind, void *record, const char *key, const char *value,
                                     uint32_t *seen)
 {

@@ -12,7 +12,6 @@ size_t gpuhal_record_size(gpuhal_database_kind kind);
 /* Returns the kind with this name; GPUHAL_DATABASE_KINDS if unknown. */
 gpuhal_database_kind gpuhal_record_kind_of(const char *name);
 
-/* Writes the record's kind and pairs. */
 void gpuhal_record_write(gpuhal_database_kind kind, const void *record, gpuhal_text *to);
 /* Reads the whole text into a zeroed record, which must be finished even on failure. */
 gpuhal_read_result gpuhal_record_read(gpuhal_database_kind kind, const char *text, size_t bytes, void *record);

@@ -1,4 +1,5 @@
-/* registry/key.c: see key.h. To check a line, the line is made again from the path or name that it contains. */
+/* registry/key.c: see key.h. A line is checked by making the line again from the path or name that it contains, and
+ * comparing the two. */
 #include "registry/key.h"
 
 #include "base/text.h"
@@ -27,8 +28,8 @@ static void put_number(uint64_t number, gpuhal_text *to)
     gpuhal_text_append(to, digits + at, sizeof digits - at);
 }
 
-/* A cached listing formats hundreds of these; printf() would take as long as the stat() calls. Times before 1970 are
- * negative. */
+/* A cached listing formats hundreds of these strings, and printf() would take as long as the stat() calls. Times before
+ * 1970 are negative. */
 static void put_words(const gpuhal_file_state *state, gpuhal_text *to)
 {
     const int64_t times[] = {state->modified_ns, state->changed_ns};
@@ -56,7 +57,7 @@ char *gpuhal_key_identity(const char *path)
     return gpuhal_os_file_state(path, &state) ? NULL : words_of(&state);
 }
 
-/* The line includes the entries: modifying a file in place does not change its folder's times. */
+/* The line includes the entries, because modifying a file in place does not change its folder's times. */
 static char *folder_line(const char *path, const gpuhal_file_state *state)
 {
     char **names;
@@ -86,7 +87,7 @@ static char *folder_line(const char *path, const gpuhal_file_state *state)
     return line;
 }
 
-/* The kernel sets the times of generated files at each read, so they are meaningless. */
+/* The kernel sets the times of generated files at each read, so the times are meaningless. */
 static bool is_made_up(const char *path)
 {
     return strncmp(path, "/sys/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
@@ -153,8 +154,8 @@ void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const 
     add_all(machine, out_lines);
 }
 
-/* Makes a line again for the same file or name. Returns NULL for a line about the machine, or if out of memory. The
- * path or name is the rest of the line and may contain blanks. */
+/* Makes the line again for the same file or name. Returns NULL if the line is about the machine, or if out of memory.
+ * The path or name is the rest of the line and may contain blanks. */
 static char *line_again(const char *line, bool *out_own)
 {
     const char *path = strncmp(line, "file ", 5) == 0     ? strchr(line + 5, ' ')
@@ -181,7 +182,6 @@ static void say_why(char **out_why, const char *line)
     }
 }
 
-/* Returns the line's slot in the cache, or the free slot for it. */
 static const char **place_of(gpuhal_key_seen *seen, const char *line)
 {
     size_t at = gpuhal_checksum(0, line, strlen(line)) % GPUHAL_KEY_SEEN;
@@ -196,7 +196,7 @@ static bool is_seen(gpuhal_key_seen *seen, const char *line)
     return seen && *place_of(seen, line);
 }
 
-/* A quarter of the slots stays free, so that a search for a missing line ends quickly. */
+/* Keeps a quarter of the slots free, so that a search for a missing line ends quickly. */
 static void add_seen(gpuhal_key_seen *seen, const char *line)
 {
     if (seen && seen->count < GPUHAL_KEY_SEEN / 4 * 3) {
@@ -205,8 +205,8 @@ static void add_seen(gpuhal_key_seen *seen, const char *line)
     }
 }
 
-/* Lines about the machine are compared in order with the current ones, and all current ones must match: an additional
- * line makes the key as outdated as a changed one. */
+/* Lines about the machine are compared in order with the current lines. All current lines must match, because an
+ * additional line makes the key outdated, as a changed line does. */
 static bool is_current(const gpuhal_texts *lines, const gpuhal_texts *machine, gpuhal_key_seen *seen, char **out_why)
 {
     size_t of_machine = 0;
@@ -243,8 +243,8 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
     return is_current(lines, machine, NULL, out_why);
 }
 
-/* Several keys may be current: a crash's key names fewer files than that of a completed probe. The newest result
- * wins. */
+/* Several keys may be current, because the key of a crash names fewer files than the key of a completed probe. The
+ * newest result is used. */
 const gpuhal_database_plugin *gpuhal_key_find(const gpuhal_database *database, const char *name, const char *identity,
                                               const gpuhal_texts *machine, gpuhal_key_seen *seen)
 {

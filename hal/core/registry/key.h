@@ -1,5 +1,5 @@
-/* registry/key.h: a plugin's cache key: all dependencies of its result, as lines of text. A cached result is valid
- * while all lines are current.
+/* registry/key.h: a plugin's cache key, which lists all dependencies of the plugin's result as lines of text. A cached
+ * result is valid while all lines are current.
  *
  *     file 65024-131-97320-1700000000000000000-1700000000000000000 /usr/lib/libcuda.so.1   device, inode, size, times;
  *     `absent` without a file
@@ -12,9 +12,9 @@
  *     driver nvidia 535.54.03 0000:01:00.0 …                       a kernel driver and its devices
  *     node 65024-7-…-rw /dev/nvidia0                               identified without opening
  *
- * The lines are stored as text, not as a digest: keys are equal only if all lines are equal, and a message can name the
- * line that changed. Nothing here may open a device node, or a folder of device nodes such as /dev/dri: opening can
- * wake a sleeping GPU.
+ * The lines are stored as text, not as a digest, so that keys are equal only if all lines are equal, and a message can
+ * name the line that changed. Nothing here may open a device node, or a folder of device nodes such as /dev/dri,
+ * because opening can wake a sleeping GPU.
  */
 #ifndef GPUHAL_REGISTRY_KEY_H
 #define GPUHAL_REGISTRY_KEY_H
@@ -22,7 +22,7 @@
 #include "os/os.h"
 #include "registry/database.h"
 
-/* Dependencies of a plugin's result besides the machine and the library search path. Both may be NULL. */
+/* Dependencies of a plugin's result besides the machine and the library search path. Both members may be NULL. */
 typedef struct gpuhal_key_request {
     /* the plugin, its manifest, the vendor files that were mapped in the helper, the paths of `watch` */
     const gpuhal_texts *files;
@@ -32,8 +32,8 @@ typedef struct gpuhal_key_request {
 /* Lists the lines about the machine, which all plugins share (machine.c). `root` replaces `/` for /proc, /sys, /dev and
  * /etc; "" for the real root. Sets out_lines->failed if out of memory. */
 void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines);
-/* Returns the text that identifies a device node. Includes its access rights, since the driver's result depends on
- * them. `seen` is the node's path. Returns NULL if out of memory. */
+/* Returns the text that identifies a device node. The text includes the node's access rights, since the driver's result
+ * depends on them. `seen` is the node's path. Returns NULL if out of memory. */
 char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state);
 /* Makes a plugin's key; the machine's lines come last. */
 void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const gpuhal_texts *machine,
@@ -45,8 +45,9 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
  * exist or if out of memory. */
 char *gpuhal_key_identity(const char *path);
 
-/* Cache of a database's lines that were found current during one listing: plugins share most files that they depend on,
- * so each file is checked only once. Zero-initialised is empty. Lines that do not fit are checked again. */
+/* Cache of a database's lines that were found current during one listing. Plugins depend mostly on the same files, and
+ * with the cache each file is checked only once. A zero-initialised cache is empty. Lines that do not fit into the
+ * cache are checked again. */
 #define GPUHAL_KEY_SEEN 512u
 typedef struct gpuhal_key_seen {
     const char *lines[GPUHAL_KEY_SEEN]; /* owned by the database; hashed by checksum */
@@ -57,7 +58,7 @@ typedef struct gpuhal_key_seen {
 const gpuhal_database_plugin *gpuhal_key_find(const gpuhal_database *database, const char *name, const char *identity,
                                               const gpuhal_texts *machine, gpuhal_key_seen *seen);
 
-/* Lists the absolute paths of this process's executable mappings, each once, ordered by address. */
+/* Lists the absolute paths of this process's executable mappings without duplicates, ordered by address. */
 void gpuhal_key_mapped_files(gpuhal_texts *out_paths);
 
 #endif

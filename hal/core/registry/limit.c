@@ -1,5 +1,5 @@
-/* registry/limit.c: see limit.h. A process belongs to one group of each hierarchy, and the limits of all ancestor
- * groups apply too. In a container, the upper part of the path is often invisible; missing levels are skipped. */
+/* registry/limit.c: see limit.h. A process belongs to one group of each hierarchy, and the limits of all ancestors of
+ * the group also apply. In a container, the upper part of the path is often invisible; missing levels are skipped. */
 #include "registry/limit.h"
 
 #include "base/records.h"
@@ -14,7 +14,6 @@
 #define LIMIT_BYTES_MAX  64u
 #define NO_LIMIT         (UINT64_C(1) << 62) /* cgroup v1 reports a larger value if no limit is set */
 
-/* Returns the contents of a file below `root`; NULL if it cannot be read. */
 static char *text_of(const char *root, const char *mount, const char *group, const char *file, size_t most)
 {
     size_t bytes;
@@ -41,8 +40,8 @@ static void narrow(const char *root, const char *mount, const char *group, const
     free(text);
 }
 
-/* `path` is the process's own group; its last component is removed repeatedly up to the root. A group outside the
- * visible tree counts as the root.
+/* `path` is the process's own group. The last component of the path is removed repeatedly, up to the root. A group
+ * outside the visible tree counts as the root.
  */
 static void narrow_by_all(const char *root, const char *mount, const char *path, const char *file, uint64_t *limit)
 {
@@ -54,7 +53,6 @@ static void narrow_by_all(const char *root, const char *mount, const char *path,
     free(group);
 }
 
-/* Returns whether "memory" is in the comma-separated list. */
 static bool has_memory(const char *controllers)
 {
     const char *at = strstr(controllers, "memory");
@@ -65,7 +63,7 @@ uint64_t gpuhal_limit_memory(const char *root)
 {
     uint64_t limit = UINT64_MAX;
     char *text = text_of(root, "/proc/self", "", "cgroup", GROUPS_BYTES_MAX), *end = NULL;
-    /* "0::/path" is cgroup v2, "4:cpu,memory:/path" v1. */
+    /* "0::/path" is cgroup v2, and "4:cpu,memory:/path" is cgroup v1. */
     for (char *line = text; line && *line; line = end ? end + 1 : NULL) {
         end = strchr(line, '\n');
         if (end) {
@@ -87,8 +85,8 @@ uint64_t gpuhal_limit_memory(const char *root)
     return limit;
 }
 
-/* ---- device memory. Region keys are "drm/0000:03:00.0/vram0", also without a number; NVIDIA drivers from 615 on use
- * "nvidia/0000:03:00.0/vidmem". Other regions of a device are not its memory. */
+/* ---- device memory. Region keys are "drm/0000:03:00.0/vram0" with or without a number at the end, or
+ * "nvidia/0000:03:00.0/vidmem" for NVIDIA drivers from 615 on. Other regions of a device are not device memory. */
 
 static bool is_of_device(const char *line, const char *pci)
 {
@@ -109,7 +107,6 @@ static const char *next_line(const char *line)
     return end ? end + 1 : line + strlen(line);
 }
 
-/* Reads the number after a key and a blank. Returns false for "max". */
 static bool value_at(const char *line, size_t key, uint64_t *out_value)
 {
     char *text = gpuhal_text_format("%.*s", (int)strcspn(line + key + 1, "\n"), line + key + 1);
@@ -118,7 +115,6 @@ static bool value_at(const char *line, size_t key, uint64_t *out_value)
     return known;
 }
 
-/* Returns the value in `text` for the region whose key begins `line`; 0 if there is none. */
 static uint64_t value_of(const char *text, const char *line, size_t key)
 {
     uint64_t value = 0;

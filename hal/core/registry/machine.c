@@ -1,5 +1,5 @@
-/* registry/machine.c: the cache key's lines about the machine. No device and no folder of devices may be opened: nodes
- * are stat'ed by name, and the only folder that is read is /dev. */
+/* registry/machine.c: the cache key's lines about the machine. No device node and no folder of device nodes except /dev
+ * may be opened. Nodes are stat'ed by name. */
 #include "base/text.h"
 #include "registry/key.h"
 #include "registry/limit.h"
@@ -10,19 +10,20 @@
 #include <string.h>
 
 #define SMALL_FILE_BYTES 4096u
-/* One folder for each GPU, with one for each partition. */
+/* Contains one folder for each GPU, each with one folder for each partition. */
 #define NVIDIA_CAPABILITIES "/proc/driver/nvidia/capabilities"
 
 /* Kernel drivers whose devices are GPUs, or may be GPUs after rebinding. */
 static const char gpu_drivers[][9] = {"nvidia", "nouveau", "amdgpu", "radeon", "i915", "xe", "vfio-pci"};
 /* Prefixes of the names of GPU device nodes in /dev. */
 static const char gpu_nodes[][7] = {"nvidia", "kfd", "dxg", "mali", "kgsl"};
-/* Nodes in subfolders: the kernel lists their names elsewhere, so the folders need not be opened. */
+/* Nodes in subfolders of /dev. The kernel lists their names elsewhere, so the subfolders need not be opened. */
 static const struct {
     const char *names, *folder;
 } node_folders[] = {{"/sys/class/drm", "/dev/dri"}, {"/sys/class/accel", "/dev/accel"}};
 
-/* A folder's time is omitted: it changes with its nodes, which may have been created for a container. */
+/* The time of a folder is omitted, because it changes with the folder's nodes, which may have been created for a
+ * container. */
 char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state)
 {
     uint64_t which = state->directory ? (uint64_t)state->modified_ns : state->inode;
@@ -30,7 +31,6 @@ char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state)
                               state->mode, state->owner, state->group, gpuhal_os_may_use(seen) == 0 ? "rw" : "no");
 }
 
-/* Returns the first line of a small file below `root`; "" if it cannot be read; NULL if out of memory. */
 static char *first_line_of(const char *root, const char *path)
 {
     char *text = NULL;
@@ -63,7 +63,6 @@ static void add_mounts(const char *root, gpuhal_texts *to)
     free(path);
 }
 
-/* Returns the module's version, or its source checksum. */
 static char *module_version(const char *root, const char *driver)
 {
     static const char *const files[] = {"version", "srcversion"};
@@ -110,7 +109,6 @@ static void add_driver(const char *root, const char *driver, gpuhal_texts *to)
     free(folder);
 }
 
-/* `path` is the node's path below `root`. Returns NULL if out of memory. */
 static char *node_line(const char *root, const char *path)
 {
     gpuhal_file_state state;
@@ -149,7 +147,8 @@ static void add_nodes(const char *root, gpuhal_texts *to)
     free(path);
 }
 
-/* Connectors ("card0-DP-1") and `version` have no nodes. In a container, names may exist without their nodes. */
+/* Connectors ("card0-DP-1") and `version` have no device nodes. In a container, names may exist although their nodes do
+ * not. */
 static void add_nodes_in(const char *root, const char *names_folder, const char *folder, gpuhal_texts *to)
 {
     char **names;
@@ -189,7 +188,7 @@ static void add_capability(const char *root, const char *file, gpuhal_texts *to)
     free(line);
 }
 
-/* The line lists the entries of the instance's folder; access rights have separate lines. */
+/* The line lists the entries of the instance's folder. Access rights are in separate lines. */
 static void add_instance(const char *root, const char *folder, gpuhal_text *line, gpuhal_texts *to)
 {
     char **names;
@@ -257,7 +256,7 @@ static void add_instances(const char *root, gpuhal_texts *to)
     add_capability(root, NVIDIA_CAPABILITIES "/mig/monitor", to);
 }
 
-/* Adds this process's limits, and the library's version, since another version may have another result. */
+/* Adds this process's limits and the library's version, since a different version may have a different result. */
 static void add_grants(const char *root, gpuhal_texts *to)
 {
     uint64_t limit = gpuhal_limit_memory(root);

@@ -1,5 +1,5 @@
-/* registry/merge.c: see merge.h. Records are copied by writing and reading them as text, so that memory never contains
- * more than the file can store. */
+/* registry/merge.c: see merge.h. Records are copied by writing and reading them as text, so that records in memory
+ * never contain more than the file can store. */
 #include "registry/merge.h"
 
 #include "registry/serial.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Size limit of every kind of record except plugins with devices. */
+/* Size limit of every record except plugins with devices. */
 #define SMALL_RECORD_BYTES_MAX 8192u
 
 static size_t most_bytes(gpuhal_database_kind kind)
@@ -41,7 +41,6 @@ static size_t index_of(const gpuhal_database *database, gpuhal_database_kind kin
     return (size_t)((const char *)record - (const char *)database->records[kind].list) / gpuhal_record_size(kind);
 }
 
-/* Removes older records of the same object. */
 static void remove_older(gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     const void *older = gpuhal_database_same(database, kind, record);
@@ -60,7 +59,6 @@ static bool find_number(const gpuhal_database *database, const gpuhal_changes *c
     return true;
 }
 
-/* Replaces older records of the same objects. */
 static bool put_newest(gpuhal_database *database, gpuhal_database_kind kind, const void *records, size_t count,
                        gpuhal_changes *changes)
 {
@@ -86,7 +84,7 @@ static bool put_newest(gpuhal_database *database, gpuhal_database_kind kind, con
     return true;
 }
 
-/* Counts are added up: each process reports the faults that it observed. */
+/* Counts are added up, because each process reports the faults that it observed. */
 static bool put_faults(gpuhal_database *database, gpuhal_changes *changes)
 {
     for (size_t i = 0; i < changes->fault_count; i++) {
@@ -135,7 +133,7 @@ static void forget_plugin(gpuhal_database *database, const char *name)
     }
 }
 
-/* Trimming removes its interfaces and the records about them. */
+/* Trimming later removes the device's interfaces and the records about them. */
 static void forget_physical(gpuhal_database *database, uint32_t number)
 {
     const gpuhal_database_physical wanted = {.number = number};
@@ -162,7 +160,7 @@ static void end_quarantine(gpuhal_database *database, const char *identity)
     }
 }
 
-/* Copies as text. Stable numbers in use on either side are never reused. */
+/* Copies the records as text. Stable numbers that were in use in either database are never reused. */
 static bool replace(gpuhal_database *database, const gpuhal_database *with)
 {
     gpuhal_database old = *database;
@@ -183,9 +181,9 @@ static bool replace(gpuhal_database *database, const gpuhal_database *with)
     return true;
 }
 
-/* The order matters. Replacing and forgetting come first, so that they do not affect new records. Numbers are assigned
- * before links and faults, which refer to them. Trimming comes last, when all references exist. After a failure the
- * database is inconsistent, and the caller drops it. */
+/* The order of the steps matters. Replacing and forgetting come first, so that they do not affect new records. Numbers
+ * are assigned before links and faults are added, because these refer to numbers. Trimming comes last, when all
+ * references exist. After a failure the database is inconsistent, and the caller discards it. */
 bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes)
 {
     changes->left_out = 0;

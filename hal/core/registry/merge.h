@@ -1,11 +1,11 @@
-/* registry/merge.h: changes, and merging them into the database. These functions may not access files or clocks. */
+/* registry/merge.h: merges changes into the database. These functions must not access files or clocks. */
 #ifndef GPUHAL_REGISTRY_MERGE_H
 #define GPUHAL_REGISTRY_MERGE_H
 
 #include "registry/database.h"
 
-/* A device that a backend lists now. Strings may be NULL. Values shared by several devices identify none of them and
- * must be left out. */
+/* A device that a backend lists now. Strings may be NULL. A value that several devices share does not identify any of
+ * them, and must be left out. */
 typedef struct gpuhal_sighting {
     uint32_t group; /* equal for all interfaces of one physical device; less than the number of sightings */
     uint32_t host;  /* 1 for the host's processor or a software device */
@@ -13,38 +13,38 @@ typedef struct gpuhal_sighting {
     const char *pci, *uuid, *backend, *partition, *name, *driver_version;
     uint32_t known; /* the interface's number when it was listed, for gpuhal_database_find() */
     /* Results: */
-    uint32_t physical, iface; /* stable numbers; 0 beyond the 256th */
+    uint32_t physical, iface; /* stable numbers; 0 for devices beyond the 256th */
 } gpuhal_sighting;
 
 /* The changes. Zero-initialised means no changes; `now` is in seconds since 1970. The caller owns all data passed
  * here. */
 typedef struct gpuhal_changes {
     uint64_t now;
-    /* Applied first: replaces the whole database; an empty one erases everything. Stable numbers in use before are
-     * never reused. */
+    /* Applied first: replaces the whole database. An empty database erases everything. Stable numbers that were in use
+     * are not reused. */
     const gpuhal_database *replace;
     const char *forget_plugin; /* applied next: removes the results and faults of plugins with this name */
-    uint32_t forget_physical;  /* and this physical device with all its records; 0 for none */
-    /* identity of a plugin whose device was opened: its earlier hangs and crashes no longer count */
+    uint32_t forget_physical;  /* also removes this physical device with all its records; 0 for none */
+    /* identity of a plugin whose device was opened, so that its earlier hangs and crashes no longer count */
     const char *proven;
     const gpuhal_database_plugin *plugins; /* `generation` is set by the merge, here and below */
     size_t plugin_count;
     gpuhal_sighting *sightings;
     size_t sighting_count;
-    /* NULL-terminated names of backends whose devices are all among the sightings, so that their other interfaces are
-     * absent; may be NULL */
+    /* NULL-terminated names of backends whose devices are all among the sightings; recorded interfaces of these
+     * backends that are not among the sightings are absent; may be NULL */
     const char *const *listed;
     /* Devices that the following are about; NULL: none. Links and faults have 1 + index in it in place of the number of
      * an interface, since the record may have been replaced after this process learned the numbers. */
     const gpuhal_sighting *about;
     const gpuhal_database_link *links;
     size_t link_count;
-    const gpuhal_database_fault *faults; /* adds `count` faults of each kind at `now` */
+    const gpuhal_database_fault *faults; /* each entry adds `count` faults of its kind at `now` */
     size_t fault_count;
-    size_t left_out; /* result: number of records that are too long, or about a device without a record */
+    size_t left_out; /* result, the number of records that are too long, or about a device without a record */
 } gpuhal_changes;
 
-/* Merges the changes and increments the generation. Returns false if out of memory; then the database may only be
+/* Merges the changes and increments the generation. Returns false if out of memory; the database may then only be
  * finished. */
 bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes);
 

@@ -14,7 +14,7 @@
 
 typedef struct look {
     gpuhal_job job;
-    char *path, *identity; /* of the probed file */
+    char *path, *identity; /* path and identity of the probed file */
     bool gone;
 } look;
 
@@ -54,7 +54,6 @@ static bool look_at(const gpuhal_database_plugin *plugin, bool *out_gone)
     return in_time;
 }
 
-/* Returns the rest of the line that begins with `word`; "" if there is none. */
 static const char *line_of(const gpuhal_texts *key, const char *word)
 {
     const size_t length = strlen(word);
@@ -72,7 +71,6 @@ static bool is_same_line(const gpuhal_texts *one, const gpuhal_texts *other, con
     return line[0] && strcmp(line, line_of(other, word)) == 0;
 }
 
-/* Returns whether the result is from the same boot and mount namespace as a new result. */
 static bool is_from_here(const gpuhal_database_plugin *plugin, const gpuhal_changes *changes)
 {
     bool here = false;

@@ -1,12 +1,13 @@
-/* registry/outdated.h: drops results of plugins whose files no longer exist. Otherwise the results of a deleted build
- * directory would stay until they are the oldest, and every start would read them. */
+/* registry/outdated.h: drops results of plugins whose files no longer exist. Otherwise every start would read the
+ * results of a deleted build directory until they are the oldest and are dropped. */
 #ifndef GPUHAL_REGISTRY_OUTDATED_H
 #define GPUHAL_REGISTRY_OUTDATED_H
 
 #include "registry/merge.h"
 
-/* Drops results whose plugin file is no longer the one that was probed. Considers only results from the same boot and
- * mount namespace as a new result; elsewhere the file may still exist. Checks each file for a short time at most. */
+/* Drops results whose plugin file was removed or replaced after the probe. Considers only results from the same boot
+ * and mount namespace as a new result, because the file may still exist in another mount namespace. The check of each
+ * file has a short time limit. */
 void gpuhal_outdated_drop(gpuhal_database *database, const gpuhal_changes *changes);
 
 #endif

@@ -21,14 +21,14 @@ struct gpuhal_registry {
     bool reported_memory_only;    /* `memory_only` was logged */
     bool reported_damage;
     char why_memory_only[160];
-    gpuhal_file_state seen; /* file state when the snapshot was read; zero if none */
+    gpuhal_file_state seen; /* state of the file from which the snapshot was read; zero if none */
     gpuhal_mutex mutex;     /* protects `newest` */
     gpuhal_snapshot *newest;
 };
 
 /* ---- snapshots */
 
-/* Takes ownership of the database. Returns NULL if out of memory; then the caller keeps it. */
+/* Takes ownership of the database. Returns NULL if out of memory; the caller then keeps the database. */
 static gpuhal_snapshot *snapshot_of(const gpuhal_database *database)
 {
     gpuhal_snapshot *snapshot = malloc(sizeof *snapshot);
@@ -47,7 +47,8 @@ void gpuhal_snapshot_release(gpuhal_snapshot *snapshot)
     }
 }
 
-/* The reference is added under the mutex: until then only the registry's own reference keeps the snapshot alive. */
+/* The reference must be added under the mutex, because before that only the registry's own reference prevents the
+ * snapshot from being freed. */
 gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
 {
     gpuhal_mutex_lock(&registry->mutex);
@@ -58,7 +59,7 @@ gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
 }
 
 /* Makes the database the newest snapshot. Returns false if out of memory. The old snapshot exists until its last reader
- * releases it. It is released outside the mutex, since freeing takes time. */
+ * releases it. The registry's reference is released outside the mutex, since freeing takes time. */
 static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
 {
     gpuhal_snapshot *snapshot = snapshot_of(database);
@@ -75,9 +76,9 @@ static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
 
 /* ---- log */
 
-/* Messages to log after `updating` is unlocked: a log listener may call the library. */
+/* Messages that are logged after `updating` is unlocked, because a log listener may call the library. */
 typedef struct log_lines {
-    const char *memory_only; /* reason; may be NULL */
+    const char *memory_only; /* reason why changes cannot be saved; may be NULL */
     const char *damaged;     /* how the damage was handled; may be NULL */
 } log_lines;
 
@@ -114,7 +115,7 @@ static const char *words_of(int error)
     return error == ETIMEDOUT ? "another process has locked it" : strerror(error);
 }
 
-/* Returns why the file must not be replaced; NULL if it may be. */
+/* Returns the reason why the file must not be replaced; NULL if it may be replaced. */
 static const char *stands_in_the_way(const gpuhal_store_reading *reading)
 {
     if (reading->error) {
@@ -140,8 +141,8 @@ static bool load(gpuhal_registry *registry, uint64_t generation_least, log_lines
     if (why) {
         keep_in_memory(registry, why, lines);
     }
-    /* An object's generations never decrease, even if the file was deleted or restored from an older export: readers
-     * compare them. */
+    /* An object's generations never decrease, even if the file was deleted or restored from an older export, because
+     * readers compare generations. */
     if (database.generation < generation_least) {
         database.generation = generation_least;
     }
@@ -226,7 +227,7 @@ bool gpuhal_registry_refresh(gpuhal_registry *registry)
     int error = path ? gpuhal_os_file_state(path, &state) : ENOMEM;
     bool same = (!error || error == ENOENT) && same_state(&state, &registry->seen);
     if (error != ENOMEM && (!same || registry->memory_only)) {
-        /* The obstacle may be gone (a full disk, a newer file that was removed), so the next update tries to write
+        /* The obstacle may no longer exist (for example, the disk was full), so the next update tries to write
          * again. */
         registry->memory_only = false;
         changed = load(registry, newest_generation(registry) + 1, &lines);
@@ -240,14 +241,15 @@ bool gpuhal_registry_refresh(gpuhal_registry *registry)
 /* ---- writing */
 
 /* Merges the changes into `database` and writes its text. While the text is too long, drops the oldest records. Trims
- * after each drop, so that records of a dropped object are dropped too. Returns false if out of memory. */
+ * after each drop, so that records that refer to a dropped object are dropped as well. Returns false if out of
+ * memory. */
 static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, gpuhal_text *out_text)
 {
     if (!gpuhal_database_merge(database, changes)) {
         return false;
     }
     gpuhal_serial_write(database, out_text);
-    /* Terminates: each iteration drops a record, and an empty database fits. */
+    /* The loop terminates, because each iteration drops a record, and the text of an empty database is not too long. */
     while (!out_text->failed && out_text->length > GPUHAL_REGISTRY_BYTES_MAX && gpuhal_database_drop_oldest(database)) {
         gpuhal_database_trim(database);
         gpuhal_text_finish(out_text);
@@ -256,7 +258,6 @@ static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, 
     return !out_text->failed;
 }
 
-/* Publishes the database exactly as it will be read from the file. */
 static bool publish_text(gpuhal_registry *registry, const gpuhal_text *text)
 {
     gpuhal_database database;
@@ -282,7 +283,6 @@ static bool copy_newest(gpuhal_registry *registry, gpuhal_database *out_content)
     return good;
 }
 
-/* Applies the changes to this object only. Returns OK or HOST_MEMORY. */
 static gpuhal_status update_here(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_database database = GPUHAL_DATABASE_EMPTY;
@@ -322,7 +322,7 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     }
     int error = gpuhal_store_replace(registry->directory, text.data, text.length, reading.damaged);
     *out_why = error ? strerror(error) : NULL;
-    /* The new file's state is unknown here. This value matches no file, so the next refresh reads it again. */
+    /* The new file's state is unknown here. This value matches no file, so the next refresh reads the file again. */
     registry->seen = (gpuhal_file_state){.bytes = UINT64_MAX};
     if (!error && !publish_text(registry, &text)) {
         status = gpuhal_error_host_memory();
@@ -333,7 +333,8 @@ end:
     return status;
 }
 
-/* On an unchanged machine, opening the library writes nothing and waits for no other process. */
+/* Because of this check, opening the library on an unchanged machine writes nothing and does not wait for other
+ * processes. */
 static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -342,9 +343,9 @@ static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes
     return has;
 }
 
-/* `updating` excludes other threads of this object, the lock between processes everything else. The latter is acquired
- * second, with a timeout, since its owner may be stopped. If the file cannot be written for any reason, the changes are
- * applied to this object only. */
+/* `updating` excludes other threads that use this object. The file lock excludes all other objects and processes. It is
+ * acquired after `updating`, with a timeout, since its owner may be stopped. If the file cannot be written for any
+ * reason, the changes are applied to this object only. */
 static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -1,5 +1,5 @@
-/* registry/serial.c: see serial.h. The text is split into records, and only those with a correct checksum are parsed. A
- * damaged `[` or `crc` line affects only its own record. */
+/* registry/serial.c: see serial.h. The text is split into records, and only records with a correct checksum are parsed.
+ * A damaged `[` or `crc` line affects only its own record. */
 #include "registry/serial.h"
 
 #include "registry/checksum.h"
@@ -13,7 +13,7 @@
 
 static void end_record(gpuhal_text *to, size_t begin)
 {
-    /* If out of memory, not even the record's beginning may exist. */
+    /* If out of memory, even the beginning of the record may be missing. */
     if (to->failed) {
         return;
     }
@@ -54,7 +54,7 @@ void gpuhal_serial_write(const gpuhal_database *database, gpuhal_text *to)
 
 typedef struct piece {
     const char *begin;
-    size_t bytes; /* without the crc line */
+    size_t bytes; /* number of bytes without the crc line */
     char kind[64];
 } piece;
 
@@ -63,8 +63,8 @@ typedef struct cutter {
     size_t damaged;
 } cutter;
 
-/* Returns the next line without its line end; false at the end of the text. A last line without a line end counts as
- * truncated.
+/* Finds the next line, without its line end. Returns false at the end of the text. A last line without a line end
+ * counts as truncated.
  */
 static bool next_line(cutter *at, const char **out_line, size_t *out_length)
 {
@@ -91,7 +91,7 @@ static bool is_crc_line(const char *line, size_t length)
     return length > strlen(CRC_LINE) && memcmp(line, CRC_LINE, strlen(CRC_LINE)) == 0;
 }
 
-/* Compares digits, not values, so that every flipped bit is detected. */
+/* Compares digits instead of values, so that every flipped bit is detected. */
 static bool crc_is(const char *line, size_t length, uint32_t sum)
 {
     static const char digits[] = "0123456789abcdef";
@@ -116,8 +116,9 @@ static bool take_kind(piece *to, const char *line, size_t length)
     return true;
 }
 
-/* Finds the next record with a correct checksum, and counts the damaged ones before it. The sum covers everything from
- * the `[` line up to the crc line. A `[` always begins a new record, so damage affects only one. */
+/* Finds the next record with a correct checksum, and counts the damaged records before it. The checksum covers all
+ * bytes from the `[` line up to the crc line. A `[` always begins a new record, so that damage affects only one
+ * record. */
 static bool next_piece(cutter *at, piece *out_piece)
 {
     const char *line, *begin = NULL;
@@ -154,7 +155,7 @@ static gpuhal_read_result read_numbers(const piece *from, const char *const *nam
     gpuhal_records_next(&reader);
     gpuhal_records_item item;
     while (good && (item = gpuhal_records_next(&reader)) == GPUHAL_RECORDS_PAIR) {
-        /* A newer version may add members to the first record; they are ignored. */
+        /* Members that a newer version added to the first record are ignored. */
         if (found < count) {
             good = strcmp(reader.name, names[found]) == 0 &&
                    gpuhal_records_u64(gpuhal_text_get(&reader.value), &out_numbers[found]);
@@ -198,8 +199,8 @@ static gpuhal_read_result read_head(cutter *at, gpuhal_database *database, gpuha
     return GPUHAL_READ_OK;
 }
 
-/* Returns whether the stable numbers in a record are below the next free ones. Higher numbers would later be assigned
- * twice. */
+/* Returns whether the stable numbers in a record are below the next free numbers. Higher numbers would later be
+ * assigned a second time. */
 static bool numbers_were_given(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     if (kind == GPUHAL_DATABASE_PHYSICAL) {
@@ -213,8 +214,8 @@ static bool numbers_were_given(const gpuhal_database *database, gpuhal_database_
     return true;
 }
 
-/* Adds the record. A second record of the same object, or one above the limit, is damage. A record of an unknown kind
- * is skipped, since another version wrote it. */
+/* Adds the record. A second record of the same object, or a record above the limit, counts as damage. A record of an
+ * unknown kind is skipped, since another version wrote it. */
 static gpuhal_read_result take_record(gpuhal_database *database, const piece *from)
 {
     gpuhal_database_kind kind = gpuhal_record_kind_of(from->kind);
@@ -263,7 +264,7 @@ gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_dat
         gpuhal_database_finish(out_content);
         return result;
     }
-    /* The last record contains the number of records: a smaller number, or anything after it, shows that the file was
+    /* The last record contains the number of records. If the number is different, or if records follow, the file was
      * truncated or concatenated. */
     out_report->cut = usable && (expected != records || next_piece(&at, &found));
     out_report->damaged = at.damaged;

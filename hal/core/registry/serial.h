@@ -1,6 +1,6 @@
 /* registry/serial.h: the text format of the registry file.
  *
- *     # comment lines, and empty ones, between records
+ *     # comment lines and empty lines may be between records
  *     [registry]
  *     version = 1
  *     generation = 17
@@ -17,7 +17,7 @@
  *     crc = …
  *
  * Each record ends with the CRC-32C of its bytes from `[` up to that line, in eight hexadecimal digits. The first
- * record contains the format version. The last contains the number of records, so that truncation is detected.
+ * record contains the format version. The last record contains the number of records, so that truncation is detected.
  */
 #ifndef GPUHAL_REGISTRY_SERIAL_H
 #define GPUHAL_REGISTRY_SERIAL_H
@@ -35,7 +35,7 @@ typedef struct gpuhal_serial_report {
     size_t damaged; /* number of damaged records, and of stray lines between records */
 } gpuhal_serial_report;
 
-/* Reads every valid record into *out_content. Fails only if out of memory, and then leaves it empty. */
+/* Reads every valid record into *out_content. Fails only if out of memory; *out_content is then empty. */
 gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_database *out_content,
                                       gpuhal_serial_report *out_report);
 /* Returns whether the text is damaged; false for newer versions. */

@@ -1,10 +1,10 @@
 /* registry/stable_ids.c: finds the stable numbers of the listed physical devices.
  *
- * A physical device is recognised by the UUID of one of its interfaces; else by its PCI address, if the vendor is the
- * same and no interface contradicts; else, if an address is unknown, by backend and name, in list order. An interface
- * contradicts if its UUID has changed although its driver has not: then another device is in the slot. (Some drivers
- * derive UUIDs from their version.) Each number is assigned to at most one physical device, by the strongest match
- * first.
+ * A physical device is recognised by the UUID of one of its interfaces. If no UUID matches, it is recognised by its PCI
+ * address, if the vendor is the same and no interface contradicts. If an address is unknown, it is recognised by
+ * backend and name, in list order. An interface contradicts if its UUID has changed although its driver has not,
+ * because another device is then in the slot. (Some drivers derive UUIDs from their version.) Each number is assigned
+ * to at most one physical device. Stronger matches are assigned first.
  */
 #include "registry/merge.h"
 
@@ -17,7 +17,6 @@
 #define FRESH_SECONDS     86400u /* a sighting is recorded again only after this time */
 #define VERSIONS_KEPT_MAX 16u
 
-/* State of one call. */
 typedef struct numbering {
     const gpuhal_database *database;
     gpuhal_sighting *sightings;
@@ -47,7 +46,7 @@ static bool same_vendor(uint32_t one, uint32_t other)
     return one == 0 || other == 0 || one == other;
 }
 
-/* Names are compared as stored, that is truncated. */
+/* Names are compared as they are stored, that is, truncated. */
 static size_t kept_bytes(const char *text)
 {
     size_t length = text ? strlen(text) : 0;
@@ -102,7 +101,6 @@ static bool group_is_host(const numbering *at, uint32_t group)
     return host;
 }
 
-/* Returns whether `related` is true for any sighting of this group and any interface of this physical device. */
 static bool any_pair(const numbering *at, uint32_t group, uint32_t physical,
                      bool (*related)(const gpuhal_sighting *seen, const gpuhal_database_interface *known))
 {
@@ -123,7 +121,7 @@ static bool states_same_uuid(const gpuhal_sighting *seen, const gpuhal_database_
     return same_said(seen->uuid, known->uuid) && same(seen->partition, known->partition);
 }
 
-/* The driver must be the same: some drivers derive the UUID from their version. */
+/* The driver must be the same, because some drivers derive the UUID from their version. */
 static bool denies(const gpuhal_sighting *seen, const gpuhal_database_interface *known)
 {
     return same(seen->backend, known->backend) && same(seen->partition, known->partition) && is_said(seen->uuid) &&
@@ -147,7 +145,7 @@ static bool is_other_sort(const numbering *at, uint32_t group, const gpuhal_data
     return physical->host || group_is_host(at, group) || !same_vendor(group_vendor(at, group), physical->vendor_id);
 }
 
-/* A UUID outranks an address: a device moved to another slot keeps its number. */
+/* A UUID takes precedence over an address, so that a device that was moved to another slot keeps its number. */
 static bool match_uuid(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return !is_other_sort(at, group, physical) && any_pair(at, group, physical->number, states_same_uuid);
@@ -159,8 +157,8 @@ static bool match_pci(const numbering *at, uint32_t group, const gpuhal_database
            !any_pair(at, group, physical->number, denies);
 }
 
-/* The weakest match is valid only if an address is unknown on one side: two known addresses would have matched
- * earlier. */
+/* The weakest match is valid only if at least one of the two addresses is unknown, because if both are known, the
+ * earlier comparison of addresses has already decided. */
 static bool match_name(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return !is_other_sort(at, group, physical) && !(is_said(group_pci(at, group)) && is_said(physical->pci)) &&
@@ -196,7 +194,7 @@ static bool is_taken(const numbering *at, uint32_t number)
 }
 
 /* Tries groups in the order of their first sighting and physical devices in the order of their numbers, so that the
- * result is deterministic. Skips groups and numbers that are already matched: an earlier match is never revoked. */
+ * result is deterministic. Skips groups and numbers that are already matched. An earlier match is never revoked. */
 static void match_all(const numbering *at, match_fn *matches)
 {
     size_t count;
@@ -225,7 +223,7 @@ static bool keep(char **to, const char *text)
     return copy != NULL;
 }
 
-/* Returns the physical device with a group's number; adds a device if the group has none. Returns NULL if out of
+/* Returns the physical device with a group's number; adds a device if the group has no number. Returns NULL if out of
  * memory. */
 static gpuhal_database_physical *physical_of(const numbering *at, gpuhal_database *to, uint32_t group)
 {
@@ -242,7 +240,8 @@ static gpuhal_database_physical *physical_of(const numbering *at, gpuhal_databas
     return physical;
 }
 
-/* If more physical devices are present than the limit, the last ones get no number, so that the others keep theirs. */
+/* If more physical devices are present than the limit, the last devices get no number, so that the others keep their
+ * numbers. */
 static bool is_beyond(const gpuhal_database *database, uint32_t number)
 {
     return number == 0 && !gpuhal_database_has_room(database);
@@ -394,7 +393,7 @@ bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *cha
 {
     note_absence(database, changes->listed);
     const numbering at = begin_numbering(database, changes);
-    /* Known devices come first: only then is the room for new ones known. */
+    /* Known devices are handled first, because the room for new devices is known only after that. */
     for (size_t i = 0; i < 2 * at.count; i++) {
         const gpuhal_sighting *seen = &at.sightings[i % at.count];
         bool known = number_of(&at, seen->group) != 0;

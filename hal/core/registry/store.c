@@ -17,8 +17,8 @@ static char *path_of(const char *directory, const char *name)
     return gpuhal_text_format("%s/%s", directory, name);
 }
 
-/* Root with a user's HOME (sudo -E) must not create that user's .local. A directory may be created below one owned by
- * root, such as /tmp. */
+/* If root runs with a user's HOME (sudo -E), it must not create the user's .local. A directory may be created below a
+ * directory that root owns, such as /tmp. */
 static bool would_be_foreign(const char *directory)
 {
     gpuhal_file_info info = {0};
@@ -42,7 +42,7 @@ static void read_text(const char *path, gpuhal_database *database, gpuhal_store_
 {
     char *text = NULL;
     size_t bytes = 0;
-    /* The state is read before the text, so that a change in between is noticed next time. */
+    /* The state is read before the text, so that a change in between is detected next time. */
     reading->error = gpuhal_os_file_state(path, &reading->state);
     if (!reading->error) {
         reading->error = gpuhal_os_file_read(path, GPUHAL_REGISTRY_BYTES_MAX, &text, &bytes);
@@ -84,7 +84,7 @@ int gpuhal_store_lock(const char *directory, uint64_t timeout_ns, intptr_t *out_
     return error;
 }
 
-/* Removes files of killed writers; a running writer would have the lock. */
+/* Removes files of killed writers. No other writer can be running, since it would have the lock. */
 static void sweep(const char *directory)
 {
     char **names;
@@ -109,7 +109,7 @@ static char *damaged_path(const char *directory, uint32_t number)
     return gpuhal_text_format("%s/" FILE_NAME ".damaged-%" PRIu32, directory, number);
 }
 
-/* Makes room for number 1, overwriting the oldest. */
+/* Renumbers the damaged files, so that number 1 is free. The oldest file is overwritten. */
 static int age_damaged(const char *directory)
 {
     int error = 0;
@@ -118,7 +118,7 @@ static int age_damaged(const char *directory)
         error = from && to ? gpuhal_os_file_rename(from, to) : ENOMEM;
         error = error == ENOENT ? 0 : error;
         if (!error) {
-            /* Needed if both names are the same file: renaming does nothing then. */
+            /* Needed if both names refer to the same file, because renaming then does nothing. */
             gpuhal_os_file_remove(from);
         }
         free(from);
@@ -127,8 +127,8 @@ static int age_damaged(const char *directory)
     return error;
 }
 
-/* Adds a second name, so that the file stays readable until the new one replaces it. Renames it if hard links are not
- * supported. */
+/* Adds a second name, so that the file stays readable until the new file replaces it. Renames the file if hard links
+ * are not supported. */
 static int set_aside(const char *directory, const char *path)
 {
     char *aside = damaged_path(directory, 1);
@@ -143,9 +143,9 @@ static int set_aside(const char *directory, const char *path)
     return error;
 }
 
-/* Called with the lock between processes. The text is written to a new file and synced, the file renamed, and the
- * directory synced, so `registry` never names an incomplete text. A damaged file is set aside only once the new one is
- * on disk. */
+/* Called with the lock between processes. The text is written to a new file, which is synced and renamed. After that
+ * the directory is synced. The name `registry` therefore never refers to an incomplete text. A damaged file is kept
+ * under another name only after the new file is on disk. */
 int gpuhal_store_replace(const char *directory, const char *text, size_t bytes, bool damaged)
 {
     char *path = path_of(directory, FILE_NAME);

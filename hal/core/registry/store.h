@@ -1,9 +1,9 @@
 /* registry/store.h: the registry's files, in their own directory:
  *
- *     registry             the text of serial.h; replaced as a whole, so that a reader sees one state or the next
- *     registry.lock        locked by the one process that writes
- *     registry.new-…       being written; the next writer removes a killed writer's file
- *     registry.damaged-1   set aside, the newest; up to 3
+ *     registry             the text of serial.h; replaced as a whole, so readers never see a partial update
+ *     registry.lock        locked by the process that writes
+ *     registry.new-…       a file being written; if its writer is killed, the next writer removes it
+ *     registry.damaged-1   the newest damaged file; up to 3 are kept
  */
 #ifndef GPUHAL_REGISTRY_STORE_H
 #define GPUHAL_REGISTRY_STORE_H
@@ -21,8 +21,9 @@ typedef struct gpuhal_store_reading {
     gpuhal_file_state state;   /* the file's state */
 } gpuhal_store_reading;
 
-/* Returns whether the directory belongs to another user; then the registry is only read. If it is missing, its nearest
- * existing ancestor decides: no directory is created below one of another user, except root. */
+/* Returns whether the directory belongs to another user; the registry is then only read. If the directory does not
+ * exist, its nearest existing ancestor is checked, because no directory is created inside a directory of another user
+ * than root. */
 bool gpuhal_store_is_foreign(const char *directory);
 /* Reads the registry. Never waits or locks. out_reading->error is ENOMEM if the library itself runs out of memory. The
  * database must be finished even on failure. */
@@ -30,8 +31,8 @@ void gpuhal_store_read_database(const char *directory, gpuhal_database *out_cont
 /* Creates the directory if it is missing, and acquires the lock. Returns 0 or errno; ETIMEDOUT if another process keeps
  * the lock. */
 int gpuhal_store_lock(const char *directory, uint64_t timeout_ns, intptr_t *out_lock);
-/* Replaces the file's contents. The caller must have the lock. With `damaged`, keeps the old file under another name.
- * Returns 0 once the text is on disk, or errno. */
+/* Replaces the file's contents. The caller must have the lock. If `damaged` is set, keeps the old file under another
+ * name. Returns 0 once the text is on disk, or errno. */
 int gpuhal_store_replace(const char *directory, const char *text, size_t bytes, bool damaged);
 
 #endif

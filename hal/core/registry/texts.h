@@ -9,7 +9,7 @@
 typedef struct gpuhal_texts {
     char **list;
     size_t count, capacity;
-    bool failed; /* set if an allocation failed: the list is incomplete */
+    bool failed; /* an allocation failed, so the list is incomplete */
 } gpuhal_texts;
 
 void gpuhal_texts_add(gpuhal_texts *texts, const char *text);

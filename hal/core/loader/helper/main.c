@@ -3,8 +3,8 @@
  *
  *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT PARENT OPTIONS
  *
- * A fault in the plugin ends only this process. It exits without running exit handlers, because drivers may have
- * registered some.
+ * A fault in the plugin ends only this process. The process exits without running exit handlers, because drivers may
+ * have registered exit handlers.
  */
 #include "base/log.h"
 #include "base/records.h"
@@ -19,12 +19,11 @@
 
 #define LOG_BYTES_MAX (256u << 10)
 
-/* serialises the records of different threads; protects log_bytes */
+/* serialises the records of different threads, and protects log_bytes */
 static gpuhal_mutex stream_mutex = GPUHAL_MUTEX_INITIALIZER;
 static size_t log_bytes;
-static size_t device_count; /* devices sent */
+static size_t device_count; /* number of devices sent */
 
-/* If the parent has closed the stream, the helper has nothing left to do. */
 static void send_bytes(const char *bytes, size_t count)
 {
     if (!gpuhal_os_helper_send(bytes, count)) {
@@ -32,7 +31,6 @@ static void send_bytes(const char *bytes, size_t count)
     }
 }
 
-/* Sends an empty line and the records, and clears them. */
 static void send_records(gpuhal_text *records)
 {
     if (records->failed) {
@@ -63,7 +61,7 @@ static void send_driver(__attribute__((unused)) void *user, const char *path)
     send_records(&records);
 }
 
-/* Limits the number of bytes, so that log lines cannot fill the stream. */
+/* Limits the total number of bytes, so that log lines cannot fill the stream. */
 static void send_log(__attribute__((unused)) void *user, int32_t level, const char *line)
 {
     gpuhal_mutex_lock(&stream_mutex);
@@ -77,7 +75,7 @@ static void send_log(__attribute__((unused)) void *user, int32_t level, const ch
     }
 }
 
-/* Async-signal-safe: takes no lock and allocates nothing. */
+/* Async-signal-safe, because it takes no lock and allocates nothing. */
 static bool send_crash(int signal_number)
 {
     char record[] = "\n[crash]\nsignal = 000\n";
@@ -88,7 +86,7 @@ static bool send_crash(int signal_number)
     return gpuhal_os_helper_send(record, sizeof record - 1);
 }
 
-/* Sends each device immediately, so that it arrives even if the driver hangs at the next one. */
+/* Sends each device immediately, so that the device arrives even if the driver hangs at the next device. */
 static void send_device(__attribute__((unused)) void *user, const gpuhal_listed_device *device)
 {
     gpuhal_text records = {0};
@@ -97,8 +95,8 @@ static void send_device(__attribute__((unused)) void *user, const gpuhal_listed_
     device_count++;
 }
 
-/* Sends the mapped files with the result: it stays cached while they are unchanged, and is not cached without them.
- * Running out of memory is not a result of the plugin. */
+/* Sends the mapped files with the result. The result stays cached while the files are unchanged, and is not cached
+ * without them. Running out of memory is not a result of the plugin. */
 static void send_result(const gpuhal_load_context *load, bool good)
 {
     gpuhal_text records = {0};

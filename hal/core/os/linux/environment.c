@@ -1,12 +1,13 @@
-/* os/linux/environment.c: environment variables, which a process that is more privileged than its user must not
- * trust. */
+/* os/linux/environment.c: access to environment variables. A process that is more privileged than its user must not
+ * trust them. */
 #include "os/os.h"
 
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* AT_SECURE covers set-user-id, set-group-id, file capabilities and security modules. Comparing user ids would not. */
+/* AT_SECURE is set for set-user-id and set-group-id programs, file capabilities and security modules. A comparison of
+ * user ids would not detect all of these. */
 bool gpuhal_os_privileged(void)
 {
     return getauxval(AT_SECURE) != 0;

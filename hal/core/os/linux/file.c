@@ -1,6 +1,6 @@
-/* os/linux/file.c: file attributes and contents. No function here may block on a FIFO or wake a device: the type is
- * checked before a file is opened, and again afterwards, since it may change in between. For files in /proc and /sys
- * the check afterwards is enough: none of them is a device. */
+/* os/linux/file.c: file attributes and contents. No function here may block on a FIFO or wake a device. The file's type
+ * is therefore checked before opening, and again afterwards, since it may change in between. For files in /proc and
+ * /sys the check afterwards is sufficient, because none of these files is a device. */
 #include "os/os.h"
 
 #include <dirent.h>
@@ -79,7 +79,6 @@ char *gpuhal_os_real_path(const char *path, int *out_errno)
     return real;
 }
 
-/* Opens a file for reading. Fails if it is not regular. Returns 0 or errno. */
 static int open_checked(int folder, const char *path, int *out_file, uint64_t *out_bytes)
 {
     int file = openat(folder, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -97,7 +96,6 @@ static int open_checked(int folder, const char *path, int *out_file, uint64_t *o
     return 0;
 }
 
-/* Checks the type before opening. Returns 0 or errno. */
 static int open_regular(const char *path, int *out_file, uint64_t *out_bytes)
 {
     gpuhal_file_info info;
@@ -106,7 +104,6 @@ static int open_regular(const char *path, int *out_file, uint64_t *out_bytes)
     return error ? error : open_checked(AT_FDCWD, path, out_file, out_bytes);
 }
 
-/* Reads until it has `bytes` bytes or the file ends. Returns 0 or errno. */
 static int read_fully(int file, uint64_t offset, char *to, size_t bytes, size_t *out_bytes)
 {
     size_t done = 0;
@@ -142,8 +139,8 @@ int gpuhal_os_file_read(const char *path, size_t limit, char **out_text, size_t 
         error = EFBIG;
         goto end;
     }
-    /* Files in /proc and /sys have size 0, and others may grow in the meantime. One extra byte is read to detect longer
-     * files. */
+    /* Files in /proc and /sys have size 0, and other files may grow in the meantime. One extra byte is read to detect
+     * longer files. */
     for (size_t room = size > 0 ? (size_t)size : limit;; room = limit) {
         text = malloc(room + 2);
         error = text ? read_fully(file, 0, text, room + 1, out_bytes) : ENOMEM;

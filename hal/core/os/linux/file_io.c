@@ -1,4 +1,4 @@
-/* os/linux/file_io.c: large reads and writes at file offsets, through the page cache or around it. The file position is
+/* os/linux/file_io.c: large reads and writes at file offsets, with or without the page cache. The file position is
  * neither used nor changed, so any number of threads may share a descriptor. */
 #include "os/linux/descriptor.h"
 #include "os/linux/size_limit.h"
@@ -16,8 +16,8 @@
 /* The O_DIRECT alignment of practically all disks, used if the kernel does not report it (before Linux 6.1). */
 enum { USUAL_ALIGNMENT = 4096 };
 
-/* Refuses files without offsets: directories, FIFOs, sockets, terminals. For a device this is known only once it is
- * open. */
+/* Refuses files without offsets, which are directories, FIFOs, sockets and terminals. Whether a device has offsets is
+ * known only after opening. */
 static int check_form(mode_t mode, int file)
 {
     if (S_ISDIR(mode)) {
@@ -29,7 +29,7 @@ static int check_form(mode_t mode, int file)
     return file >= 0 && lseek(file, 0, SEEK_CUR) < 0 ? errno : 0;
 }
 
-/* Opening a FIFO would block, or unblock another process, so the type is checked before opening and again
+/* Opening a FIFO could block, or could unblock another process, so the type is checked before opening and again
  * afterwards. */
 int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file)
 {
@@ -53,7 +53,7 @@ int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file)
     return 0;
 }
 
-/* Reopens a file, even one without a name. */
+/* Reopens a file, even if it has no name. */
 static int open_again(int file, int flags)
 {
     char name[40];
@@ -116,8 +116,8 @@ int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t
     return 0;
 }
 
-/* A write of 0 bytes is an error (EIO): otherwise a disk that writes nothing and reports no error would be retried
- * forever. */
+/* A write of 0 bytes is an error (EIO). Otherwise a write to a disk that writes nothing and reports no error would be
+ * retried forever. */
 int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done)
 {
     gpuhal_size_limit held;
@@ -134,8 +134,8 @@ int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from,
     return error;
 }
 
-/* RWF_NOWAIT (Linux 4.14) reads cached bytes and returns EAGAIN for uncached ones. On a file system without it, files
- * count as cached: reading through the page cache is good enough there. */
+/* RWF_NOWAIT (Linux 4.14) reads cached bytes and returns EAGAIN for uncached bytes. If a file system does not support
+ * the flag, its files count as cached, because reading through the page cache is good enough in this case. */
 bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset)
 {
 #ifdef RWF_NOWAIT
@@ -172,8 +172,8 @@ int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct)
     return 0;
 }
 
-/* File systems without O_TMPFILE return EOPNOTSUPP, kernels before 3.11 EISDIR. In that case the file briefly has a new
- * name; mkostemp() uses O_EXCL, which follows no symbolic links. */
+/* File systems without O_TMPFILE return EOPNOTSUPP, kernels before 3.11 EISDIR. In these cases the file briefly has a
+ * new name. mkostemp() uses O_EXCL, which does not follow symbolic links. */
 int gpuhal_os_file_open_unnamed(const char *folder, intptr_t *out_file)
 {
     int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -1,11 +1,11 @@
 /* os/linux/file_watch.c: reports created, removed and changed files and folders with inotify.
  *
- * A path is watched through its folder, so that a file that is removed and created again is noticed. If the folder is
- * missing, its nearest existing ancestor is watched for the next component of the path. Other changes there are
- * ignored.
+ * A path is watched through its folder, so that the removal and re-creation of a file is detected. If the folder is
+ * missing, its nearest existing ancestor is watched for the next component of the path. Other changes in the ancestor
+ * are ignored.
  *
- * The list of names only grows, at its front. So the thread that takes events never waits for the thread that adds
- * paths and accesses the file system.
+ * Names are only added to the list, at its front. The thread that reads events therefore never waits for the thread
+ * that adds paths and accesses the file system.
  */
 #include "os/os.h"
 
@@ -17,20 +17,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* IN_CLOSE_WRITE is not included: a driver that closes its device node has not changed anything. */
+/* IN_CLOSE_WRITE is not included, because a driver that closes its device node has not changed anything. */
 #define EVENTS                                                                                                         \
     (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
 
 typedef struct watched_name {
     struct watched_name *next;
     int folder; /* inotify watch descriptor */
-    char *name; /* in the folder; NULL for all entries */
+    char *name; /* name in the folder; NULL for all entries */
 } watched_name;
 
 struct gpuhal_file_watch {
     int descriptor;
     _Atomic(watched_name *) names;
-    size_t count; /* owned by the thread that adds */
+    size_t count; /* accessed only by the thread that adds paths */
 };
 
 int gpuhal_os_file_watch_create(gpuhal_file_watch **out_watch)
@@ -96,8 +96,8 @@ static int add(gpuhal_file_watch *watch, const char *folder, const char *name)
     return 0;
 }
 
-/* Cuts the last component off the path until the rest exists. The component that was cut last is the name to watch for
- * in the rest. */
+/* Removes last components from the path until the remaining path exists. The component that was removed last is the
+ * name to watch for in the remaining path. */
 int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path)
 {
     struct stat info;

@@ -1,22 +1,22 @@
 /* os/linux/fork.c: detects forks without an atfork handler, which would have to take locks.
  *
- * One page holds the generation; the kernel clears that page in a child (MADV_WIPEONFORK). The next generation is
- * derived from an ordinary copy of the number, which the child inherits. Kernels before 4.14 lack MADV_WIPEONFORK, and
- * emulators (qemu-user 7.2) accept and ignore it: there the process id is compared.
+ * One page contains the generation, and the kernel clears this page in a child (MADV_WIPEONFORK). The child also
+ * inherits an ordinary copy of the number, from which the next generation is derived. Kernels before 4.14 lack
+ * MADV_WIPEONFORK, and emulators (qemu-user 7.2) accept and ignore it. On these systems the process id is compared.
  */
 #include "os/os.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-static _Atomic uint32_t nothing; /* stays 0, so that its readers call gpuhal_os_fork_look() */
+static _Atomic uint32_t nothing; /* stays 0, so that readers call gpuhal_os_fork_look() */
 _Atomic(_Atomic uint32_t *) gpuhal_os_fork_word = &nothing;
 static _Atomic(_Atomic uint32_t *) word; /* in the wiped page; NULL until first used */
 static _Atomic uint32_t generation;      /* survives a fork; 0 until first used */
 static _Atomic uint32_t fallback_word;
-static _Atomic pid_t fallback_pid; /* if not 0, MADV_WIPEONFORK is missing: compare process ids */
+static _Atomic pid_t fallback_pid; /* if not 0, MADV_WIPEONFORK is missing and process ids are compared */
 
-/* Linux refuses advice that it does not know, so a success would mean that advice is ignored. */
+/* Linux refuses unknown advice values, so success with an unknown value would mean that all advice is ignored. */
 static bool is_wiped_on_fork(void *page, size_t bytes)
 {
     enum { UNKNOWN_ADVICE = 0x7fff };
@@ -45,8 +45,8 @@ static _Atomic uint32_t *make_word(void)
     return mine;
 }
 
-/* Called if the word is 0, on the first use in this process. Several threads may call it concurrently; only one
- * increments the generation. */
+/* Called if the word is 0, on the first use in this process. Several threads may call this function concurrently, but
+ * only one of them increments the generation. */
 static uint32_t begin_generation(_Atomic uint32_t *at)
 {
     uint32_t before = atomic_load(&generation);

@@ -1,4 +1,4 @@
-/* os/linux/helper_process.c: the helper program's side: its descriptors, limits and crash report. */
+/* os/linux/helper_process.c: functions for the helper program: its descriptors, limits and crash report. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -19,7 +19,8 @@ enum { STREAM = 3 };
 static bool (*describe_crash)(int signal_number);
 static pid_t helper_pid;
 
-/* Hosts open files without close-on-exec. A driver must not access them or keep a host's lock or pipe open. */
+/* Hosts may open files without close-on-exec. A driver must not access these files, nor keep a lock or pipe of the host
+ * open. */
 static void close_descriptors(void)
 {
 #ifdef SYS_close_range
@@ -34,7 +35,7 @@ static void close_descriptors(void)
     }
 }
 
-/* If a driver exhausts memory, the OOM killer must choose this process and no other. */
+/* If a driver exhausts memory, the OOM killer must kill this process and no other. */
 static void be_first_without_memory(void)
 {
     int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -48,15 +49,16 @@ static void be_first_without_memory(void)
 void gpuhal_os_helper_prepare(int64_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* If the parent ended before the prctl call, no signal is sent. A parent id of 1 proves nothing: in a container the
-     * host may be process 1. */
+    /* If the parent ended before the prctl call, no signal is sent. A parent id of 1 does not show that the parent has
+     * ended, because in a container the host may be process 1. */
     if (getppid() != (pid_t)parent) {
         _exit(CRASH_EXIT_BASE);
     }
     close_descriptors();
     /* Processes that the driver starts must not inherit the stream. */
     fcntl(STREAM, F_SETFD, FD_CLOEXEC);
-    /* 1 byte, not 0: only 1 also prevents the kernel from piping a dump to a program (fs/coredump.c). */
+    /* The limit is 1 byte, not 0, because only 1 also prevents the kernel from piping a dump to a program
+     * (fs/coredump.c). */
     const struct rlimit no_core = {.rlim_cur = 1, .rlim_max = 1};
     setrlimit(RLIMIT_CORE, &no_core);
     be_first_without_memory();
@@ -81,9 +83,9 @@ void gpuhal_os_helper_exit(int code)
     _exit(code);
 }
 
-/* Exits immediately: returning to the faulting instruction would crash again. In a child forked by the driver, which
- * has inherited this handler, the crash is the driver's own. There the signal is raised again and kills the child when
- * this handler returns. The same happens in a helper whose stream the driver has closed. Calls only async-signal-safe
+/* Exits immediately, because returning to the faulting instruction would crash again. A child process forked by the
+ * driver inherits this handler, but its crash is not reported. The signal is raised again and kills the child when this
+ * handler returns. The same happens in a helper whose stream the driver has closed. Calls only async-signal-safe
  * functions, since the thread may hold any lock. */
 static void on_crash(int signal_number)
 {
@@ -102,7 +104,7 @@ void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number))
     static _Alignas(16) unsigned char crash_stack[CRASH_STACK_BYTES];
     describe_crash = describe;
     helper_pid = getpid();
-    /* An alternate stack, since the crash may be a stack overflow. */
+    /* The handler uses an alternate stack, since the crash may be a stack overflow. */
     const stack_t stack = {.ss_sp = crash_stack, .ss_size = sizeof crash_stack};
     sigaltstack(&stack, NULL);
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND)};

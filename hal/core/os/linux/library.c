@@ -1,5 +1,5 @@
-/* os/linux/library.c: shared libraries. They are never closed: drivers leave threads, thread-local destructors and exit
- * handlers behind, which would run in unmapped memory. */
+/* os/linux/library.c: shared libraries. Libraries are never closed, because drivers leave threads, thread-local
+ * destructors and exit handlers behind, whose code would then be unmapped. */
 #include "os/os.h"
 
 #include <dlfcn.h>
@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NOW: a missing symbol must fail here, not in the middle of a copy. LOCAL: two vendors' copies of one library must not
- * share symbols. NODELETE: see above. DEEPBIND is not used: it breaks the host's allocators and sanitizers. */
+/* RTLD_NOW is used because a missing symbol must fail here, not in the middle of a copy. RTLD_LOCAL is used because two
+ * vendors' copies of one library must not share symbols. The comment at the top explains RTLD_NODELETE. RTLD_DEEPBIND
+ * is not used, because it breaks the host's allocators and sanitizers. */
 void *gpuhal_os_library_open(const char *name, char *reason, size_t reason_bytes)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -28,10 +29,9 @@ void *gpuhal_os_library_symbol(void *library, const char *name)
     return dlsym(library, name);
 }
 
-/* The object that contains an address. */
 typedef struct place {
     uintptr_t address;
-    size_t objects; /* examined so far */
+    size_t objects; /* number of objects examined so far */
     bool is_found, is_program, is_code;
     char *name; /* buffer of PATH_MAX bytes for the dynamic loader's file name, truncated; may be NULL */
 } place;
@@ -55,7 +55,8 @@ static int look_into(struct dl_phdr_info *object, size_t size, void *user)
     return at->is_found;
 }
 
-/* dladdr() is not used: its name for the program depends on the C library, and it does not report segments. */
+/* dladdr() is not used, because its name for the program depends on the C library, and because it does not report
+ * segments. */
 static place place_of(const void *address, char *name)
 {
     place at = {.address = (uintptr_t)address, .name = name};
@@ -132,7 +133,8 @@ char *gpuhal_os_library_file(void *library)
 }
 
 
-/* A C library that does not relocate the section in memory leaves offsets there, which are lower than any address. */
+/* If the C library does not relocate the section in memory, the section contains offsets, which are lower than any
+ * address. */
 static const char *strings_of(const ElfW(Dyn) *entry, uintptr_t base)
 {
     for (; entry && entry->d_tag != DT_NULL; entry++) {
@@ -151,7 +153,6 @@ typedef struct copy {
     size_t count, bytes; /* required entries, and bytes of texts */
 } copy;
 
-/* Returns NULL if there is no room. */
 static const char *copy_text(copy *own, const char *text)
 {
     const size_t bytes = strlen(text) + 1, at = own->bytes;
@@ -159,8 +160,9 @@ static const char *copy_text(copy *own, const char *text)
     return own->bytes <= own->room ? memcpy(own->texts + at, text, bytes) : NULL;
 }
 
-/* Called with the dynamic loader's lock held. An allocator or a profiler may wait for that lock while holding its own,
- * so this function allocates and opens nothing. The program and kernel mappings have no name. */
+/* Called with the dynamic loader's lock held. An allocator or a profiler may wait for the loader's lock while holding a
+ * lock of its own, so this function must not allocate memory or open files. The program and kernel mappings have no
+ * name. */
 static int copy_library(struct dl_phdr_info *object, size_t size, void *user)
 {
     (void)size;
@@ -255,8 +257,8 @@ static char *find_own_directory(void)
     return path;
 }
 
-/* Computed only once: in the child of a fork, a thread that exists only in the parent may own the dynamic loader's lock
- * forever. */
+/* Computed only once, because in the child of a fork the dynamic loader's lock may be held forever by a thread that
+ * exists only in the parent. */
 char *gpuhal_os_own_directory(void)
 {
     static _Atomic(char *) found;

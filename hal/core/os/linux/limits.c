@@ -9,7 +9,7 @@
 
 #define STATUS_BYTES_MAX 65536u
 
-/* Linux defaults; no distribution has lower ones. */
+/* Linux defaults. No distribution has lower defaults. */
 static const struct {
     unsigned char resource; /* int or enum, depending on the C library */
     const char *name;
@@ -20,14 +20,13 @@ static const struct {
     {RLIMIT_NOFILE, "RLIMIT_NOFILE", 1024},
 };
 
-/* Returns the value of a key in /proc/self/status ("Seccomp:\t2"); 0 if it is absent, as in older kernels. */
 static unsigned long number_of(const char *status, const char *word)
 {
     const char *at = strstr(status, word);
     return at ? strtoul(at + strlen(word), NULL, 10) : 0;
 }
 
-/* Filters are per thread; a helper inherits the filter of the calling thread. */
+/* System call filters are per thread. A helper inherits the filter of the calling thread. */
 static const char *filtered_by(void)
 {
     char *status = NULL;

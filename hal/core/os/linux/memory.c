@@ -18,13 +18,13 @@ void *gpuhal_os_pages_map(uint64_t bytes)
     return pages == MAP_FAILED ? NULL : pages;
 }
 
-/* The maximum of any kernel configuration. */
+/* The maximum number of nodes in any kernel configuration. */
 #define NODES_MAX 1024u
 #define BITS      (sizeof(unsigned long) * CHAR_BIT)
 
-/* Pages are allocated on first access, so the node can be set after the mapping. Errors are ignored: on a kernel
- * without NUMA, for a missing node, or in a sandbox, pages on any node are acceptable. glibc lacks mbind, and libnuma
- * would be a dependency. */
+/* Pages are allocated on first access, so the node can be set after the mapping. Errors are ignored. On a kernel
+ * without NUMA, for a missing node, or in a sandbox, pages on any node are acceptable. A raw system call is used,
+ * because glibc lacks mbind, and libnuma would be a dependency. */
 void *gpuhal_os_pages_map_on(uint64_t bytes, uint32_t node)
 {
     void *pages = gpuhal_os_pages_map(bytes);
@@ -51,14 +51,15 @@ void *gpuhal_os_aligned_alloc(size_t alignment, size_t bytes)
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The kernel reads the eight bytes before it rejects the other arguments: EFAULT means that they are not readable. */
+/* The kernel reads the eight bytes before it rejects the other arguments, so EFAULT means that the bytes are not
+ * readable. */
 static bool is_readable(const void *bytes)
 {
     return syscall(SYS_rt_sigprocmask, ~0, bytes, NULL, (size_t)8) == 0 || errno != EFAULT;
 }
 
-/* The madvise query does not modify the page. Linux before 5.14 lacks it, and device mappings fail like inaccessible
- * memory. The second query detects memory that is not readable, or readable but not writable. */
+/* The madvise query does not modify the page. Linux before 5.14 lacks this query, and for device mappings it fails as
+ * for inaccessible memory. The second query detects memory that is not readable, or readable but not writable. */
 static bool page_is_accessible(void *page, size_t bytes, bool written)
 {
     if (madvise(page, bytes, written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
@@ -69,8 +70,8 @@ static bool page_is_accessible(void *page, size_t bytes, bool written)
     return !behind_its_file && !read_only && is_readable(page);
 }
 
-/* Since Linux 2.6.19, msync with MS_ASYNC only walks the mappings and returns ENOMEM if there is a hole; mincore would
- * check every page. */
+/* Since Linux 2.6.19, msync with MS_ASYNC only walks the mappings and returns ENOMEM if there is a hole. mincore would
+ * have to check every page. */
 bool gpuhal_os_is_accessible(const void *memory, uint64_t bytes, bool written)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

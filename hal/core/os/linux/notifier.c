@@ -18,8 +18,9 @@ int gpuhal_os_notifier_create(intptr_t *out_notifier)
     return error;
 }
 
-/* Set fails only if the counter is full, clear only if it is 0; both are the desired state. Callers hold locks, which a
- * thread cancelled here would never release. */
+/* Set fails only if the counter is at its maximum, and clear fails only if the counter is 0. In both cases the notifier
+ * already has the desired state. Cancellation is disabled, because callers hold locks, which a cancelled thread would
+ * never release. */
 void gpuhal_os_notifier_set(intptr_t notifier)
 {
     const int cancel = gpuhal_os_cancel_defer();
@@ -58,8 +59,8 @@ void gpuhal_os_poller_remove(intptr_t poller, intptr_t descriptor)
     (void)epoll_ctl((int)poller, EPOLL_CTL_DEL, (int)descriptor, &unused);
 }
 
-/* An application that closes all its descriptors closes this one too; then the function sleeps. Closing does not end a
- * wait in progress, so the timeout is limited. */
+/* An application that closes all its descriptors also closes the poller. The function then sleeps. Closing does not end
+ * a wait in progress, so the timeout is limited. */
 bool gpuhal_os_poller_wait(intptr_t poller, uint64_t timeout_ns)
 {
     struct epoll_event event;

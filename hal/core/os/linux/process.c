@@ -1,9 +1,9 @@
 /* os/linux/process.c: the parent's side of helper processes.
  *
- * The host controls this process: it may ignore SIGCHLD, reap every child, block signals, have descriptors without
- * close-on-exec or have closed 0 to 2. So the exit status may be unknown, the helper is started with default signal
- * dispositions and an empty mask, and no descriptor number may be assumed. A process id must be signalled only while it
- * cannot belong to another process.
+ * The host may ignore SIGCHLD, reap every child, block signals, have descriptors without close-on-exec, or have closed
+ * descriptors 0 to 2. The exit status may therefore be unknown. The helper is started with default signal dispositions
+ * and an empty signal mask. No descriptor number can be relied on. A process id may be signalled only while it cannot
+ * belong to another process.
  */
 #include "os/os.h"
 
@@ -21,12 +21,12 @@
 
 #define SIGNAL_PROCESS_GROUP 4u /* PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9 */
 #define STREAM               3
-/* timeout for a killed process to end, even on a busy machine; a process that is stuck in a driver may never end */
+/* timeout for a killed process to end, even on a busy machine. A process that is stuck in a driver may never end. */
 #define REAP_NS              2000000000u
 #define BLIND_NS             20000000u  /* interval between checks of a process without a pidfd */
 #define NO_PROCESS           ((gpuhal_child){.pid = 0, .stream = -1, .output = -1, .pidfd = -1})
 
-/* Creates a pipe whose descriptors are above those of the child; its read end is non-blocking. */
+/* Creates a pipe whose descriptors are above those of the child. The pipe's read end is non-blocking. */
 static int make_pipe(int ends[2])
 {
     int raw[2];
@@ -54,7 +54,7 @@ static void close_both(const int ends[2])
 }
 
 /* Gives the helper its own process group, so that all processes that the driver starts can be killed with it. Sets
- * default dispositions and an empty mask instead of those of the host's thread. */
+ * default signal dispositions and an empty signal mask instead of those of the host's thread. */
 static int set_attributes(posix_spawnattr_t *attributes)
 {
     sigset_t all, none;
@@ -67,7 +67,7 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return error ? error : posix_spawnattr_setsigmask(attributes, &none);
 }
 
-/* Both pipes are above the descriptors that are replaced here. */
+/* The descriptors of both pipes are above the descriptors that are replaced here. */
 static int set_actions(posix_spawn_file_actions_t *actions, int stream, int output)
 {
     int error = posix_spawn_file_actions_adddup2(actions, stream, STREAM);
@@ -76,8 +76,8 @@ static int set_actions(posix_spawn_file_actions_t *actions, int stream, int outp
     return error ? error : posix_spawn_file_actions_adddup2(actions, output, 2);
 }
 
-/* A privileged process passes nothing of its caller's environment to a child, which does not know that it is
- * privileged: vendor loaders would read library names there. */
+/* A privileged process does not pass its caller's environment to a child. A child cannot detect that it was started by
+ * a privileged process, and vendor loaders in the child would read library names from the environment. */
 static char *const *environment_for_helper(void)
 {
     static char path[] = "PATH=/usr/bin:/bin", language[] = "LANG=C.UTF-8";
@@ -121,7 +121,7 @@ int64_t gpuhal_os_process_own(void)
     return getpid();
 }
 
-/* The child's ends are closed here after the start: otherwise the stream would never end. */
+/* The child's ends of the pipes are closed here after the start. Otherwise the stream would never end. */
 int gpuhal_os_process_start(const char *const *arguments, gpuhal_child *out_process)
 {
     *out_process = NO_PROCESS;
@@ -154,9 +154,9 @@ static int poll_time(uint64_t ns)
     return milliseconds > INT32_MAX ? INT32_MAX : (int)milliseconds;
 }
 
-/* Checks whether the process has ended, without reaping it. Returns 1 if it has, 0 if it runs, -1 if it does not belong
- * to this process any more. While it is not reaped, no other process can have its id, and its group can still be
- * signalled. */
+/* Checks whether the process has ended, without reaping it. Returns 1 if it has ended, 0 if it runs, or -1 if it is no
+ * longer a child of this process. Until the process is reaped, no other process can have its id, and its group can
+ * still be signalled. */
 static int peek(const gpuhal_child *process, siginfo_t *out_info)
 {
     *out_info = (siginfo_t){0};
@@ -174,8 +174,8 @@ static bool has_ended(const gpuhal_child *process)
     return process->pidfd >= 0 ? poll(&polled, 1, 0) > 0 : peek(process, &info) != 0;
 }
 
-/* Polls streams first, then outputs, then pidfds: poll fails for more entries than the descriptor limit. If it fails,
- * fewer kinds are polled, and processes with an open stream are checked periodically. */
+/* Polls streams first, then outputs, then pidfds, because poll fails for more entries than the descriptor limit. If
+ * poll fails, fewer kinds are polled, and processes with an open stream are checked periodically. */
 int gpuhal_os_process_wait(gpuhal_child *const *processes, size_t count, uint64_t timeout_ns, bool *ready)
 {
     struct pollfd polled[3 * GPUHAL_PROCESSES_MAX];
@@ -227,7 +227,7 @@ int64_t gpuhal_os_process_read(gpuhal_child *process, void *to, size_t bytes)
     if (got != -1 || !has_ended(process)) {
         return got;
     }
-    /* Reads again: bytes may have been written just before the end. */
+    /* Reads again, because bytes may have been written just before the end. */
     got = read_once(process->stream, to, bytes);
     return got == -1 ? 0 : got;
 }
@@ -240,7 +240,7 @@ static void close_end(int *end)
     }
 }
 
-/* Closes the descriptor at its end, so that it does not wake the caller again. */
+/* Closes the descriptor at the end of the output, so that it does not wake the caller again. */
 size_t gpuhal_os_process_read_output(gpuhal_child *process, void *to, size_t bytes)
 {
     int64_t got = process->output < 0 ? -1 : read_once(process->output, to, bytes);
@@ -250,8 +250,8 @@ size_t gpuhal_os_process_read_output(gpuhal_child *process, void *to, size_t byt
     return got > 0 ? (size_t)got : 0;
 }
 
-/* Parses "147318 2951 6": CPU time, time in the run queue, time slices (Documentation/scheduler/sched-stats.rst). They
- * are those of the main thread, which loads and probes the plugin. */
+/* Parses "147318 2951 6": CPU time, time in the run queue, time slices (Documentation/scheduler/sched-stats.rst). The
+ * numbers are those of the main thread, which loads and probes the plugin. */
 uint64_t gpuhal_os_process_starved_ns(const gpuhal_child *process)
 {
     char path[48], text[96] = "", *second = text;
@@ -273,7 +273,7 @@ void gpuhal_os_process_close_stream(gpuhal_child *process)
     close_end(&process->stream);
 }
 
-/* Also signals the process itself: a driver may have moved it into another group. */
+/* Also signals the process itself, because a driver may have moved it into another group. */
 static void signal_group(const gpuhal_child *process, int number)
 {
     pid_t pid = (pid_t)process->pid;
@@ -285,7 +285,8 @@ static void signal_group(const gpuhal_child *process, int number)
         }
     }
 #endif
-    /* The id belongs to the process until it is reaped, and afterwards to its group, unless a new process has it. */
+    /* The id belongs to the process until the process is reaped. After that, the id belongs to the process group,
+     * unless a new process has the id. */
     siginfo_t info;
     int state = peek(process, &info);
     if (state == 0) {
@@ -296,7 +297,6 @@ static void signal_group(const gpuhal_child *process, int number)
     }
 }
 
-/* Waits up to `ns` for the process to end; returns the last result of peek. */
 static int wait_for_end(const gpuhal_child *process, uint64_t ns, siginfo_t *out_info)
 {
     uint64_t deadline = gpuhal_os_monotonic_ns() + ns;
@@ -323,8 +323,8 @@ static gpuhal_ended ended_how(const siginfo_t *info, int *out_value)
     return info->si_code == CLD_EXITED ? GPUHAL_ENDED_EXIT : GPUHAL_ENDED_SIGNAL;
 }
 
-/* The group is killed before its leader is reaped: until then its id cannot be reused. A kill signal sent here is not
- * reported as the process's result. */
+/* The group is killed before its leader is reaped, because its id cannot be reused before that. A kill signal sent here
+ * is not reported as the process's result. */
 gpuhal_ended gpuhal_os_process_finish(gpuhal_child *process, uint64_t grace_ns, uint64_t term_ns, int *out_value)
 {
     siginfo_t info;

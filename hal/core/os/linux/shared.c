@@ -30,8 +30,8 @@ uint64_t gpuhal_os_boot_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* O_NONBLOCK: opening a FIFO of that name does not block. A new file's mode is set again, since the umask may deny
- * other users access; an existing file's mode is kept. */
+/* With O_NONBLOCK, opening a FIFO does not block. The mode of a new file is set again, since the umask may deny other
+ * users access. The mode of an existing file is kept. */
 int gpuhal_os_shared_open(const char *path, uint32_t mode, intptr_t *out_file)
 {
     const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
@@ -76,7 +76,7 @@ int gpuhal_os_shared_info(intptr_t file, gpuhal_file_info *out_info, bool *out_u
     return 0;
 }
 
-/* Numbers from linux/magic.h, and of file systems that it lacks. */
+/* The numbers are from linux/magic.h, or from the sources of file systems that this header lacks. */
 const char *gpuhal_os_network_file_system(intptr_t file)
 {
     static const struct {
@@ -99,7 +99,7 @@ const char *gpuhal_os_network_file_system(intptr_t file)
     return NULL;
 }
 
-/* SIGXFSZ is blocked only if file sizes are limited, since it takes three more system calls. */
+/* SIGXFSZ is blocked only if file sizes are limited, since blocking takes three more system calls. */
 int gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, uint64_t count)
 {
     struct rlimit limit;
@@ -182,7 +182,7 @@ void gpuhal_os_words_unmap(const void *words, uint32_t count)
     }
 }
 
-/* If time_t is wider than long, the older system call would misread the timeout. */
+/* If time_t is wider than long, the older futex system call would misread the timeout. */
 static long futex(const char *word, int operation, uint32_t value, const struct timespec *timeout)
 {
 #ifdef SYS_futex_time64
@@ -193,8 +193,8 @@ static long futex(const char *word, int operation, uint32_t value, const struct 
     return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
-/* The kernel reads the word and returns EFAULT if it lies beyond the end of the file; then the function sleeps
- * instead. */
+/* The kernel reads the word, and returns EFAULT if the word lies beyond the end of the file. In that case the function
+ * sleeps instead. */
 void gpuhal_os_word_wait(const void *words, uint32_t index, uint32_t seen, uint64_t timeout_ns)
 {
     const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
@@ -220,7 +220,6 @@ static uint64_t hidden_or_ended(int64_t pid, int error)
     return ended ? 0 : UINT64_MAX;
 }
 
-/* Finds a field of /proc/PID/stat. `state` points to the third field. Returns NULL if there are fewer fields. */
 static const char *find_field(const char *state, int field)
 {
     enum { STATE = 3 };
@@ -232,7 +231,7 @@ static const char *find_field(const char *state, int field)
 }
 
 /* Returns the fields of /proc/PID/stat from the third on: "4711 (name) S 1 …". The name may contain any bytes, so the
- * last parenthesis counts. Returns NULL with errno, or with 0 if the format is unknown. */
+ * last parenthesis is searched. On failure returns NULL, and *out_error is an errno, or 0 if the format is unknown. */
 static const char *read_fields(int64_t pid, char text[STAT_BYTES], int *out_error)
 {
     char path[40];
@@ -294,8 +293,8 @@ static bool is_own_folder(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
 }
 
-/* An XDG_RUNTIME_DIR of another user (sudo -E) is ignored. Without one, shared memory (/dev/shm) is preferred to the
- * folder for temporary files, which may be on a disk. */
+/* An XDG_RUNTIME_DIR that belongs to another user (sudo -E) is ignored. Without a usable XDG_RUNTIME_DIR, shared memory
+ * (/dev/shm) is preferred to the folder for temporary files, which may be on a disk. */
 bool gpuhal_os_runtime_folder(char *out_path, size_t bytes, bool *out_own)
 {
     static const char *const shared[] = {"/dev/shm", "/tmp"};

@@ -1,5 +1,5 @@
-/* os/linux/state.c: files that are replaced atomically, and locks between processes. Only the owner may access files
- * created here. Writes return once the data is on disk. */
+/* os/linux/state.c: files that are replaced atomically, and locks between processes. Files created here are accessible
+ * only by their owner. Writes return after the data is on disk. */
 #include "os/linux/size_limit.h"
 #include "os/os.h"
 
@@ -90,7 +90,8 @@ int gpuhal_os_directory_make(const char *path)
         memcpy(some, path, end);
         some[end] = 0;
         error = make_one(some, parent_length);
-        /* mkdir's error does not show whether the directory exists: EEXIST, but also EROFS or EACCES. */
+        /* The error of mkdir does not show whether the directory exists. For an existing directory it may be EEXIST,
+         * but also EROFS or EACCES. */
         if (error && access(some, F_OK)) {
             return error;
         }
@@ -125,7 +126,7 @@ static int write_fully(int file, const char *bytes, size_t count)
 }
 
 /* O_EXCL and O_NOFOLLOW prevent writing to an existing file or through another user's link. The file is synced before
- * it is closed, since the caller then renames it over the old one: without the sync, a crash could leave an empty
+ * it is closed, because the caller then renames it over the old file. Without the sync, a crash could leave an empty
  * file. */
 int gpuhal_os_file_write_new(const char *path, const void *bytes, size_t count)
 {
@@ -167,7 +168,7 @@ int gpuhal_os_directory_sync(const char *path)
     if (directory < 0) {
         return errno;
     }
-    /* EINVAL: the file system has no directories on a disk, so no sync is needed. */
+    /* EINVAL means that the file system does not store directories on a disk, so no sync is needed. */
     int error = fsync(directory) && errno != EINVAL ? errno : 0;
     close(directory);
     return error;
@@ -180,7 +181,7 @@ int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_loc
     if (file < 0) {
         return errno;
     }
-    /* flock has no timeout. */
+    /* flock has no timeout, so the lock is polled. */
     while (flock(file, LOCK_EX | LOCK_NB)) {
         int error = errno;
         bool busy = error == EWOULDBLOCK || error == EINTR;
@@ -196,7 +197,7 @@ int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_loc
 
 void gpuhal_os_lock_give(intptr_t lock)
 {
-    /* Unlock explicitly: a child forked in the meantime shares the lock, so close() alone would not release it.
+    /* Unlock explicitly. A child forked in the meantime shares the lock, so close() alone would not release the lock.
      */
     flock((int)lock, LOCK_UN);
     close((int)lock);

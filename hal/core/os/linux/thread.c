@@ -30,8 +30,8 @@ static pthread_t own_thread(const gpuhal_thread *thread)
     return (pthread_t)thread->system;
 }
 
-/* Marks a lock that a thread of generation `now` is reinitialising. A mark of another generation is as stale as its
- * lock. */
+/* Returns the mark of a lock that a thread of generation `now` is reinitialising. A mark of another generation is
+ * stale, and so is the lock. */
 static uint32_t being_made(uint32_t now)
 {
     return now | 1u << 31;
@@ -49,7 +49,7 @@ void gpuhal_mutex_finish(gpuhal_mutex *mutex)
 }
 
 /* In the child of a fork, the lock's owner may not exist, so exactly one thread reinitialises the lock. A static mutex
- * is initialised here too. The protected data can be inconsistent only if the parent forked in the middle of a
+ * is also initialised here. The protected data can be inconsistent only if the parent forked in the middle of a
  * change. */
 static void make_anew(gpuhal_mutex *mutex, uint32_t seen, uint32_t now)
 {
@@ -88,8 +88,8 @@ void gpuhal_condition_init(gpuhal_condition *condition)
     condition->generation = gpuhal_os_fork_generation();
 }
 
-/* A child inherits waiters that do not exist there. pthread_cond_destroy would wait for them, so the old state is
- * abandoned. */
+/* In the child of a fork, the inherited state contains waiters that do not exist in the child. pthread_cond_destroy
+ * would wait for them, so the old state is abandoned. */
 void gpuhal_condition_finish(gpuhal_condition *condition)
 {
     if (condition->generation == gpuhal_os_fork_generation()) {
@@ -140,7 +140,7 @@ void gpuhal_condition_signal_all(gpuhal_condition *condition)
 }
 
 /* Synchronous signals stay unblocked. A blocked fault would end the process without a crash report. A blocked SIGSYS
- * from a seccomp filter would end it although the handler would have emulated the call. */
+ * from a seccomp filter would end the process although the handler would have emulated the call. */
 int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *user)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
@@ -197,8 +197,8 @@ void gpuhal_os_thread_name(const char *name)
     (void)pthread_setname_np(pthread_self(), name);
 }
 
-/* The set is read each time, since it may change. Reading fails on machines with more processors than cpu_set_t can
- * represent. */
+/* The processor set is read each time, since it may change. Reading fails on machines with more processors than
+ * cpu_set_t can represent. */
 uint32_t gpuhal_os_processors(void)
 {
     cpu_set_t set;
@@ -206,7 +206,7 @@ uint32_t gpuhal_os_processors(void)
     return count > 0 ? (uint32_t)count : 1;
 }
 
-/* The kernel's set is an array of longs; this one is larger than that of any kernel. */
+/* The kernel's processor set is an array of longs. GPUHAL_PROCESSORS_MAX is larger than the maximum of any kernel. */
 enum { LONG_BITS = 8 * sizeof(unsigned long), LONGS = GPUHAL_PROCESSORS_MAX / LONG_BITS };
 
 int gpuhal_os_thread_processors(gpuhal_processors *out_processors)

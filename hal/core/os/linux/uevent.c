@@ -1,7 +1,7 @@
 /* os/linux/uevent.c: the kernel's device events (uevents), from a netlink socket that needs no privileges.
  *
- * Messages are not trusted: parsing stays within their bytes, and malformed ones are ignored. Only the kernel sends
- * with port id 0; other senders' messages are dropped.
+ * Messages are not trusted. Parsing stays within their bytes, and malformed messages are ignored. Only the kernel sends
+ * with port id 0; messages of other senders are dropped.
  */
 #include "os/os.h"
 
@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define KERNEL_GROUP  1u   /* kernel messages; udev uses another group */
-#define MESSAGE_BYTES 8192 /* the kernel's are at most 2 KiB plus a short header */
+#define KERNEL_GROUP  1u   /* multicast group of kernel messages; udev uses another group */
+#define MESSAGE_BYTES 8192 /* kernel messages have at most 2 KiB plus a short header */
 #define MESSAGES_AT_ONCE 64
 
 int gpuhal_os_hotplug_open(intptr_t *out_source)
@@ -31,7 +31,6 @@ int gpuhal_os_hotplug_open(intptr_t *out_source)
     return 0;
 }
 
-/* Returns the value of "KEY=value" in a message; NULL if there is none. An unterminated last string is ignored. */
 static const char *value_of(const char *message, size_t bytes, const char *key)
 {
     size_t length = strlen(key);
@@ -81,12 +80,12 @@ bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes)
     if (strcmp(subsystem, "module") == 0) {
         return is_one_of(value_of(message, bytes, "DEVPATH"), modules);
     }
-    /* Plugging in a monitor does not count. */
+    /* Events about plugging in a monitor are ignored. */
     return is_one_of(subsystem, subsystems) && !(type && strcmp(type, "drm_connector") == 0);
 }
 
-/* Reads a limited number of pending messages. They count as one notification: one device change sends several messages,
- * and the devices are listed once for all of them. */
+/* Reads a limited number of pending messages. All of them count as one notification, because one device change causes
+ * several messages, and the devices are listed once for all of them. */
 static unsigned take_messages(int source)
 {
     unsigned found = GPUHAL_HOTPLUG_QUIET;
@@ -100,14 +99,14 @@ static unsigned take_messages(int source)
             continue;
         }
         if (bytes < 0 && errno == ENOBUFS) {
-            found |= GPUHAL_HOTPLUG_NEWS; /* messages were lost, perhaps relevant ones */
+            found |= GPUHAL_HOTPLUG_NEWS; /* messages were lost, and some may have been relevant */
             continue;
         }
         if (bytes < 0) {
             return errno == EAGAIN || errno == EWOULDBLOCK ? found : found | GPUHAL_HOTPLUG_GONE;
         }
         if (bytes == 0 && sender_bytes == 0) {
-            return found | GPUHAL_HOTPLUG_GONE; /* end of file: the peer has closed */
+            return found | GPUHAL_HOTPLUG_GONE; /* end of file, because the peer has closed the socket */
         }
         bool foreign = sender_bytes > 0 && sender.nl_family == AF_NETLINK && sender.nl_pid != 0;
         if (!foreign && gpuhal_os_hotplug_concerns(message, (size_t)bytes)) {

@@ -1,8 +1,8 @@
 /* os/linux/uring.c: asynchronous reads with io_uring (Linux 5.6), using raw system calls, since libc has no wrappers.
  * gpuhal_os_uring_create() fails if the kernel or the administrator disallows rings.
  *
- * A ring belongs to one thread. It never has more reads in progress than it was created for, so neither of its two
- * queues overflows.
+ * A ring belongs to one thread. It never has more reads in progress than it was created for, so its two queues never
+ * overflow.
  */
 #include "os/os.h"
 
@@ -105,8 +105,9 @@ static int enter(const gpuhal_uring *ring, uint32_t submit, uint32_t wait)
     return 0;
 }
 
-/* Only this thread changes the tail, so it loads it relaxed. It stores the tail with release; the kernel loads it with
- * acquire and then sees the entry. The entry is free: there are never more reads than entries. */
+/* Only this thread changes the tail, so a relaxed load of the tail is sufficient. The tail is stored with release
+ * order. The kernel loads it with acquire order and then sees the entry. The entry is free, because there are never
+ * more reads than entries. */
 int gpuhal_os_uring_read(gpuhal_uring *ring, intptr_t file, uint64_t offset, void *to, uint32_t bytes, uint64_t tag)
 {
     uint32_t tail = atomic_load_explicit(ring->submit_tail, memory_order_relaxed);
@@ -127,8 +128,8 @@ int gpuhal_os_uring_read(gpuhal_uring *ring, intptr_t file, uint64_t offset, voi
     return error;
 }
 
-/* Acquire pairs with the kernel's release: once the tail is visible, so are the completion and the bytes read. The head
- * is released last, since the kernel may overwrite the completion from then on. */
+/* The acquire load pairs with the kernel's release store, so that once the tail is visible, the completion and the
+ * bytes read are visible as well. The head is stored last, since the kernel may overwrite the completion after that. */
 int gpuhal_os_uring_wait(gpuhal_uring *ring, uint64_t *out_tag, int64_t *out_result)
 {
     uint32_t head = atomic_load_explicit(ring->complete_head, memory_order_relaxed);
