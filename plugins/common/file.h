@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Opens a file for reading. Returns -1 with errno. Anything but a regular file fails with EINVAL, since reading a pipe
+/* Opens a file for reading. Returns -1 with errno. Fails with EINVAL if it is not a regular file, since reading a pipe
  * or a device might block forever. */
 static inline int gpuhal_plugin_open_plain(const char *path)
 {

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Writes the pattern of 1, 2 or 4 bytes twice, so that a whole pattern can be read from each of its offsets. */
+/* Writes the pattern of 1, 2 or 4 bytes twice, so that a whole pattern can be read at each offset below its size. */
 static inline void gpuhal_plugin_twice(uint32_t pattern, uint32_t pattern_bytes, unsigned char out_twice[8])
 {
     const uint16_t half = (uint16_t)pattern;

@@ -34,8 +34,8 @@ static inline size_t gpuhal_plugin_sequence_bytes(const unsigned char *text)
     return 0;
 }
 
-/* Replaces each invalid byte or control character by a question mark, and trims blanks: drivers pad names or copy them
- * from firmware. Returns whether the string is not empty. */
+/* Replaces each invalid byte or control character by a question mark, and trims blanks, because drivers pad names or
+ * copy them from firmware. Returns false if the resulting string is empty. */
 static inline bool gpuhal_plugin_clean_text(char *text)
 {
     unsigned char *at = (unsigned char *)text;

@@ -1,9 +1,9 @@
 /* cpu/device.h: declarations that the files of this plugin share.
  *
  * The machine's processors and memory are one device, `cpu:0`. For tests, the option cpu.devices splits it into several
- * devices with their own limits. Each start() has its own table of devices, which never changes afterwards, except for
- * its counters and the thread pool. Everything works in the child of a fork: calls on memory take no lock, which a fork
- * could leave locked, and the child creates a new pool.
+ * devices with their own limits. Each start() creates a device table, which never changes afterwards, except for its
+ * counters and the thread pool. Everything works in the child of a fork. Calls on memory use no locks, because a fork
+ * could leave a lock locked, and the child creates a new pool.
  */
 #ifndef GPUHAL_CPU_DEVICE_H
 #define GPUHAL_CPU_DEVICE_H
@@ -18,25 +18,25 @@
 #define GPUHAL_CPU_DEVICES_MAX       16u
 #define GPUHAL_CPU_BINDING_ALIGNMENT 64u
 #define GPUHAL_CPU_THREADS_MAX       1024u
-/* Local memory of a group: about the size of a core's L2 cache. Each thread of a launch has this much. */
+/* Local memory of a group: about the size of a core's L2 cache. Each thread of a launch has its own local memory. */
 #define GPUHAL_CPU_GROUP_MEMORY (UINT64_C(1) << 20)
 #define GPUHAL_CPU_FORMATS      "host-library host-function"
 
-/* A device. All its openings share it. */
+/* A device. All opened devices with the same index share it. */
 typedef struct gpuhal_cpu_entry {
-    uint64_t total;             /* maximum for one allocation, and for all together */
-    bool limited;               /* the total is a limit from the option rather than the machine's memory */
-    _Atomic uint64_t allocated; /* by all devices opened since this start */
+    uint64_t total;             /* maximum size of one allocation, and of all allocations together */
+    bool limited;               /* `total` is the limit from the option rather than the machine's memory */
+    _Atomic uint64_t allocated; /* bytes that are allocated by all opened devices */
 } gpuhal_cpu_entry;
 
 #define GPUHAL_CPU_PACKAGES_MAX 8u
 
-/* Previous counter readings; values are the differences from them. Lock-free, because a fork could leave a lock
+/* Previous counter readings. Reported values are differences from these. Lock-free, because a fork could leave a lock
  * locked. */
 typedef struct gpuhal_cpu_counters {
-    _Atomic uint64_t ticks;    /* of the previous reading: busy in the upper half, total in the lower; 0: none yet */
-    _Atomic uint32_t permille; /* from the last two readings, plus 1; 0: none yet */
-    _Atomic uint64_t energy_last[GPUHAL_CPU_PACKAGES_MAX]; /* plus 1; 0: none yet */
+    _Atomic uint64_t ticks;    /* previous ticks: busy in the upper half, total in the lower half; 0: none */
+    _Atomic uint32_t permille; /* utilization from the last two readings, plus 1; 0: none yet */
+    _Atomic uint64_t energy_last[GPUHAL_CPU_PACKAGES_MAX]; /* previous counters, plus 1; 0: none yet */
     _Atomic uint64_t energy;   /* microjoules of all packages; does not wrap */
 } gpuhal_cpu_counters;
 
@@ -49,7 +49,7 @@ struct gpuhal_plugin_instance {
     _Atomic uint32_t opened;         /* number of open devices */
     uint32_t threads;                /* number of threads that run one launch, including the caller's */
     bool has_mask;
-    cpu_set_t mask; /* processors of the pool's threads, independent of the thread that starts them */
+    cpu_set_t mask; /* the pool's threads run on these processors, whichever thread starts them */
     uint32_t count;
     char root[256]; /* replaces `/` in the paths of system.c: the option cpu.system_root, set by the core */
     gpuhal_cpu_entry entries[GPUHAL_CPU_DEVICES_MAX];
@@ -62,7 +62,7 @@ struct gpuhal_plugin_device {
     gpuhal_cpu_entry *entry;
 };
 
-/* A library or a table of functions. */
+/* A program is a library or a table of functions. */
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
     void *library;                         /* from dlopen(); NULL: a table */
@@ -78,7 +78,8 @@ gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance 
 /* discovery.c: returns the device with this index, or NULL. */
 gpuhal_cpu_entry *gpuhal_cpu_find(gpuhal_plugin_instance *instance, uint32_t index);
 
-/* pages.c. Sums cannot overflow, because sizes are at most the entry's total and alignments at most 2^63. */
+/* pages.c. Sums of sizes and alignments cannot overflow, because sizes are at most the entry's total and alignments at
+ * most 2^63. */
 uint64_t gpuhal_cpu_page_bytes(void);
 static inline uint64_t gpuhal_cpu_round_up(uint64_t value, uint64_t alignment)
 {
@@ -91,7 +92,7 @@ int gpuhal_cpu_commit(void *start, uint64_t length);
 /* Maps private memory and commits its pages. Returns 0 or an errno. */
 int gpuhal_cpu_map_committed(uint64_t bytes, uint64_t alignment, void **out_start);
 
-/* share.c: shared memory. Its object is a record rather than its address. */
+/* share.c: shared memory. The object of shared memory is a record rather than an address. */
 static inline bool gpuhal_cpu_is_shared(const gpuhal_memory *memory)
 {
     return memory->object != memory->host;
@@ -105,7 +106,7 @@ gpuhal_status gpuhal_cpu_export(gpuhal_plugin_device *device, const gpuhal_memor
 /* Releases the memory. Returns the number of bytes that were counted against the entry. */
 uint64_t gpuhal_cpu_release_shared(gpuhal_memory *memory);
 
-/* Describes memory of this plugin, which has the same properties for every kind. */
+/* Fills in the description of memory. All kinds of memory have the same properties in this plugin. */
 static inline void gpuhal_cpu_show(void *object, void *start, uint64_t bytes, gpuhal_memory *out_memory)
 {
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED | GPUHAL_MEMORY_DEVICE_LOCAL;
@@ -120,7 +121,7 @@ gpuhal_host_kernel_fn *gpuhal_cpu_find_function(const gpuhal_plugin_program *pro
 
 /* pool.c. Processes the items from @p first to @p end, exclusive. Concurrent calls have different slots. */
 typedef void gpuhal_cpu_work_fn(void *user, uint32_t slot, uint64_t first, uint64_t end);
-/* Processes all @p total items on this thread and up to @p slots - 1 pool threads. Returns when they are done. */
+/* Processes all @p total items on this thread and up to @p slots - 1 pool threads. Returns when all items are done. */
 void gpuhal_cpu_pool_run(gpuhal_plugin_instance *instance, uint32_t slots, uint64_t total, gpuhal_cpu_work_fn *work,
                          void *user);
 /* Ends the threads of the pool. The next launch starts new ones. */

@@ -1,7 +1,8 @@
 /* cpu/discovery.c: the devices and their facts.
  *
- * There is one device, the machine, or one per size in the option cpu.devices ("5G,6G"), limited to that much memory.
- * The option cpu.threads sets the number of threads that run one launch. The default is the number of processors.
+ * The machine is one device, unless the option cpu.devices lists sizes ("5G,6G"). In that case there is one device for
+ * each size. The option cpu.threads sets the number of threads that run one launch. The default is the number of
+ * processors.
  */
 #include "device.h"
 #include "system.h"
@@ -16,7 +17,7 @@ gpuhal_cpu_entry *gpuhal_cpu_find(gpuhal_plugin_instance *instance, uint32_t ind
     return index < instance->count ? &instance->entries[index] : NULL;
 }
 
-/* Parses "5G" or "4096", and moves *text past it. */
+/* Parses a size such as "5G" or "4096", and moves *text past it. */
 static bool parse_size(const char **text, uint64_t *out_bytes)
 {
     uint64_t value = 0;
@@ -63,7 +64,7 @@ static gpuhal_status refuse_option(const gpuhal_host *host, const char *value)
     return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
 }
 
-/* *out_threads is 0 if the option is not set. */
+/* Reads the option cpu.threads. *out_threads is 0 if the option is not set. */
 static gpuhal_status read_threads(const gpuhal_host *host, uint32_t *out_threads)
 {
     char given[64], *end = given, text[256];
@@ -154,7 +155,6 @@ static void name_processor(const gpuhal_host *host, const char *root, gpuhal_sin
     }
 }
 
-/* Lists the facts that the kernel reports. Any of them may be missing. */
 static void list_system(const gpuhal_host *host, const char *root, gpuhal_sink *sink)
 {
     uint64_t node, hertz;

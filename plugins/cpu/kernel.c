@@ -1,8 +1,8 @@
 /* cpu/kernel.c: kernels and their launches.
  *
  * A launch allocates all its memory before its first group starts, on the caller's stack if it is small. Only one group
- * at a time uses the memory of a slot (pool.c). This memory contains the local memory and, if arguments point to local
- * memory, the array of pointers. Otherwise all groups share one array of pointers.
+ * at a time uses the memory of a slot (pool.c). This memory contains the local memory and, if an argument is local
+ * memory, the array of argument pointers. Otherwise all groups share one array of pointers.
  */
 #include "device.h"
 
@@ -19,8 +19,8 @@ struct gpuhal_plugin_kernel {
     gpuhal_host_kernel_fn *run;
     uint32_t group_size[3];
     uint32_t parameter_count;
-    uint64_t value_bytes; /* size of all values with their alignment */
-    bool has_local;       /* a parameter is local memory */
+    uint64_t value_bytes; /* size of all values, including alignment padding */
+    bool has_local;       /* the kernel has a local memory parameter */
     gpuhal_parameter parameters[];
 };
 
@@ -28,7 +28,7 @@ struct gpuhal_plugin_kernel {
 typedef struct launch {
     const gpuhal_plugin_kernel *kernel;
     const uint32_t *groups;
-    void **arguments; /* for local memory: its offset in the memory of the slot */
+    void **arguments; /* argument pointers; for local memory, the offset in the slot's memory */
     char *slots;      /* NULL: no local memory */
     uint64_t slot_bytes, local_offset, local_bytes;
 } launch;
@@ -38,7 +38,6 @@ static uint64_t align_local(uint64_t bytes)
     return gpuhal_cpu_round_up(bytes, GPUHAL_CPU_BINDING_ALIGNMENT);
 }
 
-/* Returns the argument pointers for the groups of a slot. */
 static void *const *arguments_of(const launch *own, char *slot)
 {
     const gpuhal_plugin_kernel *kernel = own->kernel;
@@ -81,7 +80,7 @@ static void run_groups(void *user, uint32_t slot, uint64_t first, uint64_t end)
     }
 }
 
-/* Lays out the memory of a launch: the pointers, the values, the slots. Returns its size in bytes. */
+/* Computes the layout of a launch's memory: the pointers, the values, the slots. Returns its size in bytes. */
 static uint64_t lay_out(const gpuhal_plugin_launch *what, launch *own, uint64_t slots)
 {
     const gpuhal_plugin_kernel *kernel = own->kernel;
@@ -121,7 +120,8 @@ static void fill_in(const gpuhal_plugin_launch *what, launch *own, char *memory)
 static gpuhal_status cpu_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                 const gpuhal_plugin_launch *what)
 {
-    (void)queue; /* This plugin has no queues: the core calls it after earlier work has finished. */
+    (void)queue; /* always NULL: this plugin has no queues, and the core calls this slot after earlier work has
+                  * finished */
     gpuhal_plugin_instance *instance = kernel->device->instance;
     const uint64_t total = (uint64_t)what->groups[0] * what->groups[1] * what->groups[2];
     const uint32_t slots = total < instance->threads ? (uint32_t)total : instance->threads;

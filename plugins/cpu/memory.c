@@ -1,10 +1,10 @@
 /* cpu/memory.c: allocates and frees memory.
  *
- * All pages are committed when allocate() returns. Linux overcommits memory and kills a process when it runs out, so
- * the plugin first reads how much is free and returns OUT_OF_MEMORY itself. Small allocations use malloc, whose pages
- * are usually present. Larger ones are separate mappings, aligned so that the system can use huge pages. release()
- * distinguishes them only by `memory->bytes`. The object of such memory is its address. The object of shared memory is
- * a record of share.c.
+ * All pages are committed when allocate() returns. Linux overcommits memory and kills a process when memory runs out,
+ * so the plugin first reads the amount of free memory and returns OUT_OF_MEMORY itself. Small allocations use malloc,
+ * whose pages are usually present. Larger ones are separate mappings, aligned so that the system can use huge pages.
+ * release() distinguishes the two only by `memory->bytes`. For both, gpuhal_memory.object is the address. For shared
+ * memory the object is a record of share.c.
  */
 #include "device.h"
 #include "system.h"
@@ -14,12 +14,13 @@
 #include <sys/mman.h>
 
 #define SMALL_BYTES (UINT64_C(64) << 10)
-/* Bytes between two readings of /proc; a reading costs as much as committing half a MiB. */
+/* Number of allocated bytes between two readings of /proc. A reading takes as long as committing half a MiB. */
 #define LOOK_EVERY (UINT64_C(64) << 20)
 
 /* Returns whether @p bytes are free. Reads the free memory only after LOOK_EVERY further bytes. Otherwise, and if no
- * file reports it, the system has to reject the allocation. Several threads may all exceed the limit and all read,
- * which only costs time. The count may lose bytes that they add in between; it only triggers readings. */
+ * file reports the free memory, relies on the system to reject the allocation. Several threads may reach LOOK_EVERY and
+ * read at the same time, which only costs time. Bytes added during a reading may be lost, but the count only triggers
+ * readings. */
 static bool machine_has(uint64_t bytes)
 {
     static _Atomic uint64_t unseen;
@@ -32,7 +33,7 @@ static bool machine_has(uint64_t bytes)
 }
 
 /* Counts the bytes against the limit that all opened devices share. Lock-free, because a fork could leave a lock
- * locked. The difference is never negative, since only bytes that fit are added. */
+ * locked. total - allocated is never negative, since bytes are added only if they fit. */
 static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
 {
     uint64_t before = atomic_load(&entry->allocated);
@@ -110,7 +111,6 @@ static gpuhal_status cpu_allocate(gpuhal_plugin_device *device, const gpuhal_all
 
 static void cpu_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
-    /* Same criterion as for the allocation. */
     uint64_t bytes = memory->bytes;
     if (gpuhal_cpu_is_shared(memory)) {
         bytes = gpuhal_cpu_release_shared(memory);

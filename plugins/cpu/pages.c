@@ -40,10 +40,10 @@ int gpuhal_cpu_commit(void *start, uint64_t length)
     return 0;
 }
 
-/* Commits huge pages as long as they are available. If memory is fragmented, the system first moves other pages, which
- * takes 35 ms per huge page (214 MiB took 3.8 s). So this requests them in chunks, and stops after a slow chunk. The
- * rest gets ordinary pages. Huge pages are requested for it only afterwards, so that khugepaged creates them in the
- * background. */
+/* Commits huge pages as long as they are available. If memory is fragmented, the system first moves other pages. This
+ * takes 35 ms per huge page (214 MiB took 3.8 s). So the function requests huge pages in chunks, and stops after a slow
+ * chunk. The rest gets ordinary pages first. Huge pages are requested for the rest afterwards, so that khugepaged
+ * creates them in the background. */
 static int commit_huge(char *start, uint64_t length)
 {
     uint64_t at = 0;
@@ -52,7 +52,7 @@ static int commit_huge(char *start, uint64_t length)
     while (quick && error == 0 && at < length) {
         const uint64_t piece = length - at < HUGE_PIECE ? length - at : HUGE_PIECE;
         const uint64_t began = gpuhal_plugin_now_ns();
-        /* Fails if huge pages are disabled; ordinary pages are fine. */
+        /* Fails if huge pages are disabled; ordinary pages are used then. */
         quick = madvise(start + at, (size_t)piece, MADV_HUGEPAGE) == 0;
         error = gpuhal_cpu_commit(start + at, piece);
         quick = quick && gpuhal_plugin_now_ns() - began < SLOW_NS;

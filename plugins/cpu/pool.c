@@ -1,18 +1,17 @@
 /* cpu/pool.c: the threads that run the groups of a launch.
  *
- * The calling thread runs each launch itself, so it never waits for another one; idle pool threads help. A pool thread
- * helps the launch with the fewest helpers. It chooses again after a block of items if another launch has started.
- * Threads take items from one counter, in blocks that grow to about ten microseconds of work and shrink towards the
- * end. The thread that took items runs them, and all threads finish at about the same time, however long the items
- * take.
+ * The calling thread runs its own launch with the help of idle pool threads, so a launch never waits for another
+ * launch. A pool thread helps the launch with the fewest helpers. After a block of items, the thread chooses again if
+ * another launch has started. Threads take items from one counter, in blocks that grow to about ten microseconds of
+ * work and shrink towards the end. All threads finish at about the same time, even if items differ in duration.
  *
- * A launch wakes one thread. Each thread that joins wakes two more while there is work and an idle thread. So many are
- * awake after a few steps, and none is woken for a launch that has already finished. Waiting threads sleep.
+ * A launch wakes one thread. Each thread that joins wakes two more threads while there is work and an idle thread. So
+ * many threads wake within a few steps, and no thread wakes for a finished launch. Waiting threads sleep.
  *
  * The threads are started by the first launch with several groups, and end when the last device is closed. The child of
  * a fork has no threads, and its copy of the pool's lock may be locked. So the child creates a new pool, and keeps the
- * old one untouched until stop(). It recognizes the old pool by the process id, which the system zeroes in the child,
- * because in another namespace the child may have the same id.
+ * old pool untouched until stop(). The child recognizes the old pool by its process id. The system zeroes this id in
+ * the child, because the child may have the same id in another namespace.
  */
 #include "../common/clock.h"
 #include "../common/thread.h"
@@ -22,10 +21,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define BLOCK_SHORT_NS UINT64_C(20000) /* after a shorter block the size is doubled */
+#define BLOCK_SHORT_NS UINT64_C(20000) /* after a shorter block the block size is doubled */
 #define BLOCK_LONG_NS  UINT64_C(100000)
 
-/* One launch, on its caller's stack. */
+/* One launch. The object is on the caller's stack. */
 typedef struct job {
     gpuhal_cpu_work_fn *work;
     void *user;
@@ -37,12 +36,13 @@ typedef struct job {
     struct job *next;
     pthread_cond_t left; /* signalled when the last helper has left */
     uint64_t taken_slots[GPUHAL_CPU_THREADS_MAX / 64];
-    _Alignas(64) _Atomic uint64_t taken; /* items taken so far; own cache line, since threads write it often */
+    _Alignas(64) _Atomic uint64_t taken; /* number of items taken so far; has its own cache line, since threads write it
+                                          * often */
 } job;
 
 struct gpuhal_cpu_pool {
-    pid_t process;           /* zeroed in the child of a fork, like the whole struct, since Linux 4.14 */
-    gpuhal_cpu_pool *older;  /* pool of the process that forked this one */
+    pid_t process;           /* the whole struct is zeroed in the child of a fork (since Linux 4.14) */
+    gpuhal_cpu_pool *older;  /* pool of the process that forked this process */
     _Atomic uint32_t posted; /* changes when a launch starts */
     pthread_mutex_t mutex;   /* protects the members below */
     pthread_cond_t wanted;   /* a launch needs help, or the threads must end */
@@ -53,7 +53,7 @@ struct gpuhal_cpu_pool {
     pthread_t threads[];
 };
 
-/* Takes up to @p size items, fewer towards the end. Returns false if none is left. */
+/* Takes up to @p size items, or fewer towards the end. Returns false if no items are left. */
 static bool take(job *own, uint64_t size, uint64_t *out_first, uint64_t *out_end)
 {
     uint64_t first = atomic_load_explicit(&own->taken, memory_order_relaxed), count;
@@ -70,8 +70,8 @@ static bool take(job *own, uint64_t size, uint64_t *out_first, uint64_t *out_end
     return true;
 }
 
-/* Runs blocks until no item is left, or until `posted` differs from @p seen because another launch has started. With a
- * NULL @p posted it ignores other launches. */
+/* Runs blocks until no item is left, or until `posted` differs from @p seen because another launch has started. If @p
+ * posted is NULL, ignores other launches. */
 static void do_blocks(job *own, uint32_t slot, _Atomic uint32_t *posted, uint32_t seen)
 {
     uint64_t size = 1, first, end, before = gpuhal_plugin_now_ns();
@@ -87,7 +87,7 @@ static void do_blocks(job *own, uint32_t slot, _Atomic uint32_t *posted, uint32_
     }
 }
 
-/* Returns the launch with the fewest helpers among the launches that need another one. */
+/* Returns the launch with the fewest helpers among the launches that need another helper. */
 static job *choose(gpuhal_cpu_pool *pool)
 {
     job *best = NULL;
@@ -100,7 +100,7 @@ static job *choose(gpuhal_cpu_pool *pool)
     return best;
 }
 
-/* Returns a free slot. Slot 0 is the caller's. One is always free, because there are fewer helpers than slots. */
+/* Returns a free slot. Slot 0 is the caller's. A slot is always free, because there are fewer helpers than slots. */
 static uint32_t join(job *own)
 {
     uint32_t slot = 1;
@@ -156,7 +156,7 @@ static void *run_thread(void *user)
     return NULL;
 }
 
-/* If the system starts fewer threads, these are enough. */
+/* Fewer threads are enough if the system cannot start all. */
 static void start_threads(gpuhal_cpu_pool *pool)
 {
     while (pool->count + 1 < pool->instance->threads &&
@@ -170,8 +170,8 @@ static size_t bytes_of(const gpuhal_plugin_instance *instance)
     return sizeof(gpuhal_cpu_pool) + instance->threads * sizeof(pthread_t);
 }
 
-/* Returns the pool of this process, and creates it if necessary. Returns NULL if out of memory. If two threads create
- * one, only the first pool is kept. */
+/* Returns the pool of this process, and creates it if necessary. Returns NULL if out of memory. If two threads create a
+ * pool, only the first pool is kept. */
 static gpuhal_cpu_pool *current_pool(gpuhal_plugin_instance *instance)
 {
     const pid_t process = getpid();
@@ -254,7 +254,8 @@ void gpuhal_cpu_pool_rest(gpuhal_plugin_instance *instance)
         return;
     }
     pthread_mutex_lock(&pool->mutex);
-    const bool mine = !pool->ending; /* otherwise another thread that closes a device already waits for them */
+    const bool mine = !pool->ending; /* otherwise another thread that closes a device is already waiting for the pool's
+                                      * threads */
     pool->ending = true;
     pthread_cond_broadcast(&pool->wanted);
     pthread_mutex_unlock(&pool->mutex);

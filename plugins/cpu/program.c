@@ -1,8 +1,8 @@
 /* cpu/program.c: code for the CPU: a table of the caller's functions, or a shared library.
  *
- * The dynamic loader trusts files: accessing the missing part of a truncated file kills the process. So headers and
- * segments are first checked against the file size. Code that is passed as bytes is written to a sealed anonymous file
- * that no process can change.
+ * The dynamic loader does not check files, and accessing the missing part of a truncated file kills the process. So
+ * headers and segments are first checked against the file size. Code that is passed as bytes is written to a sealed
+ * anonymous file that no process can change.
  *
  * The dynamic loader identifies a loaded library by the name that it was opened with. Some libraries are never
  * unloaded, because they have thread-local destructors or request it. Since descriptors are reused, each anonymous file
@@ -24,7 +24,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#ifndef MFD_NOEXEC_SEAL /* since Linux 6.3, which can be configured to require it; prevents execution of the file */
+#ifndef MFD_NOEXEC_SEAL /* since Linux 6.3, which may require it; prevents the file from being executed */
 #define MFD_NOEXEC_SEAL 8u
 #endif
 #define SEALS        (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
@@ -37,7 +37,7 @@ static gpuhal_status refuse(const gpuhal_host *host, gpuhal_status status, const
     return host->report(host, status, NULL, 0, text);
 }
 
-/* Messages name a library by its path or, if it was passed as bytes, as BYTES. */
+/* The name in messages for a library that was passed as bytes. Other libraries are named by their paths. */
 #define BYTES "the library of the program"
 
 static gpuhal_status failed(const gpuhal_host *host, gpuhal_status status, const char *call, int error,
@@ -57,7 +57,7 @@ static gpuhal_status refuse_library(const gpuhal_host *host, const char *library
 
 /* ---- checks of the file, before it is loaded */
 
-/* Returns false if the file ends before or cannot be read. */
+/* Returns false if the file is too short or cannot be read. */
 static bool read_at(int file, uint64_t offset, void *to, size_t bytes)
 {
     size_t used = 0;
@@ -71,13 +71,13 @@ static bool read_at(int file, uint64_t offset, void *to, size_t bytes)
     return true;
 }
 
-/* Cannot overflow for any numbers. */
+/* Cannot overflow for any arguments. */
 static bool lies_within(uint64_t offset, uint64_t size, uint64_t bytes)
 {
     return offset <= bytes && size <= bytes - offset;
 }
 
-/* Compares the library's machine with this plugin's, because all libraries of a process have the same. */
+/* Compares the library's machine type with this plugin's, because all libraries of a process have the same type. */
 static gpuhal_status check_machine(const gpuhal_host *host, const char *library, const ElfW(Ehdr) * header)
 {
     static const uint8_t own_class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
@@ -127,7 +127,6 @@ static gpuhal_status check_segments(const gpuhal_host *host, const char *library
     return loads > 0 && dynamic ? GPUHAL_OK : refuse_library(host, library, "is damaged: it has no segment to load");
 }
 
-/* Checks that the file is a complete library for this machine. */
 static gpuhal_status check_file(const gpuhal_host *host, const char *library, int file, uint64_t bytes)
 {
     ElfW(Ehdr) header;
@@ -150,8 +149,8 @@ static gpuhal_status check_file(const gpuhal_host *host, const char *library, in
     if (header.e_phentsize != sizeof(ElfW(Phdr)) || header.e_phnum == 0 || header.e_phnum > SEGMENTS_MAX) {
         return refuse_library(host, library, "is damaged: its program headers are invalid");
     }
-    /* Sections are not needed at run time, but they are at the end: if they are missing, the file was copied
-     * incompletely. */
+    /* Sections are not needed at run time, but they are at the end of the file. If they are missing, the file was
+     * copied incompletely. */
     const size_t table = (size_t)header.e_phnum * sizeof(ElfW(Phdr));
     if (!lies_within(header.e_phoff, table, bytes) ||
         (header.e_shoff != 0 && !lies_within(header.e_shoff, (uint64_t)header.e_shnum * header.e_shentsize, bytes))) {
@@ -170,10 +169,9 @@ static gpuhal_status check_file(const gpuhal_host *host, const char *library, in
 
 /* ---- loading */
 
-/* Creates a sealed file with these bytes. */
 static gpuhal_status make_file(const gpuhal_host *host, const void *code, uint64_t bytes, int *out_file)
 {
-    struct rlimit limit; /* file size limit: a process that writes beyond it is killed (SIGXFSZ) */
+    struct rlimit limit; /* file size limit: a process that writes beyond the limit is killed (SIGXFSZ) */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
         return failed(host, GPUHAL_ERROR_HOST_MEMORY, "memfd_create", EFBIG, BYTES);
     }
@@ -202,8 +200,8 @@ static gpuhal_status make_file(const gpuhal_host *host, const void *code, uint64
     return GPUHAL_OK;
 }
 
-/* Encodes a number in the name, as slashes with or without a dot before them. Another copy of this plugin starts at a
- * different number. */
+/* Encodes a unique number in the name: each bit is a slash with or without a dot before it. Another copy of this plugin
+ * starts at a different number. */
 static void name_file(int file, char name[NAME_BYTES])
 {
     static _Atomic uint64_t loads;
@@ -283,7 +281,7 @@ static gpuhal_status load_path(const gpuhal_host *host, const char *path, gpuhal
     return status;
 }
 
-/* Checks the functions up to the NULL name, which must be within `bytes` if they are given. */
+/* Checks the functions up to the NULL name. If the code has a size, the NULL name must lie within it. */
 static gpuhal_status check_functions(const gpuhal_host *host, const gpuhal_code *code)
 {
     const gpuhal_host_function *functions = code->code;

@@ -1,5 +1,5 @@
-/* cpu/sensors.c: see sensors.h. The kernel numbers hwmon, thermal zones and powercap in the order of discovery, so each
- * is identified by the name in its directory. */
+/* cpu/sensors.c: see sensors.h. The kernel numbers hwmon, thermal and powercap devices in the order of discovery, so
+ * each device is identified by the name in its directory. */
 #include "sensors.h"
 #include "system.h"
 
@@ -24,7 +24,7 @@ static gpuhal_cpu_reading given(uint64_t value, const char *source)
     return (gpuhal_cpu_reading){.value = value, .source = source};
 }
 
-/* Returns whether a line equals @p wanted or, if @p wanted ends with a star, begins with it. */
+/* Returns whether a line equals @p wanted. A star at the end of @p wanted matches any text. */
 static bool is_like(const char *line, const char *wanted)
 {
     const size_t length = strcspn(wanted, "*");
@@ -85,8 +85,8 @@ static void list_folders(const char *root, const char *where, const char *prefix
 
 /* ---- clock */
 
-/* Returns the mean of the clocks that the kernel last observed, if it controls the clock (cpufreq). Its files contain
- * kilohertz. */
+/* Reads the mean of the clock frequencies that the kernel last observed, if it controls the clock (cpufreq). The files
+ * contain kilohertz. */
 static bool read_cpufreq(const char *root, uint64_t *out_hertz)
 {
     uint64_t sum = 0, count = 0, kilohertz;
@@ -144,7 +144,7 @@ static const struct {
     {"zenpower", "Tdie"},        {"zenpower", "Tctl"}, {"cpu_thermal", ""},
 };
 
-/* Reads the hottest sensor with this label of one chip. */
+/* Reads the highest temperature of one chip's sensors with this label. */
 static bool read_chip(const char *root, unsigned chip, const char *label, uint64_t *out_value)
 {
     bool found = false;
@@ -162,7 +162,7 @@ static bool read_chip(const char *root, unsigned chip, const char *label, uint64
     return found;
 }
 
-/* Reads the hottest sensor with this label among the chips named @p driver. */
+/* Reads the highest temperature of the sensors with this label on all chips named @p driver. */
 static bool read_hwmon(const char *root, const folders *all, const char *driver, const char *label, uint64_t *out_value)
 {
     bool found = false;
@@ -177,7 +177,7 @@ static bool read_hwmon(const char *root, const folders *all, const char *driver,
     return found;
 }
 
-/* Reads the hottest zone of this type. */
+/* Reads the highest temperature of the zones of this type. */
 static bool read_zone(const char *root, const folders *all, const char *type, uint64_t *out_value)
 {
     char path[96];
@@ -218,7 +218,8 @@ gpuhal_cpu_reading gpuhal_cpu_read_temperature(const char *root)
 
 #define PACKAGE "/sys/class/powercap/intel-rapl:%u/"
 
-/* Lists the packages. AMD processors use the same names. Other zones (psys) would count the packages' energy again. */
+/* Lists the packages. AMD processors use the same names as Intel. Other zones (psys) are skipped, because they would
+ * count the packages' energy again. */
 static void list_packages(const char *root, folders *out)
 {
     list_folders(root, "/sys/class/powercap", "intel-rapl:", "name", out);
@@ -231,8 +232,8 @@ static void list_packages(const char *root, folders *out)
     out->count = count;
 }
 
-/* Adds the energy that the package used since the previous reading. If several threads read, each adds a different
- * interval. */
+/* Adds the energy that the package used since the previous reading. If several threads read at the same time, each
+ * thread adds a different interval. */
 static void add_energy(gpuhal_cpu_counters *counters, unsigned package, uint64_t now, uint64_t range)
 {
     uint64_t before = atomic_load(&counters->energy_last[package]);

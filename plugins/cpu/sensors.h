@@ -1,17 +1,18 @@
-/* cpu/sensors.h: readings of the processor's sensors and counters. Each is a value or the reason why it is missing. */
+/* cpu/sensors.h: readings of the processor's sensors and counters. Each reading is a value or the reason why it is
+ * missing. */
 #ifndef GPUHAL_CPU_SENSORS_H
 #define GPUHAL_CPU_SENSORS_H
 
 #include "device.h"
 
-/* A value and its source, or why it is missing. */
+/* A value and its source, or the reason why the value is missing. */
 typedef struct gpuhal_cpu_reading {
     gpuhal_missing reason; /* 0: the value exists */
     uint64_t value;
     const char *source, *why;
 } gpuhal_cpu_reading;
 
-/* Reads the mean clock of all processors that report one. */
+/* Reads the mean clock frequency of all processors that report it. */
 gpuhal_cpu_reading gpuhal_cpu_read_clock(const char *root);
 /* Reads the temperature of the hottest package. */
 gpuhal_cpu_reading gpuhal_cpu_read_temperature(const char *root);

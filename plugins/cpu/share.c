@@ -1,10 +1,10 @@
-/* cpu/share.c: shared memory: the caller's host memory, and memory of a descriptor (memfd), which other processes can
- * map.
+/* cpu/share.c: shared memory. This is the caller's host memory, or memory of a descriptor (memfd) that other processes
+ * can map.
  *
  * A descriptor that this plugin exports is a memfd with a sealed size. No process can shrink it, so no mapping can
- * cause SIGBUS. The seals also distinguish it from other descriptors. It stays open as long as the memory exists,
- * because exports and further imports need it. Unlike other memory of this plugin it is shared across a fork: the
- * parent sees the child's writes.
+ * cause SIGBUS. The seals also distinguish such a memfd from other descriptors. The descriptor stays open as long as
+ * the memory exists, because exports and further imports require it. Unlike other memory of this plugin, memfd memory
+ * is shared across a fork: the parent sees the child's writes.
  */
 #include "device.h"
 
@@ -17,15 +17,14 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* The object of shared memory. */
 typedef struct record {
-    int descriptor;   /* -1: the caller's host memory */
-    void *mapping;    /* maps the descriptor from offset 0 */
-    uint64_t length;  /* size of the mapping */
+    int descriptor; /* -1: the caller's host memory */
+    void *mapping;  /* maps the descriptor from offset 0 */
+    uint64_t length;
     uint64_t counted; /* bytes counted against the entry */
 } record;
 
-/* Maps at a multiple of the alignment: reserves a larger range, and maps inside it. Returns NULL with errno. */
+/* Maps the descriptor at a multiple of the alignment, inside a larger reserved range. Returns NULL with errno. */
 static void *map_aligned(int descriptor, uint64_t length, uint64_t alignment)
 {
     uint64_t page = gpuhal_cpu_page_bytes();
@@ -60,7 +59,7 @@ static void *map_aligned(int descriptor, uint64_t length, uint64_t alignment)
 }
 
 /* Creates a sealed memfd of this size, or returns -1 with errno. The size is set before sealing; F_SEAL_SEAL prevents
- * further seals, such as one against writing. */
+ * further seals, such as a seal against writing. */
 static int create_sealed(uint64_t length)
 {
     int descriptor = memfd_create("gpuhal", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -106,7 +105,8 @@ free_record:
     return error;
 }
 
-/* The core has checked that the memory exists, and prevents writes if it is read-only. The caller still owns it. */
+/* The core has checked that the memory exists, and prevents writes to read-only memory. The caller still owns the
+ * memory. */
 static gpuhal_status import_pointer(const gpuhal_host *host, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     if (!alloc->import.as.pointer || alloc->import_offset != 0) {
@@ -137,7 +137,7 @@ static const char *descriptor_fault(int descriptor, uint64_t needed)
                : NULL;
 }
 
-/* The pages were committed and counted when they were allocated. */
+/* The pages were committed and counted when the exported memory was allocated. */
 static gpuhal_status import_descriptor(const gpuhal_host *host, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_os_handle handle = alloc->import.as.os;

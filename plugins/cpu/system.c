@@ -1,6 +1,6 @@
 /* cpu/system.c: reads /proc and /sys.
  *
- * Files are read completely, but long ones (/proc/cpuinfo) only at the beginning, which is enough. Their contents are
+ * Files are read completely, except for long files (/proc/cpuinfo), whose beginning is enough. The contents are stored
  * on the heap, since this code runs on the stack of the library's caller. Nothing is cached between calls. Control
  * groups may limit memory and processors at any level of their hierarchy, so all levels are read.
  */
@@ -68,7 +68,7 @@ static const char *find_line(const char *text, const char *key)
     return NULL;
 }
 
-/* Copies the value of the line with @p key without trailing blanks, truncated if it does not fit. */
+/* Copies the value of the line with @p key, without trailing blanks. Truncates the value if it does not fit. */
 static bool copy_line(const char *text, const char *key, char *to, size_t size)
 {
     const char *value = find_line(text, key);
@@ -112,7 +112,7 @@ bool gpuhal_cpu_system_number(const char *root, const char *path, uint64_t *out_
     return read_number(root, path, out_number);
 }
 
-/* The two versions of control groups use different names. */
+/* File names, which differ between the two versions of control groups. */
 typedef struct group_version {
     const char *mount, *limit, *used, *caches[2];
 } group_version;
@@ -126,12 +126,12 @@ static const group_version version_2 = {
 static const group_version version_2_hybrid = {
     "/sys/fs/cgroup/unified", "memory.max", "memory.current", {"inactive_file", "active_file"}};
 
-/* For processors: the time that a group may use in a period, and the period. */
+/* The files for processors contain the time that a group may use in a period, and the period. */
 static const group_version processors_1 = {"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us", {NULL, NULL}};
 static const group_version processors_2 = {"/sys/fs/cgroup", "cpu.max", NULL, {NULL, NULL}};
 static const group_version processors_2_hybrid = {"/sys/fs/cgroup/unified", "cpu.max", NULL, {NULL, NULL}};
 
-/* A resource that control groups limit. The function applies the limit of one group to @p bound. */
+/* A resource that control groups limit. `narrow` applies the limit of one group to @p bound. */
 typedef struct group_limit {
     const char *controller; /* its name in version 1, between commas */
     const group_version *version_1, *version_2, *version_2_hybrid;
@@ -152,7 +152,8 @@ static bool group_number(const char *root, const group_version *version, const c
     return group_path(version, group, file, path) && read_number(root, path, out_number);
 }
 
-/* Cached file contents count as used in a group, but are reclaimable, as in MemAvailable. */
+/* Returns the size of cached file contents. A group counts them as used, but they are reclaimable, as in
+ * MemAvailable. */
 static uint64_t group_cached(const char *root, const group_version *version, const char *group)
 {
     char path[PATH_BYTES];
@@ -188,7 +189,7 @@ static void narrow_memory(const char *root, const group_version *version, const 
     }
 }
 
-/* Rounds up, because with a quota of 1.5 processors two threads are faster than one. */
+/* Rounds up, because with a quota of 1.5 processors two threads are faster than one thread. */
 static void narrow_processors(const char *root, const group_version *version, const char *group, void *bound)
 {
     uint32_t *processors = bound;
@@ -214,7 +215,7 @@ static const group_limit processor_limit = {",cpu,", &processors_1, &processors_
                                             narrow_processors};
 
 /* Visits the groups from the process's own up to the root of the hierarchy. In a container the upper part of the path
- * is often not visible. Missing levels are skipped, and the mount point is the container's group. */
+ * is often not visible. Missing levels are skipped, and the group at the mount point is the container's own group. */
 static void bound_by_groups(const char *root, const group_limit *limit, const group_version *version, const char *line,
                             void *bound)
 {
@@ -265,8 +266,8 @@ static bool read_meminfo(const char *root, gpuhal_cpu_memory *out_memory)
     return known;
 }
 
-/* Uses sysinfo(), because services may see a /proc without meminfo (systemd: ProcSubset=pid), or none at all. It does
- * not count reclaimable caches as free. */
+/* Uses sysinfo(), because in some services /proc is missing or does not contain meminfo (systemd: ProcSubset=pid).
+ * sysinfo() does not count reclaimable caches as free. */
 static bool ask_kernel(gpuhal_cpu_memory *out_memory)
 {
     struct sysinfo info;
@@ -305,8 +306,8 @@ static const struct {
     {"0xd0c", "Neoverse-N1"}, {"0xd40", "Neoverse-V1"}, {"0xd49", "Neoverse-N2"}, {"0xd4f", "Neoverse-V2"},
 };
 
-/* Sets the vendor, and the name if it is still empty. Part numbers are specific to the implementer; those in the table
- * are Arm's. */
+/* Sets the vendor. Sets the name if it is still empty. Each implementer has its own part numbers; the part numbers in
+ * the table are Arm's. */
 static void name_arm(const char *text, gpuhal_cpu_processor *processor)
 {
     char implementer[16], part[16];
@@ -406,7 +407,8 @@ uint32_t gpuhal_cpu_system_affinity(const char *root)
     if (listed > 0) {
         return listed;
     }
-    /* The mask must be as large as the kernel's, whose size no call returns. Grow it until it fits. */
+    /* The mask must be as large as the kernel's mask, but no call returns this size. Grow the mask until it is large
+     * enough. */
     for (size_t cpus = 1024; cpus <= 1024 * 64; cpus *= 4) {
         cpu_set_t *set = CPU_ALLOC(cpus);
         if (!set) {
@@ -442,7 +444,7 @@ static bool has_flag(const char *flags, const char *flag)
     return false;
 }
 
-/* x86 has a line "flags", Arm a line "Features". Both list the instructions that a compiler can use. */
+/* On x86 the line "flags" lists the instruction set extensions, on Arm the line "Features". */
 uint32_t gpuhal_cpu_system_data_types(const char *root)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* cpu/telemetry.c: values of the processor and its memory, from kernel files.
  *
- * Memory is the amount that this process may use, within its control groups. Utilization is the whole machine's, since
- * the previous sample; the first sample waits for a few ticks.
+ * Memory values apply to this process and include the limits of its control groups. Utilization is the whole machine's
+ * utilization since the previous sample. The first sample waits for a few ticks.
  */
 #include "sensors.h"
 #include "system.h"
@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICKS_LEAST 8u /* of all processors together; fewer are not meaningful */
+#define TICKS_LEAST 8u /* total of all processors; a result from fewer ticks is not meaningful */
 #define TICK_NS     10000000
-#define NAP_NS      2000000   /* shortest sleep for a due tick */
-#define WAIT_NS     100000000 /* maximum */
+#define NAP_NS      2000000   /* minimum duration of one sleep */
+#define WAIT_NS     100000000 /* maximum duration of the whole wait */
 
 typedef struct sample {
     const gpuhal_host *host;
@@ -43,8 +43,8 @@ static void give(const sample *own, gpuhal_key key, gpuhal_cpu_reading reading)
     own->host->u64(own->host, own->sink, key, reading.value);
 }
 
-/* Lists free and used from one reading, so that they add up to the total: the core requests one value at a time, but
- * accepts both. */
+/* Lists free and used memory from one reading, so that the two add up to the total. The core requests one value at a
+ * time, but accepts both. */
 static void give_memory(const sample *own, const gpuhal_plugin_instance *instance, gpuhal_cpu_entry *entry)
 {
     gpuhal_cpu_memory memory = {.total = entry->total};
@@ -99,7 +99,7 @@ static gpuhal_cpu_reading read_own_memory(const char *root)
 }
 
 /* Reads the line "cpu" of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal; user includes guests.
- * Returns busy ticks in the upper half, all ticks in the lower, each modulo 2^32; 0: unknown. */
+ * Returns busy ticks in the upper half and all ticks in the lower half, each modulo 2^32. Returns 0 if unknown. */
 static uint64_t read_ticks(const char *root)
 {
     char *text = gpuhal_cpu_system_text(root, "/proc/stat");
@@ -112,12 +112,12 @@ static uint64_t read_ticks(const char *root)
     return fields < 4 ? 0 : (busy & UINT32_MAX) << 32 | (all & UINT32_MAX);
 }
 
-/* Sleeps until enough ticks have passed since @p before, at most WAIT_NS. Each sleep lasts until the missing ticks of
- * all processors are due. */
+/* Sleeps until enough ticks have passed since @p before, at most WAIT_NS. Each sleep is as long as all processors
+ * together need for the missing ticks. */
 static uint64_t wait_for_ticks(const char *root, uint64_t now, uint64_t before)
 {
     for (long left = WAIT_NS; (uint32_t)now - (uint32_t)before < TICKS_LEAST && left > 0;) {
-        const long processors = sysconf(_SC_NPROCESSORS_ONLN); /* reads a file */
+        const long processors = sysconf(_SC_NPROCESSORS_ONLN); /* this call reads a file */
         const long missing = (long)(TICKS_LEAST - ((uint32_t)now - (uint32_t)before));
         const long due = missing * TICK_NS / (processors > 0 ? processors : 1), nap = due > NAP_NS ? due : NAP_NS;
         nanosleep(&(const struct timespec){.tv_nsec = nap < left ? nap : left}, NULL);
@@ -170,7 +170,7 @@ static const struct {
 gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                 const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
-    (void)flags; /* the processor is awake if it runs this */
+    (void)flags; /* the processor is awake while it runs this function */
     gpuhal_cpu_entry *entry = gpuhal_cpu_find(instance, index);
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;

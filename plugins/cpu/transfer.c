@@ -1,7 +1,7 @@
 /* cpu/transfer.c: copies and fills with the CPU.
  *
- * All memory of this plugin has a host address, so every slot is a memcpy or memset that has finished when it returns.
- * The core has checked all ranges, and never passes a queue, since none is offered.
+ * All memory of this plugin has a host address, so every slot uses memcpy or memset, and the work has finished when the
+ * slot returns. The core has checked all ranges, and never passes a queue, since this plugin has no queues.
  */
 #include "device.h"
 
@@ -36,8 +36,8 @@ static gpuhal_status cpu_read(gpuhal_plugin_device *device, gpuhal_plugin_queue 
     return GPUHAL_OK;
 }
 
-/* Wider patterns are written once to a block that stays in the L1 cache, and the block is copied: memcpy is faster than
- * a loop over elements, and handles odd offsets. */
+/* Fills a block that stays in the L1 cache with wider patterns, and then copies the block, because memcpy is faster
+ * than a loop over elements and handles odd offsets. */
 static gpuhal_status cpu_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                               uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {

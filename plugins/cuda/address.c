@@ -1,8 +1,9 @@
 /* cuda/address.c: queries the driver about addresses. */
 #include "device.h"
 
-/* Finds the device address of host memory. It is the same address, except on systems without unified addressing. The
- * driver is queried only for the start of an allocation or registration; other addresses are not documented. */
+/* Finds the device address of host memory. The two addresses are equal, except on systems without unified addressing.
+ * The driver is queried only for the start of an allocation or registration, because the documentation does not cover
+ * other addresses. */
 CUresult gpuhal_cuda_show_host(void *host, uint64_t *out_address)
 {
     CUdeviceptr address = 0;
@@ -11,7 +12,8 @@ CUresult gpuhal_cuda_show_host(void *host, uint64_t *out_address)
     return code;
 }
 
-/* Inside the context. Returns NULL if this device's memory lies at the address; *out_bytes of it are contiguous. */
+/* Inside the context. Returns NULL if the address refers to this device's memory; *out_bytes is the number of
+ * contiguous bytes from the address on. */
 static const char *piece_fault(const gpuhal_plugin_device *device, CUdeviceptr address, uint64_t *out_bytes,
                                CUdeviceptr *out_range)
 {
@@ -37,9 +39,9 @@ static const char *piece_fault(const gpuhal_plugin_device *device, CUdeviceptr a
     return NULL;
 }
 
-/* Inside the context. Returns NULL if @p bytes bytes of this device's memory lie at the address. The driver reports one
- * piece of physical memory at a time, and allocators that grow in place map many pieces in a row. The next allocation
- * may begin at this one's end, but belongs to a different range. */
+/* Inside the context. Returns NULL if at least @p bytes of this device's memory begin at the address. The driver
+ * reports one piece of physical memory at a time, and allocators that grow in place map many consecutive pieces. The
+ * next allocation may begin at the end of this allocation, but belongs to a different range. */
 const char *gpuhal_cuda_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;

@@ -81,7 +81,7 @@ CUresult gpuhal_cuda_copy_rows(CUstream stream, const gpuhal_stream_place *to, u
 CUresult gpuhal_cuda_fill_whole(CUstream stream, uint64_t at, const unsigned char *pattern, uint32_t pattern_bytes,
                                 uint64_t bytes)
 {
-    /* Uses memcpy because the pattern may begin at any of its bytes (transfer.c) and need not be aligned. */
+    /* Use memcpy, because @p pattern may be rotated (transfer.c) and need not be aligned. */
     uint32_t word;
     uint16_t half;
     switch (pattern_bytes) {
@@ -96,7 +96,7 @@ CUresult gpuhal_cuda_fill_whole(CUstream stream, uint64_t at, const unsigned cha
     }
 }
 
-/* INVALID_VALUE means that the driver does not know the memory. The copy itself reports other codes. */
+/* INVALID_VALUE means that the driver does not know the memory. Other codes are reported by the copy itself. */
 static bool is_unknown(const void *address)
 {
     CUmemorytype type = 0;
@@ -106,7 +106,7 @@ static bool is_unknown(const void *address)
 }
 
 /* Only the two ends are checked. Memory that was registered or allocated in one call is page-locked from its first to
- * its last byte. A gap in the middle only makes an enqueued copy wait. */
+ * its last byte. If there is a gap in the middle, the only effect is that an enqueued copy blocks. */
 bool gpuhal_cuda_is_pageable(const void *host, uint64_t bytes)
 {
     return is_unknown(host) || is_unknown((const char *)host + (bytes - 1));

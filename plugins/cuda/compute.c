@@ -1,7 +1,7 @@
 /* cuda/compute.c: lists a device's compute units, instruction set, group sizes, data types and bandwidth.
  *
- * CUDA has attributes for sizes but not for data types. They follow from the compute capability, according to the
- * "Target ISA Notes" of the instructions in NVIDIA's PTX ISA.
+ * CUDA has attributes for sizes but not for data types. The data types are derived from the compute capability,
+ * according to the "Target ISA Notes" of the instructions in NVIDIA's PTX ISA.
  */
 #include "device.h"
 
@@ -34,14 +34,14 @@ static const struct {
     {GPUHAL_DATA_FP8, 89},      /* PTX: mma with .e4m3 and .e5m2 "requires sm_89 or higher" */
 };
 
-/* Returns 0 for values that the driver does not know. */
+/* Returns 0 if the driver does not know the value. */
 static uint64_t positive(CUdevice device, CUdevice_attribute attribute)
 {
     const int value = gpuhal_cuda_attribute(device, attribute, 0);
     return value > 0 ? (uint64_t)value : 0;
 }
 
-/* Returns the compute capability as 10 * major + minor; 0 if the driver does not return a usable one. */
+/* Returns the compute capability as 10 * major + minor, or 0 if the driver does not return a usable value. */
 static int capability_of(CUdevice device)
 {
     const int major = gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);

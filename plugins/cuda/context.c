@@ -1,19 +1,20 @@
-/* cuda/context.c: an opened device's context: enters and leaves it, detects its loss, retains or adopts it. */
+/* cuda/context.c: enters and leaves an opened device's context, detects the loss of the context, retains or adopts
+ * it. */
 #include "device.h"
 
 #include <gpuhal/native.h>
 
 /* ---- entering and leaving */
 
-/* Returns whether the program destroyed the context or reset the primary one. All its objects were destroyed with
- * it. */
+/* Returns whether the application destroyed the context or reset the primary context. All objects of the context are
+ * destroyed too. */
 static bool is_of_gone(CUresult code)
 {
     return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/* Relaxed order is enough: only the code is read, and it publishes nothing. A thread that does not see it yet makes one
- * more driver call, which returns the code. */
+/* Relaxed order is enough, because only the code is read, and no other data depends on it. A thread that reads an old
+ * value makes one more driver call, and this call returns the code. */
 CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device)
 {
     const CUresult lost = atomic_load_explicit(device->lost, memory_order_relaxed);
@@ -41,12 +42,11 @@ bool gpuhal_cuda_is_gone(gpuhal_plugin_device *device)
     return is_of_gone(atomic_load_explicit(&device->own_lost, memory_order_relaxed));
 }
 
-/* Queries the current context first: inside an engine ours is nearly always current already, and the query costs next
- * to nothing.
- *
- * While an engine captures a graph on any thread, by default no thread may allocate memory or query events; such a call
- * invalidates the graph. This plugin's calls do not involve streams that are being captured, so the thread's capture
- * mode is relaxed during them. If the mode cannot be changed, the call continues: it matters only during a capture. */
+/* Queries the current context first. In an application the plugin's context is nearly always current already, and the
+ * query is very cheap. While an application captures a graph on any thread, by default no thread may allocate memory or
+ * query events; such a call invalidates the graph. This plugin's calls do not involve streams that are being captured,
+ * so the thread's capture mode is relaxed during the calls. If the mode cannot be changed, the call continues, because
+ * the mode matters only during a capture. */
 CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope)
 {
     CUcontext current = NULL;
@@ -66,7 +66,7 @@ CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_sco
 }
 
 /* A destroyed context is not pushed, because its address may have been reused for another context. A context with a
- * sticky error is pushed: the driver refuses to free the objects that it cannot free. */
+ * sticky error is pushed, because the driver itself refuses to free objects that it cannot free. */
 CUresult gpuhal_cuda_enter_to_release(gpuhal_plugin_device *device, gpuhal_cuda_scope *out_scope)
 {
     *out_scope = (gpuhal_cuda_scope){0};
@@ -81,9 +81,9 @@ CUresult gpuhal_cuda_enter(gpuhal_plugin_device *device, gpuhal_cuda_scope *out_
     return lost != CUDA_SUCCESS ? lost : gpuhal_cuda_enter_context(device->context, out_scope);
 }
 
-/* Undoes entering in the opposite order: the capture mode belongs to the thread, and is restored while the same context
- * is current as when it was changed. Popping removes the context that enter() pushed, since the calls in between leave
- * the stack unchanged. */
+/* Undoes the steps of entering in the opposite order. The capture mode belongs to the thread. It is restored while the
+ * same context is current as when the mode was changed. Popping removes the context that enter() pushed, since the
+ * calls in between leave the stack unchanged. */
 void gpuhal_cuda_leave(const gpuhal_cuda_scope *scope)
 {
     CUcontext ours = NULL;
@@ -105,9 +105,10 @@ CUresult gpuhal_cuda_may_record(CUstream stream, const char **out_call)
                                                                            : code;
 }
 
-/* Keeps the first code, because later ones are less specific. The exchange keeps the first one if several threads fail.
- * A destroyed or reset context affects only the devices opened in it: the next opened device gets a new context. A
- * primary context's code is stored in the entry, so that devices opened later are refused too; see retain(). */
+/* Keeps the first code, because later codes are less specific. If several threads fail, the exchange keeps the first
+ * thread's code. A destroyed or reset context affects only the devices opened in it: the next opened device gets a new
+ * context. A primary context's sticky code is stored in the entry, so that later attempts to open the device are also
+ * refused; see retain(). */
 gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call, CUresult code)
 {
     if (code == CUDA_SUCCESS) {
@@ -125,8 +126,8 @@ gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call,
                 : gpuhal_cuda_report(device->host, call, code);
 }
 
-/* The code does not show which of the two was lost. If one device's calls still work, the other was lost. Two devices
- * with the same context count as one here. */
+/* The code does not show which of the two devices was lost. If calls on @p device still work, @p other was lost. If
+ * both devices have the same context, @p device counts as lost. */
 gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         CUresult code)
 {
@@ -175,7 +176,8 @@ static gpuhal_status retain(gpuhal_plugin_device *device)
     return code == CUDA_SUCCESS ? GPUHAL_OK : retain_failed(device->host, entry, code);
 }
 
-/* Inside the adopted context: checks it and its stream, as far as the driver can determine the stream's context. */
+/* Inside the adopted context: checks the context. Also checks the stream, if the driver can determine the stream's
+ * context. */
 static CUresult check_adopted(const gpuhal_plugin_device *device, const char **out_fault, const char **out_call)
 {
     CUdevice owner = -1;
@@ -207,8 +209,8 @@ static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_na
     device->context = (CUcontext)(uintptr_t)adopt->values[0];
     device->foreign = (CUstream)(uintptr_t)adopt->values[2];
     device->adopted = true;
-    /* Set before any call in the context can fail, since gpuhal_cuda_enter() below reads it. An error in the caller's
-     * context does not affect the primary one. */
+    /* Set `lost` before any call in the context can fail, since gpuhal_cuda_enter() below reads it. An error in the
+     * caller's context does not affect the primary context. */
     device->lost = &device->own_lost;
     gpuhal_cuda_scope scope;
     const char *fault = "values[0] is not a CUcontext";
@@ -236,7 +238,7 @@ void gpuhal_cuda_release_context(gpuhal_plugin_device *device)
 }
 
 /* Inside the context. Allocates memory that is freed with the context, and reads its buffer ID, which CUDA never
- * reuses. An opened device without the marker works too, but detects a reset only by the codes of its calls. */
+ * reuses. An opened device without the marker also works, but detects a reset only by the codes of its calls. */
 void gpuhal_cuda_make_marker(gpuhal_plugin_device *device)
 {
     unsigned long long id = 0;

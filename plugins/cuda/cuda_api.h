@@ -1,13 +1,14 @@
 /* cuda/cuda_api.h: the part of the CUDA driver API (libcuda.so.1) that this plugin uses, written by us from NVIDIA's
  * documentation.
  *
- * Everything is in list macros with several users: the plugin builds its function table from them, the fake library
- * builds its prototypes, and a test compiles them against the vendor's own header. With GPUHAL_CUDA_LISTS_ONLY only the
- * lists are defined, without our types, and their names refer to the vendor's types.
+ * All declarations are list macros, because they have several users. The plugin builds its function table from the
+ * lists, the fake library builds its prototypes, and a test compiles the lists against the vendor's own header. With
+ * GPUHAL_CUDA_LISTS_ONLY only the lists are defined, without our types, so that the names in the lists refer to the
+ * vendor's types.
  *
  * A name in the list of functions is the symbol that the library exports. NVIDIA's header renames some symbols
  * (cuMemAlloc is cuMemAlloc_v2), and an old symbol keeps its old meaning forever: every driver has cuEventElapsedTime
- * as declared here, though the CUDA 13 header gives that name to another function. Every function returns CUresult.
+ * as declared here, although the CUDA 13 header uses this name for another function. Every function returns CUresult.
  *
  * The required functions are those of CUDA 11.0 (driver 450); later ones are optional.
  */
@@ -105,7 +106,7 @@
     OPTIONAL(cuExternalMemoryGetMappedBuffer, (CUdeviceptr *address, CUexternalMemory memory, \
                                                const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *buffer))
 
-/* Every code in the CUDA 13.0 documentation. */
+/* All codes in the CUDA 13.0 documentation. */
 #define GPUHAL_CUDA_RESULTS(VALUE) \
     VALUE(CUDA_SUCCESS, 0) \
     VALUE(CUDA_ERROR_INVALID_VALUE, 1) \
@@ -209,7 +210,7 @@
     VALUE(CUDA_ERROR_KEY_ROTATION, 916) \
     VALUE(CUDA_ERROR_UNKNOWN, 999)
 
-/* In NVIDIA's header some are macros and others enumerators. */
+/* In NVIDIA's header some of these values are macros and others are enumerators. */
 #define GPUHAL_CUDA_VALUES(VALUE) \
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1) \
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 2) \

@@ -1,18 +1,20 @@
 /* cuda/device.h: the declarations that this plugin's files share.
  *
- * An entry is one device as CUDA numbers it in this process. CUDA fixes that list when it is initialised, so a device's
- * index is its ordinal. An opened device works in a context. This is either the device's primary context, which all
- * runtime API users in the process share and which is retained while the device is open, or a context that was adopted
- * from the caller. Each call makes the context current if it is not, and restores the thread's previous context.
+ * An entry is one device in CUDA's list for this process. CUDA fixes this list when it is initialised, so a device's
+ * index is its ordinal. An opened device works in a context. This is either the device's primary context or a context
+ * that was adopted from the caller. All users of the runtime API in the process share the primary context, and the
+ * plugin retains it while the device is open. Each call makes the context current if necessary, and restores the
+ * thread's previous context.
  *
- * A blocking call takes an idle internal stream of the opened device, enqueues its work, waits for it and returns the
- * stream. Internal streams do not synchronize with the default stream, so the engine's work does not delay them. If an
- * adopted device has a stream, an internal stream first waits for the earlier work in that stream.
+ * A blocking call takes an idle internal stream of the opened device, enqueues its work, waits for this work and gives
+ * the stream back. Internal streams do not synchronize with the default stream, so the application's work does not
+ * delay them. If a stream was adopted with the device, an internal stream first waits for the earlier work in the
+ * adopted stream.
  *
  * Some CUDA errors are sticky: the context is unusable until the process exits. The first such code is stored, and
- * every later call returns it. For the primary context it is stored in the entry, which all its opened devices share.
- * If the program destroyed or reset a context, only the opened device is lost: the next opened device gets a new
- * context.
+ * every later call returns it. The primary context's code is stored in the entry, because all opened devices with this
+ * context share it. If the application destroyed or reset a context, only the devices opened in this context are lost:
+ * the next opened device gets a new context.
  */
 #ifndef GPUHAL_CUDA_DEVICE_H
 #define GPUHAL_CUDA_DEVICE_H
@@ -26,7 +28,7 @@
 #include <stdbool.h>
 
 #define GPUHAL_CUDA_PER_THREAD                                                                                         \
-    2u /* CU_STREAM_PER_THREAD: a different stream on each thread, so threads cannot share it as one */
+    2u /* CU_STREAM_PER_THREAD: a different stream on each thread, so threads cannot share it */
 
 /* One device of the process. Constant once find() returns it, except for atomic members. */
 typedef struct gpuhal_cuda_entry {
@@ -36,13 +38,13 @@ typedef struct gpuhal_cuda_entry {
     uint32_t pitch_max;
     bool is_mig;              /* a MIG device */
     bool maps_host;           /* the device can read and write page-locked memory */
-    bool registers_host;      /* and memory that the caller owns */
-    bool registers_read_only; /* and memory that may not be written */
+    bool registers_host;      /* ... and page-locked memory of the caller */
+    bool registers_read_only; /* ... and read-only memory of the caller */
     bool has_ranges;          /* virtual memory management */
     bool exports_fd;
     char pci[24];          /* canonical; "" if unknown */
     char uuid[40];         /* canonical; "" if unknown */
-    char part_numbers[16]; /* a MIG device's instances, "3/0"; "" if unknown */
+    char part_numbers[16]; /* instance IDs of a MIG device, such as "3/0"; "" if unknown */
     char nvml_uuid[48];    /* in NVML's form: "GPU-…" or "MIG-…"; "" if unknown */
     char driver_version[80];
     _Atomic CUresult lost; /* the primary context's sticky code, 0 while the context works */
@@ -55,8 +57,8 @@ struct gpuhal_plugin_device {
     bool adopted;              /* the context belongs to the caller */
     CUstream foreign;          /* the caller's stream that blocking calls are ordered after, or NULL */
     _Atomic CUresult *lost;    /* points to the entry's member or to own_lost */
-    _Atomic CUresult own_lost; /* for an adopted context, or any context that the program destroyed */
-    CUdeviceptr marker;        /* memory whose loss reveals a reset of the context */
+    _Atomic CUresult own_lost; /* used for an adopted context, and for a context that the application destroyed */
+    CUdeviceptr marker;        /* the loss of this memory reveals a reset of the context */
     uint64_t marker_id;        /* CUDA's buffer ID for it; 0: CUDA provides none */
     gpuhal_internal_streams internal;
 };
@@ -72,40 +74,41 @@ struct gpuhal_plugin_event {
     CUevent event;
 };
 
-/* The thread's state that entering the context changed and that leaving it restores. */
+/* The thread's state before it entered the context. Leaving the context restores this state. */
 typedef struct gpuhal_cuda_scope {
     CUstreamCaptureMode mode; /* valid if relaxed */
     bool pushed, relaxed;
-    const char *failed; /* the call that failed to enter; NULL: the device was already lost */
+    const char *failed; /* the call that failed while entering; NULL: the device was already lost */
 } gpuhal_cuda_scope;
 
 /* system.c */
 /* Reads the kernel driver's version; returns false if it is unknown. */
 bool gpuhal_cuda_read_module_version(char *out_text, size_t size);
-/* Counts the kernel driver's GPUs that this process can see; 0 also if no file lists them. */
+/* Counts the kernel driver's GPUs that this process can see. Returns 0 if no file lists them. */
 uint32_t gpuhal_cuda_count_system(void);
-/* Returns a different number after the kernel driver or one of its device nodes has appeared, disappeared, been
- * reloaded, or become accessible, because cuInit may then return another code. */
+/* Returns a number that changes if the kernel driver is loaded, unloaded or reloaded, or if its device nodes change.
+ * After such a change cuInit may return another code. */
 uint64_t gpuhal_cuda_see_system(void);
-/* Returns whether the kernel driver is loaded without the nvidia-uvm module, which only CUDA needs. */
+/* Returns whether the kernel driver is loaded but the device node nvidia-uvm is missing. Only CUDA needs this node. */
 bool gpuhal_cuda_lacks_uvm(void);
-/* Returns whether the kernel driver is loaded without the nvidia-uvm device, which only CUDA needs. */
+/* Returns an explanation and advice for an unknown error of the driver. The string is static. */
 const char *gpuhal_cuda_explain_unknown(void);
-/* Explains why libcuda, which does not report it, may find no device. Returns the status for it. */
+/* Explains why libcuda may not find a device, because libcuda itself does not report the reason. Returns the matching
+ * status. */
 gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size);
 
-/* unlisted.c: finds devices missing from the list, and the instance IDs of listed MIG devices. @p is_short: the driver
- * has more GPUs than the list, and no environment variable hides them. */
+/* unlisted.c: finds devices missing from the list, and the instance IDs of listed MIG devices. @p is_short means that
+ * the driver has more GPUs than the list, and that no environment variable hides them. */
 void gpuhal_cuda_find_unlisted(const gpuhal_host *host, gpuhal_cuda_entry *entries, uint32_t count, bool is_short);
 
-/* For an empty device list: if @p is_wanted, finds and counts the GPUs in MIG mode that have no MIG device; otherwise
- * returns 0. */
+/* Called if the device list is empty. If @p is_wanted, finds and counts the GPUs in MIG mode that have no MIG device;
+ * otherwise returns 0. */
 uint32_t gpuhal_cuda_find_empty_mig(bool is_wanted);
 #define GPUHAL_CUDA_EMPTY_MIG "MIG is on, and it has no instance: no program can use it"
 
-/* context.c: makes any context current. */
+/* context.c: makes the given context current. */
 CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope);
-/* Returns the code with which the device was lost; 0 while it works. */
+/* Returns the error code with which the device was lost, or 0 while the device works. */
 CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device);
 
 #include "../stream/stream.h"

@@ -1,7 +1,7 @@
 /* cuda/discovery.c: finds the devices.
  *
  * CUDA is initialised here, because that wakes devices and opens their nodes. No context is created and no device
- * memory is allocated. The list is fixed from then on: an index is CUDA's own ordinal for the lifetime of the process.
+ * memory is allocated. The list does not change afterwards, so an index is CUDA's own ordinal until the process exits.
  */
 #include "nvml.h"
 
@@ -14,9 +14,9 @@ int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int oth
     return gpuhal_cuda_api.cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS ? value : otherwise;
 }
 
-/* The whole machine's GPUs and driver. */
+/* Information about the GPUs and the driver of the whole machine. */
 typedef struct survey {
-    const char *source; /* the component that counted the GPUs; NULL: none did */
+    const char *source; /* the component that counted the GPUs, or NULL */
     unsigned int count;
     char driver_version[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
 } survey;
@@ -47,7 +47,7 @@ static void make_survey(survey *own)
     }
 }
 
-/* ---- if CUDA lists no device */
+/* ---- errors if CUDA does not list a device */
 
 static const char *const hiding[] = {"CUDA_VISIBLE_DEVICES", NULL};
 
@@ -62,7 +62,7 @@ static void explain_none(const survey *known, char *text, size_t size)
     size -= (size_t)length;
     if (empty > 0 && empty >= known->count) {
         snprintf(text, size, "%s", GPUHAL_CUDA_EMPTY_MIG);
-    } else if (empty > 0) { /* the other GPUs have another cause */
+    } else if (empty > 0) { /* the GPUs that are not in MIG mode are missing for another reason */
         snprintf(text, size, "%u with MIG on and no instance; %s the other%s", empty, cause,
                  known->count - empty == 1 ? "" : "s");
     } else {
@@ -176,8 +176,8 @@ static void explain_hidden(const gpuhal_host *host, const survey *known, uint32_
     }
 }
 
-/* Each failed cuInit leaks descriptors and a thread (drivers 550 and 555: four descriptors and one thread). It is
- * therefore called again only if another code can be expected. Runs under enumerate()'s lock. */
+/* Each failed cuInit leaks descriptors and a thread (drivers 550 and 555: four descriptors and one thread). So cuInit
+ * is called again only if it may return another code. enumerate() holds its lock. */
 static CUresult initialise(void)
 {
     static CUresult answer;
@@ -209,7 +209,8 @@ gpuhal_status gpuhal_cuda_make_list(const gpuhal_host *host, gpuhal_cuda_entry *
     if (count <= 0) {
         return no_device(host, "cuDeviceGetCount", CUDA_ERROR_NO_DEVICE, &known);
     }
-    /* *out_count is set only at the end: if filling in fails halfway, no entry may be found (stream/discovery.c). */
+    /* *out_count is set only at the end, so that find() returns no entry if a step before it fails
+     * (stream/discovery.c). */
     const uint32_t listed = (uint32_t)count < space ? (uint32_t)count : space;
     for (uint32_t i = 0; i < listed; i++) {
         code = gpuhal_cuda_api.cuDeviceGet(&entries[i].device, (int)i);

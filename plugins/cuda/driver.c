@@ -17,8 +17,8 @@ static const char *const library_names[] = {
 };
 
 /* NVML is opened second, because the report shows the first opened library as the driver. Without NVML only its facts
- * are missing. The first successful start() writes the function table. Threads of other copies of the core may be
- * calling through it from then on, so it never changes, even if later starts find another library. */
+ * are missing. The first successful start() writes the function table. Afterwards threads of other copies of the core
+ * may call functions through the table, so it never changes, even if later starts find another library. */
 gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
@@ -35,8 +35,7 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
     pthread_mutex_lock(&lock);
     bool other = started && gpuhal_cuda_api.cuInit != found.cuInit;
     status = gpuhal_cuda_use_system(host, !started);
-    /* Readers take no lock: each thread has passed through a start() of its copy of the core, which held this lock
-     * after the table was written. */
+    /* Readers need no lock, because each copy's start() has acquired this lock after the table was written. */
     if (!started && status == GPUHAL_OK) {
         gpuhal_cuda_api = found;
         started = true;
@@ -54,10 +53,10 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
 }
 
 /* gpuhal's status for each code. Codes that mean "your argument is wrong" are DRIVER: the core has checked the
- * arguments, so gpuhal's caller cannot correct them. Codes of later drivers that are not in the table are DRIVER too.
- *
- * LOST are the sticky codes and those of a context that the program destroyed. According to the documentation, a sticky
- * code leaves the process in an inconsistent state and any further work returns the same error. */
+ * arguments, so gpuhal's caller cannot correct them. Codes of later drivers that are not in the table are also DRIVER.
+ * LOST marks the sticky codes and the codes for a context that the application destroyed. According to the
+ * documentation, a sticky error leaves the process in an inconsistent state and any further work returns the same
+ * error. */
 #define LOST GPUHAL_ERROR_DEVICE_LOST
 static const struct {
     CUresult code;
@@ -147,7 +146,7 @@ static const struct {
     {CUDA_ERROR_MPS_CLIENT_TERMINATED, LOST},
     {CUDA_ERROR_CDP_NOT_SUPPORTED, GPUHAL_ERROR_DRIVER},
     {CUDA_ERROR_CDP_VERSION_MISMATCH, GPUHAL_ERROR_DRIVER},
-    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, GPUHAL_ERROR_BUSY}, /* the engine is capturing a graph */
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, GPUHAL_ERROR_BUSY}, /* the application is capturing a graph */
     {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, GPUHAL_ERROR_DRIVER},
     {CUDA_ERROR_STREAM_CAPTURE_MERGE, GPUHAL_ERROR_DRIVER},
     {CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, GPUHAL_ERROR_DRIVER},

@@ -10,7 +10,7 @@
 
 #include <gpuhal/plugin.h>
 
-/* The runtime API's code, which the driver API does not define. Libraries that replace libcuda pass it on. */
+/* A code of the runtime API that the driver API does not define. Libraries that replace libcuda may return it. */
 #define GPUHAL_CUDA_INSUFFICIENT_DRIVER 35u
 
 #define GPUHAL_CUDA_MEMBER(name, arguments) CUresult(*name) arguments;
@@ -26,17 +26,17 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
 /* Returns gpuhal's status for a code. DEVICE_LOST means that the context is unusable.
  */
 gpuhal_status gpuhal_cuda_status(CUresult code);
-/* Drops a code that is not reported. Unlike HIP, CUDA keeps no last error that would have to be cleared. */
+/* Ignores a code that is not reported. Unlike HIP, CUDA has no last error that would have to be cleared. */
 static inline void gpuhal_cuda_ignore(CUresult code)
 {
     (void)code;
 }
 /* Reports an error to the host, with its name and the driver's description, and returns its status. */
 gpuhal_status gpuhal_cuda_report(const gpuhal_host *host, const char *call, CUresult code);
-/* Does the same with a status and a message of our own. */
+/* Does the same with the given status and message. */
 gpuhal_status gpuhal_cuda_report_as(const gpuhal_host *host, gpuhal_status status, const char *call, CUresult code,
                                     const char *sentence);
-/* Returns the code's name ("CUDA_ERROR_NO_DEVICE"); static. */
+/* Returns a static string such as "CUDA_ERROR_NO_DEVICE". */
 const char *gpuhal_cuda_result_name(CUresult code);
 
 #endif

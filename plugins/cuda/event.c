@@ -5,7 +5,7 @@
 
 gpuhal_status gpuhal_cuda_check_stream(gpuhal_plugin_device *device, CUstream stream)
 {
-    CUcontext context = device->context; /* stays if the driver cannot report it */
+    CUcontext context = device->context; /* remains unchanged if the driver cannot report the stream's context */
     const CUresult code = gpuhal_cuda_may_lack(gpuhal_cuda_api.cuStreamGetCtx(stream, &context));
     if (code != CUDA_SUCCESS || context != device->context) {
         return gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "cuStreamGetCtx", code,
@@ -24,7 +24,7 @@ void gpuhal_cuda_queue_destroy(gpuhal_plugin_queue *queue)
     free(queue);
 }
 
-/* Creates an event whose waiting thread sleeps until the device interrupts. Timing makes recording slower, so it is
+/* Creates an event whose waiting thread sleeps until the device interrupts. Timing makes recording slower, so timing is
  * enabled only on request. */
 CUresult gpuhal_cuda_create_events(gpuhal_plugin_event *event, bool timed)
 {

@@ -1,8 +1,8 @@
 /* cuda/identity.c: finds a device's identity: PCI address, UUID, MIG partition.
  *
- * A MIG device has its own UUID, which the second version of the query returns. The first version is documented only
- * for whole GPUs. If the two UUIDs differ, the device is a MIG device. It is also one if its name says so ("NVIDIA H100
- * NVL MIG 3g.47gb"), since the result of the first version for a MIG device is not documented.
+ * A MIG device has its own UUID, and the second version of the query returns it. The first version is documented only
+ * for whole GPUs. If the two UUIDs differ, the device is a MIG device. A name such as "NVIDIA H100 NVL MIG 3g.47gb"
+ * also identifies a MIG device, because the result of the first version for a MIG device is not documented.
  */
 #include "../common/text.h"
 #include "device.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Parses "0000:C1:00.0" in the driver's format. NVIDIA's function number is always 0. A GPU without PCI (Tegra) reports
- * zeros. On other machines this address is the first bridge. */
+ * zeros. On other machines the address of zeros belongs to the first bridge. */
 static void identify_pci(gpuhal_cuda_entry *entry)
 {
     char text[sizeof entry->pci] = "";
@@ -41,7 +41,7 @@ static void identify_uuid(gpuhal_cuda_entry *entry)
     if (!has_own) {
         own = whole;
     }
-    /* With a UUID of zeros all devices would look like one. */
+    /* A UUID of zeros would make all devices look like one device. */
     if ((!has_own && !has_whole) || memcmp(&own, &none, sizeof own) == 0) {
         return;
     }

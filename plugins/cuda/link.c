@@ -22,7 +22,7 @@ static bool is_up(nvmlDevice_t device, unsigned int link)
            state == NVML_FEATURE_ENABLED;
 }
 
-/* Drivers without the function are older than NVSwitch. */
+/* Drivers that do not have this function are older than NVSwitch. */
 static nvmlIntNvLinkDeviceType_t far_end(nvmlDevice_t device, unsigned int link)
 {
     nvmlIntNvLinkDeviceType_t type = NVML_NVLINK_DEVICE_TYPE_GPU;
@@ -66,8 +66,8 @@ static bool has_switch(nvmlDevice_t device)
     return found;
 }
 
-/* Counts the links that end at the other device. If both devices have links to switches, counts those: every switch
- * reaches every device.
+/* Counts the links that end at the other device. If both devices have links to switches, counts these links, because
+ * every switch is connected to every device.
  */
 static void find_nvlink(request *own, nvmlDevice_t from, nvmlDevice_t to)
 {

@@ -1,5 +1,5 @@
-/* cuda/module.c: CUDA's code formats `ptx`, `cubin` and `fatbin`: which code runs on a device, how to load it with
- * options of the driver's compiler, and the function attributes that the driver reports. */
+/* cuda/module.c: CUDA's code formats `ptx`, `cubin` and `fatbin`. Checks which code runs on a device, loads code with
+ * options for the driver's compiler, and reads function attributes. */
 #include "../stream/image.h"
 #include "device.h"
 
@@ -14,8 +14,8 @@
 
 /* ---- images */
 
-/* Returns whether a section occupies bytes in the file. Unused sections and zeroed memory do not, and in relocatable
- * code NVIDIA's global, local and shared memory do not either. */
+/* Returns whether a section occupies bytes in the file. Unused and zeroed sections do not occupy bytes. In relocatable
+ * code the sections of NVIDIA's global, local and shared memory do not occupy bytes either. */
 static bool is_in_file(uint64_t type)
 {
     return type != 0 && type != 8 && type != 0x70000007 && type != 0x70000009 && type != 0x7000000a;
@@ -27,8 +27,8 @@ static bool is_fatbin(const unsigned char *image, uint64_t bytes)
     if (bytes < 16 || number_at(image, 0, 4) != 0xba55ed50u) {
         return false;
     }
-    /* The size of the rest is an unchecked 64-bit number, so it is compared with the remaining bytes and never
-     * added. */
+    /* The size of the rest is an unchecked 64-bit number. It is only compared with the remaining bytes, because adding
+     * it could overflow. */
     const uint64_t header = number_at(image, 6, 2), rest = number_at(image, 8, 8);
     return header <= bytes && rest <= bytes - header;
 }
@@ -42,8 +42,8 @@ bool gpuhal_cuda_is_image(const char *format, const unsigned char *image, uint64
 
 /* ---- targets */
 
-/* Parses "sm_86", "sm_90a", "compute_80": returns 10 * major + minor, and the letter after it. Returns 0 for any other
- * string. */
+/* Parses a target such as "sm_86", "sm_90a" or "compute_80". Returns 10 * major + minor, and the letter after the
+ * number. Returns 0 for any other string. */
 static unsigned long number_of(const char *target, char *out_letter)
 {
     static const char *const prefixes[] = {"sm_", "compute_"};
@@ -60,9 +60,9 @@ static unsigned long number_of(const char *target, char *out_letter)
 }
 
 /* NVIDIA's "Application Compatibility" (CUDA C++ Programming Guide): a cubin runs on devices with the same major number
- * and an equal or higher minor number; PTX can be compiled for equal and higher numbers. Code whose target ends with
- * `a` runs only on that exact number; with `f`, only on its major number. A fatbin may contain PTX as well as
- * cubins. */
+ * and an equal or higher minor number; PTX can be compiled for equal or higher numbers. Code for a target with `a` runs
+ * only on devices with exactly this number, code for a target with `f` only on devices with the same major number. A
+ * fatbin may contain PTX as well as cubins. */
 bool gpuhal_cuda_takes_target(const char *format, const char *target, const char *device)
 {
     char letter = '\0', none = '\0';
@@ -77,8 +77,8 @@ bool gpuhal_cuda_takes_target(const char *format, const char *target, const char
 /* ---- options */
 
 typedef struct jit {
-    CUjit_option options[9]; /* each option that this file uses once */
-    void *values[9];         /* numbers are stored in the pointers */
+    CUjit_option options[9]; /* room for one of each option that this file uses */
+    void *values[9];         /* the pointers contain the numbers themselves */
     unsigned int count;
 } jit;
 
@@ -114,7 +114,8 @@ static bool add_word(jit *to, const char *word, size_t length)
     return true;
 }
 
-/* Returns the length of the first unknown option, at *out_word; 0 if all are known. Only PTX is compiled. */
+/* Returns 0 if all options are known. Otherwise *out_word is the first unknown option, and its length is returned. Only
+ * PTX is compiled. */
 static size_t add_options(jit *to, const gpuhal_code *code, const char **out_word)
 {
     const bool compiles = strcmp(code->format, "ptx") == 0;
@@ -158,7 +159,7 @@ static CUresult load(const gpuhal_code *code, const void *image, CUmodule *out_m
     jit with = {.count = 0};
     const char *word = NULL;
     char *errors = info + bytes;
-    (void)add_options(&with, code, &word); /* all are known */
+    (void)add_options(&with, code, &word); /* all options are known */
     add(&with, CU_JIT_LOG_VERBOSE, 1);     /* reports each kernel's registers and memory */
     add(&with, CU_JIT_INFO_LOG_BUFFER, (uintptr_t)info);
     add(&with, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, bytes - 1);
@@ -171,8 +172,8 @@ static CUresult load(const gpuhal_code *code, const void *image, CUmodule *out_m
     return result;
 }
 
-/* The driver truncates a log to the buffer, so loading is repeated with a larger buffer if a log fills it. If memory
- * for that is missing, the log stays truncated. */
+/* The driver truncates a log to the buffer, so loading is repeated with a larger buffer if a log fills it. If there is
+ * not enough memory for a larger buffer, the log stays truncated. */
 CUresult gpuhal_cuda_load_module(const gpuhal_code *code, const void *image, gpuhal_plugin_build *build,
                                  CUmodule *out_module, char *out_words, size_t size)
 {
@@ -226,12 +227,12 @@ CUresult gpuhal_cuda_of_function(int *out_value, unsigned int attribute, CUfunct
     return gpuhal_cuda_may_lack(gpuhal_cuda_api.cuFuncGetAttribute(out_value, attribute, function));
 }
 
-/* A launch gets no more than 48 KiB of shared memory unless the function allows more. Each kernel of a function allows
- * the maximum, so that launches need not change it and threads do not undo each other's setting. The split between
- * cache and shared memory follows the launches' requests, not this maximum.
+/* Without this attribute a launch cannot use more than 48 KiB of shared memory. Each kernel sets it to the maximum, so
+ * that launches need not change it and threads do not undo each other's setting. The split between cache and shared
+ * memory depends on the launches' requests, not on this maximum.
  *
- * With lazy loading (CUDA_MODULE_LOADING) the driver may load the code to the device later; cuFuncLoad then returns the
- * failure here. */
+ * With lazy loading (CUDA_MODULE_LOADING) the driver may load the code to the device later; cuFuncLoad loads the code
+ * now, to detect a failure. */
 CUresult gpuhal_cuda_prepare_function(CUfunction function, uint32_t own, uint32_t most, const char **out_call)
 {
     CUresult code = CUDA_SUCCESS;
@@ -247,7 +248,7 @@ CUresult gpuhal_cuda_prepare_function(CUfunction function, uint32_t own, uint32_
     return gpuhal_cuda_may_lack(gpuhal_cuda_api.cuFuncLoad(function));
 }
 
-/* Since CUDA 12.4. */
+/* The function is available since CUDA 12.4. */
 CUresult gpuhal_cuda_parameter_bytes(CUfunction function, uint32_t index, uint64_t *out_bytes)
 {
     size_t offset = 0, bytes = 0;

@@ -1,4 +1,4 @@
-/* cuda/nvml.c: opens and initialises NVML, runs work in its turn, and finds devices; see nvml.h. */
+/* cuda/nvml.c: opens and initialises NVML, runs work for one thread at a time, and finds devices; see nvml.h. */
 #include "nvml.h"
 
 #include <pthread.h>
@@ -62,7 +62,7 @@ static const char *result_name(nvmlReturn_t code)
     }
 }
 
-/* Explains codes whose names are not clear enough. */
+/* Returns an explanation for codes whose names are not clear enough. */
 static const char *meaning(nvmlReturn_t code)
 {
     switch (code) {
@@ -137,9 +137,9 @@ static nvmlReturn_t initialise(void)
     return unknown ? gpuhal_cuda_nvml.nvmlInit_v2() : code;
 }
 
-/* Initialising again costs nothing, but NVML counts it. Once is enough, and this plugin never shuts NVML down. If
- * another user in the process shut NVML down more often than it initialised it, work() returns UNINITIALIZED. The
- * caller then runs this a second time, which initialises NVML again. */
+/* NVML counts initialisations. One initialisation is enough, and this plugin never shuts NVML down. If another user in
+ * the process has shut NVML down more often than it initialised NVML, work() returns UNINITIALIZED. In that case the
+ * caller calls this function a second time, which initialises NVML again. */
 static nvmlReturn_t run(nvmlReturn_t (*work)(void *request), void *request)
 {
     nvmlReturn_t code = initialised ? NVML_SUCCESS : initialise();
@@ -166,7 +166,7 @@ gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void
         return gpuhal_cuda_because(GPUHAL_MISSING_TIMED_OUT, "an earlier call of NVML hangs, so NVML is not called");
     }
     nvmlReturn_t code = run(work, request);
-    /* Repeated only once: if NVML does not stay initialised, this thread must not keep the turn forever. */
+    /* Repeat only once, because this thread must not keep the turn forever if NVML does not stay initialised. */
     code = code == NVML_ERROR_UNINITIALIZED ? run(work, request) : code;
     gpuhal_cuda_give_turn();
     return gpuhal_cuda_nvml_why(code);
@@ -181,7 +181,7 @@ static nvmlReturn_t check_uuid(nvmlDevice_t device, const char *wanted)
     return code == NVML_SUCCESS && strcmp(uuid, wanted) != 0 ? NVML_ERROR_NOT_FOUND : code;
 }
 
-/* Finds the whole GPU, also for a MIG device. */
+/* Finds the whole GPU, even if the entry is a MIG device. */
 static nvmlReturn_t find_at_address(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device)
 {
     return entry->pci[0] == '\0' ? NVML_ERROR_NOT_FOUND
@@ -207,7 +207,7 @@ bool gpuhal_cuda_nvml_is_lost(const gpuhal_cuda_entry *entry)
 }
 
 /* To find a UUID, NVML queries one GPU after the other, and returns an error if another GPU is lost or has no power
- * ("if any GPU has fallen off the bus"). To find an address it queries only that GPU. */
+ * ("if any GPU has fallen off the bus"). To find an address, NVML queries only the GPU at this address. */
 nvmlReturn_t gpuhal_cuda_nvml_find(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device, nvmlDevice_t *out_board)
 {
     nvmlReturn_t code = NVML_ERROR_NOT_FOUND;

@@ -1,6 +1,6 @@
 /* cuda/nvml_api.h: the part of NVML (libnvidia-ml.so.1) that this plugin uses, written by us from NVIDIA's
- * documentation. The lists are used as in cuda_api.h; GPUHAL_NVML_LISTS_ONLY leaves our types out. Every function
- * returns nvmlReturn_t.
+ * documentation. The lists are used as in cuda_api.h; GPUHAL_NVML_LISTS_ONLY omits our types. Every function returns
+ * nvmlReturn_t.
  *
  * Without NVML only its facts are missing. Every driver since 2016 has the required functions; the others are looked up
  * one by one.
@@ -10,8 +10,8 @@
 
 #include <stddef.h>
 
-/* The maximum number of links of a device. NVML's own constant grew from version to version; a driver refuses link
- * numbers that it does not know. */
+/* The maximum number of links of a device. NVML's own constant is larger in later versions. Drivers refuse link numbers
+ * that they do not know. */
 #define GPUHAL_NVML_LINKS_MAX 36u
 
 #define GPUHAL_NVML_FUNCTIONS(REQUIRED, OPTIONAL) \
@@ -165,8 +165,8 @@
     VALUE(NVML_VALUE_TYPE_SIGNED_LONG_LONG, 4) \
     VALUE(NVML_VALUE_TYPE_SIGNED_INT, 5)
 
-/* Structure versions: the size, with the version number in the top byte. "Must be 2" in the comment in NVML's header is
- * wrong. */
+/* A structure version consists of the size and, in the top byte, the version number. The comment "Must be 2" in NVML's
+ * header is wrong. */
 #define GPUHAL_NVML_VERSIONS(VERSION) \
     VERSION(nvmlMemory_v2, 0x02000028u) \
     VERSION(nvmlTemperature_v1, 0x0100000cu)
@@ -288,9 +288,9 @@ typedef struct nvmlMemory_v2_t {
     unsigned long long total, reserved, free, used; /* used: excludes reserved */
 } nvmlMemory_v2_t;
 
-/* In drivers since 615. Unlike other structures it has no version. */
+/* Available in drivers since 615. Unlike other structures, this structure has no version. */
 typedef struct nvmlGetMemoryLimits_v1_t {
-    const char *nameSpace; /* in: the directory of a cgroup v2 group */
+    const char *nameSpace; /* input: the directory of a cgroup v2 group */
     unsigned long long softLimit, hardLimit, currentUsed; /* bytes; hardLimit is all ones if there is no limit */
 } nvmlGetMemoryLimits_v1_t;
 
@@ -304,8 +304,8 @@ typedef struct nvmlUtilization_t {
     unsigned int gpu, memory; /* percent of time */
 } nvmlUtilization_t;
 
-/* For the functions _v2 and _v3. Earlier versions had only the first two fields; drivers 535.43 to 535.86 had one more
- * at the end. */
+/* The structure for the functions _v2 and _v3. The earlier structure had only the first two fields. Drivers 535.43 to
+ * 535.86 have one more field at the end. */
 typedef struct nvmlProcessInfo_t {
     unsigned int pid;
     unsigned long long usedGpuMemory; /* all ones: not available */
@@ -318,7 +318,7 @@ typedef struct nvmlProcessUtilizationSample_t {
     unsigned int smUtil, memUtil, encUtil, decUtil; /* percent */
 } nvmlProcessUtilizationSample_t;
 
-/* For nvmlEventSetWait_v2; the earlier version's structure ended with eventData. */
+/* The structure for nvmlEventSetWait_v2. The earlier structure ended with eventData. */
 typedef struct nvmlEventData_t {
     nvmlDevice_t device; /* the whole GPU, even in MIG mode */
     unsigned long long eventType;
@@ -344,7 +344,8 @@ typedef struct nvmlFieldValue_t {
     nvmlValue_t value;
 } nvmlFieldValue_t;
 
-/* For the function without a version suffix. Later functions have been added, but it has not been removed. */
+/* The structure for the function without a version suffix. Newer functions have been added, but this function has not
+ * been removed. */
 typedef struct nvmlGpuFabricInfo_t {
     unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
     nvmlReturn_t status; /* valid only if the state is COMPLETED */

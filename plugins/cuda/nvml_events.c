@@ -1,41 +1,41 @@
 /* cuda/nvml_events.c: counts the GPU errors (Xid) that the driver reports through NVML events. Counting starts with the
  * first call, because NVML keeps no earlier errors. Each GPU has an event set, which stays until the process exits,
- * since NVML cannot be shut down here (nvml.c). If another user in the process shuts it down, handles and sets become
- * invalid. The counts are stored with the GPU's UUID, and the next sample creates another set.
+ * since NVML cannot be shut down here (nvml.c). If another user in the process shuts NVML down, handles and sets become
+ * invalid. The counts are stored with the GPU's UUID, so they remain valid, and the next sample creates another set.
  */
 #include "nvml.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits how long a storm of errors can keep the turn. */
+/* Limits the time for which a burst of errors can keep the turn. */
 enum { EVENTS_AT_ONCE = 64 };
 
 /* Accessed only by the thread with the turn. */
 typedef struct watched {
     struct watched *next;
     char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
-    nvmlDevice_t board; /* NULL, like the set, once NVML has been shut down */
+    nvmlDevice_t board; /* NULL, like the set, after NVML has been shut down */
     nvmlEventSet_t set;
-    uint64_t count, code;   /* code: the newest error's */
-    uint64_t sample;        /* the last sample that read events */
-    nvmlReturn_t taken;     /* the result of reading them */
+    uint64_t count, code;   /* count: number of errors; code: the newest error's code */
+    uint64_t sample;        /* number of the last sample that read events */
+    nvmlReturn_t taken;     /* the result of reading the events */
 } watched;
 
 static watched *first;
 static uint64_t sample;
-static uint64_t session; /* NVML's; the boards and sets are valid in it */
+static uint64_t session; /* the NVML session in which the boards and sets are valid */
 
-/* A sample reads events once for both values. Otherwise, an error that arrives between the two reads would be named by
- * the code but missing from the count, and no sample would contain the code before it. */
+/* A sample reads events once for both values. With two reads, an error that arrives between them would set the code but
+ * be missing from the count, and no sample would contain the previous error's code. */
 void gpuhal_cuda_nvml_begin_events(void)
 {
     sample++;
 }
 
 /* Returns whether an application may have caused the error, which then does not indicate a faulty GPU. NVIDIA's "Xid
- * Errors" lists user programs as a cause of each of these, and NVIDIA's device plugin for Kubernetes ignores the same
- * ones. docs/telemetry.md has the list. */
+ * Errors" lists user programs as a cause of each of these errors, and NVIDIA's device plugin for Kubernetes ignores the
+ * same errors. docs/telemetry.md has the list. */
 static bool is_of_application(unsigned long long xid)
 {
     static const unsigned short list[] = {13, 31, 43, 45, 68, 109};
@@ -46,7 +46,7 @@ static bool is_of_application(unsigned long long xid)
     return found;
 }
 
-/* Creates a set for the GPU. Its previous set became invalid with its session. */
+/* Creates a set for the GPU. The GPU's previous set became invalid when the previous NVML session ended. */
 static nvmlReturn_t watch(nvmlDevice_t board, watched *own)
 {
     nvmlEventSet_t set = NULL;
@@ -114,7 +114,8 @@ static nvmlReturn_t find(nvmlDevice_t board, watched **out_watched)
     return code == NVML_SUCCESS && !own ? watch(board, *out_watched) : code;
 }
 
-/* Reads the pending events without waiting. If the GPU has fallen off the bus, the last call returns that error. */
+/* Reads the pending events without waiting. If the GPU has fallen off the bus, the last call returns the error code for
+ * this. */
 static nvmlReturn_t take_all(watched *own)
 {
     nvmlReturn_t code = NVML_SUCCESS;
@@ -130,7 +131,7 @@ static nvmlReturn_t take_all(watched *own)
     return code == NVML_ERROR_TIMEOUT ? NVML_SUCCESS : code;
 }
 
-/* NVML refuses a set that another user's shutdown invalidated, once any user has initialised NVML again. The set is not
+/* NVML refuses a set that was created before another user shut NVML down and initialised it again. Such a set is not
  * freed, since NVML no longer knows it. */
 static nvmlReturn_t take_with_a_set(watched *own, nvmlDevice_t board)
 {

@@ -24,9 +24,9 @@ static uint64_t number_of(const nvmlFieldValue_t *field)
                                                                   : field->value.uiVal;
 }
 
-/* Counts retransmitted packets and re-established links. NVIDIA's DCGM treats even one of them within a minute as a
- * failure (modules/health/DcgmHealthWatch.cpp, MonitorNVLink4Fields(): DCGM_FR_NVLINK_ERROR_CRITICAL). Checksum errors
- * are a failure there only from 100 a second on, and are not counted here. */
+/* Counts retransmitted packets and re-established links. NVIDIA's DCGM reports a failure if even one of these events
+ * occurs within a minute (modules/health/DcgmHealthWatch.cpp, MonitorNVLink4Fields(): DCGM_FR_NVLINK_ERROR_CRITICAL).
+ * Checksum errors are not counted here, because DCGM accepts fewer than 100 per second. */
 nvmlReturn_t gpuhal_cuda_nvml_link_errors(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlFieldValue_t fields[] = {{.fieldId = NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL},
@@ -51,7 +51,7 @@ nvmlReturn_t gpuhal_cuda_nvml_fabric(nvmlDevice_t device, uint64_t *out_value)
                                   ? gpuhal_cuda_nvml.nvmlDeviceGetGpuFabricInfo(device, &info)
                                   : NVML_ERROR_FUNCTION_NOT_FOUND;
     const bool is_known = info.state > NVML_GPU_FABRIC_STATE_NOT_SUPPORTED &&
-                          info.state <= NVML_GPU_FABRIC_STATE_COMPLETED; /* later states are not known here */
+                          info.state <= NVML_GPU_FABRIC_STATE_COMPLETED; /* states of later drivers are not known */
     *out_value = info.state != NVML_GPU_FABRIC_STATE_COMPLETED ? GPUHAL_FABRIC_WAITS
                  : info.status == NVML_SUCCESS                 ? GPUHAL_FABRIC_READY
                                                                : GPUHAL_FABRIC_FAILED;

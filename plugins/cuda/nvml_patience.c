@@ -1,5 +1,5 @@
-/* cuda/nvml_patience.c: calls NVML for listing, which has no deadline except the whole plugin's. NVML may hang forever
- * (nvml.h), so it is called on a separate thread, which is abandoned after a timeout. */
+/* cuda/nvml_patience.c: calls NVML while devices are listed. Listing has only one deadline for the whole plugin, and
+ * NVML may hang forever (nvml.h). So NVML is called on a separate thread that is abandoned after a timeout. */
 #include "../common/clock.h"
 #include "../common/thread.h"
 #include "nvml.h"
@@ -13,10 +13,11 @@
 
 typedef struct question {
     nvmlReturn_t (*work)(void *request);
-    void *request; /* a copy: the caller's may have been freed */
+    void *request; /* a copy, because the caller's request may have been freed */
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    bool has_ended, is_given_up; /* an abandoned thread frees it, otherwise the waiting thread does */
+    bool has_ended, is_given_up; /* if is_given_up, the abandoned thread frees the object, otherwise the waiting
+                                  * thread */
 } question;
 
 static void destroy(question *own)

@@ -1,9 +1,9 @@
 /* cuda/nvml_processes.c: lists the processes that NVML reports for a GPU: compute processes, graphics processes, and
  * compute processes under the multi-process service (MPS).
  *
- * The list is read into a buffer for a number of entries. If there are more entries, NVML returns their number, which
- * may have grown by the next attempt. Drivers 535.43 to 535.86 write longer entries through the same function, which is
- * detected from the bytes behind the entries.
+ * The list is read into a buffer for a number of entries. If there are more entries, NVML returns their number. This
+ * number may be larger at the next attempt. Drivers 535.43 to 535.86 write longer entries through the same function.
+ * Longer entries are detected from the bytes behind the entries.
  */
 #include "nvml.h"
 
@@ -31,8 +31,8 @@ static bool is_untouched(const unsigned char *from, size_t bytes)
     return same;
 }
 
-/* Makes one attempt. *room is the buffer's size in entries; after INSUFFICIENT_SIZE, the size for the next attempt. The
- * caller frees the list. */
+/* Makes one attempt. *room is the buffer's size in entries. After INSUFFICIENT_SIZE, *room is the size for the next
+ * attempt. The caller frees the list. */
 static nvmlReturn_t read_once(lister *ask, nvmlDevice_t device, unsigned *room, nvmlProcessInfo_t **out_list,
                               unsigned *out_count)
 {
@@ -57,7 +57,7 @@ static nvmlReturn_t read_once(lister *ask, nvmlDevice_t device, unsigned *room, 
                : code;
 }
 
-/* Reads the list; the caller frees it in any case. */
+/* Reads the list. The caller must free the list, even after a failure. */
 static nvmlReturn_t read_list(lister *ask, nvmlDevice_t device, nvmlProcessInfo_t **out_list, unsigned *out_count)
 {
     nvmlReturn_t code = NVML_ERROR_FUNCTION_NOT_FOUND;
@@ -107,8 +107,8 @@ static nvmlReturn_t read_sharing(nvmlDevice_t device, nvmlProcessInfo_t **out_li
 
 /* ---- the memory of this process */
 
-/* Finds the larger of the numbers that the driver lists for this process as compute and as graphics process: a sum
- * would count memory twice. */
+/* The driver may list this process as a compute process and as a graphics process. Finds the larger of the two numbers,
+ * because the sum would count memory twice. */
 nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_value)
 {
     const unsigned self = (unsigned)getpid();
@@ -132,7 +132,7 @@ nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_valu
     return code == NVML_SUCCESS && !gpuhal_cuda_is_first_namespace() ? GPUHAL_CUDA_NVML_OTHER_NAMESPACE : code;
 }
 
-/* ---- how busy each process keeps the GPU */
+/* ---- GPU utilization of each process */
 
 static int compare_samples(const void *one, const void *other)
 {
@@ -175,8 +175,8 @@ static usage read_usage(nvmlDevice_t device)
     return found;
 }
 
-/* Finds the process's newest sample: the last one whose pid is not greater. NVML has been seen to return more than 100
- * %. */
+/* Finds the process's newest sample, which is the last sample whose pid is not greater than @p pid. NVML has been seen
+ * to return more than 100 %. */
 static bool find_usage(const usage *of, unsigned pid, uint32_t *out_permille)
 {
     unsigned low = 0, high = of->count;
@@ -208,7 +208,7 @@ typedef struct request {
 static void give(const request *own, const nvmlProcessInfo_t *one, uint32_t flags)
 {
     gpuhal_plugin_process process = {.pid = one->pid, .flags = flags};
-    /* All ones means not available. A larger number than the GPU's memory is not plausible. */
+    /* The value is all ones if it is not available. A number that exceeds the GPU's memory is not plausible. */
     if (one->usedGpuMemory <= own->entry->total) {
         process.flags |= GPUHAL_PROCESS_MEMORY_KNOWN;
         process.memory_bytes = one->usedGpuMemory;

@@ -9,14 +9,14 @@
 #define QUICK false
 #define SLOW  true
 
-#define UNLIMITED (UINT64_MAX - 1) /* NVML returns all ones if it has no number */
+#define UNLIMITED (UINT64_MAX - 1) /* NVML returns all ones if the number is not available */
 #define HOTTEST   UINT64_C(200000)
 #define STRONGEST UINT64_C(100000000000) /* 100 kW */
-#define FASTEST   UINT64_C(50000000000)  /* hertz; 0xffff MHz is firmware's "no number" */
+#define FASTEST   UINT64_C(50000000000)  /* hertz; firmware uses 0xffff MHz for a missing number */
 #define RATE_MOST UINT64_C(4000000000000)
 
-/* Reads memory with the second version of the call, where the total is the sum of free, used and reserved. The first
- * version counts the driver's own memory as used, and cannot report how much that is. */
+/* Reads memory with the second version of the call. Its total is the sum of free, used and reserved memory. The first
+ * version counts the driver's own memory as used, and does not report its amount. */
 static nvmlReturn_t read_memory(nvmlDevice_t device, nvmlMemory_v2_t *out_memory, bool *out_has_reserved)
 {
     *out_memory = (nvmlMemory_v2_t){.version = nvmlMemory_v2};
@@ -42,12 +42,12 @@ static nvmlReturn_t part_of(nvmlReturn_t code, const nvmlMemory_v2_t *memory, ui
     return code;
 }
 
-/* Finds the directory of this process's cgroup v2 group; the top directory for a group outside the visible tree, and
- * for a process without a group. */
+/* Finds the directory of this process's cgroup v2 group. If the group is outside the visible tree, or the process has
+ * no group, this is the top directory. */
 static void find_group(char out_path[GPUHAL_STREAM_PATH])
 {
     static const char top[] = "/sys/fs/cgroup";
-    char path[GPUHAL_STREAM_PATH], text[8192]; /* lines for cgroup v1 hierarchies come before it */
+    char path[GPUHAL_STREAM_PATH], text[8192]; /* lines for cgroup v1 hierarchies precede the line for v2 */
     gpuhal_cuda_path(path, "/proc/self/cgroup");
     (void)gpuhal_cuda_read_file(path, text, sizeof text);
     const char *line = text;
@@ -85,7 +85,7 @@ static nvmlReturn_t memory_limit(nvmlDevice_t device, uint64_t *out_value)
     return code;
 }
 
-/* Returns the memory that this process can allocate: at most the rest of its limit. */
+/* Finds the amount of memory that this process can allocate, at most the rest of its limit. */
 static nvmlReturn_t memory_free(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlMemory_v2_t memory;
@@ -123,7 +123,7 @@ static nvmlReturn_t from_celsius(nvmlReturn_t code, int64_t celsius, uint64_t *o
     return code;
 }
 
-/* Drivers since 2025 have the new call; they deprecate the old one. */
+/* Drivers since 2025 have the new call, and the old call is deprecated. */
 static nvmlReturn_t temperature(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlTemperature_t reading = {.version = nvmlTemperature_v1, .sensorType = NVML_TEMPERATURE_GPU};
@@ -267,7 +267,7 @@ static nvmlReturn_t pcie_send(nvmlDevice_t device, uint64_t *out_value)
     return pcie(device, NVML_PCIE_UTIL_TX_BYTES, out_value);
 }
 
-/* NVML's bits and ours. */
+/* NVML's bits and the matching gpuhal bits. */
 static const struct {
     unsigned long long nvml;
     uint32_t ours;
@@ -322,7 +322,7 @@ static nvmlReturn_t ecc_uncorrected(nvmlDevice_t device, uint64_t *out_value)
     return ecc(device, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, out_value);
 }
 
-/* GPUs since Ampere remap rows; earlier ones retire pages. */
+/* GPUs since Ampere remap rows; earlier GPUs retire pages. */
 static nvmlReturn_t memory_repair(nvmlDevice_t device, uint64_t *out_value)
 {
     unsigned int corrected = 0, uncorrected = 0, is_pending = 0, has_failed = 0;

@@ -1,7 +1,7 @@
 /* cuda/page_lock.c: page-locks the caller's memory.
  *
- * CUDA registers memory only once: cuMemHostRegister returns 712 for pages that any context has registered, even though
- * a registration is portable and serves every context.
+ * CUDA registers memory only once: cuMemHostRegister returns 712 for pages that any context has registered, although a
+ * portable registration is valid in every context.
  *
  * A registration ends with its context. A registration in a device's primary context therefore retains that context,
  * even after the device has been closed. A registration in the caller's context is shared only within that context.
@@ -16,7 +16,7 @@ uint64_t gpuhal_cuda_id_at(uintptr_t address)
     return code == CUDA_SUCCESS ? id : 0;
 }
 
-/* Not for device memory (CU_MEMHOSTREGISTER_IOMEMORY): the core passes ordinary pages. */
+/* Does not support device memory (CU_MEMHOSTREGISTER_IOMEMORY), because the core passes only ordinary pages. */
 CUresult gpuhal_cuda_page_lock(const gpuhal_stream_registration *own, uintptr_t start, uint64_t bytes,
                                const char **out_call)
 {
@@ -36,9 +36,9 @@ CUresult gpuhal_cuda_page_lock(const gpuhal_stream_registration *own, uintptr_t 
     return code;
 }
 
-/* Works in the registration's context, not in that of the opened device that happens to be the last user. Pages whose
- * ID has changed belong to another registration, which must stay. The context is released in any case, to balance
- * page_lock(). */
+/* Works in the registration's context, because the last user may be an opened device with another context. If the
+ * pages' ID has changed, the pages belong to another registration, which must not be ended. The context is released in
+ * any case, to balance page_lock(). */
 CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own,
                                  uintptr_t start)
 {
@@ -58,16 +58,16 @@ CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stre
     return code;
 }
 
-/* Files of model weights are mapped read-only, and the driver must be informed of this if possible. A device without
- * the attribute refuses the flag for all memory (B300 with driver 610). Without the flag the driver pins the pages for
- * writing (os_lock_user_pages in os-mlock.c of its kernel modules). In a private mapping the system then copies
- * them. */
+/* Applications map files such as model weights read-only, and the driver should be informed of this if possible.
+ * Devices without the attribute refuse the flag for all memory (B300 with driver 610). Without the flag the driver pins
+ * the pages for writing (os_lock_user_pages in os-mlock.c of its kernel modules). For a private mapping the system then
+ * copies the pages. */
 unsigned int gpuhal_cuda_read_only_flags(const gpuhal_plugin_device *device)
 {
     return device->entry->registers_read_only ? CU_MEMHOSTREGISTER_READ_ONLY : 0;
 }
 
-/* The driver's code for read-only memory is not documented; the codes of other errors are. */
+/* The driver's code for read-only memory is not documented, but the codes of other errors are documented. */
 bool gpuhal_cuda_flags_matter(CUresult code)
 {
     const gpuhal_status status = gpuhal_cuda_status(code);
@@ -75,7 +75,7 @@ bool gpuhal_cuda_flags_matter(CUresult code)
            status == GPUHAL_ERROR_NOT_SUPPORTED;
 }
 
-/* Here the code means that host memory is exhausted, not device memory. */
+/* CUDA_ERROR_OUT_OF_MEMORY means here that host memory, not device memory, is exhausted. */
 gpuhal_status gpuhal_cuda_lock_failed(gpuhal_plugin_device *device, const char *call, CUresult code, bool read_only)
 {
     if (code == CUDA_ERROR_OUT_OF_MEMORY) {

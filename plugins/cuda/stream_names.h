@@ -8,8 +8,8 @@
 
 #include "driver.h"
 
-/* A function or type of this plugin; a CUDA function whose name differs from HIP's only in the prefix; that function's
- * name in messages. */
+/* In this order: a function or type of this plugin; a CUDA function whose name differs from HIP's name only in the
+ * prefix; the name of such a function in messages. */
 #define GPUHAL_OWN(name)         gpuhal_cuda_##name
 #define GPUHAL_VENDOR(name)      gpuhal_cuda_api.cu##name
 #define GPUHAL_VENDOR_CALL(name) "cu" #name
@@ -32,7 +32,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_AT(address)     ((CUdeviceptr)(address))
 #define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(pointer))
 #define GPUHAL_VENDOR_CONTEXT(opened) ((opened)->context)
-/* The code with which the device was lost; 0 while it works. */
+/* The error code with which the device was lost, or 0 while the device works. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_cuda_lost_code(opened)
 
 /* rect.c and peer.c */
@@ -104,7 +104,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_LOAD_CALL            "cuModuleLoadDataEx"
 #define GPUHAL_VENDOR_PARAMETER_CALL       "cuFuncGetParamInfo"
 #define GPUHAL_VENDOR_FUNCTION(attribute)  CU_FUNC_ATTRIBUTE_##attribute
-#define GPUHAL_VENDOR_THREADS_MAX          UINT64_MAX /* per dimension of a launch: only the group counts are limited */
+#define GPUHAL_VENDOR_THREADS_MAX          UINT64_MAX /* per dimension of a launch; CUDA limits only the groups */
 #define GPUHAL_VENDOR_LAUNCH               gpuhal_cuda_api.cuLaunchKernel
 #define GPUHAL_VENDOR_LAUNCH_CALL          "cuLaunchKernel"
 #define GPUHAL_VENDOR_REFUSES_LAUNCH(code) ((code) == CUDA_ERROR_INVALID_VALUE)

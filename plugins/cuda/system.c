@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Needs no file descriptor: a process that has none left must not get a wrong answer about the kernel. */
+/* Uses no file descriptor, so that the result is also correct in a process that has no descriptors left. */
 static bool may(const char *name, int what)
 {
     char path[GPUHAL_STREAM_PATH];
@@ -27,7 +27,7 @@ bool gpuhal_cuda_read_module_version(char *out_text, size_t size)
     return gpuhal_cuda_read_line(path, out_text, size);
 }
 
-/* Counts the folders: one for each GPU, named by its address. */
+/* Counts the folders. Each GPU has a folder with its PCI address as the name. */
 uint32_t gpuhal_cuda_count_system(void)
 {
     char path[GPUHAL_STREAM_PATH];
@@ -43,7 +43,7 @@ uint32_t gpuhal_cuda_count_system(void)
     return count;
 }
 
-/* The Tegra GPU driver has another name. The module named nvidia may be loaded too, but only for displays. */
+/* The Tegra GPU driver has another name. The module named nvidia may also be loaded, but only for displays. */
 static bool has_tegra_driver(void)
 {
     return may("/sys/module/nvgpu", F_OK);
@@ -63,7 +63,7 @@ static bool has_kernel_driver(void)
 
 #define UVM_MODULE "/sys/module/nvidia_uvm"
 
-/* Returns the inode of the module's folder. The kernel assigns a new one each time the module is loaded, but does not
+/* Returns the inode of the module's folder. The kernel assigns a new inode each time the module is loaded, but does not
  * change the module's device node. */
 static uint64_t uvm_number(void)
 {
@@ -79,7 +79,7 @@ uint64_t gpuhal_cuda_see_system(void)
            (may("/dev/nvidia-uvm", R_OK | W_OK) ? 4u : 0) | uvm_number() << 3;
 }
 
-/* In public reports, reloading the module fixed this code after a suspend (ollama#6647). */
+/* According to public reports, reloading the module removes this error after a suspend (ollama#6647). */
 const char *gpuhal_cuda_explain_unknown(void)
 {
     return may(UVM_MODULE, F_OK)

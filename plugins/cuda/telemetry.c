@@ -1,10 +1,11 @@
 /* cuda/telemetry.c: reads device values from NVML; the devices need not be open. No context is created. NVML would wake
- * a sleeping GPU, as in notebooks when no process uses it, so sysfs is read first to find out whether the GPU sleeps.
+ * a sleeping GPU (a notebook's GPU sleeps if no process uses it), so sysfs is read first to find out whether the GPU
+ * sleeps.
  *
  * If NVML hangs, only the values are missing; the caller is not blocked (nvml.h). NVML measures PCI Express traffic for
- * 20 ms in each of two calls, and keeps recording events after the first call for them, so these are called only if
- * their values are requested. For a MIG device NVML has memory and ECC counts. All other values are the whole GPU's,
- * and their source is called nvml-board.
+ * 20 ms in each of two calls, and keeps recording events after the first call for events. So these functions are called
+ * only if their values are requested. For a MIG device NVML reports memory and ECC counts. All other values are the
+ * whole GPU's, and their source is called nvml-board.
  */
 #include "nvml.h"
 
@@ -19,11 +20,12 @@ typedef struct sample {
     nvmlReturn_t codes[GPUHAL_CUDA_NVML_VALUES];
     bool is_lost;
     bool is_of_another; /* another GPU is lost and NVML searched all of them (gpuhal_cuda_nvml_find()) */
-    bool is_again;      /* set after the first run; a shutdown during that run repeats it */
+    bool is_again;      /* set after the first run; the run is repeated after a shutdown during it */
 } sample;
 
-/* Runs in this thread's turn. If the device is not found, every value gets that code. If one value fails, only that
- * value gets its code. A shutdown between two values is returned, so that the sample is repeated. */
+/* Runs in this thread's turn. If the device is not found, every value gets the error code. If reading one value fails,
+ * only this value gets the code. If NVML is shut down between two values, returns this code, so that the sample is
+ * repeated. */
 static nvmlReturn_t take_sample(void *request)
 {
     sample *own = request;

@@ -1,6 +1,6 @@
-/* cuda/unlisted.c: finds devices that NVML knows but CUDA does not list. These are the other MIG devices of a GPU,
- * since CUDA shows a process only one of them (Multi-Instance GPU User Guide, "CUDA Device Enumeration"), and a GPU in
- * MIG mode without a MIG device. NVML is called only if one of the two is possible.
+/* cuda/unlisted.c: finds devices that NVML knows but CUDA does not list. These are GPUs in MIG mode without a MIG
+ * device, and the unlisted MIG devices of a GPU, since CUDA lists only one MIG device for a process (Multi-Instance GPU
+ * User Guide, "CUDA Device Enumeration"). NVML is called only if such devices may exist.
  */
 #include "../common/text.h"
 #include "nvml.h"
@@ -13,7 +13,7 @@
 enum { SEATS_MAX = 128 };
 
 typedef struct seat {
-    char pci[24], uuid[40], name[96], numbers[16]; /* for a GPU without a MIG device the last three are empty */
+    char pci[24], uuid[40], name[96], numbers[16]; /* for a GPU without a MIG device uuid, name and numbers are empty */
 } seat;
 
 typedef struct survey {
@@ -21,9 +21,9 @@ typedef struct survey {
     seat seats[SEATS_MAX];
 } survey;
 
-static survey *found; /* devices missing from the list; replaced each time the list is made or found empty */
+static survey *found; /* devices missing from the list; replaced each time the list is created or empty */
 
-/* Reads "MIG-" and the canonical form. Drivers before 470 use another form, which CUDA does not know. */
+/* Parses "MIG-" followed by a canonical UUID. Drivers before 470 use another form that CUDA does not accept. */
 static bool read_uuid(const char *text, char out_uuid[37])
 {
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -112,7 +112,7 @@ static nvmlReturn_t ask(void *request)
     return code;
 }
 
-/* Returns NULL if NVML hangs, or if memory for the call is missing. */
+/* Returns NULL if NVML hangs or memory is exhausted. */
 static survey *make_survey(void)
 {
     survey *own = calloc(1, sizeof *own);
@@ -145,7 +145,7 @@ uint32_t gpuhal_cuda_find_empty_mig(bool is_wanted)
     return empty;
 }
 
-/* Copies the instance IDs to the MIG devices that CUDA lists. The others stay unlisted. */
+/* Copies the instance IDs to the MIG devices that CUDA lists. The other MIG devices stay unlisted. */
 static void match(survey *own, gpuhal_cuda_entry *entries, uint32_t count)
 {
     uint32_t left = 0;

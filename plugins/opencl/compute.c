@@ -1,7 +1,5 @@
-/* opencl/compute.c: kernel limits and features: group sizes, data types, the instruction set.
- *
- * OpenCL reports some of them. For subgroups and instruction sets each vendor has its own queries, which other drivers
- * reject.
+/* opencl/compute.c: kernel limits and features: group sizes, data types, the instruction set. OpenCL reports some of
+ * these. For subgroups and instruction sets each vendor has its own queries. Other vendors' drivers reject them.
  */
 #include "device.h"
 
@@ -75,8 +73,8 @@ static void list_groups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id
     list_number(host, sink, GPUHAL_FACT_GROUP_MEMORY_BYTES, memory);
 }
 
-/* OpenCL C always supports 8 and 16 bits, and 64 bits in the full profile. The vector width is 0 for an unsupported
- * type. */
+/* OpenCL C always supports 8 and 16 bits, and 64 bits in the full profile. Drivers report the vector width 0 for other
+ * types that they do not support. */
 static uint32_t data_types(cl_device_id id)
 {
     cl_uint half = 0;
@@ -92,7 +90,7 @@ static uint32_t data_types(cl_device_id id)
            (strcmp(profile, "FULL_PROFILE") == 0 ? GPUHAL_DATA_INT64 : 0u);
 }
 
-/* AMD's driver reports the instruction set as the device name; another query returns the product name. */
+/* AMD's driver reports the instruction set as the device name. The product name has a query of its own. */
 bool gpuhal_opencl_ask_target(cl_device_id id, char *text, size_t bytes)
 {
     cl_uint major = 0, minor = 0;

@@ -6,14 +6,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* In-order and without profiling: a call enqueues its commands and waits for the last one. */
+/* The queue is in-order and has no profiling. A call enqueues its commands and waits for the last command. */
 cl_command_queue gpuhal_opencl_create_stream(gpuhal_plugin_device *device, cl_int *out_code)
 {
     return gpuhal_opencl_api.clCreateCommandQueue(device->context, device->entry->id, 0, out_code);
 }
 
-/* All streams are in use: creates another one, or shares the last. Sharing is correct but slower: several threads may
- * use one queue, and each call waits for its own event. */
+/* Called if all streams are in use. Creates another stream, or shares the last stream. Sharing is correct but slower.
+ * Several threads may use one command queue, because each call waits for its own event. */
 static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
 {
     gpuhal_opencl_stream stream = {0};
@@ -24,15 +24,16 @@ static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
         stream.queue = gpuhal_opencl_create_stream(device, &code);
     }
     if (stream.queue) {
-        /* Mark it taken before it becomes visible. The count is incremented last, with release order, so that a thread
-         * that reads it sees the queue and the flag. */
+        /* Mark the stream as taken before it becomes visible. The count is incremented last, with release order, so
+         * that a thread that reads the count sees the queue and the flag. */
         stream.taken = &device->taken[count];
         atomic_store_explicit(stream.taken, true, memory_order_relaxed);
         device->streams[count] = stream.queue;
         atomic_store_explicit(&device->stream_count, count + 1, memory_order_release);
     } else {
         stream.queue = device->streams[count - 1];
-        (void)gpuhal_opencl_api.clRetainCommandQueue(stream.queue); /* its owner may replace it in the meantime */
+        (void)gpuhal_opencl_api.clRetainCommandQueue(stream.queue); /* the stream's owner may replace the queue in the
+                                                                     * meantime */
     }
     pthread_mutex_unlock(&device->growing);
     return stream;
@@ -53,8 +54,8 @@ static void replace_queue(gpuhal_plugin_device *device, const gpuhal_opencl_stre
     }
 }
 
-/* Reads the flag before exchanging it, so that a busy stream's cache line stays with its user. Acquire order pairs with
- * the release in gpuhal_opencl_give_stream(), because replace_queue() may have changed the queue. */
+/* Reads the flag before exchanging it, so that the cache line of a busy stream is not moved to this CPU. Acquire order
+ * pairs with the release in gpuhal_opencl_give_stream(), because replace_queue() may have changed the queue. */
 gpuhal_opencl_stream gpuhal_opencl_take_stream(gpuhal_plugin_device *device)
 {
     const uint32_t count = atomic_load_explicit(&device->stream_count, memory_order_acquire);
@@ -120,8 +121,8 @@ gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *cal
     return code == CL_SUCCESS ? GPUHAL_OK : failed(device, call, code, gpuhal_opencl_report(device->host, call, code));
 }
 
-/* Drivers use this code for other execution failures as well: NVIDIA's for illegal accesses by kernels, rusticl for a
- * failed user event. */
+/* Drivers also use this code for other execution failures: NVIDIA's driver for illegal accesses by kernels, rusticl for
+ * a failed user event. */
 gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *call, cl_int code)
 {
     if (code != CL_OUT_OF_RESOURCES) {

@@ -1,8 +1,7 @@
-/* opencl/defects.c: workarounds selected by the driver's name, since they would have a cost for other drivers.
- * Workarounds that suit every driver are in the code that needs them, with the driver's name.
- *
- * A row contains the driver and its versions, a prefix of the names of affected devices, and the workaround. The
- * comment above it names the source and the test.
+/* opencl/defects.c: workarounds that are selected by the driver's name, since they would slow down other drivers.
+ * Workarounds that are applied to every driver are not in this file; the comments there name the affected driver. A row
+ * of the table contains the driver and its versions, a prefix of the names of affected devices, and the workaround. The
+ * comment above the row names the source and the test.
  */
 #include "device.h"
 
@@ -20,12 +19,13 @@ typedef struct defect {
 } defect;
 
 static const defect known[] = {
-    /* PoCL counts the launches that use a loaded kernel. The end of a launch looks up its kernel by code and group
-     * size, but not by grid width, although PoCL loads another kernel for each new maximum. So if two launches of a
-     * kernel run at the same time, the wrong counter is decremented, and the second launch aborts the process
-     * ("found->ref_count > 0" in pocl_release_dlhandle_cache(), lib/CL/devices/common.c; fixed by 9184812d6 of June
-     * 2024, in 6.0). `basic`, called cpu-minimal since 4.0, counts when a launch is enqueued; pthread, called cpu since
-     * 4.0, when it starts. pthread of 3.1 counts twice and never reaches 0. Tests:
+    /* PoCL counts the launches that use a loaded kernel. When a launch ends, PoCL looks up the launch's kernel by
+     * code and group size, but not by grid width, although it loads another kernel for each new maximum width. So
+     * if two launches of a kernel run at the same time, PoCL may decrement the wrong counter, and the second launch
+     * aborts the process ("found->ref_count > 0" in pocl_release_dlhandle_cache(), lib/CL/devices/common.c; fixed
+     * by 9184812d6 of June 2024, in 6.0). The device `basic` (since 4.0: cpu-minimal) increments the counter when a
+     * launch is enqueued; `pthread` (since 4.0: cpu) when a launch starts. `pthread` of PoCL 3.1 increments the
+     * counter twice, so it never returns to 0. Tests:
      * opencl_defects.launches_of_two_queues_do_not_overlap_on_basic, …_on_drivers_that_forbid_it */
     {PLATFORM, "pocl", 0, 400, "basic", GPUHAL_OPENCL_ONE_LAUNCH},
     {PLATFORM, "pocl", 400, 600, "cpu-minimal", GPUHAL_OPENCL_ONE_LAUNCH},
@@ -37,7 +37,8 @@ static const defect known[] = {
     {PLATFORM, "pocl", 0, 600, "", GPUHAL_OPENCL_BUILD_TWICE},
 };
 
-/* Returns the version after the driver's name: 301 for "OpenCL 3.0 PoCL 3.1+debian …". 0: not found. */
+/* Returns the version after the driver's name, such as 301 for "OpenCL 3.0 PoCL 3.1+debian …", or 0 if there is
+ * none. */
 static uint32_t version_of(const char *text, const char *driver)
 {
     const char *found = strcasestr(text, driver);
@@ -70,7 +71,7 @@ uint32_t gpuhal_opencl_find_defects(cl_platform_id platform, cl_device_id id)
 
 static struct {
     pthread_mutex_t mutex; /* held while a launch is enqueued; protects the members below */
-    cl_event last;         /* the newest launch, retained; NULL: it is known to have finished */
+    cl_event last;         /* event of the newest launch, retained; NULL: no launch may be unfinished */
     cl_command_queue commands;
     const gpuhal_plugin_device *device;
 } turn = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -101,8 +102,8 @@ static bool is_free(const gpuhal_plugin_device *device, cl_command_queue command
            has_ended(turn.last);
 }
 
-/* Waits for the newest launch without holding the mutex, because closing a device acquires it as well. If the wait
- * fails, the launch counts as finished. */
+/* Waits for the newest launch. Does not hold the mutex while waiting, because closing a device also acquires the mutex.
+ * If the wait fails, the launch counts as finished. */
 static void wait_for_last(void)
 {
     const cl_event event = turn.last;
@@ -145,7 +146,7 @@ void gpuhal_opencl_give_turn(const gpuhal_plugin_device *device, cl_command_queu
     if (!takes_turns(device)) {
         return;
     }
-    if (launched) { /* otherwise the last one may still be running */
+    if (launched) { /* otherwise the previous launch may still be running */
         forget();
     }
     if (launched && !has_ended(launched) && gpuhal_opencl_api.clRetainEvent(launched) == CL_SUCCESS) {
@@ -156,8 +157,8 @@ void gpuhal_opencl_give_turn(const gpuhal_plugin_device *device, cl_command_queu
     pthread_mutex_unlock(&turn.mutex);
 }
 
-/* If another device's launch is being enqueued, does not wait for it, since `basic` runs the kernel inside that call.
- * The next launch releases the event instead. Test:
+/* If another device's launch is being enqueued, does not wait for the enqueuing call, since `basic` runs the kernel
+ * inside that call. In this case the next launch releases the event. Test:
  * opencl_defects.a_device_is_closed_while_basic_runs_a_kernel_of_another_inside_its_enqueue */
 void gpuhal_opencl_end_turns(const gpuhal_plugin_device *device)
 {

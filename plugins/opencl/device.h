@@ -1,19 +1,19 @@
 /* opencl/device.h: declarations that the files of this plugin share.
  *
- * An entry is one OpenCL device. It keeps its first index until the process exits. An opened device has a context and a
- * few command queues ("internal streams"). A call without a queue acquires an unused internal stream, enqueues its
- * commands there, waits for these only, and releases the stream. A call with a queue enqueues on that queue's command
- * queue.
+ * An entry is one OpenCL device. Each entry keeps its index until the process exits. An opened device has a context and
+ * a few command queues ("internal streams"). A call without a queue acquires an unused internal stream, enqueues its
+ * commands there, waits only for these commands, and releases the stream. A call with a queue enqueues its commands on
+ * the queue's command queue.
  *
  * DEVICE memory is a buffer that the host can access only by mapping it. If the device is the CPU and its driver
  * supports fine-grained shared memory, the buffer uses such memory and is always host-visible. UPLOAD and READBACK
- * memory is page-locked: a buffer that the driver allocated on the host and that stays mapped until it is freed. OpenCL
- * forbids the device to access a mapped buffer, so commands never use the buffer. They use its address as the host side
- * of a read or write. This is the fast path of GPU drivers, which recognize page-locked addresses. Shared and imported
- * host memory (CL_MEM_USE_HOST_PTR) also has a host address, but its buffers are used like any other. So check
- * gpuhal_opencl_buffer.mapped rather than gpuhal_memory.host to distinguish them.
+ * memory is page-locked. It is a buffer that the driver allocated on the host, and stays mapped until it is freed.
+ * OpenCL forbids the device to access a mapped buffer, so commands never use the buffer itself. They use the mapped
+ * address as the host side of a read or write. GPU drivers have a fast path for this, because they recognize
+ * page-locked addresses. Shared and imported host memory (CL_MEM_USE_HOST_PTR) also has a host address, but commands
+ * use its buffers. So check gpuhal_opencl_buffer.mapped rather than gpuhal_memory.host to detect page-locked memory.
  *
- * The context is the plugin's, or the caller's, retained.
+ * The context is the plugin's own or a retained context of the caller.
  */
 #ifndef GPUHAL_OPENCL_DEVICE_H
 #define GPUHAL_OPENCL_DEVICE_H
@@ -23,9 +23,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* More than the number of threads likely to be in blocking calls at the same time, including copy helper threads. PoCL
- * 3.1's device "basic" may deadlock if two threads enqueue to one queue (pocl_update_event_running(), for an event that
- * it is completing). */
+/* Larger than the likely number of threads in blocking calls, including copy helper threads. PoCL 3.1's device
+ * "basic" may deadlock if two threads enqueue to one queue (pocl_update_event_running(), for an event that is being
+ * completed). */
 #define GPUHAL_OPENCL_INTERNAL_STREAMS 32u
 
 /* clCreateProgramWithIL(), an extension before OpenCL 2.1. */
@@ -36,11 +36,11 @@ typedef cl_program CL_API_CALL gpuhal_opencl_create_il(cl_context context, const
 typedef struct gpuhal_opencl_entry {
     cl_platform_id platform;
     cl_device_id id;
-    uint32_t version; /* major * 100 + minor, the lower of the platform's and the device's */
+    uint32_t version; /* major * 100 + minor; the lower of the platform's and the device's versions */
     uint64_t allocation_max, base_alignment;
     uint64_t import_alignment;          /* alignment of host memory */
     bool software;                      /* a software implementation on the CPU */
-    bool shares;                        /* software, and device memory is always host-visible */
+    bool shares;                        /* a software device whose memory is always host-visible */
     bool compiles;                      /* has a compiler for OpenCL C */
     uint32_t defects;                   /* GPUHAL_OPENCL_ bits of defects.c */
     gpuhal_opencl_create_il *create_il; /* loads SPIR-V; NULL: not supported */
@@ -51,24 +51,25 @@ struct gpuhal_plugin_device {
     const gpuhal_host *host;
     const gpuhal_opencl_entry *entry;
     cl_context context;
-    /* the first always exists, the others are created on demand */
+    /* streams[0] always exists, the others are created on demand */
     cl_command_queue streams[GPUHAL_OPENCL_INTERNAL_STREAMS];
     /* one flag per stream, so that releasing a stream is a single store */
     _Atomic bool taken[GPUHAL_OPENCL_INTERNAL_STREAMS];
-    cl_command_queue lent;   /* streams[0] as opened, retained: the application may use it through native access */
-    pthread_mutex_t growing; /* held to create streams and to replace their queues */
+    cl_command_queue lent;   /* the original queue of streams[0], retained; native access returns this queue */
+    pthread_mutex_t growing; /* held while streams are created and their queues are replaced */
     _Atomic uint32_t stream_count;
-    _Atomic bool lost; /* a call reported it, or work never finished; never reset */
+    _Atomic bool lost; /* a call reported the loss, or work never finished; never reset */
 };
 
-/* A queue: one in-order command queue, the plugin's or the caller's, retained. */
+/* A queue has one in-order command queue, either its own or the caller's, which it retains. */
 struct gpuhal_plugin_queue {
     gpuhal_plugin_device *device;
     cl_command_queue commands;
-    cl_event *pending; /* of commands that are not known to have finished, in order */
+    cl_event *pending; /* events of commands that are not known to have finished, in order */
     uint32_t pending_count, pending_space;
     uint32_t recorded; /* number of pending events before the latest recording */
-    bool foreign;      /* the caller may also enqueue here, so the plugin's last command may not be the last */
+    bool foreign;      /* the caller may also enqueue commands, so the plugin's last command may not be the queue's
+                        * last */
     cl_int error;      /* error of failed work that no event has reported yet */
 };
 
@@ -84,12 +85,13 @@ typedef struct gpuhal_opencl_buffer {
 /* A command queue for one call. */
 typedef struct gpuhal_opencl_stream {
     cl_command_queue queue;
-    _Atomic bool *taken; /* NULL: all streams are in use, so this one is shared */
+    _Atomic bool *taken; /* NULL: the stream is shared, because all streams are in use */
 } gpuhal_opencl_stream;
 
 /* The destination of one call's commands. */
 typedef struct gpuhal_opencl_track {
-    gpuhal_plugin_queue *queue; /* NULL: uses `stream`, and the call waits for its last command */
+    gpuhal_plugin_queue *queue; /* NULL: the commands are enqueued on `stream`, and the call waits for the last
+                                 * command */
     gpuhal_opencl_stream stream;
     cl_command_queue commands;
     cl_event last;
@@ -134,10 +136,10 @@ enum {
     GPUHAL_OPENCL_BUILD_TWICE = 4u /* retry a build once if it fails without a compiler message */
 };
 uint32_t gpuhal_opencl_find_defects(cl_platform_id platform, cl_device_id id);
-/* Called before and after a launch is enqueued. Returns false if it would have to wait for another launch; nothing was
- * acquired then. */
+/* Called before a launch is enqueued; gpuhal_opencl_give_turn() is called afterwards. Returns false, and acquires
+ * nothing, if the call would have to wait for another launch. */
 bool gpuhal_opencl_take_turn(const gpuhal_plugin_device *device, cl_command_queue commands, bool waits);
-/* @p launched is NULL if nothing was enqueued. */
+/* @p launched is the launch's event, or NULL if nothing was enqueued. */
 void gpuhal_opencl_give_turn(const gpuhal_plugin_device *device, cl_command_queue commands, cl_event launched);
 /* Must be called before the device is closed. */
 void gpuhal_opencl_end_turns(const gpuhal_plugin_device *device);
@@ -151,14 +153,15 @@ void gpuhal_opencl_close(gpuhal_plugin_device *device);
 /* Creates the command queue of an internal stream. Returns NULL with the error code. */
 cl_command_queue gpuhal_opencl_create_stream(gpuhal_plugin_device *device, cl_int *out_code);
 gpuhal_opencl_stream gpuhal_opencl_take_stream(gpuhal_plugin_device *device);
-/* @p code is the result of the commands. On failure the stream's command queue is replaced. */
+/* Releases the stream. @p code is the result of its commands. If they failed, the stream's command queue is
+ * replaced. */
 void gpuhal_opencl_give_stream(gpuhal_plugin_device *device, gpuhal_opencl_stream stream, cl_int code);
 /* Waits for an event and releases it. @p code is the result of the call that created the event. Returns the first
  * error. */
 cl_int gpuhal_opencl_finish(cl_int code, cl_event event);
 /* Returns OK for CL_SUCCESS. Otherwise reports the error and, if the device was lost, records that. */
 gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *call, cl_int code);
-/* The same for the execution status of a command. */
+/* Does the same for the execution status of a command. */
 gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *call, cl_int code);
 /* Reports DEVICE_LOST if the device is known to be lost. */
 gpuhal_status gpuhal_opencl_alive(gpuhal_plugin_device *device);
@@ -167,27 +170,27 @@ gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_st
     __attribute__((format(printf, 3, 4)));
 void gpuhal_opencl_describe_context(gpuhal_ops *ops);
 
-/* memory.c and transfer.c: fill in their slots, as far as the device's version supports them. */
+/* memory.c and transfer.c: fill in their slots, except those that the device's version does not support. */
 void gpuhal_opencl_describe_memory(gpuhal_ops *ops);
 void gpuhal_opencl_describe_transfer(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
-/* Called before and after a call enqueues its commands, on a queue or an internal stream. */
+/* Called before commands are enqueued, on a queue or an internal stream. gpuhal_opencl_end() is called afterwards. */
 gpuhal_opencl_track gpuhal_opencl_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue);
-/* @p code is the result of the last enqueuing call. Waits if there is no queue. */
+/* @p code is the result of the last enqueuing call. Waits for the commands if there is no queue. */
 gpuhal_status gpuhal_opencl_end(gpuhal_plugin_device *device, gpuhal_opencl_track *t, const char *call, cl_int code);
 
 /* part.c */
 /* Creates a sub-buffer of a buffer, which may itself be a sub-buffer. */
 cl_mem gpuhal_opencl_create_part(cl_mem mem, uint64_t offset, uint64_t bytes, cl_int *out_code);
-/* Returns such a sub-buffer from the memory's cache, or creates it. The caller must release it. */
+/* Returns a sub-buffer from the memory's cache, or creates it. The caller must release the sub-buffer. */
 cl_mem gpuhal_opencl_take_part(gpuhal_opencl_buffer *buffer, uint64_t offset, uint64_t bytes, cl_int *out_code);
-/* Must be called before the buffer itself is released. */
+/* Releases the cached sub-buffers. Must be called before the buffer itself is released. */
 void gpuhal_opencl_release_parts(gpuhal_opencl_buffer *buffer);
 
 /* program.c, reflect.c and kernel.c. Programs require gpuhal_opencl_has_queues(). */
 /* Returns the code formats that the device accepts, as in the fact, or NULL if there are none. */
 const char *gpuhal_opencl_formats(const gpuhal_opencl_entry *entry);
 void gpuhal_opencl_describe_program(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
-/* Fills in the parameters from the description, which the driver must not contradict, or from the driver. */
+/* Fills in the parameters from the description or from the driver. Fails if the driver contradicts the description. */
 gpuhal_status gpuhal_opencl_fill_parameters(const gpuhal_plugin_program *program, cl_kernel kernel,
                                             const gpuhal_kernel_desc *desc, gpuhal_parameter *out_parameters,
                                             uint32_t count);
@@ -199,12 +202,12 @@ void gpuhal_opencl_describe_kernel(gpuhal_ops *ops);
 /* pending.c */
 /* Grows the array of events. Returns false if out of memory. */
 bool gpuhal_opencl_queue_grow(gpuhal_plugin_queue *queue);
-/* Appends the event of the latest command and takes ownership of it. */
+/* Appends the event of the latest command and takes ownership of the event. */
 void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event);
 /* Releases the events of finished commands, and records the first failure. */
 void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue);
 
-/* queue.c and event.c. Both require functions of OpenCL 1.2. */
+/* queue.c and event.c. Both files require functions of OpenCL 1.2. */
 bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry);
 void gpuhal_opencl_describe_queue(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
 gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
@@ -214,9 +217,8 @@ gpuhal_status gpuhal_opencl_event_query(gpuhal_plugin_event *event);
 gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns);
 /* Returns whether the recorded work has ended, even if it failed or the device is lost. */
 bool gpuhal_opencl_event_has_ended(const gpuhal_plugin_event *event);
-/* Returns the latest recording, or NULL before the first. */
+/* Returns the latest recording, or NULL before the first recording. */
 cl_event gpuhal_opencl_event_handle(const gpuhal_plugin_event *event);
-/* Fills in the event slots. */
 void gpuhal_opencl_describe_event(gpuhal_ops *ops);
 
 /* share.c: the caller's host memory and buffers. */
@@ -225,8 +227,8 @@ gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_al
 void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_buffer *buffer);
 void gpuhal_opencl_describe_share(gpuhal_ops *ops);
 
-/* Returns the address of the plugin's page-locked memory, whose buffer no command uses, or NULL for any other
- * memory. */
+/* Returns the address of page-locked memory of the plugin, or NULL for any other memory. No command uses the buffer of
+ * page-locked memory. */
 static inline char *gpuhal_opencl_mapped(const gpuhal_memory *memory)
 {
     return ((const gpuhal_opencl_buffer *)memory->object)->mapped ? memory->host : NULL;

@@ -19,7 +19,7 @@ const gpuhal_opencl_entry *gpuhal_opencl_find(uint32_t index)
     return index < atomic_load(&entry_count) ? &entries[index] : NULL;
 }
 
-/* Parses "OpenCL 1.2 …" as 102. Returns 100 if that fails, since every device supports it. */
+/* Parses "OpenCL 1.2 …" as 102. Returns 100 if the string is malformed, since every device supports version 1.0. */
 static uint32_t parse_version(const char *text)
 {
     unsigned major = 0, minor = 0;
@@ -39,7 +39,8 @@ static uint32_t ask_version(cl_platform_id platform, cl_device_id id)
 }
 
 /* Drivers use host memory in place if it begins on a page boundary and consists of whole pages (Intel: whole cache
- * lines); otherwise they keep a copy. A device that is the CPU only needs the alignment of its buffers. */
+ * lines); otherwise they keep a copy. If the device is the CPU, host memory only requires the alignment of the device's
+ * buffers. */
 static uint64_t choose_import_alignment(bool software, uint64_t base_alignment)
 {
     bool usable = base_alignment != 0 && (base_alignment & (base_alignment - 1)) == 0;
@@ -47,8 +48,8 @@ static uint64_t choose_import_alignment(bool software, uint64_t base_alignment)
     return usable && base_alignment > least ? base_alignment : least;
 }
 
-/* Returns whether host and device see each other's writes to clSVMAlloc() memory without mapping it. Not used for
- * devices with separate memory, which would access it over a bus. */
+/* Returns whether host and device see each other's writes to clSVMAlloc() memory without mapping it. Returns false for
+ * devices with separate memory, because they would access such memory over a bus. */
 static bool can_share(cl_device_id id, uint32_t version, bool software)
 {
     cl_device_svm_capabilities can = 0;
@@ -58,8 +59,8 @@ static bool can_share(cl_device_id id, uint32_t version, bool software)
            (can & CL_DEVICE_SVM_FINE_GRAIN_BUFFER);
 }
 
-/* Returns the function that loads SPIR-V, from OpenCL 2.1 or cl_khr_il_program; the query is the same for both. Returns
- * NULL if the device does not support it. */
+/* Returns the function of OpenCL 2.1 or of cl_khr_il_program that loads SPIR-V; both use the same query. Returns NULL
+ * if the device does not support SPIR-V. */
 static gpuhal_opencl_create_il *find_create_il(cl_platform_id platform, cl_device_id id, uint32_t version)
 {
     char text[256];
@@ -91,7 +92,7 @@ static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
     if (count == ENTRIES_MAX) {
         return count;
     }
-    cl_ulong allocation_max = UINT64_MAX; /* used if the driver does not report it */
+    cl_ulong allocation_max = UINT64_MAX; /* the default if the driver does not report this limit */
     cl_uint alignment_bits = 0;
     cl_bool compiler = CL_FALSE;
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &allocation_max, sizeof allocation_max);
@@ -118,8 +119,8 @@ static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
 }
 
 /* Lists the devices of one platform. A platform that fails does not affect the others. If two .icd files name the same
- * library, the loader lists its platform twice (ocl-icd 2.3.1 and 2.3.3). @p listed, by index, prevents listing a
- * device again. Returns the number of listed devices. */
+ * library, the loader lists its platform twice (ocl-icd 2.3.1 and 2.3.3). @p listed marks the indices of listed
+ * devices, so that no device is listed twice. Returns the number of listed devices. */
 static uint32_t list_platform(const gpuhal_host *host, gpuhal_sink *sink, cl_platform_id platform, bool *listed)
 {
     cl_device_id ids[ENTRIES_MAX];
@@ -198,12 +199,12 @@ static bool wants(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
     return found;
 }
 
-/* Only AMD's driver reports it. The first of its two numbers is the total free memory in KiB. */
+/* Only AMD's driver reports free memory, as two numbers. The first is the total free memory in KiB. */
 gpuhal_status gpuhal_opencl_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                    const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
     (void)instance;
-    (void)flags; /* no driver is known to wake a device for this */
+    (void)flags; /* no driver is known to wake a device for this query */
     const gpuhal_opencl_entry *entry = gpuhal_opencl_find(index);
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;

@@ -6,7 +6,7 @@
 #ifndef GPUHAL_OPENCL_DRIVER_H
 #define GPUHAL_OPENCL_DRIVER_H
 
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue works with every version */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue is available in every version */
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 

@@ -1,14 +1,14 @@
-/* opencl/event.c: events. Each recording is a cl_event that replaces the previous one: that of the queue's last
- * command, or of a marker. A marker is needed if no command is pending, if the caller may have enqueued later commands,
- * or if the event is timed, since the last command may have ended long before.
+/* opencl/event.c: events. Each recording is a cl_event that replaces the previous recording. It is the cl_event of the
+ * queue's last command or of a marker. A marker is needed if no command is pending, if the caller may have enqueued
+ * later commands, or if the event is timed, since the last command may have ended long before the recording.
  *
  * A command queue is in-order, so its last command ends after all others and fails if an earlier one failed.
  *
  * clWaitForEvents has no timeout and busy-waits in several drivers. So event_block sleeps until a callback of the
  * cl_event wakes it. It also polls periodically, because drivers omit the callback for failed work (PoCL #1430; the
- * conformance test dates from 2024). event_notify must be called on failure as well, so it is not offered. The callback
- * may run late, after event, queue and device are gone, so it uses only the condition. Some drivers do not allow it to
- * release a cl_event (ROCm/rocm-systems #1345).
+ * conformance test dates from 2024). The slot event_notify is not offered, because its notification must arrive on
+ * failure as well. The callback may run late, after event, queue and device were destroyed, so it uses only the
+ * condition. Some drivers do not allow it to release a cl_event (ROCm/rocm-systems #1345).
  */
 #include "../common/clock.h"
 #include "device.h"
@@ -20,9 +20,9 @@
 /* The polling interval of event_block. */
 #define LOOK_NS UINT64_C(50000000)
 
-/* Signalled when a recording has ended, possibly late, for an earlier recording. */
+/* Signalled when a recording has ended. A signal may be late and belong to an earlier recording. */
 typedef struct condition {
-    atomic_int references; /* the event, and the driver once per registered callback */
+    atomic_int references; /* one of the event, and one of each registered callback */
     pthread_mutex_t mutex; /* protects signals */
     pthread_cond_t condition;
     uint64_t signals; /* number of signals so far */
@@ -32,7 +32,7 @@ struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
     bool timed;
     cl_event event; /* NULL: never recorded */
-    cl_int error;   /* error of work that failed before the recording; CL_SUCCESS: none */
+    cl_int error;   /* error of work that failed before the recording, or CL_SUCCESS */
     condition *ended;
     _Atomic bool armed; /* the driver will signal the end of this recording */
 };
@@ -49,7 +49,8 @@ static condition *condition_create(void)
     return made;
 }
 
-/* Frees the condition with the last reference: the event's, or a callback's if the event was destroyed before. */
+/* Releases a reference to the condition. The last reference is the event's or, if the event was destroyed earlier, a
+ * callback's. */
 static void condition_release(condition *b)
 {
     if (atomic_fetch_sub(&b->references, 1) == 1) {
@@ -59,7 +60,7 @@ static void condition_release(condition *b)
     }
 }
 
-/* The status argument is not reliable: PoCL passes the requested one. */
+/* The status argument is not reliable: PoCL passes the status that was requested at registration. */
 static void CL_CALLBACK signal_end(cl_event event, cl_int status, void *user)
 {
     (void)event;
@@ -72,8 +73,8 @@ static void CL_CALLBACK signal_end(cl_event event, cl_int status, void *user)
     condition_release(b);
 }
 
-/* Returns a count rather than a flag: a waiter compares it with an earlier count, so nothing has to be reset. A late
- * signal of an earlier recording only costs one more query. */
+/* Returns a count rather than a flag. A waiter compares the count with an earlier count, so nothing has to be reset. A
+ * late signal of an earlier recording only causes one more query. */
 static uint64_t condition_signals(condition *b)
 {
     pthread_mutex_lock(&b->mutex);
@@ -120,7 +121,8 @@ void gpuhal_opencl_event_destroy(gpuhal_plugin_event *event)
     free(event);
 }
 
-/* Enqueues a marker only if necessary: with one, waiting for a small copy takes 1.5 times as long on PoCL. */
+/* Enqueues a marker only if necessary, because waiting for a small copy takes 1.5 times as long with a marker on
+ * PoCL. */
 static gpuhal_status end_of(gpuhal_plugin_queue *queue, bool timed, cl_event *out_event)
 {
     if (queue->pending_count == 0 || queue->foreign || timed) {
@@ -136,7 +138,7 @@ static gpuhal_status end_of(gpuhal_plugin_queue *queue, bool timed, cl_event *ou
 }
 
 /* Flushes before anything changes, so that the previous recording is kept on failure. The error of failed work moves
- * from the queue to the event, which alone reports it from then on. `armed` is cleared after the recording was
+ * from the queue to the event, and only the event reports it afterwards. `armed` is cleared after the recording was
  * replaced, so that the next wait requests a new callback. */
 gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
@@ -203,7 +205,7 @@ static void arm(gpuhal_plugin_event *event)
 
 gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
-    /* Read before the query, so that a signal after the query ends the wait immediately. */
+    /* Read the count before the query, so that a signal after the query ends the wait immediately. */
     uint64_t seen = condition_signals(event->ended);
     gpuhal_status status = gpuhal_opencl_event_query(event);
     if (status != GPUHAL_NOT_READY || timeout_ns == 0) {
@@ -220,7 +222,7 @@ gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t tim
     return status;
 }
 
-/* Reads the device time of the recording's end. Returns OK with 0 if the driver does not time markers. */
+/* Reads the device time at which the recording ended. Returns OK with time 0 if the driver does not time markers. */
 static gpuhal_status read_time(gpuhal_plugin_event *event, cl_ulong *out_ns)
 {
     const gpuhal_status status = gpuhal_opencl_event_query(event);

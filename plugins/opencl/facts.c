@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Numbers whose value is 0 if the driver does not report them. */
+/* Numbers. The value 0 means that the driver does not report the number. */
 static const struct {
     gpuhal_key key;
     cl_device_info what;
@@ -65,7 +65,7 @@ static void list_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key
     }
 }
 
-/* AMD's own query returns the product name; its CL_DEVICE_NAME is the instruction set. */
+/* AMD's own query returns the product name; CL_DEVICE_NAME returns the instruction set. */
 static void list_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     char name[256];
@@ -140,8 +140,8 @@ void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 1);
-    /* Not DEVICE_MAPPED, even with unified memory: a permanent address requires a permanent mapping, and kernels may
-     * not use memory that is mapped for writing ("Mapping Buffer Objects" of the OpenCL specification). */
+    /* DEVICE_MAPPED is not offered, even with unified memory. A permanent address requires a permanent mapping, and
+     * kernels may not use memory that is mapped for writing ("Mapping Buffer Objects" of the OpenCL specification). */
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
               1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
     const uint64_t hosts = 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK,

@@ -2,9 +2,9 @@
  * UUID.
  *
  * The Khronos query is tried first, then the vendors' queries. An error means that the driver does not support the
- * query. CPU devices are not queried, even if they report another type: the result would belong to another device, or
- * be the same on every machine (rusticl's llvmpipe returns the Mesa version as its UUID). An address without a domain
- * is completed from the system's list of PCI devices if the result is unambiguous.
+ * query. Devices that are the CPU are not queried, even if they report another type. Their values would belong to
+ * another device, or be the same on every machine (rusticl's llvmpipe returns the Mesa version as its UUID). An address
+ * without a domain is completed from the system's list of PCI devices if the result is unambiguous.
  */
 #include "../common/text.h"
 #include "device.h"
@@ -26,7 +26,7 @@
 #define CL_DEVICE_PCI_DOMAIN_ID_NV 0x400A
 #endif
 
-/* Layout of cl_khr_pci_bus_info, also used for the other sources. */
+/* The structure of cl_khr_pci_bus_info; also used for the addresses from vendor queries. */
 typedef struct pci_address {
     cl_uint domain, bus, device, function;
 } pci_address;
@@ -58,7 +58,7 @@ static bool ask_khronos(cl_device_id id, pci_address *out_address)
     return gpuhal_opencl_ask(id, CL_DEVICE_PCI_BUS_INFO_KHR, out_address, sizeof *out_address);
 }
 
-/* The slot contains device and function. Old drivers do not report the domain (Oblomov/clinfo#73). */
+/* NVIDIA's slot number contains device and function. Old drivers do not report the domain (Oblomov/clinfo#73). */
 static bool ask_nvidia(const char *devices, cl_device_id id, pci_address *out_address)
 {
     cl_uint slot = 0;
@@ -72,7 +72,7 @@ static bool ask_nvidia(const char *devices, cl_device_id id, pci_address *out_ad
            find_domain(devices, out_address);
 }
 
-/* The members are signed characters, and the domain is not reported. */
+/* The members of AMD's structure are signed characters. The domain is not reported. */
 static bool ask_amd(const char *devices, cl_device_id id, pci_address *out_address)
 {
     cl_device_topology_amd topology;
@@ -88,7 +88,7 @@ static bool ask_amd(const char *devices, cl_device_id id, pci_address *out_addre
     return find_domain(devices, out_address);
 }
 
-/* AMD's runtimes report the partition number as the function; the device on the bus is function 0
+/* AMD's runtimes report the partition number as the function; the PCI device itself is function 0
  * (ROCm/rocm_smi_lib#208). */
 static bool is_partition(const char *devices, cl_device_id id, const pci_address *address)
 {
@@ -132,7 +132,8 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
     host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, text);
 }
 
-/* Drivers report a UUID of zeros for chips without a serial number. It would make all of them one device. */
+/* Drivers report a UUID of zeros for chips without a serial number. Such a UUID would make all these chips one
+ * device. */
 static void list_uuid(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, cl_device_id id, cl_device_info what)
 {
     static const unsigned char none[CL_UUID_SIZE_KHR];

@@ -1,14 +1,14 @@
 /* opencl/kernel.c: kernels and their launches.
  *
  * A cl_kernel stores the arguments of its next launch, so only one thread may use it at a time. A plugin kernel
- * therefore keeps several. A launch takes an idle one, or creates one, and leaves it idle. Setting an argument takes a
- * few nanoseconds (PoCL), so every launch sets all of them.
+ * therefore has several cl_kernels. A launch takes an idle cl_kernel or creates one, and afterwards marks it as idle.
+ * Setting an argument takes a few nanoseconds (PoCL), so every launch sets all arguments.
  *
  * No OpenCL call makes a driver compile completely before the first launch. PoCL compiles a kernel for a group size
- * when one of its threads first runs this size, in the process or since the on-disk cache was emptied, and again for
- * the first grid of 65535 threads in a dimension. A launch without threads does not trigger this. Querying the
- * program's binary does so only for the group size in POCL_BINARY_SPECIALIZE_WG (PoCL 3.1), a variable that only the
- * user may set.
+ * when the first launch with this size runs, in the process or since the on-disk cache was emptied. It compiles the
+ * kernel again for the first grid of 65535 threads in a dimension. A launch without threads does not cause a
+ * compilation. Querying the program's binary does, but only for the group size in POCL_BINARY_SPECIALIZE_WG (PoCL 3.1),
+ * and only the user may set this variable.
  */
 #include "device.h"
 
@@ -29,7 +29,7 @@ struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
     char *name; /* stored after the parameters */
     size_t group_size[3];
-    _Atomic(instance *) idle[IDLE_MAX]; /* NULL: used by a launch, or not created yet */
+    _Atomic(instance *) idle[IDLE_MAX]; /* NULL: the instance is used by a launch, or not created yet */
     uint32_t parameter_count;
     gpuhal_parameter parameters[];
 };
@@ -42,7 +42,7 @@ static void instance_release(instance *one)
     free(one);
 }
 
-/* @p out_code is also CL_OUT_OF_HOST_MEMORY if the plugin is out of memory. */
+/* If the plugin itself is out of memory, @p out_code is CL_OUT_OF_HOST_MEMORY. */
 static instance *instance_create(const gpuhal_plugin_program *program, const char *name, uint32_t parameter_count,
                                  cl_int *out_code)
 {
@@ -56,8 +56,8 @@ static instance *instance_create(const gpuhal_plugin_program *program, const cha
     return made;
 }
 
-/* Skips an empty slot after just reading it. Acquire order pairs with the release in give(): the other thread's calls
- * with this cl_kernel happen before this thread's. */
+/* Skips an empty slot after a plain load. Acquire order pairs with the release in give(), so the previous user's calls
+ * with this cl_kernel happen before this thread's calls. */
 static instance *take(gpuhal_plugin_kernel *kernel, cl_int *out_code)
 {
     for (uint32_t i = 0; i < IDLE_MAX; i++) {
@@ -171,7 +171,7 @@ static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const 
         return kernel_failed(program, desc->name, code);
     }
     give(kernel, first);
-    /* Limits first: once arguments are set, drivers include local ones. */
+    /* Query the limits before arguments are set, because drivers include the local memory of arguments. */
     status = gpuhal_opencl_fill_limits(program, first->kernel, desc, out_info);
     status = status ? status : gpuhal_opencl_fill_parameters(program, first->kernel, desc, kernel->parameters, count);
     if (status != GPUHAL_OK) {
@@ -229,9 +229,9 @@ static cl_int set_arguments(instance *own, const gpuhal_plugin_launch *launch, c
 }
 
 /* The driver retains the objects that an enqueued kernel uses, including sub-buffers, so the instance can be released
- * immediately. Only memory shared by host and device is set by address. On the CPU nothing has to be made resident, so
- * clSetKernelExecInfo() is not needed. In PoCL 3.1 it also writes beyond an array if there are more such pointers than
- * arguments. */
+ * immediately. Only memory that host and device share is set by address. It requires no clSetKernelExecInfo(), because
+ * on the CPU nothing has to be made resident. In PoCL 3.1 this function also writes beyond an array if it gets more
+ * pointers than the kernel has arguments. */
 static gpuhal_status opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {

@@ -1,8 +1,8 @@
 /* opencl/memory.c: allocates, frees and maps memory.
  *
- * OpenCL allocates lazily. Device memory is committed by migrating it to the device without its contents, which forces
- * the driver to allocate it. Page-locked memory is committed by touching its pages. device.h describes the two kinds of
- * memory.
+ * OpenCL allocates lazily. Device memory is committed by migrating it to the device without its contents. This forces
+ * the driver to allocate the memory. Page-locked memory is committed by touching its pages. device.h describes the two
+ * kinds of memory.
  */
 #include "device.h"
 
@@ -13,8 +13,8 @@
 #define HOST_PAGE      4096u
 #define HOST_ALIGNMENT 64u /* guaranteed by the core */
 
-/* OpenCL before 1.2 has no migration: writing one byte makes drivers of that time place the buffer. Waits, because the
- * command may fail only at its end. */
+/* OpenCL before 1.2 has no migration, so one byte is written instead. Old drivers then allocate the buffer. Waits for
+ * the command, because it may not fail until it is executed. */
 static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
 {
     gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
@@ -32,7 +32,7 @@ static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
     return code;
 }
 
-/* A driver that returns neither a buffer nor an error code has run out of some resource. */
+/* If a driver returns neither a buffer nor an error code, it is assumed to be out of memory. */
 static gpuhal_status create(gpuhal_plugin_device *device, cl_mem_flags flags, uint64_t bytes, void *under,
                             cl_mem *out_mem)
 {
@@ -82,9 +82,9 @@ static gpuhal_status create_over(gpuhal_plugin_device *device, shared_memory *sh
     return gpuhal_opencl_result(device, "clSetMemObjectDestructorCallback", code);
 }
 
-/* Allocates host-visible device memory: a buffer over clSVMAlloc() memory uses exactly that memory (OpenCL 3.0, section
- * 5.2.1). Fine-grained memory need not be mapped (5.6.1), and kernels access it at the host address. clSVMAlloc() has
- * already committed it. */
+/* Allocates host-visible device memory. A buffer that is created with clSVMAlloc() memory uses this memory itself
+ * (OpenCL 3.0, section 5.2.1). Fine-grained memory need not be mapped (5.6.1), and kernels access it at the host
+ * address. clSVMAlloc() has already committed it. */
 static gpuhal_status allocate_shared(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                      gpuhal_memory *out_memory)
 {
@@ -123,8 +123,8 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
     if (device->entry->shares) {
         return allocate_shared(device, alloc, out_memory);
     }
-    /* PoCL (3.1, 6.0) allocates host memory when the buffer is first used, and aborts the process if that fails. With
-     * this flag clCreateBuffer allocates it and returns an error. */
+    /* PoCL (3.1, 6.0) allocates host memory when the buffer is first used, and aborts the process if the allocation
+     * fails. With this flag clCreateBuffer allocates the memory and can return an error. */
     gpuhal_status status =
         create(device, device->entry->software ? CL_MEM_ALLOC_HOST_PTR : 0, alloc->bytes, NULL, &buffer->mem);
     if (status != GPUHAL_OK) {
@@ -187,7 +187,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
         return status;
     }
     cl_int code = CL_SUCCESS;
-    /* Map all of it permanently: the address must not change, and no command may use the buffer. */
+    /* Map the whole buffer until it is freed, because its address must not change. So no command may use the buffer. */
     buffer->mapped = map_blocking(device, buffer->mem, CL_MAP_READ | CL_MAP_WRITE, 0, alloc->bytes + slack, &code);
     if (!buffer->mapped) {
         gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
@@ -282,7 +282,7 @@ static gpuhal_status opencl_unmap(gpuhal_plugin_device *device, const gpuhal_mem
 }
 
 /* The buffer of page-locked memory stays mapped and no other command may use it, so it is not exported. The offset is
- * 0, because a part of a wrapped buffer is a sub-buffer. */
+ * 0, because memory that wraps part of a buffer has a sub-buffer. */
 static gpuhal_status opencl_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
                                           gpuhal_native *out_native)
 {

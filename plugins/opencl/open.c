@@ -5,8 +5,9 @@
 
 #include <stdlib.h>
 
-/* Logs the driver's error messages; may be called on any of its threads. @p user is the host, which stays valid until
- * the process exits, so a late call after close is harmless. Oclgrind 21.10 passes NULL instead. */
+/* Logs the driver's error messages. The driver may call this function on any thread. @p user is the host. The host
+ * stays valid until the process exits, so a late call after close is harmless. Oclgrind 21.10 passes NULL instead of @p
+ * user. */
 static void CL_CALLBACK context_says(const char *text, const void *binary, size_t bytes, void *user)
 {
     (void)binary;
@@ -37,12 +38,14 @@ static gpuhal_status create_first_stream(gpuhal_plugin_device *device)
         return gpuhal_opencl_report(device->host, "clCreateCommandQueue", code);
     }
     (void)gpuhal_opencl_api.clRetainCommandQueue(device->streams[0]);
-    /* Retained once more: native access returns this queue, while replace_queue() may replace it in the stream. */
+    /* Retain the queue once more, because native access returns it even after replace_queue() has replaced it in the
+     * stream. */
     device->lent = device->streams[0];
     return GPUHAL_OK;
 }
 
-/* Returns the fault of the caller's objects, or NULL. Drivers report an invalid context as far as they check it. */
+/* Returns the fault of the caller's objects, or NULL. Relies on the driver to detect an invalid context, but drivers do
+ * not always check. */
 static const char *adoption_fault(const gpuhal_opencl_entry *entry, const gpuhal_native *adopt)
 {
     cl_device_id devices[64];

@@ -1,8 +1,7 @@
-/* opencl/part.c: sub-buffers, because a kernel cannot access a buffer from an offset.
- *
- * The latest sub-buffers are cached with their memory, so that the next launch with the same part finds its sub-buffer.
- * The table has a reference to each. A launch adds its own, so another thread may replace the entry in the meantime.
- * Sub-buffers are released before the memory, which the driver keeps as long as one exists.
+/* opencl/part.c: sub-buffers. They are needed because a buffer argument of a kernel cannot have an offset. The latest
+ * sub-buffers of each memory are cached, so that the next launch with the same range finds its sub-buffer. The cache
+ * and each launch have their own references, so another thread may replace a cached sub-buffer at any time. Sub-buffers
+ * are released first, because they keep the memory alive.
  */
 #include "device.h"
 
@@ -35,7 +34,7 @@ cl_mem gpuhal_opencl_create_part(cl_mem mem, uint64_t offset, uint64_t bytes, cl
                                                out_code);
 }
 
-/* Returns NULL if out of memory. If two threads create the table, one of them frees its own. */
+/* Returns the memory's table, or NULL if out of memory. If two threads create a table, one table is freed. */
 static gpuhal_opencl_parts *table_of(gpuhal_opencl_buffer *buffer)
 {
     gpuhal_opencl_parts *table = atomic_load_explicit(&buffer->parts, memory_order_acquire), *found = NULL;

@@ -7,9 +7,10 @@
 /* Number of commands between two checks of earlier commands. */
 #define LOOK_EVERY 16u
 
-/* If unfinished work fails, the driver fails all commands enqueued after it. If the work has already failed, drivers
- * (PoCL) continue as if nothing had happened, so each command is checked after it has ended. Only errors of commands
- * after the last recording are stored for the next one, since the last one reports earlier errors itself. */
+/* If a command fails, the driver also fails the later commands that were enqueued before the failure. With some drivers
+ * (PoCL) commands that are enqueued after the failure run normally, so each command is checked after it has ended. Only
+ * errors of commands after the last recording are stored for the next recording, because the last recording reports
+ * earlier errors itself. */
 void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue)
 {
     uint32_t gone = 0;
@@ -43,9 +44,9 @@ bool gpuhal_opencl_queue_grow(gpuhal_plugin_queue *queue)
 }
 
 /* Retains events until their commands have ended, because PoCL 3.1 aborts if a command fails and its event has no
- * references. Checks several at a time, because the driver's threads work on the latest ones. If out of memory, the
- * previous event is released unchecked, whether recorded or not. A previous event always exists, since a queue is
- * created with space. */
+ * references. Checks several events at a time, because the driver's threads are using the latest events. If out of
+ * memory, releases the previous event unchecked, whether recorded or not. A previous event always exists, since a new
+ * queue has space for events. */
 void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event)
 {
     if (queue->pending_count % LOOK_EVERY == 0) {

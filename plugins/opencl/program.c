@@ -1,12 +1,12 @@
 /* opencl/program.c: builds code with the driver's compiler, and stores the compiled result.
  *
  * Compiled code is returned as the driver's binary after a header of the plugin. Drivers trust a binary that begins
- * like theirs: PoCL 3.1 aborts on a truncated or changed one. So a binary is passed to the driver only if the same
- * driver created it, byte for byte, for the same code, options and device.
+ * like their own binaries: PoCL 3.1 aborts the process if the binary is truncated or changed. So a binary is passed to
+ * the driver only if it is unchanged, and the same driver created it for the same code, options and device.
  *
  * The specification does not require a program from a binary to describe its kernels' arguments, although PoCL 3.1
- * does. So if the caller requests descriptions with -cl-kernel-arg-info, the program is checked, and compiled if it has
- * none. Otherwise reflection would work only in the first run.
+ * does. So if the caller requests descriptions with -cl-kernel-arg-info and the loaded program has none, the program is
+ * compiled. Otherwise reflection would work only in the first run.
  */
 #include "device.h"
 
@@ -59,7 +59,7 @@ static uint64_t identify(const gpuhal_opencl_entry *entry, const gpuhal_code *co
 
 /* ---- checks of code, before it is passed to the driver */
 
-/* Source code may end with zeros. Without a length the driver would search for a zero beyond its end. */
+/* Source code may end with zeros. Without a length the driver would search for a zero beyond the end of the code. */
 static uint64_t source_bytes(const gpuhal_code *code)
 {
     const char *text = code->code;
@@ -103,7 +103,7 @@ static uint32_t word_at(const gpuhal_code *code, uint64_t index)
     return word;
 }
 
-/* Visits all instructions: the upper half of the first word of each is its number of words. */
+/* Visits all instructions. The upper half of an instruction's first word is its number of words. */
 static gpuhal_status check_spirv(const gpuhal_plugin_device *device, const gpuhal_code *code)
 {
     const uint64_t words = code->bytes / sizeof(uint32_t);
@@ -173,8 +173,8 @@ static char *read_log(const gpuhal_plugin_device *device, cl_program program)
     return text;
 }
 
-/* Returns whether the build failed without a compiler message, on a driver that is known for this: PoCL then logs only
- * "Device … failed to build the program". */
+/* Returns whether the build failed without a compiler message, on a driver that is known for such failures. In this
+ * case PoCL logs only "Device … failed to build the program". */
 static bool is_silent_failure(const gpuhal_plugin_device *device, cl_int result, const char *log)
 {
     const char *at = log ? log : "", *says = strstr(at, " failed to build the program\n");
@@ -197,7 +197,7 @@ static cl_program create_program(const gpuhal_plugin_program *program, const gpu
     return made;
 }
 
-/* Builds once. The caller must free `*out_log`. */
+/* Builds the program once. The caller must free `*out_log`. */
 static cl_int build_once(gpuhal_plugin_program *program, const gpuhal_code *code, const char *options,
                          const char **out_call, char **out_log)
 {
@@ -270,7 +270,8 @@ static bool describes(const gpuhal_plugin_program *program)
     return known;
 }
 
-/* Returns whether the program was loaded. A driver may reject its own binary; then the code is compiled. */
+/* Loads the compiled program. Returns false if there is none or the driver rejects its own binary; the caller then
+ * compiles the code. */
 static bool take_compiled(gpuhal_plugin_program *program, const char *options, const gpuhal_plugin_build *build)
 {
     const gpuhal_plugin_device *device = program->device;
@@ -299,8 +300,8 @@ static bool take_compiled(gpuhal_plugin_program *program, const char *options, c
     return taken;
 }
 
-/* Adds the option that describes arguments, so that the plugin can compare them with the caller's parameters. Returns
- * NULL if out of memory. */
+/* Adds the option for argument descriptions, so that the plugin can compare arguments with the caller's parameters.
+ * Returns NULL if out of memory. */
 static char *all_options(const char *options, bool reflects)
 {
     const size_t bytes = strlen(options) + sizeof " " REFLECT;
@@ -364,7 +365,7 @@ static void opencl_program_unload(gpuhal_plugin_program *program)
 /* Returns whether PoCL created the binary without the program. Processes that compile the same code with one
  * POCL_CACHE_DIR briefly remove each other's program.bc (pocl issue 1480, see defects.c). PoCL 3.1 aborts each process
  * that loads such a binary. Offsets: read_header() and pocl_binary_serialize() of lib/CL/pocl_binary.c; numbers are
- * little-endian. Format 9, of 3.1, lists a missing file with 0 bytes. Test:
+ * little-endian. Format 9 (PoCL 3.1) lists a missing file with 0 bytes. Test:
  * opencl_program.a_binary_without_its_program_is_not_kept */
 static bool is_hollow(const unsigned char *binary, size_t bytes)
 {
@@ -427,7 +428,7 @@ static gpuhal_status opencl_program_compiled(gpuhal_plugin_program *program, voi
     return GPUHAL_OK;
 }
 
-/* Lists SPIR-V first, because it is already parsed and checked. */
+/* Lists SPIR-V first, because it does not have to be parsed as source code. */
 const char *gpuhal_opencl_formats(const gpuhal_opencl_entry *entry)
 {
     if (!gpuhal_opencl_has_queues(entry) || !gpuhal_opencl_api.clGetKernelArgInfo ||

@@ -1,7 +1,7 @@
 /* opencl/queue.c: queues, each of them an in-order OpenCL command queue.
  *
- * Any thread may call a command queue, so the caller's own submissions need no lock and are in order automatically. The
- * core ensures that only one of gpuhal's threads at a time calls it.
+ * Any thread may use a command queue, so the caller's own submissions need no lock and are in order automatically. The
+ * core ensures that only one of gpuhal's threads at a time uses a queue.
  */
 #include "device.h"
 
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* How long the destruction of a queue waits for work that the core has already waited for. */
+/* Maximum time for which destroying a queue waits for its work. The core has already waited for this work. */
 #define PATIENCE_NS UINT64_C(5000000000)
 
 /* Markers and barriers are from OpenCL 1.2, event callbacks from 1.1. */
@@ -38,7 +38,6 @@ static gpuhal_status make_commands(gpuhal_plugin_queue *queue, int32_t priority,
     return queue->commands ? GPUHAL_OK : gpuhal_opencl_result(device, "clCreateCommandQueue", code);
 }
 
-/* Returns the fault of the caller's command queue, or NULL. */
 static const char *adoption_fault(const gpuhal_plugin_device *device, const gpuhal_native *adopt)
 {
     const cl_command_queue commands = (cl_command_queue)(uintptr_t)adopt->values[0];
@@ -60,8 +59,8 @@ static const char *adoption_fault(const gpuhal_plugin_device *device, const gpuh
                                                          : NULL;
 }
 
-/* Retains the command queue until the queue is destroyed. The caller may enqueue at any time, so recordings need
- * markers (foreign). */
+/* Retains the command queue until the queue is destroyed. The caller may enqueue commands at any time, so recordings
+ * need markers (`foreign`). */
 static gpuhal_status adopt_commands(gpuhal_plugin_queue *queue, const gpuhal_native *adopt)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -100,7 +99,7 @@ static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, int32_t p
 }
 
 /* Returns whether all work of the queue has ended. If not even a marker can be enqueued, no work is known to be
- * running. On a lost device this does not wait, because unfinished work never ends there. */
+ * running. Does not wait if the device is lost, because its unfinished work never ends. */
 static bool has_ended(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -118,7 +117,8 @@ static bool has_ended(gpuhal_plugin_queue *queue)
 }
 
 /* Releasing a command queue waits for its work either not at all or for an unknown time. If the work does not end, the
- * queue is leaked with all objects that it may still use, because no thread could check it later. */
+ * queue is leaked with all objects that the work may still use, because no thread could check later whether the work
+ * has ended. */
 static void opencl_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -141,8 +141,9 @@ static gpuhal_status opencl_flush(gpuhal_plugin_queue *queue)
     return gpuhal_opencl_result(queue->device, "clFlush", gpuhal_opencl_api.clFlush(queue->commands));
 }
 
-/* An event that has ended needs no command. A failed event fails this queue immediately, because PoCL would ignore the
- * failure. Without this check PoCL's `basic` device, which runs commands inside the call, could deadlock. */
+/* An event that has ended needs no command. A failed event fails this queue immediately, because PoCL would ignore
+ * the failure. Without this check PoCL's `basic` device could deadlock, because it runs commands inside the
+ * enqueuing call. */
 static gpuhal_status opencl_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     const cl_event awaited = gpuhal_opencl_event_handle(event);

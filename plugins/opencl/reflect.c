@@ -1,4 +1,4 @@
-/* opencl/reflect.c: compares the driver's report about a kernel, its arguments and group sizes, with the caller's
+/* opencl/reflect.c: compares a kernel's arguments and group sizes, as the driver reports them, with the caller's
  * description.
  */
 #include "device.h"
@@ -17,8 +17,8 @@ static bool ask_argument(cl_kernel kernel, uint32_t index, cl_kernel_arg_info wh
     return gpuhal_opencl_api.clGetKernelArgInfo(kernel, index, what, bytes, out_value, NULL) == CL_SUCCESS;
 }
 
-/* Returns the size in bytes of an OpenCL C type by name ("uint4"), or 0 for any other. A vector of three has the size
- * of a vector of four. */
+/* Returns the size in bytes of the OpenCL C type with this name ("uint4"), or 0 if the name is not a known type. A
+ * vector of three has the size of a vector of four. */
 static uint32_t type_bytes(const char *name)
 {
     static const struct {
@@ -82,8 +82,8 @@ static uint32_t described_access(cl_kernel kernel, uint32_t index)
                : GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
 }
 
-/* Returns the name of an object that no parameter can be, or NULL. Images are also in global memory, but have an access
- * qualifier; samplers have the address space of values. */
+/* Returns the kind of object if the argument is an object that no parameter can describe, otherwise NULL. Images are
+ * also in global memory, but have an access qualifier; samplers have the address space of values. */
 static const char *described_object(cl_kernel kernel, uint32_t index)
 {
     cl_kernel_arg_access_qualifier access = CL_KERNEL_ARG_ACCESS_NONE;
@@ -93,8 +93,8 @@ static const char *described_object(cl_kernel kernel, uint32_t index)
     return access != CL_KERNEL_ARG_ACCESS_NONE ? "an image" : strcmp(name, "sampler_t") == 0 ? "a sampler" : NULL;
 }
 
-/* Returns the only size that the driver accepts for the value; 0: none, or several. The specification requires it to
- * reject all others; PoCL 3.1 does not for types that the program defines. */
+/* Returns the only size that the driver accepts for the value, or 0 if it accepts none or several. The specification
+ * requires drivers to reject all other sizes. PoCL 3.1 accepts other sizes for types that the program defines. */
 static uint32_t only_size(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index)
 {
     size_t most = 0;
@@ -158,8 +158,8 @@ static gpuhal_status refuse_unsized(const gpuhal_plugin_program *program, cl_ker
                                             list);
 }
 
-/* Sets the argument to shared memory as a launch does. Drivers reject it for images and samplers; PoCL 3.1 does so as
- * well, but accepts a cl_mem for them. Described arguments do not need this test. */
+/* Sets the argument to shared memory, as a launch does. All drivers reject shared memory for images and samplers. For a
+ * cl_mem this is not certain: PoCL 3.1 accepts it. Described arguments do not need this test. */
 static bool takes_shared(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index)
 {
     const gpuhal_plugin_device *device = program->device;
@@ -174,9 +174,9 @@ static bool takes_shared(const gpuhal_plugin_program *program, cl_kernel kernel,
     return taken;
 }
 
-/* Sets the argument to an empty value: NULL as memory, which only local memory rejects, or zeros as a value, which must
- * have the right size. Nothing else can be checked if the driver does not describe the argument. A value is never set
- * to NULL: drivers must reject that, but Oclgrind 21.10 reads from it. */
+/* Sets the argument to an empty value: a NULL buffer, which only local memory arguments reject, or zeros, which must
+ * have the right size. Nothing else can be checked if the driver does not describe the argument. The pointer to a value
+ * is never NULL: drivers must reject NULL, but Oclgrind 21.10 dereferences it. */
 static bool fits(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
                  const gpuhal_parameter *parameter, const void *zeros)
 {
@@ -199,7 +199,7 @@ static bool fits(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_
     return (refused || described) && set(kernel, index, sizeof none, NULL) == CL_SUCCESS;
 }
 
-/* Reports the description's parameter and, as far as the driver describes it, the code's. */
+/* Reports a parameter of the description and, if the driver describes it, the argument in the code. */
 static gpuhal_status refuse_parameter(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
                                       const gpuhal_parameter *parameter)
 {
@@ -274,7 +274,7 @@ static bool ask_groups(const gpuhal_plugin_program *program, cl_kernel kernel, c
                                                       NULL) == CL_SUCCESS;
 }
 
-/* Uses the group size of the description or of the code; they must not differ. */
+/* Uses the group size of the description or of the code. The two must not differ. */
 static gpuhal_status choose_group_size(const gpuhal_plugin_program *program, cl_kernel kernel,
                                        const gpuhal_kernel_desc *desc, uint32_t out_size[3])
 {
@@ -322,7 +322,8 @@ static gpuhal_status check_group_size(const gpuhal_plugin_program *program, cons
     return GPUHAL_OK;
 }
 
-/* Returns the device's subgroup size (NVIDIA, AMD), or the one that the kernel was compiled for (Intel). */
+/* Compares with the device's subgroup size (NVIDIA, AMD) or with the subgroup size for which the kernel was compiled
+ * (Intel). */
 static gpuhal_status check_subgroups(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t wanted,
                                      uint32_t *out_size)
 {

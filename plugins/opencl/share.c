@@ -1,11 +1,11 @@
-/* opencl/share.c: the caller's memory: host memory used by a buffer, and the caller's buffers.
+/* opencl/share.c: imports the caller's memory: host memory, and OpenCL buffers.
  *
- * With CL_MEM_USE_HOST_PTR a driver may use the host memory directly or copy it (OpenCL 3.0, section 5.2.1), and does
- * not report which. The plugin always assumes a copy: memory_flush writes the host's bytes into the buffer, and
- * memory_invalidate reads the buffer into the host memory, with the memory's own address as the host side. Section
- * 5.2.2 explicitly allows this, and drivers without a copy detect it and copy nothing (PoCL, Intel). Mapping would suit
- * reading only. A mapping for writing first overwrites the host's bytes with the buffer's old ones or, with
- * CL_MAP_WRITE_INVALIDATE_REGION, leaves them undefined.
+ * With CL_MEM_USE_HOST_PTR a driver may use the host memory directly or copy it (OpenCL 3.0, section 5.2.1). The driver
+ * does not report its choice, so the plugin always assumes a copy. memory_flush writes the host's bytes into the
+ * buffer, and memory_invalidate reads the buffer into the host memory. The host side of both commands is the imported
+ * memory itself. Section 5.2.2 explicitly allows this, and drivers that use the memory directly detect this case and
+ * copy nothing (PoCL, Intel). Mapping would be suitable only for reading. A mapping for writing first overwrites the
+ * host's bytes with the buffer's old contents or, with CL_MAP_WRITE_INVALIDATE_REGION, leaves them undefined.
  */
 #include "device.h"
 
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* How long a driver may take to release host memory after its last command was waited for. */
+/* Maximum time that a driver may take to release host memory after the last command has finished. */
 #define LET_GO_SECONDS 5
 
 gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
@@ -41,7 +41,8 @@ gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_al
     return GPUHAL_OK;
 }
 
-/* Shared by the driver, which may be late, and by release(), which may give up; the last of them frees it. */
+/* Shared by the driver, which may call back late, and by release(), which may time out. The last owner frees the
+ * object. */
 typedef struct farewell {
     sem_t gone;
     atomic_int owners;
@@ -63,8 +64,8 @@ static void CL_CALLBACK buffer_is_gone(cl_mem mem, void *user)
     farewell_drop(f);
 }
 
-/* Returns NULL if the driver cannot report the release; releasing the last reference must then suffice. Starts with two
- * owners, because the callback may run as soon as it is registered. */
+/* Returns NULL if the driver cannot report the release; releasing the last reference must be enough then. The object
+ * has two owners from the beginning, because the callback may run as soon as it is registered. */
 static farewell *request_callback(const gpuhal_plugin_device *device, cl_mem mem)
 {
     farewell *f = NULL;
@@ -83,7 +84,7 @@ static farewell *request_callback(const gpuhal_plugin_device *device, cl_mem mem
 }
 
 /* Drivers drop their references to a buffer some time after its last command has ended. Only the callback reports that
- * the host memory is unused. */
+ * the driver no longer uses the host memory. */
 void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_buffer *buffer)
 {
     farewell *f = request_callback(device, buffer->mem);
@@ -159,7 +160,7 @@ static const char *wrap_fault(const gpuhal_plugin_device *device, const gpuhal_n
     return NULL;
 }
 
-/* Returns the buffer with one more reference, or a sub-buffer, which has its own reference to the buffer. */
+/* Returns the buffer with one more reference, or a sub-buffer. A sub-buffer has its own reference to the buffer. */
 static cl_mem retain_part(cl_mem mem, uint64_t offset, uint64_t bytes, const char **out_call, cl_int *out_code)
 {
     if (offset == 0) {

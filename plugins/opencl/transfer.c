@@ -1,10 +1,10 @@
 /* opencl/transfer.c: copies and fills.
  *
- * Each side is either a device buffer or a host address: the caller's pageable memory, or the plugin's page-locked
- * memory, whose buffer no command uses (device.h). The two sides determine the command: a copy between buffers, a read
- * or write between a buffer and the host, or memcpy on the host. Without a queue a call returns when its bytes have
- * arrived. With a queue it enqueues without flushing, and the core keeps the host memory alive. For copies between host
- * addresses no command exists, so they return NOT_SUPPORTED on a queue.
+ * Each side is either a device buffer or a host address. Host addresses belong to the caller's pageable memory or to
+ * the plugin's page-locked memory, whose buffer no command uses (device.h). The two sides determine the operation: a
+ * copy between buffers, a read or write between a buffer and the host, or memcpy on the host. Without a queue a call
+ * returns when its bytes have arrived. With a queue it enqueues without flushing, and the core keeps the host memory
+ * alive. OpenCL has no command for copies between host addresses, so such copies return NOT_SUPPORTED on a queue.
  */
 #include "../common/fill.h"
 #include "device.h"
@@ -20,7 +20,7 @@ gpuhal_opencl_track gpuhal_opencl_begin(gpuhal_plugin_device *device, gpuhal_plu
     return (gpuhal_opencl_track){.stream = stream, .commands = stream.queue};
 }
 
-/* Stores the event of a command. It replaces earlier ones, because the command queue is in-order. */
+/* Stores the event of a command. This event replaces the previous one, because the command queue is in-order. */
 static void keep(gpuhal_opencl_track *t, cl_event event)
 {
     if (event && t->last) {
@@ -29,9 +29,9 @@ static void keep(gpuhal_opencl_track *t, cl_event event)
     t->last = event ? event : t->last;
 }
 
-/* On success with a queue, the queue takes the event, and the core keeps the caller's memory alive. If a command could
- * not be enqueued, the call waits for earlier ones, because they use the caller's memory. The stream is released last,
- * with the result of its commands. */
+/* On success with a queue, the queue takes ownership of the event, and the core keeps the caller's memory alive. If a
+ * command could not be enqueued, the call waits for earlier commands, because they use the caller's memory. The stream
+ * is released last, with the result of its commands. */
 gpuhal_status gpuhal_opencl_end(gpuhal_plugin_device *device, gpuhal_opencl_track *t, const char *call, cl_int code)
 {
     if (t->last && t->queue && code == CL_SUCCESS) {
@@ -108,7 +108,8 @@ static cl_int fill_command(gpuhal_opencl_track *t, cl_mem mem, const unsigned ch
     return code;
 }
 
-/* Fills a few bytes at the ends, one fill per byte: the driver copies patterns, but not the source of a write. */
+/* Fills a few bytes at the ends with one fill per byte. A write would not work, because the driver copies only the
+ * pattern of a fill, not the source of a write. */
 static cl_int fill_bytes(gpuhal_opencl_track *t, cl_mem mem, const unsigned char *pattern, uint64_t offset,
                          uint64_t bytes)
 {
@@ -119,10 +120,10 @@ static cl_int fill_bytes(gpuhal_opencl_track *t, cl_mem mem, const unsigned char
     return code;
 }
 
-/* OpenCL requires the offset of a fill to be a multiple of the pattern size. For another offset, the bytes up to the
- * next multiple and the last bytes are filled individually, and the middle with the pattern rotated by the length of
- * the head. @p twice contains the pattern twice. Head and tail together are one pattern, or empty, and @p bytes is at
- * least one pattern, so the middle is not negative. */
+/* OpenCL requires the offset of a fill to be a multiple of the pattern size. For another offset, head and tail are
+ * filled byte by byte, and the middle with the pattern rotated by the length of the head. @p twice contains the pattern
+ * twice. Head and tail are either both empty or together as long as one pattern, and @p bytes is at least one pattern
+ * long, so the middle's length is not negative. */
 static cl_int fill_device(gpuhal_opencl_track *t, cl_mem mem, uint64_t offset, uint64_t bytes,
                           const unsigned char *twice, uint32_t pattern_bytes)
 {
@@ -153,7 +154,7 @@ static gpuhal_status opencl_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
                              fill_device(&t, gpuhal_opencl_mem(memory), offset, bytes, twice, pattern_bytes));
 }
 
-/* One side of a rectangular copy: a buffer or a host address. */
+/* One side of a rectangular copy, either a buffer or a host address. */
 typedef struct side {
     cl_mem mem;
     char *host;
@@ -185,8 +186,8 @@ static void rect_on_host(const side *to, const side *from, const uint64_t extent
     }
 }
 
-/* Enqueues one command for @p slices slices, starting with slice @p z. With a slice pitch of 0 OpenCL computes it,
- * which suits a single slice. */
+/* Enqueues one command for @p slices slices, starting with slice @p z. For a single slice the slice pitch may be 0;
+ * OpenCL then computes the pitch. */
 static cl_int rect_command(cl_command_queue queue, const side *to, const side *from, const uint64_t extent[3],
                            uint64_t z, uint64_t slices, cl_event *out_event)
 {
@@ -221,7 +222,7 @@ static cl_int row_command(cl_command_queue queue, const side *to, const side *fr
         (size_t)(to->offset + z * to->slice_pitch + y * to->row_pitch), (size_t)extent[0], 0, NULL, out_event);
 }
 
-/* The commands of a rectangular copy: one for the box, one per slice, or one per row. */
+/* How a rectangular copy is split into commands: one for the whole box, one per slice, or one per row. */
 typedef enum { BY_BOX, BY_SLICES, BY_ROWS } rect_method;
 
 /* OpenCL copies a whole box only if the slice pitches are multiples of the row pitches. Within one buffer both sides
@@ -268,7 +269,7 @@ static gpuhal_status opencl_copy_rect(gpuhal_plugin_device *device, gpuhal_plugi
     gpuhal_opencl_track t = gpuhal_opencl_begin(device, queue);
     cl_int code = enqueue_rect(&t, method, &to_side, &from_side, extent);
     if (code == CL_MEM_COPY_OVERLAP && method != BY_ROWS) {
-        /* Drivers treat boxes with interleaved rows as overlapping, but the core has checked that no byte is in
+        /* Drivers treat boxes with interleaved rows as overlapping, but the core has checked that no byte belongs to
          * both. */
         code = enqueue_rect(&t, BY_ROWS, &to_side, &from_side, extent);
     }

@@ -12,7 +12,8 @@ bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes)
     return code == hipSuccess;
 }
 
-/* Returns the device address of host memory: the same address, except on systems without unified addressing. */
+/* Returns the device address of host memory. The two addresses are equal, except on systems without unified
+ * addressing. */
 hipError_t gpuhal_rocm_show_host(void *host, uint64_t *out_address)
 {
     void *address = NULL;
@@ -21,7 +22,7 @@ hipError_t gpuhal_rocm_show_host(void *host, uint64_t *out_address)
     return code;
 }
 
-/* @p out_value must be zero initially: HIP writes 8 bits for some attributes and 32 for others. */
+/* *out_value must be zero before the call, because HIP writes 8 bits for some attributes and 32 bits for others. */
 static bool attribute(hipPointer_attribute which, uint64_t address, uint32_t *out_value)
 {
     const hipError_t code = gpuhal_rocm_api.hipPointerGetAttribute(out_value, which, gpuhal_rocm_at(address));
@@ -30,8 +31,8 @@ static bool attribute(hipPointer_attribute which, uint64_t address, uint32_t *ou
 }
 
 /* Requires the device to be current. Returns the fault, or NULL if the address is in memory that this device can
- * access; *out_bytes is then the size of the rest of its piece. Managed memory has the host's memory type
- * (hip_memory.cpp), and belongs to every device. The type is queried only for memory that HIP knows.
+ * access. *out_bytes is the number of bytes from the address to the end of its piece. Managed memory has the host's
+ * memory type (hip_memory.cpp), and every device can access it. The type is queried only for memory that HIP knows.
  */
 static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t *out_bytes)
 {
@@ -52,9 +53,9 @@ static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t addr
     return *out_bytes > 0 ? NULL : "HIP does not report the size of the allocation";
 }
 
-/* Requires the device to be current. Returns the fault, or NULL if @p bytes bytes of this device's memory begin at the
- * address. HIP reports one piece of physical memory at a time, and allocators that grow in place map many
- * consecutively. */
+/* Requires the device to be current. Returns the fault, or NULL if at least @p bytes of this device's memory begin at
+ * the address. HIP reports one piece of physical memory at a time, and allocators that grow in place map many
+ * consecutive pieces. */
 const char *gpuhal_rocm_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;

@@ -82,7 +82,7 @@
 enum { GPUHAL_AMD_SMI_RESULTS(GPUHAL_AMD_SMI_ENUMERATOR) GPUHAL_AMD_SMI_VALUES(GPUHAL_AMD_SMI_ENUMERATOR) };
 #undef GPUHAL_AMD_SMI_ENUMERATOR
 
-/* Enumerations of the vendor, as in hip_api.h. */
+/* The vendor's enumerations, as in hip_api.h. */
 typedef unsigned int amdsmi_status_t;
 typedef unsigned int amdsmi_memory_type_t;
 typedef unsigned int amdsmi_temperature_type_t;

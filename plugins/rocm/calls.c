@@ -1,9 +1,9 @@
-/* rocm/calls.c: functions for plugins/stream that call HIP differently from CUDA.
+/* rocm/calls.c: functions for plugins/stream whose HIP calls differ from CUDA's.
  *
- * The plugin passes the direction of a copy, so that HIP need not look up the addresses. HIP 6.1 checks the size of a
- * copy, and HIP 6.2 that of a fill, against the piece of physical memory at its start, even if more is mapped after it
- * (hip_memory.cpp, ihipMemcpy_validate and ihipMemset_validate). Copies and fills that are rejected for this reason are
- * repeated piece by piece.
+ * The plugin passes the direction of a copy, so that HIP need not look up the addresses. HIP 6.1 rejects a copy that is
+ * longer than the piece of physical memory at its start, even if more memory is mapped after this piece. HIP 6.2 does
+ * the same for fills (hip_memory.cpp, ihipMemcpy_validate and ihipMemset_validate). Such copies and fills are repeated
+ * piece by piece.
  */
 #include "device.h"
 
@@ -37,8 +37,8 @@ void gpuhal_rocm_destroy_stream(hipStream_t stream, hipEvent_t event)
 
 /* ---- copies and fills piece by piece */
 
-/* Returns how many of the bytes HIP accepts at once at the address. Never 0, so that loops over pieces end. If HIP does
- * not know the address, all bytes are tried, and HIP's own error is reported. */
+/* Returns how many of the bytes HIP accepts in one call at the address. Never returns 0, so that loops over pieces end.
+ * If HIP does not know the address, returns all bytes, so that HIP's own error is reported. */
 static uint64_t piece_of(uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;
@@ -62,7 +62,7 @@ typedef struct move {
     const void *from;
     hipMemcpyKind kind;
     bool between;
-    int to_device, from_device; /* ordinals, if `between` is true */
+    int to_device, from_device; /* device ordinals, valid if `between` is true */
 } move;
 
 static hipError_t copy_part(hipStream_t stream, const move *what, uint64_t offset, uint64_t bytes)
@@ -74,9 +74,9 @@ static hipError_t copy_part(hipStream_t stream, const move *what, uint64_t offse
                          : gpuhal_rocm_api.hipMemcpyAsync(to, from, (size_t)bytes, what->kind, stream);
 }
 
-/* Tries all bytes at once, which fails only with HIP before 6.2. HIP rejects the copy before any effect, so the pieces
- * start at 0. Each ends with a piece of either side. If one fails, the earlier pieces stay enqueued, and end() waits
- * for them. */
+/* First tries one copy for all bytes. HIP before 6.2 may reject this copy before any effect, so the partial copies
+ * start at offset 0. Each partial copy ends where a piece of either side ends. If a partial copy fails, the earlier
+ * ones stay enqueued, and end() waits for them. */
 static hipError_t copy_whole(hipStream_t stream, const move *what, uint64_t bytes)
 {
     hipError_t code = copy_part(stream, what, 0, bytes);
@@ -196,7 +196,7 @@ bool gpuhal_rocm_api_version(char *out_text, size_t size)
 
 /* ---- addresses and handles */
 
-/* HIP checks an alignment but does not apply it (hip_vm.cpp: Device::virtualAlloc does not pass it on), so an aligned
+/* HIP validates the alignment but does not apply it (in hip_vm.cpp, Device::virtualAlloc ignores it), so an aligned
  * range is taken from a larger reservation. */
 hipError_t gpuhal_rocm_reserve(uint64_t bytes, uint64_t alignment, gpuhal_stream_reservation *out_reserved)
 {
@@ -210,7 +210,7 @@ hipError_t gpuhal_rocm_reserve(uint64_t bytes, uint64_t alignment, gpuhal_stream
     return code;
 }
 
-/* Before HIP 7 hipMemMap always returns success, and its failure shows only in hipMemSetAccess. In HIP 6.1 to 6.3
+/* Before HIP 7 hipMemMap always returns success; if it has failed, hipMemSetAccess returns the error. In HIP 6.1 to 6.3
  * hipMemUnmap of an unmapped range reads a null pointer (hip_vm.cpp), so first check whether HIP knows a mapping. */
 void gpuhal_rocm_unmap(uint64_t address, uint64_t bytes)
 {
@@ -220,7 +220,8 @@ void gpuhal_rocm_unmap(uint64_t address, uint64_t bytes)
     }
 }
 
-/* If HIP accepts descriptors in place of pointers, it treats descriptor 0 as missing. It does not close descriptors. */
+/* If HIP accepts descriptors in place of pointers, it treats descriptor 0 as missing. HIP does not close
+ * descriptors. */
 hipError_t gpuhal_rocm_import_handle(int descriptor, hipMemGenericAllocationHandle_t *out_handle)
 {
     const int duplicate = descriptor == 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : -1;

@@ -1,12 +1,12 @@
 /* rocm/compute.c: lists a device's compute units, instruction set, group sizes, data types and bandwidth.
  *
- * HIP has attributes for sizes. It reports the instruction set only in hipDeviceProp_t, whose layout differs between
- * versions, so the kernel is queried instead. gfx_target_version, a property of the compute driver's node, is 10000 *
- * major + 100 * minor + stepping. The target's name contains minor and stepping in hexadecimal (90010 is gfx90a).
- * LLVM's "User Guide for AMDGPU Backend" and AMDGPU.td list the features of each target.
+ * HIP has attributes for sizes. The instruction set is read from the kernel driver, because HIP reports it only in
+ * hipDeviceProp_t, and the layout of this structure differs between versions. gfx_target_version, a property of the
+ * compute driver's node, is 10000 * major + 100 * minor + stepping. The target's name contains minor and stepping in
+ * hexadecimal (90010 is gfx90a). LLVM's "User Guide for AMDGPU Backend" and AMDGPU.td list the features of each target.
  *
- * HSA_OVERRIDE_GFX_VERSION makes HIP compute for another target than the hardware's. HIP's compute capability reveals
- * this, unless only the stepping differs; then the hardware's own target is listed.
+ * With HSA_OVERRIDE_GFX_VERSION HIP uses another target than the hardware's. HIP's compute capability reveals this,
+ * unless only the stepping differs. In that case the hardware's own target is listed.
  */
 #include "device.h"
 
@@ -17,7 +17,7 @@ static const struct {
     hipDeviceAttribute_t attribute;
 } counts[] = {
     {GPUHAL_FACT_COMPUTE_UNITS, hipDeviceAttributeMultiprocessorCount},
-    /* Since gfx10 the compiler supports both widths; HIP's compiler uses this one. */
+    /* since gfx10 the hardware supports two widths; HIP's compiler uses the width in this attribute */
     {GPUHAL_FACT_SUBGROUP_SIZE_MIN, hipDeviceAttributeWarpSize},
     {GPUHAL_FACT_SUBGROUP_SIZE_MAX, hipDeviceAttributeWarpSize},
     {GPUHAL_FACT_GROUP_SIZE_MAX, hipDeviceAttributeMaxThreadsPerBlock},
@@ -27,9 +27,9 @@ static const struct {
     {GPUHAL_FACT_GROUP_MEMORY_BYTES, hipDeviceAttributeMaxSharedMemoryPerBlock},
 };
 
-enum { DOT = GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4 /* v_dot4 and v_dot8 were added together */ };
+enum { DOT = GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4 /* the instructions v_dot4 and v_dot8 were added together */ };
 
-/* Types that a range of targets supports in addition to those of all targets since gfx8. */
+/* Types that a range of targets supports in addition to the types of all targets since gfx8. */
 static const struct {
     uint32_t first, last, types;
 } types[] = {
@@ -43,9 +43,9 @@ static const struct {
     {120000, 120099, DOT | GPUHAL_DATA_BF16 | GPUHAL_DATA_FP8},
 };
 
-/* Bits per data line and clock, as HIP counts clocks, for targets that exist with only one kind of memory: 2 for HBM2
- * and 16 for GDDR6, as in MemoryOpsPerClockTable of AMD's PAL; 4 for HBM3, because the MI300X data sheet's 5.3 TB/s are
- * 1300 MHz and 8192 lines. APUs use the installed memory modules. */
+/* Bits per data line and cycle of the clock that HIP reports, for targets that exist with only one kind of memory. HBM2
+ * (2) and GDDR6 (16) are from MemoryOpsPerClockTable of AMD's PAL. HBM3 has 4, because the MI300X has 5.3 TB/s with
+ * 1300 MHz and 8192 lines (data sheet). APUs use the installed memory modules. */
 static const struct {
     uint32_t first, last, bits;
 } per_clock[] = {
@@ -69,7 +69,7 @@ static uint64_t positive(hipDevice_t device, hipDeviceAttribute_t attribute)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-/* Returns the target in the kernel's encoding, or 0 with the reason if it is uncertain. */
+/* Returns the target in the kernel's encoding, or 0 with the reason if the target is uncertain. */
 static uint32_t find_target(const gpuhal_rocm_entry *entry, const char **out_why)
 {
     const uint32_t target = entry->kernel.target;

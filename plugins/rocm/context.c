@@ -1,27 +1,27 @@
-/* rocm/context.c: makes an opened device current, and detects that it was lost or reset. */
+/* rocm/context.c: makes an opened device current, and detects the loss or reset of a device. */
 #include "device.h"
 
 #include <gpuhal/native.h>
 
 /* ---- entering and leaving */
 
-/* Relaxed order is enough: only the code is read, and no other data depends on it. A thread that misses it makes one
- * more call, which returns the code itself. */
+/* Relaxed order is enough, because only the code is read, and no other data depends on it. A thread that reads an old
+ * value makes one more HIP call, and this call returns the code. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device)
 {
     const hipError_t lost = atomic_load_explicit(&device->entry->lost, memory_order_relaxed);
     return lost != hipSuccess ? lost : atomic_load_explicit(&device->gone, memory_order_relaxed);
 }
 
-/* Returns whether the code means an invalid stream: the caller's, or one of the plugin's that a reset destroyed. */
+/* Returns whether the code means an invalid stream, either the caller's or a stream that a reset destroyed. */
 static bool is_of_no_stream(hipError_t code)
 {
     return code == hipErrorContextIsDestroyed || code == hipErrorInvalidContext || code == hipErrorInvalidHandle;
 }
 
-/* Returns whether HIP no longer knows the marker's address, or has reused it for other memory, which has another id.
- * Other codes do not indicate a reset. A stream's address would not reveal it: the application's next stream gets the
- * address of a stream that the reset destroyed. */
+/* Returns whether HIP no longer knows the marker's address, or has reused the address for memory with another id. Other
+ * codes do not indicate a reset. A stream's address would not reveal a reset, because the application's next stream may
+ * get the address of a stream that the reset destroyed. */
 static bool is_reset(const gpuhal_plugin_device *device)
 {
     uint32_t id = 0;
@@ -42,12 +42,11 @@ bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device)
     return atomic_load_explicit(&device->gone, memory_order_relaxed) != hipSuccess;
 }
 
-/* Queries the current device first: inside an application it is nearly always current already, and the query costs next
- * to nothing.
- *
- * While an application captures a graph on another thread, by default no thread may allocate or query events; such a
- * call invalidates the graph. The plugin's calls involve no captured stream, so the thread's capture mode is relaxed
- * during them. HIP has a current device per thread but no stack of devices, so the scope stores the previous one. */
+/* Queries the current device first. In an application the plugin's device is nearly always current already, and the
+ * query is very cheap. While an application captures a graph on another thread, by default no thread may allocate
+ * memory or query events; such a call invalidates the graph. The plugin's calls do not involve captured streams, so the
+ * thread's capture mode is relaxed during the calls. HIP has a current device per thread but no stack of devices, so
+ * the scope stores the previous one. */
 static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
     out_scope->failed = "hipGetDevice";
@@ -66,9 +65,9 @@ static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_s
     return code;
 }
 
-/* Called before every call, because a reset leaves no error code behind. HIP would use streams and addresses that no
- * longer exist or belong to another owner. A reset between the check and the call cannot be detected; the application
- * must not reset a device that its other threads use. */
+/* Called before every HIP call, because no error code shows that the device was reset. HIP would use streams and
+ * addresses that no longer exist or belong to another owner. A reset between the check and the call cannot be detected;
+ * the application must not reset a device that its other threads use. */
 hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device)
 {
     if (gpuhal_rocm_lost_code(device) == hipSuccess) {
@@ -84,8 +83,8 @@ hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_scope *ou
     return lost != hipSuccess ? lost : enter_device(device, out_scope);
 }
 
-/* Does not report the code. Enters a device with a sticky error, but not a device that was reset: its objects no longer
- * exist, and their addresses may already have another owner. */
+/* Does not report the code. Enters a device with a sticky error, but not a device that was reset. After a reset the
+ * plugin's objects no longer exist, and their addresses may already have another owner. */
 hipError_t gpuhal_rocm_enter_to_release(gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
     *out_scope = (gpuhal_rocm_scope){.device = -1};
@@ -117,8 +116,8 @@ hipError_t gpuhal_rocm_may_record(hipStream_t stream, const char **out_call)
     return code == hipSuccess && status != hipStreamCaptureStatusNone ? hipErrorStreamCaptureUnsupported : code;
 }
 
-/* Records the first code, because later ones are less specific; the exchange keeps the first of several threads. Checks
- * for a reset first, because it causes the same codes as an invalid stream. */
+/* Records the first code, because later codes are less specific. If several threads fail, the exchange keeps the first
+ * thread's code. Checks for a reset first, because a reset causes the same codes as an invalid stream. */
 gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call, hipError_t code)
 {
     if (code == hipSuccess) {
@@ -136,7 +135,7 @@ gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call,
     return gpuhal_rocm_report(device->host, call, code);
 }
 
-/* The code does not show which device was lost. If this device's calls still work, it was the other one. */
+/* The code does not show which device was lost. If calls on @p device still work, @p other was lost. */
 gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         hipError_t code)
 {
@@ -178,7 +177,8 @@ int gpuhal_rocm_stream_device(hipStream_t stream)
     return -1;
 }
 
-/* A HIP device is a number rather than an object. Adopting it adopts the stream that the plugin's calls wait for. */
+/* A HIP device is a number rather than an object. Adopting a device means adopting the stream for which the plugin's
+ * calls wait. */
 static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_native *adopt)
 {
     const gpuhal_host *host = device->host;
@@ -211,14 +211,14 @@ gpuhal_status gpuhal_rocm_acquire(gpuhal_plugin_device *device, const gpuhal_nat
     return status == GPUHAL_OK && adopt ? adopt_device(device, adopt) : status;
 }
 
-/* A device is a number, so there is nothing to release. */
+/* A HIP device is a number, so there is nothing to release. */
 void gpuhal_rocm_release_context(gpuhal_plugin_device *device)
 {
     (void)device;
 }
 
-/* Requires the device to be current. Allocates memory that a reset frees, and reads its id, which HIP gives no other
- * memory. Without the marker an opened device still works, but does not detect a reset. HIP 5.0 has no ids. */
+/* Requires the device to be current. Allocates memory that a reset frees, and reads its id. HIP never assigns this id
+ * to other memory. Without the marker an opened device still works, but does not detect a reset. HIP 5.0 has no ids. */
 void gpuhal_rocm_make_marker(gpuhal_plugin_device *device)
 {
     hipError_t code = gpuhal_rocm_api.hipMalloc(&device->marker, 1);

@@ -1,18 +1,19 @@
 /* rocm/device.h: declarations that the files of this plugin share.
  *
- * An entry is one device as HIP numbers it in this process. HIP fixes its list at initialization, so the index of a
- * device is its ordinal. HIP uses the current device of the calling thread. Each call makes the opened device current
- * if necessary, and restores the thread's previous device.
+ * An entry is one device in HIP's list for this process. HIP fixes this list at initialization, so a device's index is
+ * its ordinal. HIP uses the current device of the calling thread. Each call makes the opened device current if
+ * necessary, and restores the thread's previous device.
  *
- * A blocking call acquires an unused stream of the opened device, enqueues there, waits for its work and releases the
- * stream. Internal streams do not wait for the default stream, so the application's work does not delay them. If a
- * stream was adopted with the device, an internal stream first waits for the earlier work of that stream.
+ * A blocking call acquires an unused internal stream of the opened device, enqueues its work, waits for this work and
+ * releases the stream. Internal streams do not wait for the default stream, so the application's work does not delay
+ * them. If a stream was adopted with the device, an internal stream first waits for the earlier work in the adopted
+ * stream.
  *
- * After some errors a device is unusable in the process. The first such code is stored in the entry, which all openings
- * share, and every later call returns it. If the application resets the device (hipDeviceReset), HIP destroys all its
- * streams, including the plugin's, and frees all its memory. Devices that are open then become unusable, but opening
- * the device again works. The plugin frees nothing of such a device, because the addresses may already belong to
- * another owner.
+ * After some errors a device is unusable in the process. The first such error code is stored in the entry, because all
+ * opened devices share the entry. Every later call returns this code. If the application resets the device
+ * (hipDeviceReset), HIP destroys all its streams, including the plugin's, and frees all its memory. Opened devices
+ * become unusable, but the device can be opened again. The plugin frees no objects of such an opened device, because
+ * the addresses may already belong to another owner.
  */
 #ifndef GPUHAL_ROCM_DEVICE_H
 #define GPUHAL_ROCM_DEVICE_H
@@ -34,7 +35,7 @@
 typedef struct gpuhal_rocm_kernel {
     uint32_t gpu_id;
     uint32_t target;       /* the instruction set, in AMD's encoding */
-    uint32_t parts;        /* partitions of the GPU at the device's address */
+    uint32_t parts;        /* number of partitions of the GPU at the device's address */
     uint32_t render_minor; /* render node of the device or partition */
 } gpuhal_rocm_kernel;
 
@@ -68,7 +69,7 @@ struct gpuhal_plugin_device {
     _Atomic hipError_t gone; /* HIP's code after a device reset; 0: not reset */
     hipStream_t foreign;     /* blocking calls wait for this stream of the caller first; NULL: none */
     void *marker;            /* memory that shows whether the device was reset */
-    uint32_t marker_id;      /* HIP's id of it; 0: HIP has none */
+    uint32_t marker_id;      /* HIP's id of the marker; 0: HIP has no ids */
     gpuhal_internal_streams internal;
 };
 
@@ -81,19 +82,19 @@ struct gpuhal_plugin_queue {
 struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
     hipEvent_t event;
-    hipEvent_t twin; /* threads sleep for it; never exported */
+    hipEvent_t twin; /* threads sleep until `twin` completes; never exported */
 };
 
-/* Thread state that entering changes and leaving restores. */
+/* The thread's state before it entered. Leaving restores this state. */
 typedef struct gpuhal_rocm_scope {
-    bool moved; /* @p device was current before */
+    bool moved; /* `device` was current before */
     int device;
     bool relaxed;
     hipStreamCaptureMode mode; /* valid if relaxed */
-    const char *failed;        /* the call that failed when entering; NULL: the device was lost before */
+    const char *failed;        /* the call that failed while entering; NULL: the device was already lost */
 } gpuhal_rocm_scope;
 
-/* gpuhal represents addresses as numbers, HIP as pointers. */
+/* Converts an address from a number (gpuhal) to a pointer (HIP). */
 static inline void *gpuhal_rocm_at(uint64_t address)
 {
     return (void *)(uintptr_t)address;
@@ -104,7 +105,8 @@ static inline uint64_t gpuhal_rocm_align_up(uint64_t value, uint64_t alignment)
     return alignment > 1 ? (value + alignment - 1) & ~(alignment - 1) : value;
 }
 
-/* identity.c: numbers partitions that have the address of the whole GPU. Their siblings reveal them. */
+/* identity.c: numbers partitions that have the address of the whole GPU. Other devices with this address reveal
+ * them. */
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count);
 
 /* system.c */
@@ -119,15 +121,16 @@ void gpuhal_rocm_read_nodes(gpuhal_rocm_entry *entries, uint32_t count);
 
 /* context.c: returns the error code of the device loss; 0 while the device works. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device);
-/* The same, but first checks whether the device was reset. Must be called before an object of the device is passed to
- * HIP, which would dereference its pointer. */
+/* Does the same, but first checks whether the device was reset. Must be called before an object of the device is passed
+ * to HIP, because HIP would dereference an invalid pointer after a reset. */
 hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device);
-/* Returns the ordinal of a stream's device; -1 if this HIP version cannot report it, -2 if the stream is invalid. */
+/* Returns the ordinal of a stream's device, -1 if this HIP version cannot report the ordinal, or -2 if the stream is
+ * invalid. */
 int gpuhal_rocm_stream_device(hipStream_t stream);
 
-/* address.c: returns whether HIP knows memory at the address, and the number of bytes from there to its end. Uses the
- * only function that is safe in every version: if queried for the type of unknown memory, HIP before 6.2 dereferences
- * the contents of the address as a pointer. */
+/* address.c: returns whether HIP knows memory at the address, and the number of bytes from the address to the end of
+ * this memory. Uses the only query that is safe for unknown memory in every version. If queried for the type of unknown
+ * memory, HIP before 6.2 dereferences the contents of the address as a pointer. */
 bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes);
 
 #include "../stream/stream.h"

@@ -1,7 +1,7 @@
 /* rocm/discovery.c: finds the devices.
  *
  * HIP is initialized only here, because initialization wakes devices and opens their nodes. No device memory is
- * allocated. The list never changes afterwards: an index is HIP's own ordinal until the process exits.
+ * allocated. The list never changes afterwards, so an index is HIP's own ordinal until the process exits.
  */
 #include "smi.h"
 
@@ -21,9 +21,10 @@ int gpuhal_rocm_attribute(hipDevice_t device, hipDeviceAttribute_t attribute, in
     return code == hipSuccess ? value : (int)(gpuhal_rocm_forget(code), otherwise);
 }
 
-/* ---- if HIP lists no device */
+/* ---- errors if HIP does not list a device */
 
-/* Checks the kernel driver: opens its node in the same way as HIP, which wakes no GPU. Returns the fault, or NULL. */
+/* Checks the kernel driver by opening its node in the same way as HIP. This does not wake a GPU. Returns the fault, or
+ * NULL. */
 static const char *kernel_fault(gpuhal_status *out_status)
 {
     char path[GPUHAL_STREAM_PATH];
@@ -43,7 +44,7 @@ static const char *kernel_fault(gpuhal_status *out_status)
                  "the container";
 }
 
-/* HIP's own description comes first. The other parts name the remedy if possible. */
+/* The message begins with HIP's own description. The other parts name the remedy if possible. */
 static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipError_t code)
 {
     gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
@@ -53,7 +54,7 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipErr
     description = strcmp(description, gpuhal_rocm_result_name(code)) == 0 ? "HIP lists no device" : description;
     const uint32_t known = gpuhal_rocm_count_system();
     if (status == GPUHAL_ERROR_NO_PERMISSION && known == 0) {
-        status = GPUHAL_ERROR_NO_DEVICE; /* there is no GPU that permissions could hide */
+        status = GPUHAL_ERROR_NO_DEVICE; /* permissions cannot hide a GPU, because there is none */
     }
     if (fault) {
         const bool set = gpuhal_rocm_list_variables(hiding, cause, sizeof cause);
@@ -74,7 +75,7 @@ static gpuhal_status init_failed(const gpuhal_host *host, const char *call, hipE
     switch (code) {
     case hipErrorNoDevice:
         return no_device(host, call, code);
-    case hipErrorInvalidDevice: { /* hipInit of HIP 5 returns this if there is no device */
+    case hipErrorInvalidDevice: { /* hipInit of HIP 5 returns this code if there is no device */
         int count = 0;
         const hipError_t again = gpuhal_rocm_api.hipGetDeviceCount(&count);
         return again == hipErrorNoDevice || count == 0 ? no_device(host, "hipGetDeviceCount", hipErrorNoDevice)
@@ -165,7 +166,8 @@ gpuhal_status gpuhal_rocm_make_list(const gpuhal_host *host, gpuhal_rocm_entry *
     }
     code = gpuhal_rocm_api.hipRuntimeGetVersion(&version);
     gpuhal_rocm_runtime = gpuhal_rocm_version_of(code == hipSuccess ? version : (int)(gpuhal_rocm_forget(code), 0));
-    /* *out_count is set only at the end, so that no entry can be found after a failure (stream/discovery.c). */
+    /* *out_count is set only at the end, so that find() returns no entry if a step before it fails
+     * (stream/discovery.c). */
     const uint32_t listed = (uint32_t)count < space ? (uint32_t)count : space;
     for (uint32_t i = 0; i < listed; i++) {
         code = gpuhal_rocm_api.hipDeviceGet(&entries[i].device, (int)i);
@@ -175,11 +177,11 @@ gpuhal_status gpuhal_rocm_make_list(const gpuhal_host *host, gpuhal_rocm_entry *
         entries[i].ordinal = i;
         fill_in(&entries[i]);
     }
-    /* Needs all entries: only its siblings distinguish partition 0 from a whole GPU. */
+    /* Requires all entries, because only its siblings distinguish partition 0 from a whole GPU. */
     gpuhal_rocm_find_partitions(entries, listed);
     gpuhal_rocm_read_nodes(entries, listed);
     explain_hidden(host, listed);
-    gpuhal_rocm_smi_open(host); /* only if devices exist, since it reports nothing else */
+    gpuhal_rocm_smi_open(host); /* opened only if devices exist, since the library only reports device values */
     *out_count = listed;
     return GPUHAL_OK;
 }

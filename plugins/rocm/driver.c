@@ -6,7 +6,8 @@
 gpuhal_rocm_functions gpuhal_rocm_api;
 gpuhal_rocm_version gpuhal_rocm_runtime;
 
-/* Newest first: several may be installed, and the kernel driver works with older and newer ones. */
+/* Newest first, because several versions may be installed, and the kernel driver works with older and newer
+ * versions. */
 static const char *const library_names[] = {
     "libamdhip64.so.7",
     "libamdhip64.so.6",
@@ -14,8 +15,8 @@ static const char *const library_names[] = {
     NULL,
 };
 
-/* A runtime that does not report its version is treated as a recent one. Querying the version initializes HIP like
- * hipInit, so discovery does this rather than start(). */
+/* A runtime that does not report its version is treated as recent. Querying the version initializes HIP like hipInit,
+ * so discovery queries it rather than start(). */
 gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
 {
     const int known = whole >= 10000000 ? whole : 0;
@@ -48,8 +49,8 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
     pthread_mutex_lock(&lock);
     const bool other = started && gpuhal_rocm_api.hipInit != found.hipInit;
     status = gpuhal_rocm_use_system(host, !started);
-    /* Written once, because threads of other copies of the core may call through the table from then on. They read it
-     * without the lock: each has called its own start(), which acquires the lock after the table was written. */
+    /* Write the table only once, because threads of other copies of the core may use it afterwards. They need no lock,
+     * because each copy's start() has acquired the lock after the table was written. */
     if (!started && status == GPUHAL_OK) {
         gpuhal_rocm_api = found;
         started = true;
@@ -61,7 +62,7 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
     return status;
 }
 
-/* The meaning of each code. Codes that mean an invalid argument map to DRIVER: the core has checked the arguments, so
+/* The status for each code. Codes that mean an invalid argument map to DRIVER: the core has checked the arguments, so
  * the application cannot fix them. Codes of later runtimes that are not in the table also map to DRIVER.
  *
  * LOST marks sticky codes: every later call on the device returns the same code. hipErrorInvalidContext and
@@ -108,7 +109,7 @@ static const struct {
     {hipErrorUnsupportedLimit, GPUHAL_ERROR_DRIVER},
     {hipErrorContextAlreadyInUse, GPUHAL_ERROR_BUSY},
     {hipErrorPeerAccessUnsupported, GPUHAL_ERROR_NOT_SUPPORTED},
-    {hipErrorInvalidKernelFile, GPUHAL_ERROR_INCOMPATIBLE}, /* HIP never gets data that is not a code object */
+    {hipErrorInvalidKernelFile, GPUHAL_ERROR_INCOMPATIBLE}, /* the plugin passes only code objects to HIP */
     {hipErrorInvalidGraphicsContext, GPUHAL_ERROR_DRIVER},
     {hipErrorInvalidSource, GPUHAL_ERROR_INVALID_ARGUMENT},
     {hipErrorFileNotFound, GPUHAL_ERROR_DRIVER},
@@ -142,7 +143,7 @@ static const struct {
     {hipErrorCapturedEvent, GPUHAL_ERROR_BUSY},
     {hipErrorStreamCaptureWrongThread, GPUHAL_ERROR_BUSY},
     {hipErrorGraphExecUpdateFailure, GPUHAL_ERROR_DRIVER},
-    {hipErrorInvalidChannelDescriptor, GPUHAL_ERROR_DRIVER}, /* for textures, like the next; since HIP 6.4 */
+    {hipErrorInvalidChannelDescriptor, GPUHAL_ERROR_DRIVER}, /* for textures, like the next code; since HIP 6.4 */
     {hipErrorInvalidTexture, GPUHAL_ERROR_DRIVER},
     {hipErrorUnknown, GPUHAL_ERROR_DRIVER},
     {hipErrorRuntimeMemory, GPUHAL_ERROR_OUT_OF_MEMORY},
@@ -175,7 +176,7 @@ const char *gpuhal_rocm_result_name(hipError_t code)
     }
 }
 
-/* If HIP did not store the error, nothing may be cleared: that would clear the application's own error. */
+/* If HIP did not store the error, the last error must not be cleared, because it is the application's own error. */
 hipError_t gpuhal_rocm_forget(hipError_t code)
 {
     if (code != hipErrorNotReady || !gpuhal_rocm_runtime.keeps_last_error) {

@@ -1,9 +1,9 @@
 /* rocm/event.c: validates HIP streams, and creates, records and destroys streams and events.
  *
  * While a thread sleeps in hipEventSynchronize, HIP holds a lock of the event (hip_event.cpp, Event::synchronize), and
- * every other call with the event waits for the lock. So each event has a twin, recorded right after it in the same
- * stream, and threads sleep only for the twin. Sleeping must not add a wait to any stream: HIP maps all streams of one
- * priority to at most four hardware queues, and a wait in one of them delays the streams that share it.
+ * every other call with the event waits for the lock. So each event has a twin that is recorded right after it in the
+ * same stream, and threads sleep only for the twin. Sleeping must not add a wait to any stream. HIP maps all streams of
+ * one priority to at most four hardware queues, and a wait in a hardware queue delays all streams that share it.
  */
 #include "device.h"
 
@@ -19,8 +19,8 @@ gpuhal_status gpuhal_rocm_check_stream(gpuhal_plugin_device *device, hipStream_t
     return GPUHAL_OK;
 }
 
-/* Every call with an event makes HIP access the stream that recorded it. So this relies on the core's guarantee that no
- * event outlives its queue. */
+/* Every call with an event makes HIP access the stream that recorded it. So this function relies on the core's
+ * guarantee that no event outlives its queue. */
 void gpuhal_rocm_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_rocm_scope scope;
@@ -32,8 +32,8 @@ void gpuhal_rocm_queue_destroy(gpuhal_plugin_queue *queue)
     free(queue);
 }
 
-/* Timing makes recording slower, so only timed events use it. HIP 7 sleeps for an event only if hipEventBlockingSync is
- * its only flag; with hipEventDisableTiming as well, it spins. */
+/* Timing makes recording slower, so it is enabled only for timed events. HIP 7 sleeps for an event only if
+ * hipEventBlockingSync is its only flag; with hipEventDisableTiming as well, it spins. */
 hipError_t gpuhal_rocm_create_events(gpuhal_plugin_event *event, bool timed)
 {
     const unsigned flags = hipEventBlockingSync | (timed ? 0 : hipEventDisableTiming);

@@ -1,12 +1,12 @@
 /* rocm/hip_api.h: the part of HIP (libamdhip64.so) that this plugin uses, declared from AMD's documentation.
  *
- * All declarations are lists, because they have several users: the plugin generates its table of functions from them,
- * and the fake library its prototypes. A test compiles them against the vendor's header: with GPUHAL_HIP_LISTS_ONLY
- * this file omits its types, so that the names in the lists refer to the vendor's.
+ * All declarations are list macros, because they have several users. The plugin generates its function table from the
+ * lists, the fake library generates its prototypes, and a test compiles the lists against the vendor's header. With
+ * GPUHAL_HIP_LISTS_ONLY this file omits its types, so that the names in the lists refer to the vendor's types.
  *
- * Only declarations that are the same in HIP 5, 6 and 7 are listed here. hip_versions.h lists the others, and the
- * functions that are avoided because they differ. The required functions are those of HIP 5.0. Functions that are newer
- * or may be missing are optional.
+ * Only declarations that are the same in HIP 5, 6 and 7 are listed here. hip_versions.h lists the other declarations,
+ * and the functions that are avoided because they differ between versions. The required functions are those of HIP 5.0.
+ * Functions that are newer or may be missing are optional.
  */
 #ifndef GPUHAL_HIP_API_H
 #define GPUHAL_HIP_API_H
@@ -105,7 +105,7 @@
     OPTIONAL(hipError_t, hipExternalMemoryGetMappedBuffer, (void **address, hipExternalMemory_t memory, \
                                                             const hipExternalMemoryBufferDesc *buffer))
 
-/* All codes of HIP 5 to 7. If a code has two names, the one that is not deprecated is listed. */
+/* All codes of HIP 5 to 7. If a code has two names, the list contains the name that is not deprecated. */
 #define GPUHAL_HIP_RESULTS(VALUE) \
     VALUE(hipSuccess, 0) \
     VALUE(hipErrorInvalidValue, 1) \
@@ -183,7 +183,7 @@
     VALUE(hipErrorRuntimeMemory, 1052) \
     VALUE(hipErrorRuntimeOther, 1053)
 
-/* In AMD's header some are macros and some enumerators. */
+/* In AMD's header some of these values are macros and others are enumerators. */
 #define GPUHAL_HIP_VALUES(VALUE) \
     VALUE(hipDeviceAttributeAsyncEngineCount, 2) \
     VALUE(hipDeviceAttributeCanMapHostMemory, 3) \
@@ -242,8 +242,8 @@
     VALUE(hipMemAllocationGranularityRecommended, 1) \
     VALUE(hipExternalMemoryHandleTypeOpaqueFd, 1)
 
-/* Types whose size matters, and the members of the structures. The descriptions of external memory have grown
- * (hip_versions.h), so only their members are the same in all versions. */
+/* Types whose size matters, and the members of the structures. The structures for external memory are larger in later
+ * versions (hip_versions.h), so only their members are the same in all versions. */
 #define GPUHAL_HIP_TYPES(TYPE) \
     TYPE(hipError_t) \
     TYPE(hipDevice_t) \
@@ -281,8 +281,8 @@
     FIELD(hipExternalMemoryBufferDesc, size) \
     FIELD(hipExternalMemoryBufferDesc, flags)
 
-/* Members with a different offset in headers without the line's last identifier; with such a runtime the structure is
- * not used. */
+/* Members whose offset is different in headers that lack the last identifier of the line. The structure is not used
+ * with runtimes of these versions. */
 #define GPUHAL_HIP_LATER_FIELDS(LATER) \
     LATER(hipMemAllocationProp, type, hipDeviceAttributeVirtualMemoryManagementSupported) \
     LATER(hipMemAllocationProp, requestedHandleType, hipDeviceAttributeVirtualMemoryManagementSupported) \
@@ -345,7 +345,7 @@ typedef struct hipMemAccessDesc {
     hipMemAccessFlags flags;
 } hipMemAccessDesc;
 
-/* Includes the reserved words of HIP 6 and 7, which are zero and which HIP 5 does not read. */
+/* Includes the reserved words of HIP 6 and 7. These words are zero, and HIP 5 does not read them. */
 typedef struct hipExternalMemoryHandleDesc {
     hipExternalMemoryHandleType type;
     union {

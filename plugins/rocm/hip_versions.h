@@ -35,7 +35,7 @@
 
 #include "hip_api.h"
 
-/* Each was added after the last attribute of the previous version. */
+/* Each of these attributes was added after the last attribute of the previous version. */
 enum { GPUHAL_ROCM_ATTRIBUTE_VIRTUAL_MEMORY = 89, GPUHAL_ROCM_ATTRIBUTE_HOST_REGISTER = 90 };
 
 /* A version as hipRuntimeGetVersion returns it: major * 10000000 + minor * 100000 + patch. */
@@ -43,11 +43,12 @@ typedef struct gpuhal_rocm_version {
     int whole; /* 0: unknown; the behaviour of the latest version is assumed */
     int major, minor, patch;
     unsigned int memory_type_device;  /* hipMemoryTypeDevice */
-    int has_attribute_virtual_memory; /* whether the attributes above may be queried */
+    int has_attribute_virtual_memory; /* whether the two attributes above may be queried */
     int has_attribute_host_register;
-    int keeps_last_error;  /* after calls that succeed or return hipErrorNotReady */
+    int keeps_last_error;  /* a call that succeeds or returns hipErrorNotReady keeps the last error */
     int ends_with_pieces;  /* a copy or fill ends with the piece of physical memory at its start */
-    int takes_descriptors; /* in place of a pointer; false for an unknown version, which at worst rejects the pointer */
+    int takes_descriptors; /* imports take the descriptor in place of a pointer; false for an unknown version, which can
+                            * only reject the pointer */
 } gpuhal_rocm_version;
 
 gpuhal_rocm_version gpuhal_rocm_version_of(int whole);

@@ -1,11 +1,11 @@
 /* rocm/identity.c: identifies the physical device by PCI address, UUID and partition.
  *
- * HIP's UUID is not binary: it is the chip's unique id as 16 hexadecimal characters, or "XX" for chips without one,
- * which would make all of these one device. The 16 bytes are listed unchanged, in the format of a UUID.
- *
- * Of a partitioned GPU, HIP lists each partition, with the partition number in place of the PCI function. No such
- * function exists on the bus. Only its siblings distinguish partition 0 from a whole GPU. Some kernels store the number
- * in a place that HIP does not read. Then several devices have one address, and are numbered in HIP's order.
+ * HIP's UUID is not binary. It is the chip's unique id as 16 hexadecimal characters. For chips without a unique id it
+ * is "XX", which would make all these chips one device. The 16 bytes are listed unchanged, in the format of a UUID. For
+ * a partitioned GPU, HIP lists each partition, with the partition number in place of the PCI function. No such function
+ * exists on the bus. Only its siblings distinguish partition 0 from a whole GPU. Some kernels store the partition
+ * number in a place that HIP does not read. In this case several devices have the same address, and are numbered in
+ * HIP's order.
  */
 #include "../common/text.h"
 #include "device.h"
@@ -90,9 +90,9 @@ static bool is_taken(const gpuhal_rocm_entry *entries, uint32_t count, const gpu
     return taken;
 }
 
-/* Two devices at one address are partitions. Partitions that HIP numbered keep their number; the others get the lowest
- * free one. is_counted is set if a sibling has no number from HIP either: if all others have one, the remaining
- * partition is certainly 0. */
+/* Two devices at one address are partitions. Partitions with a number from HIP keep it; each of the others gets the
+ * lowest free number. is_counted is set only if a sibling has no number from HIP either. If all siblings have a number,
+ * the remaining partition is certainly 0. */
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -115,9 +115,9 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 
 /* ---- reporting */
 
-/* Finds the file that contains the render node's "major:minor". Returns false if unknown. A partition's file is below a
- * separate platform device, which the kernel's compute driver knows. A partition that the plugin numbered may have a
- * different number there.
+/* Finds the file that contains the render node's "major:minor". Returns false if the file is unknown. A partition's
+ * file belongs to a separate platform device that the kernel's compute driver knows. The kernel may use other numbers
+ * than the plugin, so returns false for partitions that the plugin numbered.
  */
 static bool find_render_node(const gpuhal_rocm_entry *entry, char out_path[GPUHAL_STREAM_PATH])
 {
@@ -158,7 +158,7 @@ static void read_mode(const gpuhal_rocm_entry *entry, const char *file, char mod
     }
 }
 
-/* HIP gives all partitions the name of the whole GPU. Appends a suffix such as "CPX/NPS1 partition 3 of 8", counted
+/* HIP uses the name of the whole GPU for all partitions. Appends a suffix such as "CPX/NPS1 partition 3 of 8", counted
  * from 0 as in the kernel. */
 void gpuhal_rocm_name_part(const gpuhal_rocm_entry *entry, char *name, size_t size)
 {
@@ -178,7 +178,7 @@ void gpuhal_rocm_name_part(const gpuhal_rocm_entry *entry, char *name, size_t si
              compute[0] && memory[0] ? "/" : "", compute[0] ? memory : "", (int)entry->partition, total);
 }
 
-/* HIP lists every partition of a GPU. */
+/* Lists nothing, because HIP lists every partition of a GPU. */
 void gpuhal_rocm_list_unlisted(const gpuhal_host *host, gpuhal_sink *sink, uint32_t first)
 {
     (void)host;

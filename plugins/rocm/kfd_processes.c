@@ -1,6 +1,6 @@
-/* rocm/kfd_processes.c: lists the processes that compute on a GPU, from the kernel's compute driver (kfd). It has a
- * directory for each process, with a file for the memory that the process uses on each GPU. The SMI libraries report
- * the same, but in structures that differ between releases.
+/* rocm/kfd_processes.c: lists the processes that compute on a GPU, from the kernel's compute driver (kfd). For each
+ * process kfd has a directory with one file per GPU. The file contains the amount of memory that the process uses. The
+ * SMI libraries report the same values, but in structures that differ between releases.
  */
 #include "device.h"
 
@@ -34,7 +34,7 @@ static void give(const gpuhal_host *host, gpuhal_sink *sink, const char *name, u
 gpuhal_status gpuhal_rocm_processes(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                     uint32_t flags, gpuhal_sink *sink)
 {
-    (void)instance, (void)flags; /* the kernel keeps the count; no GPU is accessed */
+    (void)instance, (void)flags; /* the kernel counts the memory; no GPU is accessed */
     const gpuhal_rocm_entry *entry = gpuhal_rocm_find(index);
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;

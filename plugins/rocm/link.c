@@ -1,5 +1,5 @@
-/* rocm/link.c: finds the connection between two devices. HIP reports whether it is xGMI, and AMD SMI or ROCm SMI its
- * speed. The core determines where two PCI Express paths join.
+/* rocm/link.c: finds the connection between two devices. HIP reports whether the connection is xGMI. AMD SMI or ROCm
+ * SMI reports the speed of xGMI. The core determines where two PCI Express paths join.
  */
 #include "smi.h"
 
@@ -134,7 +134,7 @@ void gpuhal_rocm_list_connection(const gpuhal_host *host, gpuhal_sink *sink, con
     list(host, sink, GPUHAL_LINK_KIND, own.kind);
     list(host, sink, GPUHAL_LINK_GENERATION, own.generation);
     list(host, sink, GPUHAL_LINK_COUNT, own.count);
-    if (own.kind == GPUHAL_LINK_XGMI) { /* last: the other facts are kept if the library hangs */
+    if (own.kind == GPUHAL_LINK_XGMI) { /* read the speed last, so that the other facts are kept if the library hangs */
         own.bandwidth = speed_of_xgmi(from, to);
     }
     list(host, sink, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, own.bandwidth);

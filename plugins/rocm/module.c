@@ -1,6 +1,6 @@
 /* rocm/module.c: HIP's code formats, how to load them, and the values that HIP reports for a function. The formats are
  * `hsaco` (a code object for one architecture) and `hip-fatbin` (a bundle of code objects, as the compiler embeds it).
- * HIP decompresses compressed bundles, whose header contains their length.
+ * HIP decompresses compressed bundles; their header contains the length.
  */
 #include "../stream/image.h"
 #include "device.h"
@@ -22,8 +22,8 @@ static bool is_code_object(const unsigned char *image, uint64_t bytes)
     return is_elf(image, bytes, is_in_file) && number_at(image, 18, 2) == 224;
 }
 
-/* Parses "CCOB", version, method, and the total length: 4 bytes in version 2, 8 in version 3. Version 1 has no
- * length. */
+/* Parses "CCOB", version, method, and the total length. The length has 4 bytes in version 2 and 8 bytes in version 3.
+ * Version 1 has no length. */
 static bool is_compressed(const unsigned char *image, uint64_t bytes)
 {
     if (bytes < 24 || memcmp(image, "CCOB", 4) != 0) {
@@ -43,7 +43,7 @@ static bool is_bundle(const unsigned char *image, uint64_t bytes)
         return is_compressed(image, bytes);
     }
     const uint64_t count = number_at(image, length, 8);
-    /* Never exceeds `bytes`, so no difference below is negative. Entries have different sizes, because their names
+    /* `at` never exceeds `bytes`, so no difference below is negative. Entries differ in size, because their names
      * do. */
     uint64_t at = length + 8;
     for (uint64_t i = 0; i < count; i++) {
@@ -67,8 +67,8 @@ bool gpuhal_rocm_is_image(const char *format, const unsigned char *image, uint64
 
 /* ---- targets and options */
 
-/* Compares the processor if the target names exactly one. "gfx942:sramecc+:xnack-" is gfx942 in a certain state, which
- * HIP checks itself when it loads the code. "gfx11-generic" stands for several processors. */
+/* Compares the processors if the target names exactly one processor. "gfx942:sramecc+:xnack-" is gfx942 with certain
+ * settings. HIP checks the settings when it loads the code. "gfx11-generic" stands for several processors. */
 bool gpuhal_rocm_takes_target(const char *format, const char *target, const char *device)
 {
     (void)format;
@@ -86,7 +86,7 @@ bool gpuhal_rocm_takes_options(const gpuhal_code *code, char *out_unknown, size_
 
 /* ---- modules */
 
-/* HIP compiles nothing and prints nothing. */
+/* There are no compiler messages, because HIP does not compile. */
 hipError_t gpuhal_rocm_load_module(const gpuhal_code *code, const void *image, gpuhal_plugin_build *build,
                                    hipModule_t *out_module, char *out_words, size_t size)
 {
@@ -110,7 +110,7 @@ hipError_t gpuhal_rocm_of_function(int *out_value, unsigned int attribute, hipFu
                : hipSuccess;
 }
 
-/* HIP needs no permission for shared memory, and has already loaded everything. */
+/* There is nothing to prepare. HIP does not limit shared memory, and has already loaded the code. */
 hipError_t gpuhal_rocm_prepare_function(hipFunction_t function, uint32_t own, uint32_t most, const char **out_call)
 {
     (void)function, (void)own, (void)most, (void)out_call;

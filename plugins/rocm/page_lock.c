@@ -1,12 +1,13 @@
 /* rocm/page_lock.c: page-locks the caller's memory.
  *
- * HIP keeps one registration per address, however often it is registered. hipHostRegister succeeds again, and the first
- * hipHostUnregister ends it for all (hip_memory.cpp, ihipHostRegister; code 712 is never returned). Memory that HIP
- * already knows because the application registered or allocated it is rejected: the plugin's release would end the
- * application's registration. If HIP numbers registrations, memory with such application memory in its middle is
- * rejected as well. HIP would accept it, and later release the right one of the two. But it looks up an address by the
- * last piece that begins before it (device.cpp, MemObjMap::FindMemObj). So HIP would not know the bytes after the
- * application's piece, and a copy that begins inside the piece would be too long.
+ * HIP has only one registration per address. Registering the address again succeeds, but the first hipHostUnregister
+ * ends the registration for all users (hip_memory.cpp, ihipHostRegister; code 712 is never returned). If HIP already
+ * knows the memory because the application registered or allocated it, the plugin rejects it, because the plugin's
+ * release would end the application's registration. If HIP numbers registrations, memory that contains such application
+ * memory in its middle is also rejected. HIP would accept this memory, and later release the correct registration.
+ * However, HIP looks up an address by the last registration that begins at or before the address (device.cpp,
+ * MemObjMap::FindMemObj). So HIP would not know the bytes after the application's memory, and a copy that begins inside
+ * the application's memory would be too long for it.
  *
  * On a machine with one GPU a device reset also ends registrations.
  */
@@ -24,8 +25,8 @@ uint64_t gpuhal_rocm_id_at(uintptr_t address)
 hipError_t gpuhal_rocm_page_lock(const gpuhal_stream_registration *own, uintptr_t start, uint64_t bytes,
                                  const char **out_call)
 {
-    /* Finds application memory at both ends before HIP is called, because HIP would accept it, and the plugin's release
-     * would end the application's registration. */
+    /* Look for application memory at both ends before the registering call, because HIP would accept such memory, and
+     * the plugin's release would end the application's registration. */
     uint64_t known;
     *out_call = NULL;
     if (gpuhal_rocm_is_known(start, &known) || gpuhal_rocm_is_known(start + bytes - 1, &known)) {
@@ -35,7 +36,7 @@ hipError_t gpuhal_rocm_page_lock(const gpuhal_stream_registration *own, uintptr_
     const hipError_t code = gpuhal_rocm_api.hipHostRegister(
         (void *)start, (size_t)bytes, hipHostRegisterPortable | hipHostRegisterMapped | own->flags);
     const uint64_t id = code == hipSuccess ? gpuhal_rocm_id_at(start) : 0;
-    /* Application memory in the middle shows only now, by the id at the end. */
+    /* Application memory in the middle can be detected only after the call, because the last byte has another id. */
     if (id != 0 && gpuhal_rocm_id_at(start + (uintptr_t)bytes - 1) != id) {
         (void)gpuhal_rocm_api.hipHostUnregister((void *)start);
         *out_call = NULL;
@@ -44,8 +45,8 @@ hipError_t gpuhal_rocm_page_lock(const gpuhal_stream_registration *own, uintptr_
     return code;
 }
 
-/* Also works on a lost device: the pages are unlocked even if it cannot be entered. A registration that a reset ended
- * is not released, because its address may already have another registration. */
+/* Also works on a lost device: the pages are unlocked even if the device cannot be entered. A registration that a reset
+ * ended is not released, because its address may already have a new registration. */
 hipError_t gpuhal_rocm_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own,
                                    uintptr_t start)
 {
@@ -75,15 +76,15 @@ gpuhal_status gpuhal_rocm_lock_failed(gpuhal_plugin_device *device, const char *
                     : gpuhal_rocm_result(device, call, code);
 }
 
-/* 8 means two flags in hip_runtime_api.h: hipHostRegisterReadOnly, which AMD ignores, and coarse-grained memory, which
- * is harmless for read-only memory. */
+/* In hip_runtime_api.h the value 8 is used for two flags: hipHostRegisterReadOnly, which AMD ignores, and
+ * coarse-grained memory, which is harmless for read-only memory. */
 unsigned int gpuhal_rocm_read_only_flags(const gpuhal_plugin_device *device)
 {
     (void)device;
     return hipExtHostRegisterCoarseGrained;
 }
 
-/* AMD ignores the read-only flag. */
+/* Returns false, because AMD ignores the read-only flag. */
 bool gpuhal_rocm_flags_matter(hipError_t code)
 {
     (void)code;

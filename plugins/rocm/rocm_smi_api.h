@@ -42,8 +42,8 @@
 #define GPUHAL_ROCM_SMI_VALUES(VALUE) \
     VALUE(RSMI_MEM_TYPE_VRAM, 0)
 
-/* Each process uses its own lock per GPU instead of one that all processes share. Since ROCm 5.7; ignored before. A
- * macro, because C enumerators cannot represent this value. */
+/* Uses a lock per process and GPU instead of a lock that all processes share. ROCm before 5.7 ignores this flag. The
+ * flag is a macro, because C enumerators cannot represent its value. */
 #define GPUHAL_ROCM_SMI_OWN_LOCK UINT64_C(0x400000000000000) /* RSMI_INIT_FLAG_THRAD_ONLY_MUTEX */
 
 #define GPUHAL_ROCM_SMI_TYPES(TYPE) \
@@ -56,7 +56,7 @@
 enum { GPUHAL_ROCM_SMI_RESULTS(GPUHAL_ROCM_SMI_ENUMERATOR) GPUHAL_ROCM_SMI_VALUES(GPUHAL_ROCM_SMI_ENUMERATOR) };
 #undef GPUHAL_ROCM_SMI_ENUMERATOR
 
-/* Enumerations of the vendor, as in hip_api.h. */
+/* The vendor's enumerations, as in hip_api.h. */
 typedef unsigned int rsmi_status_t;
 typedef unsigned int rsmi_memory_type_t;
 

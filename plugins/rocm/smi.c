@@ -9,16 +9,16 @@
 gpuhal_rocm_rocm_smi_functions gpuhal_rocm_rocm_smi;
 gpuhal_rocm_amd_smi_functions gpuhal_rocm_amd_smi;
 
-static _Atomic int opened;           /* which library is open; set after its table was filled in */
-static bool initialised;             /* attempted, successfully or not; accessed only by the thread that has the turn */
-static uint32_t initialisation_code; /* its result; accessed in the same way */
+static _Atomic int opened;           /* the open library; set after its table was filled in */
+static bool initialised;             /* initialisation was attempted; accessed only by the thread that has the turn */
+static uint32_t initialisation_code; /* result of the attempt; accessed only by the thread that has the turn */
 
-/* AMD's numbers: 23 is ROCm 6.0, 24 is 6.1 to 6.3, 25 is 6.4, 26 is 7, 27 is 10. Debian 13 uses 0 for ROCm 6.1. Earlier
- * versions had different functions. The name without a version belongs to development packages, and is the last
- * resort. */
+/* AMD's version numbers: 23 is ROCm 6.0, 24 is 6.1 to 6.3, 25 is 6.4, 26 is 7, 27 is 10. Debian 13 uses 0 for ROCm 6.1.
+ * Earlier versions have different functions. The name without a version number belongs to development packages, and is
+ * tried last. */
 static const char *const amd_names[] = {"libamd_smi.so.27", "libamd_smi.so.26", "libamd_smi.so.25", "libamd_smi.so.24",
                                         "libamd_smi.so.23", "libamd_smi.so.0",  "libamd_smi.so",    NULL};
-/* 7 is ROCm 6 and 7, 5 is ROCm 5. Distributions that do not use AMD's numbers use 1 for both. */
+/* Version 7 is ROCm 6 and 7, version 5 is ROCm 5. Some distributions use 1 for all of them. */
 static const char *const rocm_names[] = {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5",
                                          "librocm_smi64.so.1", NULL};
 
@@ -50,8 +50,9 @@ static bool open_rocm_smi(const gpuhal_host *host)
     return true;
 }
 
-/* The libraries search these directories for GPUs and, AMD SMI since ROCm 7, for network adapters and switches. If a
- * directory is missing, the library writes to standard error. A kernel without SCSI has no scsi_host. */
+/* The libraries search these directories for GPUs. Since ROCm 7 AMD SMI also searches for network adapters and
+ * switches. If a directory is missing, the library writes to standard error. A kernel without SCSI does not have the
+ * directory scsi_host. */
 static bool has_directories(gpuhal_rocm_smi_library which)
 {
     static const char *const names[] = {"/sys/class/drm", GPUHAL_ROCM_NODES, "/sys/class/net", "/sys/class/scsi_host"};
@@ -65,7 +66,7 @@ static bool has_directories(gpuhal_rocm_smi_library which)
     return all;
 }
 
-/* Called once, while the list of devices is created. */
+/* Called once, when the device list is created. */
 void gpuhal_rocm_smi_open(const gpuhal_host *host)
 {
     const bool amd = has_directories(GPUHAL_ROCM_SMI_AMD) && open_amd_smi(host);
@@ -124,7 +125,7 @@ static bool is_shut_down(uint32_t code)
 }
 
 /* Initializing once is enough, and this plugin never shuts the library down. ROCm SMI counts initializations, as do
- * recent versions of AMD SMI. With earlier versions the first shutdown affected all users (amd_smi.cc,
+ * recent versions of AMD SMI. In earlier versions of AMD SMI the first shutdown affects all users (amd_smi.cc,
  * initialized_lib). A failed initialization is not repeated, because each attempt would write to standard error. */
 static uint32_t run(uint32_t (*work)(void *request), void *request)
 {
@@ -151,7 +152,7 @@ gpuhal_stream_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *req
                                    "an earlier call of the SMI library hangs, so it is not called");
     }
     uint32_t code = run(work, request);
-    /* Repeated only once, so that a library that does not stay initialized cannot keep the turn forever. */
+    /* Repeat only once, so that this thread does not keep the turn forever if the library does not stay initialized. */
     code = initialised ? code : run(work, request);
     gpuhal_rocm_give_turn();
     return gpuhal_rocm_smi_why(code);
@@ -159,8 +160,8 @@ gpuhal_stream_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *req
 
 /* ---- devices */
 
-/* Both libraries pack an address like this, with the partition number in the four bits below the domain. Older versions
- * have it in the function instead. */
+/* Both libraries return the PCI address as one number, with the partition number in the four bits below the domain. In
+ * older versions the function contains the partition number. */
 static bool is_address_of(const gpuhal_rocm_entry *entry, uint64_t address)
 {
     const uint32_t part = (uint32_t)(address >> 28 & 15), function = (uint32_t)(address & 7);
@@ -169,14 +170,14 @@ static bool is_address_of(const gpuhal_rocm_entry *entry, uint64_t address)
            (address >> 3 & 31) == entry->slot && (part != 0 ? part : function) == wanted;
 }
 
-/* After a shutdown the library lists no devices, and reports no error (rocm_smi.cc). */
+/* After a shutdown the library lists no devices, but does not report an error (rocm_smi.cc). */
 static uint32_t find_rocm(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device *out_device)
 {
     static bool listed; /* accessed only by the thread that has the turn */
     uint32_t count = 0;
     uint32_t code = gpuhal_rocm_rocm_smi.rsmi_num_monitor_devices(&count);
     if (code == RSMI_STATUS_SUCCESS && count == 0 && listed) {
-        listed = false; /* if the next initialization finds none either, they are gone */
+        listed = false; /* if the library lists no devices after the next initialization either, they are gone */
         return RSMI_STATUS_INIT_ERROR;
     }
     listed = listed || count > 0;

@@ -1,5 +1,6 @@
-/* rocm/smi_values.c: reads values from AMD SMI or ROCm SMI that the kernel's files do not have: in containers without
- * those files, and the memory of a partition. Only functions that return one number in known units are called.
+/* rocm/smi_values.c: reads values from AMD SMI or ROCm SMI. These are the values that cannot be read from the kernel's
+ * files: all values in containers without these files, and the memory of a partition. Only functions that return one
+ * number in known units are called.
  *
  * ROCm SMI reads the same files as the core, so it is called only for values that no file has: the memory of a
  * partition, and the speed of xGMI (link.c).
@@ -24,7 +25,8 @@ static uint64_t from_degrees(int64_t value)
 }
 
 /* For partition 0 of a GPU both libraries report the memory of the whole GPU, and for integrated graphics only the
- * reserved memory. HIP's memory is smaller or larger, so the library's used bytes do not determine HIP's free bytes.
+ * reserved memory. HIP's memory is smaller or larger, so HIP's free bytes cannot be computed from the library's used
+ * bytes.
  */
 static uint32_t check_memory(const gpuhal_rocm_entry *entry, uint64_t total, uint64_t taken, bool used,
                              uint64_t *out_value)
@@ -71,7 +73,7 @@ static uint32_t amd_energy(amdsmi_processor_handle device, uint64_t *out_value)
     return code;
 }
 
-/* Reads the edge temperature of the chip, as elsewhere, if there is a sensor. Large GPUs measure only the hot spot. */
+/* Reads the edge temperature of the chip, if there is a sensor. Large GPUs measure only the hot spot. */
 static uint32_t ask_amd(const gpuhal_rocm_entry *entry, amdsmi_processor_handle device, gpuhal_key key,
                         uint64_t *out_value)
 {
@@ -123,8 +125,8 @@ bool gpuhal_rocm_smi_has(gpuhal_key key)
     }
 }
 
-/* Runs during this thread's turn. If the device is not found, every value gets that code. Otherwise a value that fails
- * gets its own code. */
+/* Runs during this thread's turn. If the device is not found, every value gets the error code. Otherwise each value
+ * that cannot be read gets its own code. */
 static uint32_t ask(void *request)
 {
     gpuhal_rocm_sample_request *own = request;

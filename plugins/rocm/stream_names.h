@@ -1,15 +1,15 @@
 /* rocm/stream_names.h: the names in plugins/stream for objects that HIP and CUDA name differently.
  *
  * The cuda plugin has the same table with CUDA's names. If HIP and CUDA differ in more than a name, each plugin has a
- * function in its calls.c, which ../stream/stream.h declares.
+ * function in its calls.c, declared in ../stream/stream.h.
  */
 #ifndef GPUHAL_ROCM_STREAM_NAMES_H
 #define GPUHAL_ROCM_STREAM_NAMES_H
 
 #include "driver.h"
 
-/* A function or type of this plugin; a HIP function whose name differs from CUDA's only in the prefix; its name in
- * messages. */
+/* In this order: a function or type of this plugin; a HIP function whose name differs from CUDA's name only in the
+ * prefix; the name of such a function in messages. */
 #define GPUHAL_OWN(name)         gpuhal_rocm_##name
 #define GPUHAL_VENDOR(name)      gpuhal_rocm_api.hip##name
 #define GPUHAL_VENDOR_CALL(name) "hip" #name
@@ -32,8 +32,8 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_AT(address)     gpuhal_rocm_at(address)
 #define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(uintptr_t)(pointer))
 #define GPUHAL_VENDOR_CONTEXT(opened) ((opened)->entry->device)
-/* The error code of the device loss; 0 while the device works. First checks whether the device was reset, because HIP
- * would follow pointers that the reset made invalid. */
+/* The error code of the device loss, or 0 while the device works. The macro first checks whether the device was reset,
+ * because HIP would dereference pointers that the reset made invalid. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_rocm_check_reset(opened)
 
 /* rect.c and peer.c */
@@ -73,8 +73,8 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_GRANULARITY_MINIMUM hipMemAllocationGranularityMinimum
 #define GPUHAL_VENDOR_FILE_DESCRIPTOR     hipMemHandleTypePosixFileDescriptor
 #define GPUHAL_VENDOR_OPAQUE_FD           hipExternalMemoryHandleTypeOpaqueFd
-/* HIP does not document who owns the descriptor after an import of external memory. At least up to HIP 6.2 it leaves
- * the descriptor open, so the plugin closes it with the memory if it is still open. */
+/* HIP does not document who owns the descriptor after an import of external memory. At least up to HIP 6.2, HIP leaves
+ * the descriptor open. So the plugin closes the descriptor, if it is still open, when the memory is released. */
 #define GPUHAL_VENDOR_OWNS_DESCRIPTORS false
 #define GPUHAL_VENDOR_UNKNOWN          hipErrorUnknown
 #define GPUHAL_VENDOR_NOT_READY        hipErrorNotReady

@@ -25,7 +25,7 @@ bool gpuhal_rocm_find_name(const char *directory, const char *prefix, char *out_
     return found;
 }
 
-/* Calls @p look with the name of each node of the kernel's compute driver, until it returns true. */
+/* Calls @p look with the name of each node of the kernel's compute driver, until @p look returns true. */
 static void each_node(bool (*look)(const char *node, void *user), void *user)
 {
     char path[GPUHAL_STREAM_PATH];
@@ -40,7 +40,7 @@ static void each_node(bool (*look)(const char *node, void *user), void *user)
     }
 }
 
-/* CPUs are nodes as well; their gpu_id is 0. */
+/* CPUs are also nodes; their gpu_id is 0. */
 static bool count_node(const char *node, void *user)
 {
     char path[GPUHAL_STREAM_PATH], text[24];
@@ -56,8 +56,8 @@ uint32_t gpuhal_rocm_count_system(void)
     return count;
 }
 
-/* Finds a line in a node's properties: a name, a blank and a number (the kernel's kfd_topology.c,
- * sysfs_show_32bit_prop). */
+/* Finds a property of a node. Each line consists of a name, a blank and a number (sysfs_show_32bit_prop in the kernel's
+ * kfd_topology.c). */
 static bool read_property(const char *properties, const char *name, uint32_t *out_value)
 {
     const size_t length = strlen(name);
@@ -74,8 +74,8 @@ typedef struct entry_list {
     uint32_t count;
 } entry_list;
 
-/* Bus and device are bits 3 to 15 of the location. The partition number is in the four highest bits or, with other
- * kernels, in the three lowest (kfd_topology.c, kfd_topology_add_device). */
+/* Bus and device are bits 3 to 15 of the location. Depending on the kernel, the partition number is in the four highest
+ * or the three lowest bits (kfd_topology_add_device in kfd_topology.c). */
 static uint32_t part_at(uint32_t location)
 {
     return location >> 28 ? location >> 28 : location & 7;
@@ -86,7 +86,7 @@ static bool is_at(const gpuhal_rocm_entry *entry, uint32_t location, uint32_t do
     return entry->has_address && (location & 0xffff) >> 3 == (entry->bus << 5 | entry->slot) && domain == entry->domain;
 }
 
-/* A node with target 0 cannot compute. */
+/* Nodes with target 0 are skipped, because they cannot compute. */
 static bool read_node(const char *node, void *user)
 {
     const entry_list *all = user;

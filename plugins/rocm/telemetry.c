@@ -1,17 +1,17 @@
 /* rocm/telemetry.c: reads device values from AMD SMI or ROCm SMI (smi_values.c). The devices need not be open. The core
  * itself reads values from the kernel's files before it calls this plugin.
  *
- * A library may wake a sleeping GPU, so the kernel is queried first whether the GPU sleeps.
+ * A library may wake a sleeping GPU, so the kernel's files are read first to find out whether the GPU sleeps.
  */
 #include "telemetry.h"
 
-/* Returns why the library is not queried for a value; reason 0: it is queried. */
+/* Returns the reason why the library must not be queried for a value, or reason 0 if it may be queried. */
 static gpuhal_stream_why may_ask(const gpuhal_rocm_entry *entry, gpuhal_key key, bool asleep)
 {
     if (asleep) {
         return gpuhal_rocm_because(GPUHAL_MISSING_ASLEEP, "the GPU sleeps, and reading would wake it");
     }
-    /* The library may number partitions differently. */
+    /* If the plugin numbered the partition, the library may number it differently. */
     if (entry->is_counted || !gpuhal_rocm_smi_has(key)) {
         return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "no management library has it for this device");
     }
@@ -22,7 +22,7 @@ static gpuhal_stream_why may_ask(const gpuhal_rocm_entry *entry, gpuhal_key key,
 static const char *source_of(const gpuhal_rocm_entry *entry, gpuhal_key key)
 {
     if (gpuhal_rocm_smi_which() != GPUHAL_ROCM_SMI_AMD) {
-        return "rocm-smi"; /* only memory is read from it */
+        return "rocm-smi"; /* only memory values are read from ROCm SMI */
     }
     const bool is_memory = key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES;
     return entry->partition >= 0 && !is_memory ? "amd-smi-board" : "amd-smi";

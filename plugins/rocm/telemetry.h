@@ -11,13 +11,13 @@ typedef struct gpuhal_rocm_sample_request {
     const gpuhal_rocm_entry *entry;
     bool wanted[GPUHAL_ROCM_VALUES];
     uint64_t numbers[GPUHAL_ROCM_VALUES];
-    uint32_t codes[GPUHAL_ROCM_VALUES]; /* returned by the library */
+    uint32_t codes[GPUHAL_ROCM_VALUES]; /* codes that the library returned */
 } gpuhal_rocm_sample_request;
 
 /* smi_values.c */
 extern const gpuhal_key gpuhal_rocm_keys_of_values[GPUHAL_ROCM_VALUES];
 bool gpuhal_rocm_smi_has(gpuhal_key key);
-/* Reads the wanted values. Writes the numbers, or the reasons in @p whys. */
+/* Reads the wanted values. Writes each number or, in @p whys, the reason why it is missing. */
 void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_stream_why *whys);
 
 #endif

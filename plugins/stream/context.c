@@ -82,8 +82,8 @@ gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *
     return GPUHAL_OK;
 }
 
-/* On a lost device the driver may refuse to enter the context. Its objects are then freed with the context or at
- * process exit. */
+/* On a lost device the driver may refuse to enter the context. In that case the device's objects are freed with the
+ * context or at process exit. */
 void GPUHAL_OWN(close)(gpuhal_plugin_device *device)
 {
     gpuhal_stream_scope scope;
@@ -98,7 +98,7 @@ void GPUHAL_OWN(close)(gpuhal_plugin_device *device)
     free(device);
 }
 
-/* Does not call the driver, because this call would hang if the driver hangs. */
+/* Does not call the driver, because a driver call would hang if the driver hangs. */
 static gpuhal_status query_health(gpuhal_plugin_device *device)
 {
     return GPUHAL_OWN(lost_code)(device) != GPUHAL_VENDOR_OK ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

@@ -1,12 +1,12 @@
-/* stream/discovery.c: makes the list of devices once for the process's lifetime. The APIs fix their lists when they are
- * initialised, so an index is the vendor's own ordinal. Each plugin's discovery.c fills the list.
+/* stream/discovery.c: creates the device list, which stays the same until the process exits. The APIs fix their lists
+ * when they are initialised, so a device's index is the vendor's ordinal. Each plugin's discovery.c fills the list.
  */
 #include "device.h"
 
 #define ENTRIES_MAX 128u
 
 static gpuhal_stream_entry entries[ENTRIES_MAX];
-static _Atomic uint32_t entry_count; /* set once the entries are filled in, so find() returns only complete entries */
+static _Atomic uint32_t entry_count; /* set after the entries are filled in, so find() returns only complete entries */
 
 gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index)
 {

@@ -1,5 +1,5 @@
-/* stream/environment.c: reads the vendor library's environment variables the way that library reads them. Only a
- * variable that is set can be a reason. */
+/* stream/environment.c: reads the vendor library's environment variables in the same way as the library. Only variables
+ * that are set are named as reasons. */
 #include "device.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* stream/facts.c: lists the facts that the vendor's API reports about a device. Facts that it does not report are
+/* stream/facts.c: lists the facts that the vendor's API reports about a device. Facts that the API does not report are
  * listed as missing, with a reason. */
 #include "device.h"
 
@@ -58,7 +58,7 @@ static void list_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuh
 
 static void list_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
-    /* One allocation may use all memory, and device addresses are flat. */
+    /* One allocation may use all memory, and the device's address space is flat. */
     GPUHAL_OWN(list_number)(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, entry->total);
     GPUHAL_OWN(list_number)(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, entry->total);
     GPUHAL_OWN(list_number)(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, entry->total);

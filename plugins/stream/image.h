@@ -1,4 +1,4 @@
-/* stream/image.h: reads code images, to check that they end where their headers say. */
+/* stream/image.h: checks that code images have the size that their headers imply. */
 #ifndef GPUHAL_STREAM_IMAGE_H
 #define GPUHAL_STREAM_IMAGE_H
 

@@ -1,8 +1,9 @@
-/* stream/internal_stream.c: runs blocking calls. Each call takes one of the opened device's streams, waits for its work
- * there, and returns the stream. */
+/* stream/internal_stream.c: runs blocking calls. Each call takes one of the opened device's streams, enqueues its work,
+ * waits for this work, and gives the stream back. */
 #include "device.h"
 
-/* From this size on a waiting thread sleeps. Waking up costs some tens of microseconds; spinning occupies a CPU. */
+/* For at least this many bytes the waiting thread sleeps instead of spinning. Waking up costs some tens of
+ * microseconds; spinning occupies a CPU. */
 #define LONG_BYTES (UINT64_C(256) << 20)
 
 vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device, const char **out_call)
@@ -19,8 +20,8 @@ vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device, const ch
 void GPUHAL_OWN(destroy_streams)(gpuhal_plugin_device *device)
 {
     gpuhal_internal_streams *internal = &device->internal;
-    /* All slots except `close` have returned by now, so no thread is between its claim and setting its bit in
-     * `made`. */
+    /* All slots except `close` have returned by now, so every stream that a thread has claimed and created has its bit
+     * in `made`. */
     const uint32_t made = atomic_load(&internal->made);
     for (uint32_t i = 0; i < GPUHAL_INTERNAL_STREAMS; i++) {
         if (made >> i & 1) {
@@ -35,7 +36,7 @@ static void use(gpuhal_stream_call *call, uint32_t number)
     call->event = call->device->internal.events[number];
 }
 
-/* Returns the index of a stream that does not exist yet and now belongs to the caller; GPUHAL_INTERNAL_STREAMS if all
+/* Claims a stream that does not exist yet for the caller. Returns its index, or GPUHAL_INTERNAL_STREAMS if all streams
  * are claimed.
  *
  * Relaxed order is enough: the bit only keeps other threads from creating the same stream, and publishes nothing. The
@@ -53,9 +54,9 @@ static uint32_t claim(gpuhal_internal_streams *internal)
     return number;
 }
 
-/* Creates another stream, or shares the first one if all are taken. Sharing is correct but slower, because the call
- * then waits for other calls' work too. No lock is held: if the driver hangs while it creates a stream, only this
- * thread is stuck. */
+/* Creates another stream, or shares the first stream if all are in use. Sharing is correct but slower, because the call
+ * also waits for other calls' work. No lock is held, so that only this thread is stuck if the driver hangs while it
+ * creates a stream. */
 static void grow(gpuhal_stream_call *call)
 {
     gpuhal_internal_streams *internal = &call->device->internal;
@@ -65,14 +66,14 @@ static void grow(gpuhal_stream_call *call)
         const vendor_code code =
             GPUHAL_OWN(create_stream)(&internal->streams[number], &internal->events[number], &name);
         if (code == GPUHAL_VENDOR_OK) {
-            /* Not set in `idle`: this call owns the stream until the call returns it. */
+            /* The bit in `idle` stays clear, because this call owns the stream until it gives the stream back. */
             atomic_fetch_or_explicit(&internal->made, 1u << number, memory_order_release);
             call->bit = 1u << number;
             use(call, number);
             return;
         }
         GPUHAL_OWN(ignore)(code);
-        /* Undo the claim so that a later call tries again: the driver may have the resources then. */
+        /* Undo the claim so that a later call tries again, when the driver may have the resources. */
         atomic_fetch_and_explicit(&internal->claimed, ~(1u << number), memory_order_relaxed);
     }
     use(call, 0);
@@ -96,7 +97,8 @@ static void take(gpuhal_stream_call *call)
     grow(call);
 }
 
-/* A call that shares the first stream has no bit. It must not mark a stream as idle that another thread still uses. */
+/* A call that shares the first stream has no bit. Such a call must not mark the stream as idle, because another thread
+ * still uses the stream. */
 static void give_back(const gpuhal_stream_call *call)
 {
     if (call->bit != 0) {
@@ -104,9 +106,10 @@ static void give_back(const gpuhal_stream_call *call)
     }
 }
 
-/* Orders the call after the earlier work in the caller's stream. Only the thread that took our stream may record the
- * stream's event, because it may be between its record and its wait. A call that shares the stream therefore waits on
- * the host. A stream that is being captured is refused, because recording would make our stream part of the graph. */
+/* Orders the call after the earlier work in the caller's stream. Only the thread that owns the internal stream may
+ * record its event, because this thread may be about to wait for the event. A call that shares the internal stream
+ * therefore waits on the host. A caller's stream that is being captured is refused, because recording would make the
+ * internal stream part of the graph. */
 static vendor_code come_after(const gpuhal_stream_call *call, vendor_stream foreign, const char **out_name)
 {
     vendor_code code = GPUHAL_OWN(may_record)(foreign, out_name);
@@ -134,7 +137,7 @@ gpuhal_status GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queu
         return status;
     }
     if (queue) {
-        /* A queue's stream has no event and no bit, so end() neither waits nor returns a stream. */
+        /* With a queue, the call has no event and no bit, so end() neither waits nor gives a stream back. */
         out_call->stream = queue->stream;
         return GPUHAL_OK;
     }
@@ -148,7 +151,7 @@ gpuhal_status GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queu
     return GPUHAL_OWN(result)(device, name, code);
 }
 
-/* A call that shares its stream must not record the stream's event, so it spins. */
+/* A call that shares its stream must not record the stream's event, so the call spins. */
 static vendor_code wait(const gpuhal_stream_call *call, uint64_t bytes, const char **out_name)
 {
     if (bytes >= LONG_BYTES && call->bit != 0) {
@@ -163,9 +166,9 @@ static vendor_code wait(const gpuhal_stream_call *call, uint64_t bytes, const ch
     return GPUHAL_VENDOR(StreamSynchronize)(call->stream);
 }
 
-/* Wait even after a failure: work that was enqueued before it uses the caller's memory. Return the stream only after
- * the wait, because a call that took it earlier would wait for this call's work too. Leave last, because waiting and
- * recording must happen inside the context. */
+/* Wait even after a failure, because work that was enqueued before the failure uses the caller's memory. Give the
+ * stream back only after the wait; otherwise the next call on this stream would also wait for this call's work. Leave
+ * the context last, because waiting and recording must happen inside the context. */
 vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes, const char **in_out_name)
 {
     if (call->event) {

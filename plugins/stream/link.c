@@ -1,7 +1,7 @@
 /* stream/link.c: lists the facts about the path from one device to another.
  *
- * The driver reports whether one device can access the other's memory. The core believes it only after a test copy has
- * arrived. Each plugin's link.c finds out how the two are connected.
+ * The driver reports whether one device can access the other's memory. The core trusts this report only after a test
+ * copy has succeeded. Each plugin's link.c determines how the two devices are connected.
  */
 #include "device.h"
 

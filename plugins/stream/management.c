@@ -1,8 +1,9 @@
 /* stream/management.c: lets one thread at a time call the vendor's management library (NVML, AMD SMI, ROCm SMI).
  *
  * These calls have been seen to hang forever while a GPU is being reset, or after it has fallen off the bus. The core
- * can abandon a thread that hangs in sample() or link(), so only those two call the library. While one thread hangs in
- * the library, other threads return "timed out", so at most one thread of the process hangs there.
+ * can abandon a thread that hangs in sample(), processes() or link(), so only these functions call the library. While
+ * one thread hangs in the library, other threads return "timed out". So at most one thread of the process hangs in the
+ * library.
  */
 #include "../common/clock.h"
 #include "device.h"
@@ -10,8 +11,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Shorter than the core's timeout for a call. The first query about a GPU may initialise that GPU, or all GPUs of the
- * machine, which takes seconds. */
+/* Shorter than the core's timeout for a call. The first query about a GPU may take seconds, because it may initialise
+ * that GPU or all GPUs of the machine. */
 #define PATIENCE_NS (4 * GPUHAL_PLUGIN_SECOND_NS)
 
 gpuhal_stream_why GPUHAL_OWN(because)(gpuhal_missing reason, const char *text)
@@ -34,16 +35,16 @@ static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER; /* protects `insid
 static pthread_cond_t turn_ended;
 static pthread_once_t turn_once = PTHREAD_ONCE_INIT;
 static bool inside;           /* a thread is inside the library */
-static struct timespec until; /* other threads wait for that thread until this time */
+static struct timespec until; /* deadline for the threads that wait for the thread inside */
 
 static void make_condition(void)
 {
     gpuhal_plugin_condition_init(&turn_ended);
 }
 
-/* Copy the deadline before waiting: another thread may have the turn when this one wakes. This thread then waits for
- * that turn's later deadline. A thread that hung and later returns ends its turn normally, even long after the core
- * abandoned it: no other thread was inside until then. */
+/* Copy the deadline before waiting, because another thread may have the turn when this thread wakes. In that case this
+ * thread waits until the new turn's deadline. A thread that hung and later returns ends its turn normally, even long
+ * after the core abandoned it, because no other thread could enter in the meantime. */
 bool GPUHAL_OWN(take_turn)(void)
 {
     int waited = 0;
@@ -66,6 +67,7 @@ void GPUHAL_OWN(give_turn)(void)
 {
     pthread_mutex_lock(&turn_lock);
     inside = false;
-    pthread_cond_signal(&turn_ended); /* wakes one thread; a thread that times out now checks `inside` first */
+    pthread_cond_signal(&turn_ended); /* wakes one thread; a thread that times out at this moment checks `inside` before
+                                       * it gives up */
     pthread_mutex_unlock(&turn_lock);
 }

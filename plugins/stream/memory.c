@@ -1,9 +1,9 @@
 /* stream/memory.c: allocates and releases memory, imports host memory, wraps the caller's device memory.
  *
- * Addressing is unified: page-locked memory has the same address on host and device, and a copy detects the kind of
- * memory from its address. UPLOAD memory is not write-combined. Write-combining speeds up writes a little on some
- * systems, but it makes reads (by a program that checks its data, or by a copy on the host) slower by two orders of
- * magnitude. UPLOAD memory is coherent: a device does not cache it, so a kernel sees the host's writes.
+ * Addressing is unified. Page-locked memory has the same address on host and device, and the driver derives the kind of
+ * memory from its address. UPLOAD memory is not write-combined. On some systems write-combining makes writes slightly
+ * faster. However, it makes reads, such as a copy on the host, slower by two orders of magnitude. UPLOAD memory is
+ * coherent: devices do not cache it, so kernels see the host's writes.
  */
 #include "device.h"
 
@@ -12,11 +12,11 @@
 #include <stdlib.h>
 
 #define ALLOCATION_ALIGNMENT 256u /* documented as sufficient for every kind of variable */
-#define HOST_ALIGNMENT       64u  /* plugin.h requires it for every host address */
+#define HOST_ALIGNMENT       64u  /* plugin.h requires this alignment for every host address */
 
 /* Returns the number of bytes to request so that an aligned block fits. The sum cannot overflow, because size and
- * alignment have been checked to be at most the device's memory. The driver aligns to @p own anyway, so at most the
- * excess over @p own is wasted. */
+ * alignment are at most the size of the device's memory. The driver itself aligns to @p own, so only the excess over @p
+ * own has to be added. */
 static uint64_t with_slack(const gpuhal_alloc *alloc, uint64_t own)
 {
     return alloc->bytes + (alloc->alignment > own ? alloc->alignment - own : 0);
@@ -43,7 +43,7 @@ static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_a
 }
 
 /* Inside the context. Finds the device address of a block's host memory. The driver is queried only for the
- * registration's start; an address inside a registration must have the same offset on the device as on the host. */
+ * registration's start. An address inside the registration has the same offset on the device as on the host. */
 static vendor_code show(gpuhal_memory *memory)
 {
     const gpuhal_stream_block *block = memory->object;
@@ -61,8 +61,8 @@ static vendor_code show(gpuhal_memory *memory)
     return code;
 }
 
-/* Allocates @p bytes of host memory. *out_start is the start of an aligned block of alloc->bytes inside them. If that
- * block does not fit, frees the memory and returns false. */
+/* Allocates @p bytes of host memory. *out_start is the start of an aligned block of alloc->bytes within this memory. If
+ * an aligned block does not fit, frees the memory and returns false. */
 static bool take_host(const gpuhal_alloc *alloc, uint64_t alignment, uint64_t bytes, gpuhal_stream_block *block,
                       char **out_start, vendor_code *out_code)
 {
@@ -79,8 +79,9 @@ static bool take_host(const gpuhal_alloc *alloc, uint64_t alignment, uint64_t by
     return true;
 }
 
-/* Portable memory is page-locked for every device of the process, so copies to and from all of them are fast. The
- * vendors' own drivers return whole pages. For a runtime that does not (HIP-CPU), a larger block is requested. */
+/* Portable memory is page-locked for every device of the process, so copies to and from all devices are fast. The
+ * vendors' own drivers return whole pages. Other runtimes (HIP-CPU) may not, so a larger block is requested if
+ * needed. */
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_stream_block *block = out_memory->object;
@@ -104,7 +105,6 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
     return GPUHAL_OK;
 }
 
-/* Imports the caller's memory, in whole pages. */
 static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_stream_block *block = out_memory->object;
@@ -124,8 +124,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
         return GPUHAL_OWN(lock_failed)(device, call, code, read_only);
     }
     block->kind = GPUHAL_BLOCK_REGISTERED;
-    /* The start of the whole registration, which an earlier import may have made: CUDA documents device addresses only
-     * for the start (address.c). */
+    /* Use the start of the whole registration, because CUDA documents device addresses only for the start (address.c).
+     * An earlier import may have made the registration. */
     block->host = (void *)block->registration->start;
     out_memory->host = start;
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
@@ -154,7 +154,7 @@ static bool offers(const gpuhal_stream_entry *entry, const gpuhal_alloc *alloc)
            (!shared || alloc->kind == GPUHAL_MEMORY_DEVICE);
 }
 
-/* Inside the context. Memory that is exported or accessible to peers must be physical memory that is mapped here
+/* Inside the context. Memory that is exported or accessible to peers must be created as physical memory and mapped
  * (share.c).
  */
 static gpuhal_status take(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
@@ -181,8 +181,8 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }
-    /* with_slack() relies on this check. Imports have other limits: share.c checks a descriptor's size, and host memory
-     * may be larger than the device's. */
+    /* with_slack() relies on this check. Imports have other limits: share.c checks a descriptor's size, and imported
+     * host memory may be larger than the device's memory. */
     if (alloc->import.kind == 0 && (alloc->bytes > device->entry->total || alloc->alignment > device->entry->total)) {
         return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "more than the device's total memory");
     }
@@ -198,15 +198,16 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
         status = take(device, alloc, out_memory);
         GPUHAL_OWN(leave)(&scope);
     }
-    if (status != GPUHAL_OK) { /* each step has freed its resources; the core calls release() only after success */
+    if (status != GPUHAL_OK) { /* the failed step has freed its resources; the core calls release() only after
+                                * success */
         *out_memory = (gpuhal_memory){.size = out_memory->size};
         free(block);
     }
     return status;
 }
 
-/* Also runs in a lost context. If the driver refuses to free an object there, the object ends with the context, but
- * host memory must be released. */
+/* Also runs in a lost context. Objects that the driver refuses to free are destroyed with the context, but host memory
+ * must be released here. */
 static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     gpuhal_stream_block *block = memory->object;

@@ -1,8 +1,8 @@
 /* stream/peer.c: enables access between the memories of devices.
  *
- * Access belongs to a pair of contexts (CUDA) or of the process's devices (HIP). Several opened devices share it, so
- * users are counted for each pair. Access that the engine had already enabled stays enabled after our last user has
- * finished.
+ * Access belongs to a pair of contexts (CUDA) or of the process's devices (HIP). Several opened devices share this
+ * access, so users are counted for each pair. Access that the application had already enabled stays enabled after the
+ * plugin's last user has disabled it.
  */
 #include "device.h"
 
@@ -50,10 +50,10 @@ static void drop_unused(vendor_context from, vendor_context to)
     }
 }
 
-/* Under the lock, inside the context of @p device. Calls the driver each time: a context or device that the engine has
- * reset keeps its handle but loses its access. If the driver reports "already enabled" while `ours` is false, the
- * engine enabled the access and peer_disable() must leave it enabled. `ours` stays set: the driver also reports
- * "already enabled" for our own access. */
+/* Under the lock, inside the context of @p device. Calls the driver each time, because a context or device that the
+ * application has reset keeps its handle but loses its access. If the driver reports "already enabled" while `ours` is
+ * false, the application enabled the access, and peer_disable() must leave the access enabled. `ours` is never cleared
+ * here, because the driver also reports "already enabled" for the plugin's own access. */
 static gpuhal_status switch_on(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
 {
     const vendor_context from = GPUHAL_VENDOR_CONTEXT(device), to = GPUHAL_VENDOR_CONTEXT(other);
@@ -104,8 +104,8 @@ static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_dev
     return status;
 }
 
-/* Hold the lock during the driver call: a thread that enables the same pair must not get "already enabled" from a
- * driver that is just disabling it. */
+/* Hold the lock during the driver call: otherwise a thread that enables the same pair could get "already enabled" while
+ * the driver is disabling the access. */
 static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
 {
     const vendor_context from = GPUHAL_VENDOR_CONTEXT(device), to = GPUHAL_VENDOR_CONTEXT(other);
@@ -138,8 +138,8 @@ static vendor_code copy_host(vendor_stream stream, const gpuhal_memory *to, uint
     return code;
 }
 
-/* Every device can access host memory. Without access between the two devices the driver stages the copy. Entering the
- * device whose stream runs the copy also checks whether it is lost. The other device is checked here. */
+/* Every device can access host memory. If there is no access between the two devices, the driver stages the copy.
+ * Entering checks only the device whose stream runs the copy, so the other device is checked here. */
 static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
                                uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
                                uint64_t from_offset, uint64_t bytes)

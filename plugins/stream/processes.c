@@ -1,12 +1,12 @@
-/* stream/processes.c: passes on the processes that drivers report. Drivers report pids of the machine's first pid
- * namespace. Inside a container the same number may belong to another process, or to none. */
+/* stream/processes.c: lists the processes that drivers report. Drivers report pids of the machine's first pid
+ * namespace. Inside a container the same pid may belong to another process or to no process. */
 #include "device.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The number of the first namespace on every machine (PROC_PID_INIT_INO in the kernel). */
+/* Compares with the first namespace's number, which is the same on every machine (PROC_PID_INIT_INO in the kernel). */
 bool GPUHAL_OWN(is_first_namespace)(void)
 {
     char path[GPUHAL_STREAM_PATH], target[32] = "";

@@ -1,12 +1,12 @@
 /* stream/program.c: modules, their functions, and launches.
  *
- * The driver finds the end of an image from the image itself, so it would read beyond the end of a truncated file. This
- * file therefore compares that end with the given size first. The plugin's module.c knows where each format ends, and
- * which function attributes the drivers report.
+ * The driver computes the end of an image from the image's headers, so it would read beyond the end of a truncated
+ * image. Therefore this file first compares the end with the given size. The plugin's module.c knows where each format
+ * ends, and which function attributes the drivers report.
  *
- * A launch makes only one call besides those that enter the context. Everything else is queried and set when the kernel
- * is created. The driver has one function object for all kernels with the same name, so no kernel's state is kept in
- * it.
+ * A launch makes only one driver call besides the calls that enter the context. Everything else is queried and set when
+ * the kernel is created. The driver has one function object for all kernels with the same name, so the function object
+ * contains no state of a kernel.
  */
 #include "device.h"
 
@@ -57,8 +57,7 @@ static bool is_format(const char *format)
     return false;
 }
 
-/* Reports errors in the code that can be found without the driver; returns OK if there are none. @p target is the
- * device's. */
+/* Reports errors in the code that can be found without the driver, or returns OK. @p target is the device's target. */
 static gpuhal_status check_code(const gpuhal_plugin_device *device, const gpuhal_code *code, const char *target)
 {
     if (!is_format(code->format)) {
@@ -80,7 +79,7 @@ static gpuhal_status check_code(const gpuhal_plugin_device *device, const gpuhal
     return GPUHAL_OK;
 }
 
-/* Loads a NUL-terminated copy, since PTX is a string. If the driver refuses it, explains why. */
+/* Loads a NUL-terminated copy, since PTX is a string. If the driver refuses the code, explains why. */
 static gpuhal_status load(gpuhal_plugin_program *program, const gpuhal_code *code, const char *target,
                           gpuhal_plugin_build *build)
 {
@@ -169,7 +168,7 @@ static uint32_t limit_of(const gpuhal_plugin_device *device, unsigned int attrib
     return value > 0 ? (uint32_t)value : 0;
 }
 
-/* Checks those members of a description that need no driver call. */
+/* Checks the members of a description that can be checked without a driver call. */
 static gpuhal_status check_desc(const gpuhal_plugin_device *device, const gpuhal_kernel_desc *desc)
 {
     const uint32_t subgroup = limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_WARP);
@@ -196,7 +195,8 @@ static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *ou
 {
     const gpuhal_plugin_device *device = kernel->program->device;
     uint32_t threads = 0, local = 0, private_bytes = 0, registers = 0;
-    uint32_t own = UINT32_MAX; /* the code's static shared memory; while unknown, launches may not request more */
+    uint32_t own = UINT32_MAX; /* the code's static shared memory; UINT32_MAX means unknown, so that launches may not
+                                * request more */
     const struct {
         unsigned int attribute;
         uint32_t *to;
@@ -243,7 +243,7 @@ static gpuhal_status check_parameters(const gpuhal_plugin_kernel *kernel, const 
         if (parameter && parameter->kind == GPUHAL_PARAMETER_LOCAL) {
             continue;
         }
-        uint64_t bytes = 0; /* past the last parameter */
+        uint64_t bytes = 0; /* stays 0 after the last parameter */
         const vendor_code code = GPUHAL_OWN(parameter_bytes)(kernel->function, count++, &bytes);
         if (code != GPUHAL_VENDOR_OK) {
             return GPUHAL_OWN(result_of_lookup)(device, GPUHAL_VENDOR_PARAMETER_CALL, code);
@@ -273,7 +273,7 @@ static gpuhal_status check_parameters(const gpuhal_plugin_kernel *kernel, const 
     return GPUHAL_OK;
 }
 
-/* If the runtime works but returned the device-lost code, the name is unknown too. */
+/* If the runtime returned the device-lost code but still works, the name is unknown. */
 static gpuhal_status get_failed(gpuhal_plugin_device *device, const char *name, const char *call, vendor_code code)
 {
     const gpuhal_status status = GPUHAL_OWN(result_of_lookup)(device, call, code);
@@ -287,7 +287,7 @@ static gpuhal_status get_failed(gpuhal_plugin_device *device, const char *name, 
     return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_NOT_FOUND, call, code, text);
 }
 
-/* Inside the context: finds the function and checks the description against it. */
+/* Inside the context. */
 static gpuhal_status find_function(gpuhal_plugin_kernel *kernel, const gpuhal_kernel_desc *desc,
                                    gpuhal_kernel_info *out_info)
 {
@@ -352,15 +352,15 @@ static void kernel_destroy(gpuhal_plugin_kernel *kernel)
 
 /* ---- launches */
 
-/* The arrays that the driver reads: one pointer for each parameter. Memory is passed by its address. Local memory is
- * not a parameter; it is added to the launch's single block of shared memory. */
+/* The arrays that the driver reads: one pointer for each parameter. Memory is passed as an address. Local memory is not
+ * a parameter; its size is added to the launch's single block of shared memory. */
 typedef struct parameters {
     void *pointers[ARGUMENTS_MAX];
     uint64_t addresses[ARGUMENTS_MAX];
     uint32_t shared_bytes;
 } parameters;
 
-/* Some pointers point into @p out itself, so it must not move until the launch has returned. */
+/* Some pointers point into @p out itself, so @p out must not be moved before the launch has returned. */
 static void gather(const gpuhal_plugin_launch *launch, parameters *out)
 {
     uint32_t count = 0;
@@ -379,13 +379,13 @@ static void gather(const gpuhal_plugin_launch *launch, parameters *out)
     }
 }
 
-/* Memory that kernels access only by address needs no call: the driver keeps all of it accessible. Without a queue the
- * waiting thread sleeps, since a kernel's duration is unknown. */
+/* Memory that kernels access only by address needs no driver call, because the driver keeps all memory accessible.
+ * Without a queue the waiting thread sleeps, since a kernel's duration is unknown. */
 static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {
     gpuhal_plugin_device *device = kernel->program->device;
-    parameters with; /* only the members that are read are initialised */
+    parameters with; /* gather() initialises only the members that are used */
     gather(launch, &with);
     gpuhal_stream_call call;
     const gpuhal_status status = GPUHAL_OWN(begin)(device, queue, &call);

@@ -1,9 +1,9 @@
 /* stream/queue.c: a queue is a stream, an event is a vendor event.
  *
  * Streams do not synchronize with the default stream. No work is deferred, so flush has nothing to do. cuLaunchHostFunc
- * and hipLaunchHostFunc are not used for notifications, because they stall their stream while the function runs and
- * never call it after an error. A thread in event_block has neither problem. Each plugin's event.c creates and records
- * events.
+ * and hipLaunchHostFunc are not used for notifications, because they stall the stream while the host function runs, and
+ * never call this function after an error. A thread in event_block() avoids both problems. Each plugin's event.c
+ * creates and records events.
  */
 #include "device.h"
 
@@ -11,8 +11,8 @@
 
 #include <stdlib.h>
 
-/* In gpuhal a higher number is more urgent; in the vendors' APIs a lower one is. Values outside the device's range are
- * clamped. */
+/* In gpuhal a higher number means a higher priority; in the vendors' APIs a lower number does. Values outside the
+ * device's range are clamped. */
 static int stream_priority(int32_t priority)
 {
     int least = 0, greatest = 0;
@@ -75,7 +75,7 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
     return GPUHAL_OK;
 }
 
-/* The work has already begun. Returns whether any call has detected that the device is lost. */
+/* There is nothing to submit. Returns the device's loss, if any call has detected it. */
 static gpuhal_status flush(gpuhal_plugin_queue *queue)
 {
     return GPUHAL_OWN(result)(queue->device, NULL, GPUHAL_OWN(lost_code)(queue->device));
@@ -111,7 +111,7 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* An engine may be capturing a graph in one of our streams through native access. */
+    /* An application may be capturing a graph in a stream of the plugin through native access. */
     const char *name;
     vendor_code code = GPUHAL_OWN(may_record)(queue->stream, &name);
     if (code == GPUHAL_VENDOR_OK) {
@@ -139,9 +139,9 @@ static gpuhal_status event_query(gpuhal_plugin_event *event)
     return GPUHAL_OWN(result)(event->device, GPUHAL_VENDOR_CALL(EventQuery), code);
 }
 
-/* The driver has no timeout, and plugin.h permits waits that exceed it: the core calls this function on a separate
- * thread and abandons that thread if the device hangs. Sleeping in the driver wakes up immediately and uses no CPU;
- * polling cannot do both. */
+/* The driver has no timeout, and plugin.h permits waits longer than @p timeout_ns. The core calls this function on a
+ * separate thread and abandons that thread if the device hangs. A thread that sleeps in the driver uses no CPU and
+ * wakes up immediately; polling cannot do both. */
 static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
     if (timeout_ns == 0) {
@@ -157,8 +157,8 @@ static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns
     return GPUHAL_OWN(result)(event->device, GPUHAL_VENDOR_CALL(EventSynchronize), code);
 }
 
-/* Also works between devices: the driver makes one wait for the other. The event of a lost or reset device may have
- * been destroyed, so it is not passed to the driver, which would dereference it. */
+/* The queue and the event may belong to different devices. The event of a lost or reset device may have been destroyed,
+ * so it is not passed to the driver; the driver would dereference it. */
 static gpuhal_status queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_stream_scope scope;
@@ -190,7 +190,8 @@ static gpuhal_status elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to,
         GPUHAL_OWN(ignore)(code);
         return GPUHAL_NOT_READY;
     }
-    /* This form also refuses a NaN: converting NaN or a negative number to an unsigned integer is undefined. */
+    /* The negated comparison also rejects NaN. Converting NaN or a negative number to an unsigned integer is
+     * undefined. */
     if (code == GPUHAL_VENDOR_OK && !(milliseconds >= 0)) {
         return from->device->host->report(from->device->host, GPUHAL_ERROR_INVALID_ARGUMENT,
                                           GPUHAL_VENDOR_CALL(EventElapsedTime), 0,

@@ -3,7 +3,7 @@
  *
  * The driver refuses pitches above a device limit (2 GiB). For copies within one device it may also refuse lower
  * pitches: only pitches chosen by cuMemAllocPitch (hipMemAllocPitch) are guaranteed to work. Some drivers do not
- * support such copies at all (ZLUDA returns 801). In these cases rows are copied one by one.
+ * support copies with a pitch at all (ZLUDA returns 801). In all these cases the rows are copied one by one.
  */
 #include "device.h"
 
@@ -85,7 +85,7 @@ static bool is_even(const side *one, const uint64_t extent[3])
 static vendor_code copy_box(gpuhal_plugin_device *device, vendor_stream stream, side to, side from,
                             const uint64_t extent[3], const char **out_name)
 {
-    /* Slices with a single row form one sequence of rows, so one command copies all of them. */
+    /* Slices with a single row each form one sequence of rows, so one command copies all slices. */
     if (extent[1] == 1) {
         to.row_pitch = to.slice_pitch;
         from.row_pitch = from.slice_pitch;
@@ -101,8 +101,8 @@ static vendor_code copy_box(gpuhal_plugin_device *device, vendor_stream stream, 
     return code;
 }
 
-/* Returns the number of bytes from the first to the last. The core has checked that the rectangle lies within its
- * memory, so nothing overflows. */
+/* Returns the number of bytes from the rectangle's first byte to its last. The core has checked that the rectangle lies
+ * within its memory, so nothing overflows. */
 static uint64_t span(const side *one, const uint64_t extent[3])
 {
     return (extent[2] - 1) * one->slice_pitch + (extent[1] - 1) * one->row_pitch + extent[0];
@@ -128,7 +128,7 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
     if (status != GPUHAL_OK) {
         return status;
     }
-    const char *name = NULL; /* the failed slice's call; there is at least one slice */
+    const char *name = NULL; /* the failed call; set by the first slice, which always exists */
     vendor_code code = copy_box(device, call.stream, to_side, from_side, extent, &name);
     code = GPUHAL_OWN(end)(&call, code, extent[0] * extent[1] * extent[2], &name);
     return GPUHAL_OWN(result)(device, name, code);

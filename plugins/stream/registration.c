@@ -1,12 +1,12 @@
 /* stream/registration.c: page-locks host memory of the caller, once for all users in this process.
  *
- * The driver keeps one registration for an address, so users are counted here. A request that lies inside one of our
- * registrations shares it, and the last user unregisters it. Memory that the engine itself registered or allocated is
- * refused. The plugin's page_lock.c documents how the vendor treats a second registration, and when a registration ends
- * without being unregistered.
+ * The driver has only one registration for an address, so users are counted here. A request that lies inside one of our
+ * registrations shares it, and the last user unregisters it. Memory that the application itself registered or allocated
+ * is refused. The plugin's page_lock.c documents what the vendor's driver does with a second registration, and when a
+ * registration ends without an unregistering call.
  *
  * A device reset ends registrations. The driver numbers its registrations and never reuses a number, so the number
- * shows whether a registration is still the one made here.
+ * shows whether the driver still has the plugin's registration.
  */
 #include "device.h"
 
@@ -19,23 +19,23 @@ static gpuhal_stream_registration *first;
 
 /* ---- the list */
 
-/* Written with differences, so neither side of a comparison can overflow for any address and size. */
+/* Compares differences, so no expression can overflow for any address and size. */
 static bool contains(const gpuhal_stream_registration *one, uintptr_t start, uint64_t bytes)
 {
     return start >= one->start && start - one->start <= one->bytes && bytes <= one->bytes - (start - one->start);
 }
 
-/* A registration without flags may be read and written, so it serves every request. A registration in the caller's
- * context ends with that context, so it serves only the devices in it. */
+/* Memory registered without flags may be read and written, so the registration can serve every request. A registration
+ * in the caller's context ends with that context, so it can serve only the devices of that context. */
 static bool serves(const gpuhal_stream_registration *one, const gpuhal_stream_registration *other)
 {
     return contains(one, other->start, other->bytes) && (one->flags == 0 || one->flags == other->flags) &&
            (!one->adopted || one->context == other->context);
 }
 
-/* Under the lock. Returns the registration that overlaps this range, once no thread is changing it. Waiting releases
- * the lock and the list may change, so the search restarts. A registration that a reset ended is skipped: the driver
- * has forgotten it, so its pages can be registered again while its users are still counted. */
+/* Under the lock. Returns the registration that overlaps this range, after waiting until no thread is changing it.
+ * Waiting releases the lock and the list may change, so the search restarts. A registration that a reset ended is
+ * skipped. The driver no longer has it, so its pages can be registered again while its users are still counted. */
 static gpuhal_stream_registration *find(uintptr_t start, uint64_t bytes)
 {
     for (gpuhal_stream_registration *one = first; one;) {
@@ -51,9 +51,9 @@ static gpuhal_stream_registration *find(uintptr_t start, uint64_t bytes)
     return NULL;
 }
 
-/* Ends a change that share() or the last user began. Before any waiting thread checks again, the registration is either
- * usable or out of the list. If it does not stay, it is freed only after the lock is released: no thread can find it by
- * then. */
+/* Ends a change that share() or the last user began. When a waiting thread searches again, the registration is either
+ * usable or no longer in the list. A removed registration is freed after the lock is released, because no thread can
+ * find it any more. */
 static void finish_change(gpuhal_stream_registration *own, bool stays)
 {
     pthread_mutex_lock(&lock);
@@ -71,7 +71,7 @@ static void finish_change(gpuhal_stream_registration *own, bool stays)
     }
 }
 
-/* ---- pieces: one for the whole range, unless the driver could not lock it in one call */
+/* ---- pieces: the whole range is one piece, unless the driver could not lock it in one call */
 
 /* Unlocks the locked pieces within the first @p bytes. The first piece is unlocked last, because its ID shows that the
  * other pieces still exist. */
@@ -105,7 +105,7 @@ static vendor_code lock_pieces(gpuhal_plugin_device *device, const gpuhal_stream
     return code;
 }
 
-/* The driver reports a registration above its limit as out of memory. */
+/* The driver returns the out-of-memory code for a registration above its size limit. */
 static vendor_code lock_whole(gpuhal_plugin_device *device, gpuhal_stream_registration *own, const char **out_call)
 {
     vendor_code code = lock_pieces(device, own, out_call);
@@ -119,13 +119,13 @@ static vendor_code lock_whole(gpuhal_plugin_device *device, gpuhal_stream_regist
 }
 
 /* The last user's registration stays in the list until the driver has unregistered it. A request for the same pages
- * waits until then, because the driver would refuse it. The thread that set `gone` was itself a user at that time, so
- * the last user sees the flag. */
+ * waits until then, because the driver would refuse to register them. The thread that set `gone` was a user at that
+ * time, so the last user always sees the flag. */
 vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream_registration *registration)
 {
     pthread_mutex_lock(&lock);
     const bool last = --registration->users == 0;
-    /* Set under the same lock as the count, so that a thread that requests the pages now waits and never increments a
+    /* Set under the same lock as the count. A thread that requests these pages therefore waits and never increments a
      * count of zero. */
     registration->changing = last || registration->changing;
     pthread_mutex_unlock(&lock);
@@ -159,7 +159,7 @@ static vendor_code lock_with(gpuhal_plugin_device *device, void *memory, uint64_
                              gpuhal_stream_registration **out_registration, const char **out_call)
 {
     gpuhal_stream_registration *own = calloc(1, sizeof *own), *shared = NULL;
-    *out_call = NULL; /* no driver call is made if the list refuses */
+    *out_call = NULL; /* no driver call has been made if the list refuses the request */
     if (!own) {
         return GPUHAL_VENDOR_OUT_OF_MEMORY;
     }
@@ -172,8 +172,8 @@ static vendor_code lock_with(gpuhal_plugin_device *device, void *memory, uint64_
                                         .users = 1,
                                         .changing = true};
     vendor_code code = share(own, &shared);
-    /* A registration that a reset ended is useless. Mark it for its other users and search again. The loop terminates:
-     * each pass drops this call's use and marks the registration, and share() does not find it again. */
+    /* A registration that a reset ended is useless. Mark it for its other users and search again. The loop terminates,
+     * because each iteration marks one registration, and share() never returns a marked registration. */
     while (shared && !GPUHAL_OWN(is_there)(shared)) {
         pthread_mutex_lock(&lock);
         shared->gone = true;
@@ -205,7 +205,7 @@ vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, u
     return code;
 }
 
-/* ---- the slots, which no public function calls yet; imports of host memory use the list */
+/* ---- the slots. No public function calls them yet; imports of host memory use only the list. */
 
 static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, uint64_t bytes)
 {
@@ -224,8 +224,8 @@ static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, u
     return GPUHAL_OWN(lock_failed)(device, call, code, false);
 }
 
-/* Opened devices whose registrations a reset ended still count as users. The result stays valid without the lock, since
- * the caller is one of its users. */
+/* Opened devices whose registrations were ended by a reset still count as users. The returned registration stays valid
+ * without the lock, since the caller is one of its users. */
 static gpuhal_stream_registration *find_made(uintptr_t address, bool gone)
 {
     pthread_mutex_lock(&lock);

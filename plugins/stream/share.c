@@ -1,9 +1,8 @@
-/* stream/share.c: memory that others can access too: exported as a file descriptor, imported from one, or accessible to
- * peers.
+/* stream/share.c: memory that is exported as a file descriptor, imported from a descriptor, or accessible to peers.
  *
- * This is physical memory that this file maps to addresses, in multiples of the driver's granularity (2 MiB). No other
- * memory can be exported. A Vulkan driver's descriptor is of another kind and is imported as external memory. The only
- * way to find a descriptor's kind is to try.
+ * Such memory is physical memory that this file maps, in multiples of the driver's granularity (2 MiB). No other memory
+ * can be exported. Descriptors of Vulkan drivers are of another kind and are imported as external memory. A
+ * descriptor's kind can only be found by trying.
  */
 #include "device.h"
 
@@ -20,8 +19,8 @@ static void unmap(const gpuhal_stream_mapping *mapping)
     GPUHAL_OWN(ignore)(GPUHAL_VENDOR(MemRelease)(mapping->handle));
 }
 
-/* Inside the context. Maps @p bytes of mapping->handle at new addresses. On failure releases the handle, and @p
- * out_call is the failed call. */
+/* Inside the context. Maps @p bytes of mapping->handle at new addresses. On failure, releases the handle and stores the
+ * failed call in @p out_call. */
 static vendor_code map(const gpuhal_plugin_device *device, const gpuhal_alloc *alloc, uint64_t bytes,
                        gpuhal_stream_mapping *mapping, const char **out_call)
 {
@@ -66,8 +65,8 @@ static vendor_code whole_granules(const gpuhal_plugin_device *device, uint64_t b
     return code;
 }
 
-/* Checked before any memory is allocated, so that a pair without access is "not supported" and not a failed
- * allocation. */
+/* Runs before any memory is allocated, so that a pair without access is reported as "not supported" instead of as a
+ * failed allocation. */
 static gpuhal_status peers_fault(const gpuhal_plugin_device *device, const gpuhal_alloc *alloc)
 {
     const int own = device->entry->device;
@@ -117,8 +116,8 @@ static uint64_t file_of(int descriptor)
     return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
 }
 
-/* Closes the descriptor, unless the driver or another thread has closed it in the meantime and the number now refers to
- * another file, whose owner would lose it. A number that was reused for the same file cannot be detected. */
+/* Closes the descriptor, unless the number now refers to another file. This happens if the driver closed the descriptor
+ * and another thread reused its number. Reuse for the same file cannot be detected. */
 static void close_again(int descriptor, uint64_t file)
 {
     if (file != 0 && file_of(descriptor) == file) {
@@ -161,8 +160,8 @@ static vendor_code import_mapped(gpuhal_plugin_device *device, const gpuhal_allo
     return code;
 }
 
-/* Passes a duplicate of the descriptor to the driver. If the driver does not take ownership of it, it is closed when
- * the memory is released. */
+/* Passes a duplicate of the descriptor to the driver. If the driver does not take ownership of the duplicate, it is
+ * closed when the memory is released. */
 static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out_memory, const char **out_call)
 {
     gpuhal_stream_block *block = out_memory->object;
@@ -199,8 +198,8 @@ static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out
     return GPUHAL_VENDOR_OK;
 }
 
-/* The driver's code for an unknown descriptor differs between versions. Out-of-memory and device-lost errors keep their
- * codes. */
+/* The code for a descriptor that the driver cannot import differs between driver versions. Out-of-memory and
+ * device-lost errors keep their codes. */
 static gpuhal_status import_failed(gpuhal_plugin_device *device, const char *name, vendor_code code, uint64_t bytes)
 {
     const gpuhal_status status = GPUHAL_OWN(status)(code);
@@ -218,7 +217,7 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
     if (fd < 0 || fd > INT32_MAX || fcntl((int)fd, F_GETFD) < 0) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "not an open file descriptor");
     }
-    /* After this check neither the sum of offset and size nor rounding up to the granularity can overflow. */
+    /* After this check, adding offset and size and rounding up to the granularity cannot overflow. */
     if (alloc->bytes > device->entry->total || alloc->import_offset > device->entry->total) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "more bytes than the device has");
     }
@@ -229,8 +228,8 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
     const gpuhal_status status = GPUHAL_OWN(status)(code);
     if (whole && code != GPUHAL_VENDOR_OK && status != GPUHAL_ERROR_OUT_OF_MEMORY &&
         status != GPUHAL_ERROR_DEVICE_LOST) {
-        /* Out-of-memory and device-lost errors are final; the other import would only hide them. If both imports fail,
-         * the first failure is reported, because it concerns the driver's own handles. */
+        /* Out-of-memory and device-lost errors are returned immediately; the second import would only hide them. If
+         * both imports fail, the first error is reported, because it applies to the driver's own handles. */
         const char *second;
         GPUHAL_OWN(ignore)(code);
         const vendor_code external = import_external(alloc, out_memory, &second);
@@ -239,7 +238,7 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
     if (code != GPUHAL_VENDOR_OK) {
         return import_failed(device, call, code, alloc->bytes);
     }
-    close((int)fd); /* from here on the memory keeps itself alive */
+    close((int)fd); /* the mapping keeps the memory alive */
     return GPUHAL_OK;
 }
 
@@ -265,15 +264,16 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
     const vendor_code code = GPUHAL_VENDOR(MemExportToShareableHandle)(&handle, block->mapping.handle,
                                                                        GPUHAL_VENDOR_FILE_DESCRIPTOR, 0);
     GPUHAL_OWN(leave)(&scope);
-    if (code == GPUHAL_VENDOR_NOT_READY) { /* HIP since 7.1; our own "not ready" would not be an error */
+    if (code == GPUHAL_VENDOR_NOT_READY) { /* HIP since 7.1 returns this code; the plugin's NOT_READY would not be an
+                                            * error */
         return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_BUSY, name, code,
                                      GPUHAL_VENDOR_API " cannot export the memory now; try again");
     }
     if (code != GPUHAL_VENDOR_OK) {
         return GPUHAL_OWN(result)(device, name, code);
     }
-    /* Set after the call, which has no flag for it. A process that another thread starts in between inherits the
-     * descriptor. */
+    /* The driver call has no flag for this, so set FD_CLOEXEC afterwards. A process that another thread starts in
+     * between inherits the descriptor. */
     (void)fcntl(handle.fd, F_SETFD, FD_CLOEXEC);
     out_handle->kind = GPUHAL_HANDLE_OPAQUE_FD;
     out_handle->as.os = handle.fd;

@@ -19,10 +19,10 @@
 #define GPUHAL_LOCKED_PIECE (UINT64_C(256) << 30)
 
 typedef GPUHAL_OWN(entry) gpuhal_stream_entry;
-/* The thread's state that entering the context changed and that leaving it restores. */
+/* The thread's state before it entered the context. Leaving the context restores this state. */
 typedef GPUHAL_OWN(scope) gpuhal_stream_scope;
 
-/* Page-locked memory of the caller. Several blocks may lie in one registration. */
+/* Page-locked memory of the caller. One registration may contain several blocks. */
 typedef struct gpuhal_stream_registration {
     struct gpuhal_stream_registration *next;
     uintptr_t start;
@@ -31,14 +31,14 @@ typedef struct gpuhal_stream_registration {
     uint32_t users;
     vendor_context context; /* the context of the registering call */
     int device;
-    bool adopted;  /* the context is the caller's; the registration ends with it */
+    bool adopted;  /* the context is the caller's; destroying it ends the registration */
     bool changing; /* a thread is registering or unregistering it */
-    bool gone;     /* a device reset ended it */
+    bool gone;     /* a device reset ended the registration */
     bool in_pieces;
-    uint64_t id;   /* the driver's ID for it; 0: the driver provides none */
+    uint64_t id;   /* the driver's ID for this memory, or 0 if there is none */
 } gpuhal_stream_registration;
 
-/* Why a value is missing. Reason 0 means that the value is not missing. */
+/* The reason why a value is missing, or 0 if it is not missing. */
 typedef struct gpuhal_stream_why {
     gpuhal_missing reason;
     char text[112];
@@ -48,8 +48,8 @@ typedef struct gpuhal_stream_why {
 typedef struct gpuhal_stream_call {
     gpuhal_plugin_device *device;
     vendor_stream stream;
-    vendor_event event; /* the internal stream's event; NULL on a queue */
-    uint32_t bit;       /* the internal stream's bit; 0: the stream is shared, because all are in use */
+    vendor_event event; /* the internal stream's event; NULL for a queue's stream */
+    uint32_t bit;       /* the internal stream's bit; 0: the stream is shared, because all streams are in use */
     gpuhal_stream_scope scope;
 } gpuhal_stream_call;
 
@@ -65,7 +65,7 @@ static inline gpuhal_stream_place gpuhal_stream_place_in(const gpuhal_memory *me
                         : (gpuhal_stream_place){.device = memory->address + offset};
 }
 
-/* An address range of `bytes`. If an alignment was requested, it may lie inside a larger reservation. */
+/* An address range of `bytes`. If an alignment was requested, the range may lie inside a larger reservation. */
 typedef struct gpuhal_stream_reservation {
     uint64_t start, whole_bytes, address, bytes;
 } gpuhal_stream_reservation;
@@ -76,15 +76,15 @@ static inline gpuhal_stream_place gpuhal_stream_place_behind(gpuhal_stream_place
                       : (gpuhal_stream_place){.device = place.device + bytes};
 }
 
-/* Returns how many bytes from the address on one command may copy without leaving a piece of page-locked memory. Device
- * memory is not split. */
+/* Returns the maximum number of bytes that one command may copy from this address, so that the copy stays within one
+ * piece of page-locked memory. Device memory is not split. */
 static inline uint64_t gpuhal_stream_piece(const void *host, uint64_t bytes)
 {
     const uint64_t piece = GPUHAL_LOCKED_PIECE - (uintptr_t)host % GPUHAL_LOCKED_PIECE;
     return host && piece < bytes ? piece : bytes;
 }
 
-/* Physical memory and the addresses where it is mapped. */
+/* Physical memory and the address range to which it is mapped. */
 typedef struct gpuhal_stream_mapping {
     gpuhal_stream_reservation at;
     vendor_allocation handle;
@@ -94,7 +94,7 @@ typedef enum {
     GPUHAL_BLOCK_PLAIN,      /* cuMemAlloc, hipMalloc */
     GPUHAL_BLOCK_HOST,       /* cuMemHostAlloc, hipHostMalloc */
     GPUHAL_BLOCK_REGISTERED, /* the caller's host memory */
-    GPUHAL_BLOCK_MAPPED,     /* a mapping of memory that can be exported or was imported */
+    GPUHAL_BLOCK_MAPPED,     /* a mapping of exportable or imported memory */
     GPUHAL_BLOCK_EXTERNAL,   /* memory from another API */
     GPUHAL_BLOCK_WRAPPED     /* the caller's device memory */
 } gpuhal_stream_block_kind;
@@ -113,20 +113,20 @@ typedef struct gpuhal_stream_block {
 
 /* ---- defined by the plugin */
 
-/* discovery.c: initialises the API and fills in its devices. *out_count stays 0 on failure. Runs under a lock. */
+/* discovery.c: initialises the API and fills in its devices. *out_count stays 0 on failure. The caller holds a lock. */
 gpuhal_status GPUHAL_OWN(make_list)(const gpuhal_host *host, gpuhal_stream_entry *entries, uint32_t space,
                                     uint32_t *out_count);
-/* Lists the driver's devices that the API does not list; their numbers start at @p first. */
+/* Lists the driver's devices that the API does not list, numbered from @p first. */
 void GPUHAL_OWN(list_unlisted)(const gpuhal_host *host, gpuhal_sink *sink, uint32_t first);
 /* Returns a device attribute, or @p otherwise if the driver does not know the attribute. */
 int GPUHAL_OWN(attribute)(int device, unsigned int attribute, int otherwise);
 
-/* identity.c: fills in the entry's identity, or lists it. */
+/* identity.c */
 void GPUHAL_OWN(identify)(gpuhal_stream_entry *entry);
 void GPUHAL_OWN(list_identity)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
-/* Appends to the name which partition of the GPU the device is, unless the driver's name already contains it. */
+/* Appends the GPU partition to the device's name, unless the driver's name already contains the partition. */
 void GPUHAL_OWN(name_part)(const gpuhal_stream_entry *entry, char *name, size_t size);
-/* Reports a value of 0 as missing: the driver does not know it. */
+/* Lists a number. Lists the value 0 as missing, because it means that the driver does not know the number. */
 static inline void GPUHAL_OWN(list_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     if (value > 0) {
@@ -135,10 +135,10 @@ static inline void GPUHAL_OWN(list_number)(const gpuhal_host *host, gpuhal_sink 
         host->missing(host, sink, key, GPUHAL_MISSING_FAILED, GPUHAL_VENDOR_SPEAKER " gives no usable value");
     }
 }
-/* compute.c: lists the device's compute units, data types and bandwidth. */
+/* compute.c */
 void GPUHAL_OWN(list_compute)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 
-/* link.c: lists the type, generation, lane count and speed of the connection between two devices. */
+/* link.c */
 void GPUHAL_OWN(list_connection)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *from,
                                  const gpuhal_stream_entry *to);
 /* telemetry.c, and nvml_processes.c or kfd_processes.c */
@@ -147,27 +147,26 @@ gpuhal_status GPUHAL_OWN(sample)(const gpuhal_host *host, gpuhal_plugin_instance
 gpuhal_status GPUHAL_OWN(processes)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                     uint32_t flags, gpuhal_sink *sink);
 
-/* context.c: retains the device's context, or checks and adopts the caller's; releases the context. */
+/* context.c: acquire() retains the device's context, or checks and adopts the caller's context. */
 gpuhal_status GPUHAL_OWN(acquire)(gpuhal_plugin_device *device, const gpuhal_native *adopt);
 void GPUHAL_OWN(release_context)(gpuhal_plugin_device *device);
-/* Inside the context: allocates the marker, memory whose loss reveals a reset. */
+/* Inside the context: allocates the marker. The loss of this memory reveals a reset. */
 void GPUHAL_OWN(make_marker)(gpuhal_plugin_device *device);
 gpuhal_status GPUHAL_OWN(native_device)(gpuhal_plugin_device *device, gpuhal_native *out_native);
-/* Makes the context current; returns the loss code if the device is lost. Call leave() only after a successful
+/* Makes the context current, or returns the loss code if the device is lost. Call leave() only after a successful
  * enter(). */
 vendor_code GPUHAL_OWN(enter)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope);
-/* Does the same for releasing objects. This must also work in a lost context, but not for a HIP device that was
- * reset. */
+/* Enters the context to release objects. Also succeeds in a lost context, but not for a HIP device that was reset. */
 vendor_code GPUHAL_OWN(enter_to_release)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope);
 void GPUHAL_OWN(leave)(const gpuhal_stream_scope *scope);
-/* Returns whether the context was destroyed or the device reset, according to the marker. Everything in the context was
- * destroyed with it. */
+/* Checks with the marker whether the context was destroyed or the device was reset. If so, all objects of the context
+ * are destroyed too. */
 bool GPUHAL_OWN(is_gone)(gpuhal_plugin_device *device);
 /* Inside the context. Refuses a stream that is being captured into a graph, because no thread may wait for an event
- * recorded there. *out_call is NULL if the returned code is not from the driver. */
+ * that is recorded in such a stream. *out_call is NULL if the driver did not return the code. */
 vendor_code GPUHAL_OWN(may_record)(vendor_stream stream, const char **out_call);
-/* Descriptive and preparatory functions are optional. If an exported function returns "not supported", it counts as
- * missing too: the code becomes OK, and the caller keeps its assumption. */
+/* For functions that only query or prepare something. Such functions are optional, and one that returns "not supported"
+ * is treated as a missing function: the code becomes OK, and the caller keeps its default value. */
 static inline vendor_code GPUHAL_OWN(may_lack)(vendor_code code)
 {
     if (code != GPUHAL_VENDOR_NOT_SUPPORTED) {
@@ -177,13 +176,13 @@ static inline vendor_code GPUHAL_OWN(may_lack)(vendor_code code)
     return GPUHAL_VENDOR_OK;
 }
 /* Returns OK for success; otherwise reports the error and records whether the device is lost. @p call is the call that
- * returned the code; NULL if the device was lost earlier and no driver call was made. */
+ * returned the code, or NULL if no driver call was made because the device was already lost. */
 gpuhal_status GPUHAL_OWN(result)(gpuhal_plugin_device *device, const char *call, vendor_code code);
-/* Does the same for a lookup call. A runtime may return the device-lost code for an unknown name (chipStar does), so
- * the device counts as lost only if another call confirms it. Otherwise the status is DRIVER. */
+/* Like result(), for a lookup call. A runtime may return the device-lost code for an unknown name (chipStar does), so
+ * the device counts as lost only if another call confirms the loss. Otherwise the status is DRIVER. */
 gpuhal_status GPUHAL_OWN(result_of_lookup)(gpuhal_plugin_device *device, const char *call, vendor_code code);
-/* Does the same for a call on @p device that uses an object of @p other. The lost device is the one whose calls
- * fail. */
+/* Like result(), for a call on @p device that uses an object of @p other. A probe determines which of the two devices
+ * is lost. */
 gpuhal_status GPUHAL_OWN(result_of_two)(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         vendor_code code);
 static inline gpuhal_status GPUHAL_OWN(enter_or_report)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope)
@@ -191,8 +190,8 @@ static inline gpuhal_status GPUHAL_OWN(enter_or_report)(gpuhal_plugin_device *de
     const vendor_code code = GPUHAL_OWN(enter)(device, out_scope);
     return GPUHAL_OWN(result)(device, out_scope->failed, code);
 }
-/* Returns OK while driver calls on the device work, otherwise their error code. A persistent error is returned by this
- * call too. */
+/* Returns OK while driver calls on the device work, otherwise their error code. A persistent error makes this call fail
+ * as well. */
 static inline vendor_code GPUHAL_OWN(probe)(gpuhal_plugin_device *device)
 {
     gpuhal_stream_scope scope;
@@ -205,38 +204,38 @@ static inline vendor_code GPUHAL_OWN(probe)(gpuhal_plugin_device *device)
     return code;
 }
 
-/* event.c. Inside the context: checks whether the caller's stream can serve as a queue; reports errors. */
+/* event.c. Inside the context: checks whether the caller's stream can be used as a queue; reports errors. */
 gpuhal_status GPUHAL_OWN(check_stream)(gpuhal_plugin_device *device, vendor_stream stream);
 /* Inside the context. */
 vendor_code GPUHAL_OWN(create_events)(gpuhal_plugin_event *event, bool timed);
 vendor_code GPUHAL_OWN(record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
-/* These two enter the context themselves. */
+/* The next two functions enter the context themselves. */
 void GPUHAL_OWN(queue_destroy)(gpuhal_plugin_queue *queue);
 void GPUHAL_OWN(event_destroy)(gpuhal_plugin_event *event);
 
 /* address.c. Inside the context: finds the device address of the page-locked memory that begins at @p host. */
 vendor_code GPUHAL_OWN(show_host)(void *host, uint64_t *out_address);
-/* Returns NULL if @p bytes of this device's memory lie at the address, otherwise the error message. */
+/* Returns NULL if the address refers to at least @p bytes of this device's memory, otherwise an error message. */
 const char *GPUHAL_OWN(pointer_fault)(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes);
-/* page_lock.c. Inside a context: returns the driver's ID for the memory at the address; 0: the driver provides none. */
+/* page_lock.c. Inside a context: returns the driver's ID for the memory at the address, or 0 if there is none. */
 uint64_t GPUHAL_OWN(id_at)(uintptr_t address);
-/* Compares IDs to check that the driver's registration is still the one made here. */
+/* Compares IDs to check whether the driver still has this registration. */
 static inline bool GPUHAL_OWN(is_there)(const gpuhal_stream_registration *one)
 {
     return one->id == 0 || GPUHAL_OWN(id_at)(one->start) == one->id;
 }
-/* Inside the context: registers a piece with the driver; unregisters the piece that begins at @p start, even on a lost
- * device. */
+/* Inside the context: page_lock() registers a piece with the driver. page_unlock() unregisters the piece that begins at
+ * @p start, even on a lost device. */
 vendor_code GPUHAL_OWN(page_lock)(const gpuhal_stream_registration *own, uintptr_t start, uint64_t bytes,
                                   const char **out_call);
 vendor_code GPUHAL_OWN(page_unlock)(gpuhal_plugin_device *device, const gpuhal_stream_registration *own,
                                     uintptr_t start);
-/* Returns the flags for read-only memory, 0 if the device has none; returns whether other flags might succeed after
- * this error. */
+/* read_only_flags() returns the flags for read-only memory, or 0 if the device does not support such memory.
+ * flags_matter() returns whether other flags might succeed after this error. */
 unsigned int GPUHAL_OWN(read_only_flags)(const gpuhal_plugin_device *device);
 bool GPUHAL_OWN(flags_matter)(vendor_code code);
-/* Returns the status of a failed page-lock; OK for success. @p read_only: the memory was to be locked for reading
- * only. */
+/* Reports a failed page-lock and returns its status; returns OK for success. @p read_only: read-only access was
+ * requested. */
 gpuhal_status GPUHAL_OWN(lock_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
                                       bool read_only);
 
@@ -244,32 +243,30 @@ gpuhal_status GPUHAL_OWN(lock_failed)(gpuhal_plugin_device *device, const char *
 /* Creates a stream that does not synchronize with the default stream, and an event for waiting without spinning. */
 vendor_code GPUHAL_OWN(create_stream)(vendor_stream *out_stream, vendor_event *out_event, const char **out_call);
 void GPUHAL_OWN(destroy_stream)(vendor_stream stream, vendor_event event);
-/* Enqueues a copy; returns the name of the driver call for it. */
+/* copy_bytes() enqueues a copy. copy_call() returns the name of the driver call that copy_bytes() uses. */
 vendor_code GPUHAL_OWN(copy_bytes)(vendor_stream stream, const gpuhal_stream_place *to,
                                    const gpuhal_stream_place *from, uint64_t bytes);
 const char *GPUHAL_OWN(copy_call)(const gpuhal_stream_place *to, const gpuhal_stream_place *from);
-/* Does the same if either side may be host memory, given by its device address. */
+/* Enqueues a copy between device addresses. Either address may refer to host memory. */
 vendor_code GPUHAL_OWN(copy_anywhere)(vendor_stream stream, uint64_t to, uint64_t from, uint64_t bytes);
-/* Does the same between two devices. */
 vendor_code GPUHAL_OWN(copy_between)(vendor_stream stream, uint64_t to, vendor_context to_device, uint64_t from,
                                      vendor_context from_device, uint64_t bytes);
-/* Copies rows at a constant pitch. */
 vendor_code GPUHAL_OWN(copy_rows)(vendor_stream stream, const gpuhal_stream_place *to, uint64_t to_pitch,
                                   const gpuhal_stream_place *from, uint64_t from_pitch, uint64_t bytes, uint64_t rows);
 /* Enqueues a fill; @p at and @p bytes are multiples of the pattern's size, which is 1, 2 or 4. */
 vendor_code GPUHAL_OWN(fill_whole)(vendor_stream stream, uint64_t at, const unsigned char *pattern,
                                    uint32_t pattern_bytes, uint64_t bytes);
-/* Returns whether any of these bytes are not page-locked according to the driver. */
+/* Returns whether any of these bytes are pageable, according to the driver. */
 bool GPUHAL_OWN(is_pageable)(const void *host, uint64_t bytes);
 /* Finds the CUDA or HIP version; returns false if it is unknown. */
 bool GPUHAL_OWN(api_version)(char *out_text, size_t size);
-/* Reserves addresses. Alignment 0 means the granularity. */
+/* Reserves addresses. If the alignment is 0, they are aligned to the granularity. */
 vendor_code GPUHAL_OWN(reserve)(uint64_t bytes, uint64_t alignment, gpuhal_stream_reservation *out_reserved);
 void GPUHAL_OWN(unmap)(uint64_t address, uint64_t bytes);
 /* Imports memory from a descriptor. The caller keeps the descriptor. */
 vendor_code GPUHAL_OWN(import_handle)(int descriptor, vendor_allocation *out_handle);
 
-/* compute.c: finds the device's target (`sm_90`, `gfx942`); "" if the target is not certain. */
+/* compute.c: finds the device's target (such as `sm_90` or `gfx942`), or "" if the target is not certain. */
 #define GPUHAL_STREAM_TARGET 32
 void GPUHAL_OWN(name_target)(const gpuhal_stream_entry *entry, char out_name[GPUHAL_STREAM_TARGET]);
 /* module.c: returns whether an image in this format ends at the given size. */
@@ -278,16 +275,17 @@ bool GPUHAL_OWN(is_image)(const char *format, const unsigned char *image, uint64
 bool GPUHAL_OWN(takes_target)(const char *format, const char *target, const char *device);
 /* Returns whether all options are known; otherwise @p out_unknown is the first unknown one. */
 bool GPUHAL_OWN(takes_options)(const gpuhal_code *code, char *out_unknown, size_t size);
-/* Inside the context. Passes the compiler's whole output to @p build, and the beginning of its error message, as one
- * line, to @p out_words. */
+/* Inside the context. Passes the compiler's whole output to @p build. @p out_words receives the beginning of the
+ * compiler's error message as one line. */
 vendor_code GPUHAL_OWN(load_module)(const gpuhal_code *code, const void *image, gpuhal_plugin_build *build,
                                     vendor_module *out_module, char *out_words, size_t size);
-/* Advises the user about a module that the driver refused with this code, unless the vendor's text already does. */
+/* Writes advice about a module that the driver refused with this code. Returns false if there is no advice for this
+ * code. */
 bool GPUHAL_OWN(explain_refusal)(vendor_code code, char *out_text, size_t size);
-/* Inside the context: reads a function attribute; the value is -1 if this driver does not have the attribute. */
+/* Inside the context: reads a function attribute. The value is -1 if the driver does not have this attribute. */
 vendor_code GPUHAL_OWN(of_function)(int *out_value, unsigned int attribute, vendor_function function);
-/* Inside the context: prepares the function so that launches may use all shared memory. @p most is the device's limit;
- * the code already uses @p own bytes of it. @p out_call is the failed call. */
+/* Inside the context: prepares the function so that launches may use all shared memory. @p most is the device's limit,
+ * and @p own is the number of bytes that the code itself uses. @p out_call is the failed call. */
 vendor_code GPUHAL_OWN(prepare_function)(vendor_function function, uint32_t own, uint32_t most, const char **out_call);
 /* Inside the context: finds the size of a parameter by its index; 0 after the last one. */
 #define GPUHAL_STREAM_UNKNOWN UINT64_MAX /* the driver does not report it */

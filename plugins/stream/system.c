@@ -1,5 +1,5 @@
 /* stream/system.c: reads files of the kernel driver, and sysfs files of PCI devices. Reading them does not wake a GPU,
- * except for the files named in telemetry.c, which reads those only while the GPU is awake.
+ * except for the files named in telemetry.c. Telemetry reads those files only while the GPU is awake.
  *
  * All paths are below the directory given by the option PLUGIN.system_root, which the core sets from
  * GPUHAL_SYSTEM_ROOT.
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char root[256]; /* written by the first start(), before any read; "" means the machine's own root */
+static char root[256]; /* written by the first start() before any file is read; "" means the machine's root */
 
 gpuhal_status GPUHAL_OWN(use_system)(const gpuhal_host *host, bool first)
 {
@@ -29,8 +29,8 @@ gpuhal_status GPUHAL_OWN(use_system)(const gpuhal_host *host, bool first)
                             "GPUHAL_SYSTEM_ROOT was another one when this process first used the plugin");
     }
     if (first) {
-        /* Later calls never write it, not even the same value, because threads of the first caller read it without a
-         * lock by then. */
+        /* Later calls never write it, not even the same value, because other threads may be reading it without a
+         * lock. */
         memcpy(root, value, sizeof root);
     }
     return GPUHAL_OK;
@@ -88,7 +88,7 @@ void GPUHAL_OWN(list_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, cons
     }
 }
 
-/* Only a GPU that no process uses can sleep, so none of our opened GPUs sleeps. */
+/* Only a GPU that no process uses can sleep, so a GPU that the plugin has opened is awake. */
 bool GPUHAL_OWN(is_asleep)(const gpuhal_stream_entry *entry)
 {
     char text[24];

@@ -1,9 +1,9 @@
 /* stream/transfer.c: moves bytes.
  *
- * A side is device memory, or host memory with gpuhal_memory.host set. Copies between host and device state the
- * direction, so the driver does not have to look up the address. The driver stages the caller's pageable memory.
- * Without a queue, copies between host memories run on the host. With a queue, copies that make the driver wait are
- * refused.
+ * A side of a copy is device memory, or host memory with gpuhal_memory.host set. Calls for copies between host and
+ * device specify the direction, so the driver does not have to look up the addresses. The driver stages copies from and
+ * to pageable memory. Without a queue, copies between host memories run on the CPU. With a queue, copies that make the
+ * driver wait are refused.
  */
 #include "../common/fill.h"
 #include "device.h"
@@ -12,8 +12,8 @@
 
 enum { TAKEN_AT_ONCE = 64 << 10 }; /* pageable bytes */
 
-/* Returns whether the host may copy between host memories itself, because no earlier device work must come first.
- * Without a queue no order is promised (plugin.h), except after the stream of an adopted device. */
+/* Returns whether the CPU may copy between host memories, because no earlier device work has to finish first. Without a
+ * queue no order is guaranteed (plugin.h), except after the stream of an adopted device. */
 static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_queue *queue)
 {
     return !queue && !device->foreign;
@@ -21,7 +21,7 @@ static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_que
 
 /* ---- copies that make the driver wait */
 
-/* If the device is lost, the copy itself reports it. */
+/* If the device is lost, the copy itself reports the loss. */
 static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t bytes)
 {
     bool pageable = false;
@@ -62,7 +62,7 @@ vendor_code GPUHAL_OWN(copy_pieces)(vendor_stream stream, gpuhal_stream_place to
     return code;
 }
 
-/* Before the host copies, check the context: page-locked memory of a destroyed context is unmapped, and accessing it
+/* Check the context before the CPU copies. Page-locked memory of a destroyed context is unmapped, and accessing it
  * would crash the process. */
 static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_place to,
                           gpuhal_stream_place from, uint64_t bytes)
@@ -109,7 +109,8 @@ static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queu
 static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                           uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    /* Our host memory is page-locked, so host-to-host is the only case that waits. No need to query the driver. */
+    /* The plugin's host memory is page-locked, so only host-to-host copies make the driver wait. There is no need to
+     * query the driver. */
     if (queue && to->host && from->host) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
@@ -130,8 +131,8 @@ static vendor_code fill_bytes(vendor_stream stream, uint64_t at, const unsigned 
     return code;
 }
 
-/* Fills @p bytes, a multiple of the pattern's size, from an aligned address. @p host is the same memory's address on
- * the host, or NULL. */
+/* Fills @p bytes, a multiple of the pattern's size, beginning at an aligned address. @p host is the host address of the
+ * same memory, or NULL. */
 static vendor_code fill_pieces(vendor_stream stream, uint64_t at, const char *host, const unsigned char *pattern,
                                uint32_t pattern_bytes, uint64_t bytes)
 {
@@ -144,11 +145,12 @@ static vendor_code fill_pieces(vendor_stream stream, uint64_t at, const char *ho
     return code;
 }
 
-/* CUDA and HIP fill only from multiples of the pattern's size. From other addresses, the bytes before the first
- * multiple and after the last one are set one by one, and the middle is filled with the pattern rotated by the length
- * of the head. @p twice contains the pattern two times. Head and tail are either both empty or together one pattern
- * long, and @p bytes is a multiple of the pattern, at least one. The middle is therefore also a multiple and not
- * negative, and the tail, like the middle, begins `head` bytes into the pattern. */
+/* CUDA and HIP fill only from addresses that are multiples of the pattern's size. For other addresses, the head (the
+ * bytes before the first multiple) and the tail (those after the last multiple) are set byte by byte. The middle is
+ * filled with the pattern rotated by the length of the head. @p twice contains the pattern two times. Head and tail are
+ * either both empty or together as long as one pattern, and @p bytes is a positive multiple of the pattern's size.
+ * Therefore the middle's size is also a multiple, possibly 0. The tail, like the middle, begins `head` bytes into the
+ * pattern. */
 static vendor_code fill_device(vendor_stream stream, uint64_t at, const char *host, uint64_t bytes,
                                const unsigned char *twice, uint32_t pattern_bytes, const char **out_name)
 {

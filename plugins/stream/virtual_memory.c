@@ -39,7 +39,7 @@ vendor_code GPUHAL_OWN(create)(const gpuhal_plugin_device *device, uint64_t byte
     return GPUHAL_VENDOR(MemCreate)(out_handle, (size_t)bytes, &properties, 0);
 }
 
-/* Grants access to one device at a time, so no array is needed. */
+/* Grants access to the devices one at a time, so no array is needed. */
 static vendor_code allow(const gpuhal_plugin_device *device, vendor_pointer address, uint64_t bytes,
                          gpuhal_plugin_device *const *peers, uint32_t peer_count)
 {
@@ -174,7 +174,8 @@ static gpuhal_status range_commit(gpuhal_plugin_range *range, uint64_t offset, u
     return GPUHAL_OK;
 }
 
-/* Inside the context. Unmap first: a piece that the driver does not unmap keeps its memory and stays in the list. */
+/* Inside the context. Unmaps first, because a piece that the driver does not unmap keeps its memory and stays in the
+ * list. */
 static vendor_code empty_piece(const gpuhal_plugin_range *range, const piece *own, const char **out_call)
 {
     const vendor_pointer at = GPUHAL_VENDOR_AT(range->reserved.address + own->offset);
@@ -222,14 +223,14 @@ static gpuhal_status range_decommit(gpuhal_plugin_range *range, uint64_t offset,
     if (status != GPUHAL_OK) {
         return status;
     }
-    const char *call = NULL; /* the call that failed */
+    const char *call = NULL;
     const vendor_code code = empty_pieces(range, offset, bytes, &call);
     GPUHAL_OWN(leave)(&scope);
     return GPUHAL_OWN(result)(range->device, call, code);
 }
 
-/* In a lost context the driver has already released the pieces and addresses; only our records are freed. The addresses
- * of pieces that the driver does not unmap are freed too, since no later call could free them. */
+/* In a lost context the driver has already released the pieces and addresses, so only the plugin's records are freed.
+ * The addresses of pieces that the driver does not unmap are also freed, since no later call could free them. */
 static void range_release(gpuhal_plugin_range *range)
 {
     gpuhal_stream_scope scope;

@@ -118,7 +118,7 @@ static bool has_family(const gpuhal_plugin_device *device, uint32_t family)
     return false;
 }
 
-/* A queue that is listed twice gets one wrapper, because two wrappers would not exclude each other. */
+/* A VkQueue that is listed twice gets only one wrapper, because two wrappers would not exclude each other. */
 static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given, uint32_t wanted,
                         bool new_families)
 {
@@ -135,8 +135,8 @@ static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device
     }
 }
 
-/* Takes compute queues first, and one queue of each family before a second of any, because buffers are shared between
- * these families.
+/* Takes compute queues first. Takes one queue of each family before a second queue of any family, because buffers are
+ * shared between the families.
  */
 static void take_queues(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given)
 {
@@ -145,7 +145,7 @@ static void take_queues(gpuhal_plugin_device *device, const gpuhal_vulkan_device
     take_useful(device, given, 1, true);
     take_useful(device, given, 2, false);
     take_useful(device, given, 1, false);
-    /* Iterates backwards so that the first copy-only queue wins. Without any, copy_wrapper stays 0. */
+    /* Iterates backwards so that the first copy-only queue is selected. If there is none, copy_wrapper stays 0. */
     for (uint32_t i = device->wrapper_count; i-- > 0;) {
         if (!(device->hardware.families[device->wrappers[i].family].queueFlags & other)) {
             device->copy_wrapper = i;
@@ -166,7 +166,7 @@ static const char *queue_fault(const gpuhal_plugin_device *device, const gpuhal_
     return NULL;
 }
 
-/* In the caller's instance the physical device has a different handle than in the entry, so read its properties
+/* In the caller's instance the physical device has another handle than in the plugin's instance, so read its properties
  * again. */
 static gpuhal_status survey(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry,
                             const gpuhal_vulkan_device *given)

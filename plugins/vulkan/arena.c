@@ -64,14 +64,14 @@ static gpuhal_status make_uniform(gpuhal_plugin_device *device, gpuhal_vulkan_pa
     return status;
 }
 
-/* Values start at multiples of 256, which satisfy every minUniformBufferOffsetAlignment that Vulkan allows. */
+/* Values start at multiples of 256, because Vulkan limits minUniformBufferOffsetAlignment to 256. */
 static bool has_room(const gpuhal_vulkan_page *page, const gpuhal_plugin_kernel *kernel)
 {
     const bool sets = kernel->pushes || (page->sets < SETS && kernel->buffer_count <= BUFFERS - page->buffers);
     return sets && (!kernel->uniform || kernel->value_bytes <= UNIFORM_BYTES - page->bytes);
 }
 
-/* Returns the current page, a later one if it is full, or a new one. Returns NULL if out of memory. */
+/* Returns the current page, or a later or new page if the current page is full. Returns NULL if out of memory. */
 static gpuhal_vulkan_page *find_page(gpuhal_vulkan_arena *arena, const gpuhal_plugin_kernel *kernel)
 {
     gpuhal_vulkan_page **link = &arena->first;

@@ -1,8 +1,8 @@
-/* vulkan/arena.h: resources that the launches of one command buffer need until they finish: descriptor sets, if these
- * cannot be pushed, and uniform block values.
+/* vulkan/arena.h: resources that the launches of one command buffer need until they finish. These are uniform block
+ * values and, if descriptors cannot be pushed, descriptor sets.
  *
- * An arena is a list of pages, each with a descriptor pool and host-visible memory. Both are created on first use. An
- * arena belongs to a queue's batch or to an internal stream. It is reset when the command buffer is begun again,
+ * An arena is a list of pages. Each page has a descriptor pool and host-visible memory, which are created on first use.
+ * An arena belongs to a queue's batch or to an internal stream. It is reset when the command buffer is begun again,
  * because the device has stopped using it by then.
  */
 #ifndef GPUHAL_VULKAN_ARENA_H
@@ -15,23 +15,23 @@ typedef struct gpuhal_vulkan_page {
     VkDescriptorPool pool; /* NULL: not created yet */
     uint32_t sets, buffers;
     gpuhal_memory uniform; /* object NULL: not allocated yet */
-    uint64_t bytes;        /* bytes of it in use */
+    uint64_t bytes;        /* bytes of `uniform` in use */
 } gpuhal_vulkan_page;
 
 /* A zero-initialized arena is empty. */
 typedef struct gpuhal_vulkan_arena {
     gpuhal_vulkan_page *first;
-    gpuhal_vulkan_page *current; /* earlier pages are full; NULL: start with the first */
+    gpuhal_vulkan_page *current; /* all earlier pages are full; NULL means the first page */
 } gpuhal_vulkan_arena;
 
-/* The location of a launch's values. */
+/* The memory for the values of one launch. */
 typedef struct gpuhal_vulkan_values {
     VkBuffer buffer;
     uint64_t offset;
     void *host;
 } gpuhal_vulkan_values;
 
-/* Empties the arena. The device must not use any of it. */
+/* Empties the arena. The device must not be using the arena's resources. */
 gpuhal_status gpuhal_vulkan_arena_reset(gpuhal_plugin_device *device, gpuhal_vulkan_arena *arena);
 void gpuhal_vulkan_arena_finish(gpuhal_plugin_device *device, gpuhal_vulkan_arena *arena);
 /* Allocates the resources for one launch: a descriptor set (NULL if descriptors are pushed) and space for the values

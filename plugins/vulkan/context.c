@@ -1,8 +1,8 @@
 /* vulkan/context.c: device loss, and the native handles of an opened device. */
 #include "device.h"
 
-/* Vulkan reports a lost device only from the call that notices the loss. Later calls may hang, so it is recorded
- * here. */
+/* Only the Vulkan call that detects the loss of the device is certain to report it. Later calls may hang, so the loss
+ * is recorded here. */
 gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *call, VkResult code)
 {
     if (code == VK_SUCCESS) {
@@ -15,8 +15,8 @@ gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *cal
     return status;
 }
 
-/* Relaxed order is enough, because only the flag is read. A thread that misses it makes one more call and notices the
- * loss itself. */
+/* Relaxed order is enough, because only the flag is read. A thread that reads an old value makes one more Vulkan call
+ * and detects the loss itself. */
 gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device)
 {
     if (!atomic_load_explicit(&device->lost, memory_order_relaxed)) {

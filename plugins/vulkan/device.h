@@ -1,8 +1,8 @@
 /* vulkan/device.h: declarations that the files of this plugin share.
  *
  * A gpuhal_vulkan_hardware describes one VkPhysicalDevice. An entry describes a VkPhysicalDevice of the plugin's
- * instance; it keeps its first index until the process exits. An opened device is a new or an adopted VkDevice with the
- * VkQueues that the plugin may use. Each VkQueue has a queue wrapper with the lock that Vulkan requires around
+ * instance; each entry keeps its index until the process exits. An opened device is a new or an adopted VkDevice with
+ * the VkQueues that the plugin may use. Each VkQueue has a queue wrapper with the lock that Vulkan requires around
  * submissions.
  *
  * A transfer with a NULL queue uses an internal stream: a command buffer with a fence that no other call uses. A
@@ -28,16 +28,17 @@
 /* The largest nonCoherentAtomSize that Vulkan allows. */
 #define GPUHAL_VULKAN_ATOM_MAX 256u
 
-/* How long one wait for an event lasts before the caller checks whether another thread has found the device lost. */
+/* Maximum duration of one wait for an event. After each wait the caller checks whether another thread has found the
+ * device lost. */
 #define GPUHAL_VULKAN_SLICE_NS UINT64_C(1000000000)
-/* A wait may run out of memory, which does not mean that the work failed. This is the number of retries, one
- * millisecond apart. */
+/* Number of retries, one millisecond apart, if a wait runs out of memory. This error does not mean that the work
+ * failed. */
 #define GPUHAL_VULKAN_WAIT_TRIES 1000u
-/* How long the destruction of a queue or device waits for work that may never finish. */
+/* Maximum time for which destroying a queue or device waits for its work, which may never finish. */
 #define GPUHAL_VULKAN_PATIENCE_NS UINT64_C(3000000000)
 
-/* Feature and extension bits. A bit in `offered` means that the hardware supports it, in `enabled` that the VkDevice
- * was created with it. */
+/* Features and extensions. A bit in `offered` means that the hardware supports the feature or extension, a bit in
+ * `enabled` that it was enabled for the VkDevice. */
 enum {
     GPUHAL_VULKAN_TIMELINE = 1u << 0,         /* feature timelineSemaphore */
     GPUHAL_VULKAN_HOST_QUERY_RESET = 1u << 1, /* feature hostQueryReset */
@@ -54,7 +55,7 @@ enum {
     GPUHAL_VULKAN_PUSH_DESCRIPTOR = 1u << 11, /* VK_KHR_push_descriptor */
     GPUHAL_VULKAN_SPIRV_1_4 = 1u << 12        /* VK_KHR_spirv_1_4 or Vulkan 1.2 */
 };
-/* Bits for features, which have to be enabled in the feature structures. */
+/* Bits for features. They have to be enabled in the feature structures. */
 #define GPUHAL_VULKAN_FEATURE_BITS                                                                                    \
     (GPUHAL_VULKAN_TIMELINE | GPUHAL_VULKAN_HOST_QUERY_RESET | GPUHAL_VULKAN_BUFFER_ADDRESS |                         \
      GPUHAL_VULKAN_SUBGROUP_SIZE | GPUHAL_VULKAN_MAINTENANCE4)
@@ -62,7 +63,7 @@ enum {
 /* The properties of a physical device. */
 typedef struct gpuhal_vulkan_hardware {
     VkPhysicalDevice handle;
-    uint32_t api_version; /* the lower of the instance's and the device's */
+    uint32_t api_version; /* the lower of the instance's and the device's versions */
     uint32_t offered;     /* GPUHAL_VULKAN_… bits */
     VkPhysicalDeviceProperties properties;
     VkPhysicalDeviceIDProperties id;
@@ -70,7 +71,7 @@ typedef struct gpuhal_vulkan_hardware {
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t family_count;
     VkQueueFamilyProperties families[GPUHAL_VULKAN_FAMILIES];
-    uint64_t allocation_max;                    /* largest single allocation */
+    uint64_t allocation_max;
     uint64_t import_alignment;                  /* alignment of host pointers; 0: import not supported */
     uint32_t pci[4];                            /* domain, bus, device, function, with PCI_BUS_INFO */
     int64_t drm_render[2];                      /* major, minor; -1: no render node */
@@ -89,7 +90,7 @@ typedef struct gpuhal_vulkan_hardware {
 /* One device of the process. Immutable once gpuhal_vulkan_find() returns it. */
 typedef struct gpuhal_vulkan_entry {
     uint32_t index;
-    uint32_t native_index; /* position in vkEnumeratePhysicalDevices when it was first seen */
+    uint32_t native_index; /* index in vkEnumeratePhysicalDevices when the device was first seen */
     gpuhal_vulkan_hardware hardware;
 } gpuhal_vulkan_entry;
 
@@ -101,7 +102,7 @@ typedef struct gpuhal_vulkan_extensions {
 
 /* The VkQueues of a new VkDevice, compute queues first. */
 typedef struct gpuhal_vulkan_plan {
-    uint32_t count; /* number of wrappers */
+    uint32_t count;
     uint32_t copy_wrapper;
     struct {
         uint32_t family, index;
@@ -112,7 +113,8 @@ typedef struct gpuhal_vulkan_wrapper {
     struct gpuhal_vulkan_wrapper *next; /* next in extra_wrappers */
     VkQueue queue;
     uint32_t family, index;
-    /* Held around submissions. For adopted devices the caller's lock is acquired after it. Protects `taken`. */
+    /* Held around submissions. For adopted devices, the caller's lock is acquired after this mutex. Protects
+     * `taken`. */
     pthread_mutex_t mutex;
     pthread_cond_t freed; /* used with `mutex`; signalled when `taken` becomes false */
     bool taken;           /* native access owns the VkQueue */
@@ -121,13 +123,13 @@ typedef struct gpuhal_vulkan_wrapper {
 
 /* An internal stream: a command buffer for one blocking call. */
 typedef struct gpuhal_vulkan_stream {
-    VkCommandPool pools[2]; /* for the copy family, and for the launch family if it differs */
+    VkCommandPool pools[2]; /* [0]: copy family; [1]: launch family, if different */
     VkCommandBuffer buffers[2];
     uint32_t wrapper;         /* wrapper of the current call */
     VkCommandBuffer commands; /* command buffer of the current call */
     VkFence fence;
     gpuhal_vulkan_arena arena;
-    bool broken; /* its last submission was never seen to finish */
+    bool broken; /* its last submission may never have finished */
 } gpuhal_vulkan_stream;
 
 typedef struct gpuhal_vulkan_features gpuhal_vulkan_features;
@@ -135,26 +137,26 @@ typedef struct gpuhal_vulkan_features gpuhal_vulkan_features;
 /* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
-    gpuhal_vulkan_hardware hardware; /* queried through the adopted instance if the device is adopted */
+    gpuhal_vulkan_hardware hardware; /* for an adopted device, queried through the caller's instance */
     VkInstance instance;
     PFN_vkGetInstanceProcAddr get_proc;
     gpuhal_vulkan_instance_functions instance_api;
     gpuhal_vulkan_device_functions api;
     VkDevice handle;
     bool adopted;
-    uint32_t enabled;       /* GPUHAL_VULKAN_… bits that the VkDevice was created with */
+    uint32_t enabled;       /* GPUHAL_VULKAN_… bits of the VkDevice */
     uint32_t wrapper_count; /* compute wrappers first; at least one */
     gpuhal_vulkan_wrapper wrappers[GPUHAL_VULKAN_WRAPPERS];
     uint32_t copy_wrapper; /* for blocking copies; uses a dedicated transfer family if the device has one */
-    uint32_t family_count; /* distinct families of the wrappers; buffers are shared between them */
+    uint32_t family_count; /* distinct families of the wrappers; buffers are shared between these families */
     uint32_t families[GPUHAL_VULKAN_WRAPPERS];
     _Atomic uint32_t next_wrapper;         /* round-robin position for new queues */
-    void (*lock)(void *user, void *queue); /* from the adopter, or NULL */
+    void (*lock)(void *user, void *queue); /* the adopting caller's lock functions, or NULL */
     void (*unlock)(void *user, void *queue);
     void *lock_user;
     gpuhal_vulkan_device described; /* returned by native_device */
     gpuhal_vulkan_queue described_queues[GPUHAL_VULKAN_WRAPPERS];
-    const char **extensions; /* enabled extensions */
+    const char **extensions;
     uint32_t extension_count;
     gpuhal_vulkan_features *features; /* enabled features; described.features points to it */
 
@@ -178,11 +180,12 @@ typedef struct gpuhal_vulkan_buffer {
     VkBuffer buffer;
     VkDeviceMemory memory;
     uint64_t memory_offset;
-    uint64_t memory_bytes; /* size of the VkDeviceMemory, which bounds flush and invalidate ranges */
+    uint64_t memory_bytes; /* size of the VkDeviceMemory; flushed and invalidated ranges end there at the latest */
     VkMemoryPropertyFlags type_flags;
-    uint32_t export_kinds;  /* bits 1 << gpuhal_handle_kind that it can be exported as */
+    uint32_t export_kinds;  /* bit 1 << gpuhal_handle_kind for each kind of handle to which the memory can be
+                             * exported */
     bool wrapped;           /* the caller owns buffer and memory */
-    uint64_t wrapped_usage; /* VkBufferUsageFlags that the caller reported */
+    uint64_t wrapped_usage; /* VkBufferUsageFlags that the caller specified */
 } gpuhal_vulkan_buffer;
 
 /* discovery.c */
@@ -206,8 +209,8 @@ bool gpuhal_vulkan_computes(const gpuhal_vulkan_hardware *hardware, uint32_t fam
 /* Returns the usage flags of all buffers that the plugin creates. Wrapped buffers have the caller's flags instead. */
 VkBufferUsageFlags gpuhal_vulkan_usage(uint32_t enabled);
 
-/* features.c: the extension names that a device supports, and its feature structures in one allocation. The allocation
- * starts with a VkPhysicalDeviceFeatures2 that heads the chain. */
+/* features.c: the names of a device's extensions, and its feature structures in one allocation. The allocation begins
+ * with the VkPhysicalDeviceFeatures2 at the head of the chain. */
 
 VkResult gpuhal_vulkan_list_extensions(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
                                        gpuhal_vulkan_extensions *out_extensions);
@@ -222,10 +225,10 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain);
 const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulkan_features *features);
 /* Returns the GPUHAL_VULKAN_FEATURE_BITS of the enabled features. */
 uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features);
-/* Return whether a feature controls this SPIR-V capability, and whether a module may declare it. */
+/* The first function returns whether a feature controls this SPIR-V capability, the second whether a module may declare
+ * the capability. */
 bool gpuhal_vulkan_features_know(uint32_t capability);
 bool gpuhal_vulkan_features_allow(const gpuhal_vulkan_features *features, uint32_t capability);
-/* Returns the GPUHAL_DATA_ bits of the enabled features. */
 uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *features);
 /* Writes the names of the extensions to enable with these features, at most GPUHAL_VULKAN_EXTENSIONS. Returns their
  * number. */
@@ -255,7 +258,7 @@ void gpuhal_vulkan_close(gpuhal_plugin_device *device);
 
 /* Returns OK for VK_SUCCESS. Otherwise reports the error and, if the device was lost, records that. */
 gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *call, VkResult code);
-/* Returns OK, or reports DEVICE_LOST. Every slot that calls Vulkan calls this first. */
+/* Returns OK, or reports DEVICE_LOST. Every slot that calls Vulkan calls this function first. */
 gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device);
 
 /* type.c: returns the memory kinds that the memory types support. Called by gpuhal_vulkan_survey(). */
@@ -283,42 +286,45 @@ VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_wrappe
 
 /* internal_stream.c: blocking submissions. */
 
-/* Returns whether to retry a wait that returned @p code. @p tries counts the retries. Sleeps briefly first. */
+/* Returns whether to retry a wait that returned @p code, after a short sleep. @p tries is the number of retries so
+ * far. */
 bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries);
-/* Begin and end a command buffer. The opening barrier orders it after all earlier submissions to its VkQueue, including
- * those of other submitters. The closing barrier orders all of these before later work on the device and the host. */
+/* Begin and end a command buffer. The opening barrier orders the command buffer after all earlier submissions to its
+ * VkQueue, including other submitters' submissions. The closing barrier orders all this work before later work on the
+ * device and the host. */
 gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
 /* Adds the barrier between two commands of one command buffer that access the same bytes. It covers transfers and, with
  * @p dispatches, launches.
  */
 void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands, bool dispatches);
-/* Acquires an internal stream and begins its command buffer with the barrier against earlier work. It uses the copy
- * wrapper or, with @p dispatches, the first wrapper, which supports compute. */
+/* Acquires an internal stream and begins its command buffer with the barrier against earlier work. The stream uses the
+ * copy wrapper. With @p dispatches, it uses the first wrapper, because that wrapper supports compute. */
 gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, bool dispatches, gpuhal_vulkan_stream **out_stream);
 /* Records the barrier towards the host, submits, waits, and releases the stream. */
 gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream);
-/* Creates the first internal stream when the device is opened, after its wrappers. On failure all of it is freed. */
+/* Creates the first internal stream when the device is opened, after its wrappers. On failure nothing remains
+ * allocated. */
 gpuhal_status gpuhal_vulkan_streams_start(gpuhal_plugin_device *device);
-/* Frees all internal streams except broken ones. If one is broken, `stuck` is already set: vkDestroyDevice would be
- * invalid and could hang.
+/* Frees all internal streams except broken ones. If a stream is broken, `stuck` is already set, because vkDestroyDevice
+ * would be invalid and could hang.
  */
 void gpuhal_vulkan_streams_stop(gpuhal_plugin_device *device);
-/* Waits until all earlier submissions to every VkQueue have finished. Returns false if a VkQueue never finishes; its
- * objects must then be leaked. */
+/* Waits until all earlier submissions to every VkQueue have finished. Returns false if a VkQueue does not finish; the
+ * objects that it uses must then be leaked. */
 bool gpuhal_vulkan_drain(gpuhal_plugin_device *device);
-/* Returns the wrapper of a VkQueue to adopt. The VkQueue must be one of the opened device's or, on an adopted device,
- * belong to one of its families. Returns NULL otherwise or if out of memory; *out_status is then INVALID_ARGUMENT or
- * HOST_MEMORY, already reported. */
+/* Returns the wrapper of a VkQueue to adopt. The VkQueue must be a queue of the opened device or, on an adopted device,
+ * belong to one of its queue families. Otherwise, or if out of memory, reports INVALID_ARGUMENT or HOST_MEMORY in
+ * *out_status and returns NULL. */
 gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, const gpuhal_native *native,
                                                 gpuhal_status *out_status);
 
-/* timeline.c: frees the idle timelines when the device is closed, before its internal streams. Sets `stuck` if that is
- * not possible. */
+/* timeline.c: frees the idle timelines when the device is closed, before its internal streams. Sets `stuck` if the
+ * timelines cannot be freed. */
 void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device);
 
-/* Each file fills in the slots that the hardware supports. open.c clears the slots that an adopted device does not
- * support. */
+/* Each function fills in the slots of one file that the hardware supports. open.c clears the slots that an adopted
+ * device does not support. */
 void gpuhal_vulkan_describe_context(gpuhal_ops *ops);
 void gpuhal_vulkan_describe_memory(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 void gpuhal_vulkan_describe_transfer(gpuhal_ops *ops);
@@ -326,11 +332,11 @@ void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuha
 void gpuhal_vulkan_describe_events(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 void gpuhal_vulkan_describe_programs(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops); /* program.c */
 
-/* queue.c: prepares a queue for one command that transfer.c or launch.c records. Begins a command buffer if none is
- * open, and orders the command after earlier ones that access the same bytes (a touch with a NULL buffer accesses
- * none). The caller must record the command next, and nothing else. Returns NOT_READY, without changes, if it would
- * have to wait for the device or for native access. For later commands of a transfer in progress it never returns
- * NOT_READY. */
+/* queue.c: prepares a queue for one command of transfer.c or launch.c. Begins a command buffer if none is open, and
+ * orders the command after earlier commands that access the same bytes. A touch with a NULL buffer accesses no bytes.
+ * The caller must record the command next, and nothing else. Returns NOT_READY, without changes, if the call would have
+ * to wait for the device or for native access. Never returns NOT_READY for the later commands of a transfer in
+ * progress. */
 typedef struct gpuhal_vulkan_span {
     VkBuffer buffer;
     uint64_t begin, end;
@@ -347,7 +353,8 @@ typedef enum gpuhal_vulkan_piece {
 gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulkan_piece piece,
                                          const gpuhal_vulkan_touch *touches, uint32_t count,
                                          VkCommandBuffer *out_commands);
-/* Returns whether all enqueued work has finished, so that the host can access memory in order with it. */
+/* Returns whether all enqueued work has finished, so that an immediate access by the host is in order with the
+ * queue. */
 bool gpuhal_vulkan_queue_is_idle(gpuhal_plugin_queue *queue);
 
 static inline gpuhal_vulkan_buffer *gpuhal_vulkan_buffer_of(const gpuhal_memory *memory)

@@ -25,8 +25,8 @@ gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResul
     return gpuhal_vulkan_result(device, "vkAllocateMemory", code);
 }
 
-/* Counts the allocation before the call and uncounts it on failure, so that two threads cannot both use the last one.
- * Above maxMemoryAllocationCount Vulkan guarantees nothing, not even an error code. */
+/* Counts the allocation before the call and uncounts it on failure, so that two threads cannot both make the last
+ * allowed allocation. Above maxMemoryAllocationCount Vulkan guarantees nothing, not even an error code. */
 VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type,
                                    uint64_t bytes, const void *import)
 {
@@ -74,8 +74,9 @@ gpuhal_status gpuhal_vulkan_too_large(gpuhal_plugin_device *device, uint64_t byt
 }
 
 /* Vulkan aligns memory to the buffer's requirement only. For a larger alignment the plugin allocates more bytes and
- * binds the buffer at an offset. This requires mapped memory, whose address shows the alignment. It is not done for
- * exported memory, since the importer would have to find the start, or for memory dedicated to the buffer. */
+ * binds the buffer at an offset. This requires mapped memory, because only the mapped address shows the alignment. It
+ * is not done for exported memory, because the importer would have to find the buffer's start, nor for dedicated
+ * memory. */
 static uint64_t slack_of(const gpuhal_vulkan_request *request, VkMemoryPropertyFlags flags)
 {
     const bool room =
@@ -89,7 +90,7 @@ static uint32_t type_for(const gpuhal_plugin_device *device, const gpuhal_vulkan
                              : gpuhal_vulkan_next_type(&device->hardware, request->alloc->kind, bits);
 }
 
-/* A substitute type is slower but correct. Exported memory has no substitute, because the importer of an opaque
+/* A substitute type is slower but correct. Exported memory never uses a substitute, because the importer of an opaque
  * descriptor has to use the same type. Vulkan forbids allocations larger than the type's heap. */
 gpuhal_status gpuhal_vulkan_take_own(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {

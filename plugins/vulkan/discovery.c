@@ -18,8 +18,8 @@ const gpuhal_vulkan_entry *gpuhal_vulkan_find(uint32_t index)
     return index < atomic_load(&entry_count) ? &entries[index] : NULL;
 }
 
-/* A handle may be reused for other hardware, and two drivers may report the same UUID, so the handle and both UUIDs are
- * compared. */
+/* Compares the handle and both UUIDs, because a handle may be reused for other hardware, and two drivers may report the
+ * same UUID. */
 static bool is_same(const gpuhal_vulkan_hardware *a, const gpuhal_vulkan_hardware *b)
 {
     return a->handle == b->handle && memcmp(a->id.deviceUUID, b->id.deviceUUID, VK_UUID_SIZE) == 0 &&
@@ -100,7 +100,7 @@ static bool wants(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
     return found;
 }
 
-/* The budget is the total that this process may use, including the memory that it already uses. */
+/* The budget is the total amount of memory that this process may use, including its current allocations. */
 static void ask_free(const gpuhal_vulkan_hardware *hardware, uint64_t *out_free, uint64_t *out_total)
 {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {

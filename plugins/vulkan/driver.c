@@ -27,7 +27,7 @@ const gpuhal_vulkan_instance *gpuhal_vulkan_our_instance(void)
 
 typedef struct function_entry {
     const char *name;
-    const char *extension_name; /* name before the function became core; NULL: none */
+    const char *extension_name; /* the function's name in the extension, or NULL */
     void *slot;
     bool required;
 } function_entry;
@@ -54,8 +54,8 @@ static const char *old_name(const char *name)
 
 typedef PFN_vkVoidFunction resolve_fn(const void *get_proc, const void *object, const char *name);
 
-/* Looks up the extension name first, since it is found only if the extension is enabled. On Vulkan 1.1 devices some
- * drivers and layers return a function that does not work for the core name. */
+/* Looks up the extension name first, since a function with this name is found only if the extension is enabled. For the
+ * core name, some drivers and layers return a function that does not work on Vulkan 1.1 devices. */
 static bool fill(const function_entry *functions, size_t count, resolve_fn *resolve, const void *get_proc,
                  const void *object, const char **out_missing)
 {
@@ -111,9 +111,9 @@ static bool load_global(PFN_vkGetInstanceProcAddr get_proc, gpuhal_vulkan_global
 }
 
 /* Loaders list drivers of incomplete Vulkan (MoltenVK) only if VK_KHR_portability_enumeration is enabled. The plugin
- * does not query first whether the loader supports the extension: the loader would load every driver for the query, and
- * again for the instance (25 and 31 ms with lavapipe alone). A driver that is used in place of a loader lists only
- * itself, and prints a warning if the extension is enabled (SwiftShader). */
+ * does not first query whether the loader supports the extension, because the loader would load every driver for the
+ * query and again for the instance (25 and 31 ms with lavapipe alone). The extension is not enabled for a driver that
+ * is used in place of a loader, because such a driver lists only itself and may print a warning (SwiftShader). */
 static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulkan_global_functions *api,
                                      bool is_loader, gpuhal_vulkan_instance *made)
 {
@@ -164,7 +164,7 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
                             "the installed Vulkan loader supports Vulkan 1.0; 1.1 or later is needed");
     }
     made->get_proc = get_proc;
-    /* The highest version whose rules this plugin follows. A driver may rely on the rules of the version that an
+    /* 1.3 is the highest version whose rules this plugin follows. Drivers may rely on the rules of the version that an
      * application requests. */
     made->api_version = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3;
     gpuhal_status status = create_instance(host, &api, is_loader, made);
@@ -172,7 +172,7 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
         return status;
     }
     if (!gpuhal_vulkan_load_instance(get_proc, made->handle, &made->api, &missing)) {
-        if (made->api.vkDestroyInstance) { /* first in the table, so it was looked up */
+        if (made->api.vkDestroyInstance) { /* the first function of the table, so it has been looked up */
             made->api.vkDestroyInstance(made->handle, NULL);
         }
         snprintf(text, sizeof text, "the Vulkan loader lacks %s", missing);
@@ -190,7 +190,7 @@ gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instanc
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects our_instance while it is written */
     static bool started;
     PFN_vkGetInstanceProcAddr get_proc;
-    PFN_vkVoidFunction negotiate; /* exported by drivers for the loader */
+    PFN_vkVoidFunction negotiate; /* only drivers export this function, for the loader */
     const gpuhal_symbol symbols[] = {{"vkGetInstanceProcAddr", &get_proc, 1},
                                      {"vk_icdNegotiateLoaderICDInterfaceVersion", &negotiate, 0}};
     gpuhal_status status = host->library(host, "VULKAN", library_names, symbols, 2);

@@ -1,9 +1,9 @@
 /* vulkan/driver.h: the Vulkan functions that this plugin calls, and their result codes.
  *
  * There are three tables, since Vulkan resolves functions per object: global functions from the loader library,
- * instance functions, and device functions, which bypass the loader's dispatch. The plugin's instance has one table
- * until the process exits. An adopted device has its own instance, so each opened device has its own tables. Functions
- * that became core in 1.2 are looked up under their extension name first.
+ * instance functions, and device functions. Device functions bypass the loader's dispatch. The plugin's instance has
+ * one table until the process exits. Each opened device has its own tables, because an adopted device belongs to
+ * another instance. Functions that became core in Vulkan 1.2 are looked up under their extension names first.
  */
 #ifndef GPUHAL_VULKAN_DRIVER_H
 #define GPUHAL_VULKAN_DRIVER_H
@@ -22,7 +22,7 @@
 #define GPUHAL_VULKAN_INSTANCE_FUNCTIONS(REQUIRED, OPTIONAL)                                                          \
     REQUIRED(vkDestroyInstance)                                                                                       \
     REQUIRED(vkEnumeratePhysicalDevices)                                                                              \
-    REQUIRED(vkGetPhysicalDeviceProperties) /* called for the version, before any newer query */                 \
+    REQUIRED(vkGetPhysicalDeviceProperties) /* called to read the version, before any newer query */                 \
     REQUIRED(vkGetPhysicalDeviceProperties2)                                                                          \
     REQUIRED(vkGetPhysicalDeviceFeatures2)                                                                            \
     REQUIRED(vkGetPhysicalDeviceMemoryProperties2)                                                                    \
@@ -105,21 +105,21 @@ typedef struct gpuhal_vulkan_device_functions {
 } gpuhal_vulkan_device_functions;
 #undef GPUHAL_VULKAN_MEMBER
 
-/* Opens the library and creates the process's only instance. A second copy of the core shares both. The instance is
- * never destroyed once it is in use, because that would unload drivers whose threads and thread-local data still
- * exist. */
+/* Opens the library and creates the process's only instance. A second copy of the core shares the library and the
+ * instance. An instance in use is never destroyed, because destroying it would unload drivers whose threads and
+ * thread-local data still exist. */
 gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
 /* The process's instance. Valid after gpuhal_vulkan_start(). */
 typedef struct gpuhal_vulkan_instance {
     VkInstance handle;
-    uint32_t api_version; /* requested for the instance: the lower of the loader's version and 1.3 */
+    uint32_t api_version; /* requested API version: the lower of the loader's version and 1.3 */
     PFN_vkGetInstanceProcAddr get_proc;
     gpuhal_vulkan_instance_functions api;
 } gpuhal_vulkan_instance;
 const gpuhal_vulkan_instance *gpuhal_vulkan_our_instance(void);
 
-/* Fill in a table. If a required function is missing, they return false and its name in @p out_missing. */
+/* Fill in a table. If a required function is missing, return false with the function's name in @p out_missing. */
 bool gpuhal_vulkan_load_instance(PFN_vkGetInstanceProcAddr get_proc, VkInstance instance,
                                  gpuhal_vulkan_instance_functions *out_api, const char **out_missing);
 bool gpuhal_vulkan_load_device(PFN_vkGetDeviceProcAddr get_proc, VkDevice device,

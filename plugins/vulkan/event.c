@@ -44,10 +44,10 @@ static void vulkan_event_destroy(gpuhal_plugin_event *event)
     free(event);
 }
 
-/* Makes the open batch write a timestamp. A stamp that a batch in flight may still write cannot be reset. In that case
- * the event gets a new one, and the batch releases the old one. The event and the batch hold one reference each. The
- * batch releases its reference after its value was reached, so a count of 1 means that the device no longer uses the
- * query pool. */
+/* Makes the open batch write a timestamp. A stamp cannot be reset while a batch in flight may still write it. In that
+ * case the event gets a new stamp, and the batch releases the old stamp. The event and the batch hold one reference
+ * each. The batch releases its reference after its value was reached, so a count of 1 means that the device no longer
+ * uses the query pool. */
 static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -55,7 +55,7 @@ static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* If anything below fails, the event must not keep the time of an earlier recording. */
+    /* If a step below fails, the event must not keep the time of an earlier recording. */
     event->valid_bits = 0;
     if (event->stamp && atomic_load(&event->stamp->references) > 1) {
         gpuhal_vulkan_stamp_release(event->stamp);
@@ -72,8 +72,8 @@ static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event
     return GPUHAL_OK;
 }
 
-/* Requires gpuhal_vulkan_queue_enter(). The caller's own submissions have no timeline value, so an empty batch follows
- * them. */
+/* Requires gpuhal_vulkan_queue_enter(). The caller's own submissions have no timeline value, so an empty batch is
+ * submitted after them. */
 static gpuhal_status submit_end(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event, uint32_t bits)
 {
     gpuhal_status status = bits > 0         ? write_stamp(queue, event)

@@ -1,8 +1,8 @@
 /* vulkan/features.c: the features and extensions of the plugin's devices.
  *
  * The plugin enables all compute features of the hardware, so that an application can run its own shaders on the
- * plugin's device. Features that cost speed (robust access) or serve graphics only stay disabled. A structure is
- * chained only if the device's version or an extension defines it. If a version has an aggregate structure, the
+ * plugin's device. Features that reduce performance (robust access) or are only for graphics stay disabled. A structure
+ * is chained only if the device's version or an extension defines it. If a version has an aggregate structure, the
  * individual structures must not be chained.
  */
 #include "device.h"
@@ -68,7 +68,7 @@
     X(integers, ShaderIntegerFunctions2FeaturesINTEL, SHADER_INTEGER_FUNCTIONS_2_FEATURES_INTEL,                      \
       "VK_INTEL_shader_integer_functions2", NEVER, NEVER)
 
-/* Newer than the headers of some distributions. */
+/* Some distributions' headers are older than this extension. */
 #ifdef VK_KHR_cooperative_matrix
 #define FEATURES_OF_LATE_EXTENSIONS(X)                                                                                \
     X(matrix, CooperativeMatrixFeaturesKHR, COOPERATIVE_MATRIX_FEATURES_KHR, "VK_KHR_cooperative_matrix", NEVER, NEVER)
@@ -80,7 +80,7 @@
 
 #define MEMBER(member, structure, type, extension, since, until) VkPhysicalDevice##structure member;
 struct gpuhal_vulkan_features {
-    VkPhysicalDeviceFeatures2 head; /* first: callers get a pointer to it as the chain */
+    VkPhysicalDeviceFeatures2 head; /* must be first, because callers use a pointer to the set as the chain */
     ALL_FEATURES(MEMBER)
 };
 #undef MEMBER
@@ -100,7 +100,7 @@ static const struct {
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
 
-/* Features that stay disabled even if reported. */
+/* Features that stay disabled even if the device reports them. */
 static const size_t unwanted[] = {
 #define OFF(member) offsetof(gpuhal_vulkan_features, member)
     OFF(vulkan11.multiview),
@@ -132,7 +132,7 @@ static const size_t unwanted[] = {
 #undef OFF
 };
 
-/* Most Vulkan 1.0 features are for graphics, so this lists the ones to keep. */
+/* The Vulkan 1.0 features to enable. Most others are for graphics. */
 static const size_t wanted_core[] = {
 #define ON(member) offsetof(VkPhysicalDeviceFeatures, member)
     ON(shaderInt16),
@@ -265,7 +265,8 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_
     api->vkGetPhysicalDeviceFeatures2(physical, &features->head);
     prune(features);
     for (size_t i = 0; i < ROW_COUNT; i++) {
-        /* Unchain empty structures. Chaining one may require its extension, which would be enabled for nothing. */
+        /* Unchain empty structures. A chained structure may require its extension, which would otherwise be enabled
+         * without need. */
         if (!has_any(features, i)) {
             memset(structure_at(features, i), 0, sizeof(VkBaseOutStructure));
         }
@@ -274,8 +275,8 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_
     return features;
 }
 
-/* Skips structures that are not in the table. A copied pNext points into the caller's chain, which may not outlive the
- * call; link_all() overwrites all of them. */
+/* Skips structures that are not in the table. Each copied pNext points into the caller's chain, which may be invalid
+ * after the call. link_all() overwrites every pNext. */
 gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain)
 {
     gpuhal_vulkan_features *features = calloc(1, sizeof *features);
@@ -311,8 +312,8 @@ uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features)
            (sizes ? GPUHAL_VULKAN_SUBGROUP_SIZE : 0) | (newer ? GPUHAL_VULKAN_MAINTENANCE4 : 0);
 }
 
-/* SPIR-V capabilities for compute work, and the features that allow them; one of the two suffices. NO_FEATURE: every
- * device supports the capability, or declaring it is harmless. */
+/* SPIR-V capabilities for compute work, each with two features. Either feature allows the capability. NO_FEATURE means
+ * that every device supports the capability, or that declaring it is harmless. */
 #define NO_FEATURE   0
 #define IN(member)   offsetof(gpuhal_vulkan_features, member)
 #define CORE(member) IN(head.features.member)
@@ -392,7 +393,7 @@ uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *feature
            (core->shaderInt64 ? GPUHAL_DATA_INT64 : 0u);
 }
 
-/* Extensions without features. The first must be enabled if the device supports it. */
+/* Extensions without features. The first extension must be enabled if the device supports it. */
 static const struct {
     const char *name, *needs;
     uint32_t core;

@@ -1,7 +1,7 @@
 /* vulkan/hardware.c: the properties of a physical device, read before anything is created on it.
  *
- * Only structures that the version or an extension defines are chained, because a driver may leave others unwritten or
- * worse. Numbers that index arrays are validated only here, so that later code can rely on them.
+ * Only structures that the version or an extension defines are chained, because a driver may not fill in other
+ * structures, or may fail. Numbers that index arrays are validated only here, so that later code can rely on them.
  */
 #include "device.h"
 
@@ -11,7 +11,6 @@
 
 #define NVIDIA 0x10deu
 
-/* The structures that are chained to VkPhysicalDeviceProperties2. */
 typedef struct property_set {
     VkPhysicalDeviceMaintenance3Properties maintenance3;
     VkPhysicalDeviceMaintenance4Properties maintenance4;
@@ -37,7 +36,7 @@ static void chain(VkPhysicalDeviceProperties2 *head, void *structure, VkStructur
     }
 }
 
-/* Structures that were not chained are zero, as are members that the driver leaves out. In these cases the value is
+/* Structures that were not chained, and members that the driver did not fill in, are zero. In these cases the value is
  * read from another structure, or 0 means "unknown". */
 static void keep_properties(const property_set *set, gpuhal_vulkan_hardware *hardware)
 {
@@ -210,7 +209,7 @@ static VkExternalMemoryFeatureFlags external_features(const gpuhal_vulkan_instan
     return answer.externalMemoryProperties.externalMemoryFeatures;
 }
 
-/* A handle type is offered only if it works for the plugin's buffers. Drivers may name others as well. */
+/* A handle type is offered only if it works for the plugin's buffers. Drivers may report other types as well. */
 static void ask_sharing(const gpuhal_vulkan_instance_functions *api, const gpuhal_vulkan_extensions *extensions,
                         gpuhal_vulkan_hardware *hardware)
 {
@@ -239,8 +238,8 @@ static void ask_sharing(const gpuhal_vulkan_instance_functions *api, const gpuha
     }
 }
 
-/* Each step uses earlier results. ask_memory() needs to know whether the device is software. ask_sharing() needs the
- * import alignment, and the features for the usage flags of the plugin's buffers. */
+/* Each step uses earlier results. ask_memory() depends on whether the device is software. ask_sharing() uses the import
+ * alignment and the features, which determine the usage flags of the plugin's buffers. */
 static const char *ask_all(const gpuhal_vulkan_instance_functions *api, const gpuhal_vulkan_extensions *extensions,
                            gpuhal_vulkan_hardware *hardware)
 {
@@ -295,9 +294,10 @@ bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysica
     return !why;
 }
 
-/* A discrete AMD GPU splits its memory into a host-visible heap and another heap. NVIDIA's second heap is a window onto
- * the first. With unified memory, heaps are views of the same memory, and the smaller one may be called device-local.
- * Among heaps of equal size the first counts as the largest, independent of @p heap, so that exactly one counts. */
+/* A discrete AMD GPU splits its memory into a host-visible heap and another heap. NVIDIA's second heap is a window
+ * onto the first. With unified memory, heaps are views of the same memory, and the smaller one may be called
+ * device-local. Among heaps of equal size the first counts as the largest, independent of @p heap, so that only one
+ * of them counts. */
 bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t heap)
 {
     const VkPhysicalDeviceMemoryProperties *memory = &hardware->memory;

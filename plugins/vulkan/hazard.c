@@ -1,16 +1,16 @@
-/* vulkan/hazard.c: see hazard.h. Copies may be small, so this must be fast. Adjacent spans are merged, and the bounds
- * of a list usually suffice, since bytes that are accessed together tend to be close together.
+/* vulkan/hazard.c: see hazard.h. This code must be fast, because copies may be small. Adjacent spans are merged, and
+ * the bounds of a list usually suffice, since bytes that are accessed together tend to be close together.
  */
 #include "hazard.h"
 
-/* Compares half-open ranges. Buffers are compared by handle, since each has its own memory (device.h). */
+/* Compares half-open ranges. Comparing buffer handles is enough, since each buffer has its own memory (device.h). */
 static bool overlap(const gpuhal_vulkan_span *a, const gpuhal_vulkan_span *b)
 {
     return a->buffer == b->buffer && a->begin < b->end && b->begin < a->end;
 }
 
-/* Returns whether the list overlaps the span. Compares the bounds first, which cover all spans of one buffer. A list
- * with several buffers has no bounds (their buffer is NULL), so every span is compared. */
+/* Returns whether the list overlaps the span. First compares the span with the list's bounds. If the list has several
+ * buffers, there are no bounds (their buffer is NULL), so every span is compared. */
 static bool touches(const gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
 {
     if (list->bounds.buffer && !overlap(&list->bounds, span)) {
@@ -81,8 +81,8 @@ static bool append_all(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch
 }
 
 /* The barrier that the caller then records orders all earlier commands, so both lists restart with this command. A full
- * list requires a barrier as well; the spans that were added before it was full are also cleared. A command that does
- * not fit into empty lists conflicts with every later command. */
+ * list requires a barrier as well, and its spans are also cleared. A command that does not fit into empty lists
+ * conflicts with every later command. */
 bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch *all, uint32_t count)
 {
     const bool fits = count <= GPUHAL_VULKAN_HAZARDS;

@@ -1,7 +1,7 @@
-/* vulkan/hazard.h: the bytes accessed by the commands since the last barrier, so that only conflicting commands get a
- * barrier.
+/* vulkan/hazard.h: lists the bytes that commands since the last barrier access, so that a barrier is recorded only
+ * before a conflicting command.
  *
- * The list is bounded. A command that does not fit gets a barrier as well, which is always correct and only costs time.
+ * The list is bounded. If a command does not fit, an extra barrier is recorded, which is correct but costs time.
  */
 #ifndef GPUHAL_VULKAN_HAZARD_H
 #define GPUHAL_VULKAN_HAZARD_H
@@ -12,19 +12,19 @@
 
 typedef struct gpuhal_vulkan_spans {
     uint32_t count;
-    gpuhal_vulkan_span bounds; /* covers all spans; buffer is NULL if they are in several buffers */
+    gpuhal_vulkan_span bounds; /* covers all spans; its buffer is NULL if the spans are in several buffers */
     gpuhal_vulkan_span spans[GPUHAL_VULKAN_HAZARDS];
 } gpuhal_vulkan_spans;
 
-/* Zero-initialized: no accesses. */
+/* A zero-initialized object has no accesses. */
 typedef struct gpuhal_vulkan_hazards {
     gpuhal_vulkan_spans written, read;
     bool all; /* a command had more accesses than the lists can store */
 } gpuhal_vulkan_hazards;
 
 void gpuhal_vulkan_hazards_clear(gpuhal_vulkan_hazards *hazards);
-/* Records the bytes that the next command accesses. Returns true if a barrier is needed before it; the lists then
- * contain this command only. A span with a NULL buffer accesses nothing. A written span may also be read. */
+/* Records the bytes that the next command accesses. Returns true if a barrier is needed before this command; the lists
+ * then contain only this command. A span with a NULL buffer accesses nothing. A written span may also be read. */
 bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch *all, uint32_t count);
 
 #endif

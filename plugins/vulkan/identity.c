@@ -1,7 +1,7 @@
 /* vulkan/identity.c: identifies the physical device by PCI address, UUID, LUID and DRM node.
  *
- * For software devices none of these are listed. Their drivers' values identify the driver rather than hardware, and
- * are the same on every machine.
+ * None of these values is listed for software devices, because their values identify the driver rather than hardware,
+ * and are the same on every machine.
  */
 #include "../common/text.h"
 #include "device.h"
@@ -17,7 +17,7 @@ bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37])
     return memcmp(uuid, none, sizeof none) != 0;
 }
 
-/* Drivers that support the query but do not know the address return zeros, which is the root bridge's address. */
+/* Drivers that support the query but do not know the address return zeros. This is the address of the root bridge. */
 static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const uint32_t *pci = hardware->pci;
@@ -34,7 +34,7 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const g
     host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, text);
 }
 
-/* Drivers report an empty UUID for chips without a serial number. It would make all of them one device. */
+/* Drivers report an empty UUID for chips without a serial number. Such a UUID would make all these chips one device. */
 static void list_uuid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     char text[37];

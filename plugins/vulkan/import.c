@@ -1,14 +1,14 @@
 /* vulkan/import.c: imports and exports memory.
  *
  * A successful vkAllocateMemory transfers ownership of the descriptor to the driver; after a failure the caller still
- * owns it. Some drivers violate this (lavapipe closes a descriptor that it rejects), so they get a duplicate. Drivers
- * also trust the descriptor: lavapipe reads from it, which blocks on a pipe. Descriptors that cannot be memory are
- * therefore rejected here.
+ * owns the descriptor. Some drivers violate this rule (lavapipe closes a descriptor that it rejects), so drivers get a
+ * duplicate. Drivers also do not check the descriptor: lavapipe reads from it, and reading a pipe blocks. So this file
+ * rejects descriptors that cannot be memory.
  *
  * The specification requires shared buffers to be transferred to VK_QUEUE_FAMILY_EXTERNAL and back. The plugin omits
- * this: no known driver does anything for buffers, each transfer would cost a submission, and the other side may not
- * use Vulkan. Commands must have finished before the other side accesses the memory, which blocking calls and events
- * ensure.
+ * these transfers, because no known driver needs them for buffers, each would cost a submission, and the other side may
+ * not use Vulkan. Commands must have finished before the other side accesses the memory. Blocking calls and events
+ * ensure this.
  */
 #include "memory.h"
 
@@ -103,7 +103,8 @@ static gpuhal_status no_type(gpuhal_plugin_device *device)
     return not_offered(device, "the driver has no memory type that such memory can be imported as");
 }
 
-/* Non-coherent memory would need a mapping for flushes, and the host must use the caller's address. */
+/* Returns the coherent memory types. Flushing non-coherent memory would require a mapping, but the host must use the
+ * caller's address. */
 static uint32_t coherent_bits(const gpuhal_vulkan_hardware *hardware)
 {
     const VkMemoryPropertyFlags needed = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -114,7 +115,7 @@ static uint32_t coherent_bits(const gpuhal_vulkan_hardware *hardware)
     return bits;
 }
 
-/* The kind does not apply to existing memory. A type with fast host reads matches it best. */
+/* The requested kind does not apply to existing memory. A type with fast host reads matches host memory best. */
 static uint32_t type_for_host(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request,
                               uint32_t pointer_bits)
 {
@@ -159,8 +160,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, gpuhal_vulkan_req
 static const char *const too_small =
     "the memory behind the file descriptor is smaller than requested, or does not exist";
 
-/* Returns why the descriptor cannot be memory exported by any driver, or NULL if it can. Software drivers export memory
- * files, whose size is known. Without this check lavapipe would report a file that is too small as out of memory. */
+/* Returns the reason why the descriptor cannot be exported memory, or NULL. Software drivers export memory files, and a
+ * file's size is known. Without the size check lavapipe would report out of memory for a file that is too small. */
 static const char *descriptor_fault(const gpuhal_plugin_device *device, const gpuhal_vulkan_request *request,
                                     struct stat *out_state)
 {
@@ -240,8 +241,8 @@ static gpuhal_status import_duplicate(gpuhal_plugin_device *device, gpuhal_vulka
     return gpuhal_vulkan_memory_refused(device, code);
 }
 
-/* Leaves the caller's descriptor open. gpuhal_vulkan_allocate() closes it after binding and mapping, which may still
- * fail. */
+/* Leaves the caller's descriptor open. gpuhal_vulkan_allocate() closes it only after binding and mapping, because these
+ * steps may still fail. */
 static gpuhal_status import_descriptor(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
     const gpuhal_alloc *alloc = request->alloc;

@@ -1,12 +1,12 @@
 /* vulkan/internal_stream.c: the internal streams of blocking calls.
  *
  * A call owns an internal stream from begin to finish. Idle streams are bits in one word, so a call needs no lock while
- * one is idle. Otherwise it creates a stream or sleeps. Internal streams wait with fences, which every VkDevice
- * supports. So blocking copies work on an adopted device without timeline semaphores as well.
+ * a stream is idle. Otherwise the call creates a stream or sleeps. Internal streams wait with fences, which every
+ * VkDevice supports. So blocking copies work on an adopted device without timeline semaphores as well.
  *
- * If a wait returns VK_ERROR_DEVICE_LOST, the specification treats the work as finished: its objects may be reset and
- * destroyed. A stream whose work has not finished in either way is broken. It is never reused or freed. This happens
- * only on a device that counts as lost.
+ * If a wait returns VK_ERROR_DEVICE_LOST, the specification treats the work as finished, so its objects may be reset
+ * and destroyed. If the work has neither finished nor been reported as lost, the stream is broken. Broken streams are
+ * never reused or freed. Streams break only on a device that counts as lost.
  */
 #include "device.h"
 
@@ -94,7 +94,7 @@ static gpuhal_status choose_commands(gpuhal_plugin_device *device, gpuhal_vulkan
     return status;
 }
 
-/* Creates the first stream, so that later calls always have one to wait for. */
+/* Creates the first stream, so that later calls always have a stream to wait for. */
 gpuhal_status gpuhal_vulkan_streams_start(gpuhal_plugin_device *device)
 {
     gpuhal_status status = make_stream(device, &device->streams[0]);
@@ -126,8 +126,8 @@ void gpuhal_vulkan_streams_stop(gpuhal_plugin_device *device)
     pthread_mutex_destroy(&device->growing);
 }
 
-/* The atomics are sequentially consistent: a thread that takes a stream sees the stores of its previous user and its
- * creator. */
+/* The atomics are sequentially consistent, so a thread that takes a stream sees the stores of the stream's creator and
+ * of its previous user. */
 static gpuhal_vulkan_stream *take_idle(gpuhal_plugin_device *device)
 {
     uint32_t idle = atomic_load(&device->idle_streams);
@@ -140,9 +140,10 @@ static gpuhal_vulkan_stream *take_idle(gpuhal_plugin_device *device)
     return NULL;
 }
 
-/* A waiter increments the count before it reads the idle bits; a releasing thread sets a bit before it reads the count.
- * Both are sequentially consistent, so at least one sees the other's store. The mutex is needed for the broadcast only:
- * a waiter holds it between its check and its sleep, and so cannot miss the broadcast. */
+/* A waiter increments the count before it reads the idle bits; a releasing thread sets a bit before it reads the
+ * count. All four operations are sequentially consistent, so at least one thread sees the other thread's store. The
+ * mutex is needed only for the broadcast. A waiter holds it between its check and its sleep, and so cannot miss the
+ * broadcast. */
 static void wake(gpuhal_plugin_device *device)
 {
     if (atomic_load(&device->stream_waiters) > 0) {
@@ -161,8 +162,8 @@ static void give(gpuhal_plugin_device *device, const gpuhal_vulkan_stream *strea
     wake(device);
 }
 
-/* Creates another internal stream, or sleeps until one is idle. There is always one to wait for, since streams break
- * only on a lost device. Failing to create a stream is therefore not an error. */
+/* Creates another internal stream, or sleeps until one is idle. There is always a stream to wait for, since streams
+ * break only on a lost device. So it is not an error if creating a stream fails. */
 static gpuhal_status grow_or_wait(gpuhal_plugin_device *device, gpuhal_vulkan_stream **out_stream)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -176,7 +177,8 @@ static gpuhal_status grow_or_wait(gpuhal_plugin_device *device, gpuhal_vulkan_st
             may_grow = make_stream(device, &device->streams[device->stream_count]) == GPUHAL_OK;
             stream = may_grow ? &device->streams[device->stream_count++] : NULL;
         }
-        /* On a lost device broken streams are never returned, so waiting for one might block forever. */
+        /* On a lost device all streams may be broken, and broken streams never become idle, so waiting might block
+         * forever. */
         if (!stream && (status = gpuhal_vulkan_alive(device)) == GPUHAL_OK) {
             pthread_cond_wait(&device->stream_freed, &device->growing);
         }
@@ -213,7 +215,8 @@ gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkComman
     return GPUHAL_OK;
 }
 
-/* Makes writes visible to later submissions and to the host; a fence or a semaphore alone does not do the latter. */
+/* Makes writes visible to later submissions and to the host. A fence or a semaphore alone does not make writes visible
+ * to the host. */
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
 {
     const VkMemoryBarrier memory = {
@@ -274,8 +277,8 @@ static VkResult wait_fence(gpuhal_plugin_device *device, const gpuhal_vulkan_str
     return code;
 }
 
-/* The device is lost, but this submission may not have finished. Drivers report its end when queried. A driver that
- * does not may still use the caller's memory, so nothing is freed from now on. */
+/* The device is lost, but this submission may not have finished. If the driver does not report its end when queried,
+ * the device may still use the caller's memory, so nothing is freed from now on. */
 static void abandon(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     uint64_t patience = atomic_load(&device->stuck) ? 0 : GPUHAL_VULKAN_PATIENCE_NS;
@@ -286,9 +289,9 @@ static void abandon(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
     }
 }
 
-/* Waits without a timeout: Vulkan guarantees that the wait ends if the device is lost, and a timeout adds a timer to
- * every short copy. If the wait fails otherwise, the state of the work is unknown. The device then counts as lost,
- * because no call could report when the caller's memory is unused. */
+/* Waits without a timeout, because Vulkan guarantees that the wait ends if the device is lost, and a timeout would add
+ * a timer to every short copy. If the wait fails with another error, the state of the work is unknown. The device then
+ * counts as lost, because the end of its accesses to the caller's memory cannot be detected. */
 static gpuhal_status await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     VkResult code = wait_fence(device, stream, UINT64_MAX);
@@ -347,7 +350,7 @@ static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulka
     if (code == VK_SUCCESS) {
         return await(device, stream);
     }
-    if (code == VK_NOT_READY) { /* nothing was submitted: this thread's own native access owns the VkQueue */
+    if (code == VK_NOT_READY) { /* nothing was submitted: the native access of this thread owns the VkQueue */
         return gpuhal_vulkan_wrapper_busy(device);
     }
     gpuhal_status status = gpuhal_vulkan_result(device, "vkQueueSubmit", code);
@@ -357,7 +360,7 @@ static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulka
     return status;
 }
 
-/* The stream is always returned: as idle or, if its work has not finished, as broken. */
+/* Always gives the stream back, as idle or, if its work has not finished, as broken. */
 gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     gpuhal_status status = gpuhal_vulkan_close_commands(device, stream->commands);
@@ -368,8 +371,8 @@ gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_s
     return status;
 }
 
-/* Queues that adopt the same VkQueue must use the same mutex, so each VkQueue has one wrapper, which is kept until the
- * device is closed. Vulkan cannot report whether a handle is a queue of the device; only a wrong family is detected. */
+/* Queues that adopt the same VkQueue must use the same mutex, so each VkQueue has one wrapper until the device is
+ * closed. Vulkan cannot report whether a handle is a queue of the device, so only a wrong family is detected. */
 static gpuhal_vulkan_wrapper *extra_wrapper(gpuhal_plugin_device *device, VkQueue queue, uint32_t family,
                                             uint32_t index)
 {

@@ -1,12 +1,12 @@
-/* vulkan/kernel.c: a pipeline per entry point, compiled when the kernel is created, so that launches do not compile.
- * Only lavapipe compiles at the first dispatch. An empty dispatch would trigger that (Mesa 22.3), but would have to
- * wait for all work in the driver's only VkQueue. */
+/* vulkan/kernel.c: creates one pipeline for each kernel. The driver compiles the pipeline when the kernel is created,
+ * so that launches do not compile. Only lavapipe compiles at the first dispatch. An empty dispatch would trigger this
+ * compilation (Mesa 22.3), but would have to wait for all work in the driver's only VkQueue. */
 #include "program.h"
 
 #include <stdlib.h>
 
-/* Binding k is the k-th buffer, and the uniform block follows the buffers. Bindings of one type are consecutive, so
- * that one write fills all of them. */
+/* Binding k is the k-th buffer, and the uniform block follows the buffers. Bindings of the same type are consecutive,
+ * so that one descriptor write fills all of them. */
 static gpuhal_status make_set_layout(gpuhal_plugin_kernel *kernel)
 {
     gpuhal_plugin_device *device = kernel->device;
@@ -52,7 +52,8 @@ static gpuhal_status make_layout(gpuhal_plugin_kernel *kernel)
     return gpuhal_vulkan_result(device, "vkCreatePipelineLayout", code);
 }
 
-/* Drivers report a failed compilation with various codes. Code that a validator would reject may cause any of them. */
+/* Drivers report a failed compilation with various error codes. SPIR-V that a validator would reject may cause any of
+ * these errors. */
 static gpuhal_status make_pipeline(gpuhal_plugin_kernel *kernel, const gpuhal_vulkan_kernel_plan *plan)
 {
     gpuhal_plugin_device *device = kernel->device;

@@ -1,6 +1,6 @@
 /* vulkan/kernel_check.c: checks a kernel's description against its code.
  *
- * They have to match. A driver would not detect a difference, and the device would access the wrong memory.
+ * A driver would not detect a difference between them, and the device would access the wrong memory.
  */
 #include "program.h"
 
@@ -12,8 +12,8 @@
 /* The size of an arena page. */
 #define VALUES_MAX (UINT32_C(64) << 10)
 
-/* Places values one after the other. The alignment of each is the largest power of two that divides its size, at most
- * 16. */
+/* Returns the offset of a value after the previous value's end. A value's alignment is the largest power of two that
+ * divides its size, at most 16. */
 static uint32_t place_value(uint32_t end, uint32_t bytes)
 {
     uint32_t alignment = bytes & (0u - bytes);
@@ -21,7 +21,7 @@ static uint32_t place_value(uint32_t end, uint32_t bytes)
     return (end + alignment - 1) & ~(alignment - 1);
 }
 
-/* Used if the description has no parameters: lists the buffers by binding, then the members of the block. */
+/* Called if the description has no parameters. Lists the buffers by binding, then the members of the block. */
 static bool reflect_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
 {
     const gpuhal_vulkan_interface *interface = &p->interface;
@@ -56,8 +56,8 @@ static bool starts_member(const gpuhal_vulkan_interface *interface, uint32_t off
 }
 
 /* One description may serve several variants of a shader, and compilers remove unused bindings. So the description may
- * have more buffers than the code has bindings. An exception is code with a uniform block, which uses the next
- * binding. */
+ * have more buffers than the code has bindings. However, if the code has a uniform block, the numbers must be equal,
+ * because the block uses the next binding. */
 static bool check_buffers(gpuhal_vulkan_kernel_plan *p)
 {
     const uint32_t has = p->interface.buffer_count;
@@ -71,7 +71,7 @@ static bool check_buffers(gpuhal_vulkan_kernel_plan *p)
                                    has);
 }
 
-/* Checks the number of buffers first, because a value may be described in place of a buffer. */
+/* Checks the number of buffers first, because the description may have a value in place of a buffer. */
 static bool refuse_offset(gpuhal_vulkan_kernel_plan *p, uint32_t i, uint32_t offset)
 {
     if (!check_buffers(p)) {
@@ -125,8 +125,7 @@ static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *k
     }
 }
 
-/* The description's values may end with padding, up to the largest alignment, that the block of the code does not
- * have. */
+/* The description's values may be longer than the block of the code, by padding up to the largest alignment. */
 static bool read_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
 {
     const gpuhal_vulkan_interface *interface = &p->interface;
@@ -213,7 +212,7 @@ static bool add_entry(gpuhal_vulkan_kernel_plan *p, uint32_t id, uint64_t value,
     }
     for (uint32_t i = 0; i < p->entry_count; i++) {
         if (p->entries[i].constantID == id) {
-            return true; /* the first value counts: Vulkan forbids duplicates */
+            return true; /* ignores repeated values, because Vulkan forbids duplicate entries */
         }
     }
     const uint8_t byte = (uint8_t)value;
@@ -231,7 +230,7 @@ static bool add_entry(gpuhal_vulkan_kernel_plan *p, uint32_t id, uint64_t value,
     return true;
 }
 
-/* Returns the required group size in dimension @p d; 0: the description may choose. */
+/* Returns the group size that the code requires in dimension @p d, or 0 if the description may choose a size. */
 static uint32_t fixed_extent(const gpuhal_vulkan_kernel_plan *p, uint32_t d)
 {
     const gpuhal_vulkan_extent *extent = &p->interface.group[d];
@@ -251,8 +250,8 @@ static uint32_t fixed_extent(const gpuhal_vulkan_kernel_plan *p, uint32_t d)
     return 0;
 }
 
-/* Determines the group size from the description or the code. If the code's size depends on constants, they are set
- * from the description. */
+/* Determines the group size from the description or the code. If the code computes its group size from specialization
+ * constants, sets these constants from the description. */
 static bool fix_group(gpuhal_vulkan_kernel_plan *p)
 {
     const uint32_t *wanted = p->desc->group_size;

@@ -1,18 +1,17 @@
-/* vulkan/launch.c: records launches, on a queue into its open batch with the barriers that the arguments need, or in an
- * internal stream.
+/* vulkan/launch.c: records launches. A launch on a queue is recorded in the queue's open batch, with the barriers that
+ * its arguments require. A launch without a queue is recorded in an internal stream.
  */
 #include "program.h"
 #include "queue.h"
 
 #include <string.h>
 
-/* The descriptors of one launch. */
 typedef struct bindings {
     VkDescriptorBufferInfo buffers[GPUHAL_VULKAN_BINDINGS];
     VkDescriptorBufferInfo values;
 } bindings;
 
-/* Reads one buffer per binding of the code; the kernel does not use further buffers. */
+/* Reads one buffer for each binding of the code. The code does not use any further buffers of the description. */
 static void read_buffers(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, bindings *to)
 {
     uint32_t count = 0;
@@ -26,10 +25,9 @@ static void read_buffers(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin
     }
 }
 
-/* Writes the values of a launch to @p to. */
 static void read_values(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, unsigned char *to)
 {
-    memset(to, 0, kernel->value_bytes); /* padding */
+    memset(to, 0, kernel->value_bytes);
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const gpuhal_plugin_argument *argument = &launch->arguments[i];
         if (argument->kind == GPUHAL_PARAMETER_VALUE) {
@@ -38,7 +36,7 @@ static void read_values(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_
     }
 }
 
-/* One write fills all consecutive bindings of a type. */
+/* One descriptor write fills all consecutive bindings of the same type. */
 static void write_descriptors(const gpuhal_plugin_kernel *kernel, VkCommandBuffer commands, VkDescriptorSet set,
                               const bindings *from)
 {
@@ -98,8 +96,8 @@ static gpuhal_status record(const gpuhal_plugin_kernel *kernel, const gpuhal_plu
     return GPUHAL_OK;
 }
 
-/* Lists the bytes that a launch accesses. Memory reached through addresses may be accessed anywhere. A launch with more
- * spans than the hazard lists can store is ordered against everything. */
+/* Lists the bytes that a launch accesses. A launch may access any byte of memory that is passed by address. A launch
+ * with more spans than the hazard lists can store is ordered against all commands. */
 static uint32_t list_touches(const gpuhal_plugin_launch *launch, gpuhal_vulkan_touch out_touches[GPUHAL_VULKAN_HAZARDS])
 {
     uint32_t count = 0;

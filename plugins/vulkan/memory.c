@@ -2,9 +2,10 @@
  *
  * An allocation is one VkBuffer on one VkDeviceMemory, mapped if it is host-visible. The size and type of the
  * VkDeviceMemory depend only on kind, size, alignment and export kinds, since the importer of an opaque descriptor has
- * to use the same.
+ * to use the same size and type.
  *
- * Drivers commit memory when they allocate it. Software drivers use malloc memory, so the plugin commits their pages.
+ * GPU drivers commit memory when they allocate it. Software drivers use malloc(), so the plugin commits the pages of
+ * their memory.
  */
 #include "memory.h"
 
@@ -22,7 +23,7 @@
 
 #define LEAST_PAGE          4096u
 #define LEAST_MAP_ALIGNMENT 64u                  /* lower limit of minMemoryMapAlignment */
-#define POPULATE_FROM       (UINT64_C(64) << 10) /* for less, the system call costs more than it saves */
+#define POPULATE_FROM       (UINT64_C(64) << 10) /* for fewer bytes, the system call costs more than it saves */
 
 #define COHERENT VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
 #define CACHED   VK_MEMORY_PROPERTY_HOST_CACHED_BIT
@@ -68,21 +69,21 @@ static void destroy(gpuhal_plugin_device *device, gpuhal_vulkan_buffer *buffer)
         device->api.vkDestroyBuffer(device->handle, buffer->buffer, NULL);
     }
     if (buffer->memory) {
-        device->api.vkFreeMemory(device->handle, buffer->memory, NULL); /* also unmaps it */
+        device->api.vkFreeMemory(device->handle, buffer->memory, NULL); /* also unmaps the memory */
         atomic_fetch_sub(&device->allocation_count, 1);
     }
     free(buffer);
 }
 
-/* lavapipe 25 returns VK_SUCCESS with MAP_FAILED if it runs out of address space. Vulkan aligns every mapping to at
+/* lavapipe 25 returns VK_SUCCESS with MAP_FAILED if it runs out of address space. Valid mappings are aligned to at
  * least 64 bytes. */
 static bool is_mapping(const void *start)
 {
     return start && (uintptr_t)start % LEAST_MAP_ALIGNMENT == 0;
 }
 
-/* Imported host memory already has its address. All other host-visible memory is mapped until it is freed. GPU device
- * memory works without a mapping; on a software device the mapping is the memory. */
+/* Imported host memory already has its address. All other host-visible memory is mapped until it is freed. A GPU's
+ * device memory is usable even if mapping fails; on a software device the mapping is the memory itself. */
 static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request, void **out_start)
 {
     const gpuhal_alloc *alloc = request->alloc;
@@ -121,7 +122,7 @@ static gpuhal_status misaligned(gpuhal_plugin_device *device, const gpuhal_vulka
 }
 
 /* Maps and binds. Imported memory has no space after the buffer, so it is never moved. The device address, if any, is
- * known only after binding, and is checked rather than trusted. */
+ * known only after binding. Its alignment is checked, not assumed. */
 static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, gpuhal_memory *out_memory)
 {
     gpuhal_vulkan_buffer *buffer = request->buffer;
@@ -159,8 +160,8 @@ static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *
     return GPUHAL_OK;
 }
 
-/* Commits the pages of a software device's memory; no caller has data in them yet. One call for all pages takes half
- * the time of touching them individually. It also fails if touching would kill the process. */
+/* Commits the pages of a software device's memory, which contain no data yet. One system call for all pages takes half
+ * the time of touching each page. The call also returns an error in cases where touching would kill the process. */
 static gpuhal_status commit(gpuhal_plugin_device *device, void *start, uint64_t bytes)
 {
     volatile char *at = start;
@@ -220,7 +221,7 @@ gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* Not calloc: glibc's per-thread cache serves only malloc. */
+    /* Uses malloc instead of calloc, because glibc's per-thread cache serves only malloc. */
     request.buffer = malloc(sizeof *request.buffer);
     if (!request.buffer) {
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
@@ -233,7 +234,7 @@ gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (status == GPUHAL_OK) {
         status = place(device, &request, &made);
     }
-    /* Skip imports: committing writes to the memory, whose contents are the caller's. */
+    /* Skip imports, because committing writes to the memory, and imported memory contains the caller's data. */
     if (status == GPUHAL_OK && made.host && !alloc->import.kind && device->hardware.software) {
         status = commit(device, made.host, alloc->bytes);
     }
@@ -244,7 +245,7 @@ gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD) {
         close((int)alloc->import.as.os); /* the driver owns a duplicate */
     }
-    /* Written last, because *out_memory must be unchanged after a failure. */
+    /* *out_memory is written last, because it must be unchanged after a failure. */
     made.object = request.buffer;
     made.bytes = alloc->bytes;
     made.flags = memory_flags(request.buffer->type_flags);
@@ -252,7 +253,7 @@ gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
     return GPUHAL_OK;
 }
 
-/* If work never finished, it may still use the memory, which is then leaked. */
+/* If some work never finished, it may still use the memory, so the memory is leaked. */
 void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
@@ -263,8 +264,8 @@ void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     }
 }
 
-/* Flushes or invalidates the whole atoms around these bytes of the memory object. Vulkan requires whole atoms. Only the
- * last may be cut off by the end of the memory, which VK_WHOLE_SIZE expresses. */
+/* Flushes or invalidates the whole atoms around these bytes of the memory object. Vulkan requires whole atoms. Only an
+ * atom at the end of the memory object may be incomplete; VK_WHOLE_SIZE stands for such a range. */
 static gpuhal_status move_atoms(gpuhal_plugin_device *device, const gpuhal_vulkan_buffer *buffer, uint64_t begin,
                                 uint64_t end, bool invalidate)
 {
@@ -282,8 +283,8 @@ static gpuhal_status move_atoms(gpuhal_plugin_device *device, const gpuhal_vulka
                                 device->api.vkFlushMappedMemoryRanges(device->handle, 1, &range));
 }
 
-/* Flushing the atom around @p at would also write the host's stale bytes outside of the range to the device, so they
- * are read from the device first. */
+/* Flushing the atom that contains @p at would also write the host's stale bytes outside the range to the device. So
+ * this function first reads these bytes from the device. */
 static gpuhal_status refresh_edge(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t at,
                                   uint64_t begin, uint64_t end)
 {
@@ -301,8 +302,8 @@ static gpuhal_status refresh_edge(gpuhal_plugin_device *device, const gpuhal_mem
     return status;
 }
 
-/* Invalidating reads whole atoms from the device. The host's stale bytes outside of the range are not restored: they
- * could reach the device at any time and overwrite its data. */
+/* Invalidating reads whole atoms from the device. The host's stale bytes outside the range are not restored, because
+ * they could be written to the device at any time and overwrite its data. */
 static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
                                    uint64_t bytes, bool invalidate)
 {
@@ -343,8 +344,8 @@ static gpuhal_status vulkan_native_memory(gpuhal_plugin_device *device, const gp
     return GPUHAL_OK;
 }
 
-/* Returns the fault, or NULL. Vulkan does not report the size of a buffer, but its memory requirement is at least as
- * large. */
+/* Returns the fault, or NULL. Vulkan does not report the size of a buffer, but the size in the buffer's memory
+ * requirements is at least as large. */
 static const char *wrap_fault(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes)
 {
     const VkBufferUsageFlags needed = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;

@@ -8,10 +8,10 @@
 typedef struct gpuhal_vulkan_request {
     const gpuhal_alloc *alloc;
     VkExternalMemoryHandleTypeFlags exported; /* handle types to export */
-    VkExternalMemoryHandleTypeFlags named;    /* `exported` and the imported type: all handle types of the VkBuffer */
+    VkExternalMemoryHandleTypeFlags named;    /* all handle types of the VkBuffer: `exported` and the imported type */
     VkMemoryRequirements requirements;
     bool dedicated;
-    gpuhal_vulkan_buffer *buffer; /* its VkBuffer already exists */
+    gpuhal_vulkan_buffer *buffer; /* the VkBuffer already exists, the memory does not */
 } gpuhal_vulkan_request;
 
 #define GPUHAL_VULKAN_NO_TYPE UINT32_MAX
@@ -20,14 +20,15 @@ typedef struct gpuhal_vulkan_request {
 
 /* Returns the best memory type for the kind among the types in @p bits, or GPUHAL_VULKAN_NO_TYPE. */
 uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
-/* The same, but falls back to the best substitute. */
+/* Does the same, but falls back to the best substitute type. */
 uint32_t gpuhal_vulkan_next_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
 /* Returns whether memory of this kind is mapped if its type has these flags. */
 bool gpuhal_vulkan_shows_host(gpuhal_memory_kind kind, VkMemoryPropertyFlags flags);
 
 /* device_memory.c */
 
-/* Allocates the VkDeviceMemory and counts it against the limit. @p import is chained in; NULL: no import. */
+/* Allocates the VkDeviceMemory and counts it against the limit. @p import is a structure to chain, or NULL if nothing
+ * is imported. */
 VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type,
                                    uint64_t bytes, const void *import);
 /* Reports why vkAllocateMemory failed. */
@@ -45,7 +46,8 @@ void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory);
 
 /* import.c */
 
-/* Fills in `exported`, `named` and `dedicated`. Reports NOT_SUPPORTED for handles that the opened device cannot share.
+/* Fills in `exported`, `named` and `dedicated`. Reports NOT_SUPPORTED for handle kinds that the opened device cannot
+ * share.
  */
 gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
 /* Imports the memory of a request whose alloc->import has a kind. On success the driver owns a duplicate of the file

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Fills in one structure for each family, with the number of queues that the plan uses. The plan lists the queues of a
- * family consecutively, so comparing with the last structure is enough. */
+ * family consecutively, so only the last structure has to be compared. */
 static uint32_t list_queues(const gpuhal_vulkan_plan *plan, VkDeviceQueueCreateInfo *out_queues)
 {
     static const float priorities[GPUHAL_VULKAN_WRAPPERS] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -21,7 +21,7 @@ static uint32_t list_queues(const gpuhal_vulkan_plan *plan, VkDeviceQueueCreateI
     return count;
 }
 
-/* Reports codes that have a different meaning here. */
+/* Reports the result codes that have a different meaning for vkCreateDevice. */
 static gpuhal_status not_made(gpuhal_plugin_device *device, VkResult code)
 {
     const gpuhal_host *host = device->host;
@@ -103,8 +103,8 @@ static gpuhal_status open_own(gpuhal_plugin_device *device)
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* Bits for features count if the feature was enabled. All other bits require only the extension, which is enabled
-     * if supported. */
+    /* Bits for features are set if the feature was enabled. All other bits depend only on an extension, and supported
+     * extensions are enabled. */
     device->enabled = gpuhal_vulkan_features_bits(device->features) |
                       (device->hardware.offered & ~(uint32_t)GPUHAL_VULKAN_FEATURE_BITS);
     for (uint32_t i = 0; i < plan.count; i++) {
@@ -125,8 +125,8 @@ static gpuhal_status open_adopted(gpuhal_plugin_device *device, const gpuhal_vul
     return status == GPUHAL_OK ? load_table(device) : status;
 }
 
-/* If a function is missing, its feature counts as missing, even if the driver reported it. Called before clear_slots(),
- * which reads the same bits. */
+/* Clears the bit of each feature that has a missing function, even if the driver reports the feature. Called before
+ * clear_slots(), because that function reads the same bits. */
 static void believe_functions(gpuhal_plugin_device *device)
 {
     const gpuhal_vulkan_device_functions *api = &device->api;
@@ -147,7 +147,6 @@ static void believe_functions(gpuhal_plugin_device *device)
     }
 }
 
-/* Clears the slots that this opened device does not support. */
 static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
 {
     if (!(device->enabled & GPUHAL_VULKAN_TIMELINE)) {
@@ -201,8 +200,8 @@ static void list_families(gpuhal_plugin_device *device)
     }
 }
 
-/* Fills in the description for native_device, in the same way for new and adopted devices, but without the caller's
- * lock. */
+/* Fills in the description for native_device. It is the same for new and adopted devices, and never contains the
+ * caller's lock. */
 static void describe(gpuhal_plugin_device *device)
 {
     for (uint32_t i = 0; i < device->wrapper_count; i++) {
@@ -261,7 +260,7 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance
     list_families(device);
     describe(device);
     for (uint32_t i = 0; i < device->wrapper_count; i++) {
-        /* The first internal stream, created next, submits to one of these. */
+        /* The first internal stream, created next, submits through one of these wrappers. */
         gpuhal_vulkan_wrapper_init(&device->wrappers[i]);
     }
     status = gpuhal_vulkan_streams_start(device);
@@ -277,9 +276,9 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance
     return GPUHAL_OK;
 }
 
-/* The order matters. Destroying timelines drains the VkQueues, which needs the wrappers and a stream's fence. Streams
- * are freed next, together with the wrappers of individually adopted queues. The VkDevice owns all of these, so it is
- * destroyed last. */
+/* The order matters. Destroying timelines first drains the VkQueues; draining requires the wrappers and a stream's
+ * fence. Streams are freed next, together with the wrappers of individually adopted queues. The VkDevice owns all of
+ * these, so it is destroyed last. */
 void gpuhal_vulkan_close(gpuhal_plugin_device *device)
 {
     gpuhal_vulkan_timelines_stop(device);

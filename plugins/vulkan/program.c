@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP_NON_UNIFORM  61u   /* the first subgroup capability; the order is the same as that of Vulkan's bits */
+#define GROUP_NON_UNIFORM  61u   /* the first subgroup capability; the others follow in the order of Vulkan's bits */
 #define FLOAT_CONTROLS     4464u /* the first of five capabilities */
 #define CACHE_HEADER_BYTES 32u
 
@@ -29,7 +29,7 @@ static bool allows(const gpuhal_plugin_device *device, uint32_t capability)
     if (subgroup < 8) {
         return device->hardware.subgroup_operations >> subgroup & 1;
     }
-    if (floats < 5) { /* VK_KHR_spirv_1_4 requires the extension that adds them */
+    if (floats < 5) { /* VK_KHR_spirv_1_4 requires the extension that adds the float controls */
         return device->enabled & GPUHAL_VULKAN_SPIRV_1_4;
     }
     return gpuhal_vulkan_features_allow(device->features, capability);
@@ -92,8 +92,8 @@ static uint32_t number_at(const unsigned char *bytes)
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-/* Returns whether this device and driver wrote the data and it contains more than the header. Drivers have to check
- * this themselves, but some do not check thoroughly. */
+/* Returns whether this driver wrote the data for this device, and the data contains more than a header. Vulkan requires
+ * drivers to check the header themselves, but some drivers do not check thoroughly. */
 static bool is_ours(const gpuhal_plugin_device *device, const gpuhal_plugin_build *build)
 {
     const VkPhysicalDeviceProperties *properties = &device->hardware.properties;
@@ -104,7 +104,7 @@ static bool is_ours(const gpuhal_plugin_device *device, const gpuhal_plugin_buil
            memcmp(bytes + 16, properties->pipelineCacheUUID, VK_UUID_SIZE) == 0;
 }
 
-/* A cache that the driver rejects is ignored, because it is only a hint. */
+/* Cache data that the driver rejects is ignored, because it is only a hint. */
 static gpuhal_status make_cache(gpuhal_plugin_program *program, gpuhal_plugin_build *build)
 {
     gpuhal_plugin_device *device = program->device;
@@ -190,9 +190,9 @@ static gpuhal_status vulkan_program_load(gpuhal_plugin_device *device, const gpu
     return GPUHAL_OK;
 }
 
-/* The cache may grow between the calls if another thread creates a kernel. If it no longer fits, its size is read
- * again. A cache without pipelines, or from a driver that stores none (lavapipe of Mesa 22.3), is only a header and
- * would save no compilation. */
+/* The cache may grow between the calls if another thread creates a kernel. If the data no longer fits, its size is read
+ * again. A cache that has no pipelines consists of only a header and would not save a compilation. Some drivers never
+ * store pipelines (lavapipe of Mesa 22.3). */
 static gpuhal_status vulkan_program_compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes)
 {
     gpuhal_plugin_device *device = program->device;

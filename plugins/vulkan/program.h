@@ -2,8 +2,8 @@
  *
  * A program is a shader module with a pipeline cache that all its kernels share. A kernel is a pipeline with its
  * layout, compiled when the kernel is created. A launch records the pipeline, its descriptors, its values and the
- * dispatch. Descriptors are pushed if the device supports that. Otherwise they are allocated, like uniform block
- * values, in the arena of the batch or internal stream that records the launch.
+ * dispatch. Descriptors are pushed if the device supports pushing them. Otherwise they are allocated in the arena of
+ * the batch or internal stream that records the launch. Uniform block values are also allocated in this arena.
  */
 #ifndef GPUHAL_VULKAN_PROGRAM_H
 #define GPUHAL_VULKAN_PROGRAM_H
@@ -28,9 +28,9 @@ struct gpuhal_plugin_kernel {
     VkPipeline pipeline;
     uint32_t buffer_count;
     uint32_t value_bytes; /* size of the push constants or of the uniform block, in whole words */
-    bool pushes;          /* its descriptors are pushed */
-    bool uniform;         /* its values are in a uniform block, at binding `buffer_count` */
-    uint32_t *offsets;    /* of each value parameter, within the values */
+    bool pushes;          /* descriptors are pushed */
+    bool uniform;         /* values are in a uniform block, at binding `buffer_count` */
+    uint32_t *offsets;    /* offset of each value parameter within the values */
     uint32_t parameter_count;
     gpuhal_parameter parameters[];
 };
@@ -44,15 +44,15 @@ typedef struct gpuhal_vulkan_kernel_plan {
     gpuhal_vulkan_interface interface;
     uint32_t group[3];
     uint32_t required_subgroup; /* 0: any */
-    /* The specialization constants that the code declares, with 8 bytes each in `data`. Both are malloc'ed and must be
-     * freed, even after a fault. */
+    /* The specialization constants that the code declares. Each has 8 bytes in `data`. `entries` and `data` are
+     * malloc'ed and must be freed, even after a fault. */
     VkSpecializationMapEntry *entries;
     uint64_t *data;
     uint32_t entry_count;
     gpuhal_vulkan_fault fault;
 } gpuhal_vulkan_kernel_plan;
 
-/* Finds the entry point, and checks code, description and device against each other. Returns false with the fault. */
+/* Finds the entry point, and checks that code, description and device fit together. Returns false with the fault. */
 bool gpuhal_vulkan_kernel_plan_make(gpuhal_vulkan_kernel_plan *plan);
 /* Allocates the kernel with its parameters, without Vulkan objects. Returns NULL with the fault. Owner: caller,
  * free(). */

@@ -1,17 +1,19 @@
 /* vulkan/queue.c: queues collect commands in batches, submit them, and wait for each other.
  *
- * Several queues may share a wrapper; only wrapper.c makes them exclude each other. Each queue has its own command
- * pool, which needs no lock because the core makes only one call at a time on a queue. Within a batch the hazards
- * determine the barriers. The barriers at both ends of every command buffer order the batches.
+ * Several queues may share a wrapper; wrapper.c serializes their submissions. Each queue has its own command pool,
+ * which needs no lock because the core makes only one call at a time on a queue. Within a batch the hazards determine
+ * the barriers. The barriers at both ends of every command buffer order the batches.
  *
  * Waits for another queue are at the beginning of a batch: earlier commands are submitted first and do not wait. The
- * awaited value was submitted before, so submissions cannot wait for each other in a cycle.
+ * signal of an awaited value has always been submitted before the wait, so submissions cannot wait for each other in a
+ * cycle.
  */
 #include "queue.h"
 
 #include <stdlib.h>
 
-/* A batch of this size is submitted automatically, so that long runs start early and use bounded memory. */
+/* A batch of this size is submitted automatically, so that long sequences of commands start early and use bounded
+ * memory. */
 #define BATCH_OPERATIONS 256u
 /* Maximum number of command buffers per queue, and of operations in flight. Above these limits the queue returns
  * NOT_READY. A driver's memory for a command buffer grows with its commands: about 1 KiB per launch in lavapipe
@@ -31,8 +33,8 @@ gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue)
 }
 
 /* Recycles a batch that the device does not use: it was never submitted, its value was reached, or the device was lost.
- * Resets the commands now rather than on reuse, because most batches are needed only while the queue is far ahead. If
- * the reset fails, beginning the command buffer again resets it. */
+ * Resets the command buffer now rather than on reuse, because most batches are needed only while many batches are in
+ * flight. If the reset fails, beginning the command buffer again resets it. */
 static void make_idle(gpuhal_plugin_queue *queue, gpuhal_vulkan_batch *batch)
 {
     for (uint32_t i = 0; i < batch->awaited_count; i++) {
@@ -111,7 +113,7 @@ gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* Done last, so that a batch whose command buffer could not be begun stays idle. */
+    /* Remove the batch from the idle list last, so that it stays idle if its command buffer cannot be begun. */
     queue->open = queue->idle;
     queue->idle = queue->open->next;
     queue->open->next = NULL;
@@ -166,15 +168,15 @@ static gpuhal_status enter_and_submit(gpuhal_plugin_queue *queue)
     return status;
 }
 
-/* If submitting a batch fails, it is dropped and the queue becomes unusable, because later work would run without it.
- * On a lost device the batch may still run, so it counts as submitted. */
+/* If submitting a batch fails, the batch is dropped and the queue becomes unusable, because later work would run
+ * without the batch. On a lost device the batch may still run, so it counts as submitted. */
 gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
 {
     gpuhal_vulkan_batch *batch = queue->open;
     if (!batch) {
         return GPUHAL_OK;
     }
-    /* Cleared first: after any later failure, nothing more may be recorded in the batch. */
+    /* Clear `open` first, because nothing may be recorded in the batch after a failure below. */
     queue->open = NULL;
     gpuhal_status status = gpuhal_vulkan_close_commands(queue->device, batch->commands);
     if (status == GPUHAL_OK) {
@@ -197,13 +199,13 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
         queue->first = batch;
     }
     queue->last = batch;
-    /* The caller of an adopted VkQueue may submit at any time, so assume that it does immediately. */
+    /* The application may submit to an adopted VkQueue at any time, so assume that it does so immediately. */
     queue->foreign = queue->adopted;
     return status;
 }
 
-/* A transfer in progress stays in its batch, however large the batch grows: submitting could return NOT_READY, which
- * plugin.h allows only before any side effect. */
+/* A transfer in progress stays in its batch, even if the batch becomes large. Submitting the batch could return
+ * NOT_READY, but plugin.h allows this status only before any side effect. */
 gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulkan_piece piece,
                                          const gpuhal_vulkan_touch *touches, uint32_t count,
                                          VkCommandBuffer *out_commands)
@@ -217,7 +219,7 @@ gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulk
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* The hazards are the open batch's, because opening a batch clears them. */
+    /* The hazards belong to the open batch, because opening a batch clears them. */
     queue->open->dispatches = queue->open->dispatches || piece == GPUHAL_VULKAN_DISPATCH;
     if (gpuhal_vulkan_hazards_add(&queue->hazards, touches, count)) {
         gpuhal_vulkan_order_commands(queue->device, queue->open->commands, queue->open->dispatches);
@@ -240,7 +242,7 @@ static gpuhal_status vulkan_flush(gpuhal_plugin_queue *queue)
     return status == GPUHAL_OK ? enter_and_submit(queue) : status;
 }
 
-/* Applications submit kernels to the plugin's VkQueues, so only compute families are used, round-robin. With
+/* Chooses VkQueues of compute families in turn, because applications may submit kernels to the chosen VkQueue. With
  * GPUHAL_TIMED, families that write timestamps are preferred. The priorities of VkQueues are fixed when the VkDevice is
  * created, so the queue's priority is ignored. */
 static gpuhal_vulkan_wrapper *choose_wrapper(gpuhal_plugin_device *device, uint32_t flags)
@@ -310,8 +312,8 @@ static gpuhal_status vulkan_queue_create(gpuhal_plugin_device *device, int32_t p
 }
 
 /* VK_ERROR_DEVICE_LOST counts as the end of the work. Once a submission is known to be stuck, later calls do not wait.
- * The timeline stores the reached value: the next queue that uses it continues from there, and a value must never be
- * signalled twice. */
+ * The timeline stores the reached value, because the next queue that uses the timeline continues from this value. No
+ * value may be signalled twice. */
 static bool has_ended(const gpuhal_plugin_queue *queue)
 {
     if (!queue->first) {
@@ -331,7 +333,7 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
     if (queue->open && !atomic_load(&device->lost) && !queue->failed) {
-        /* If this thread's native access to another queue owns the VkQueue, it may submit without entering. */
+        /* If this thread owns the VkQueue through native access to another queue, it may submit without entering. */
         const bool entered = gpuhal_vulkan_wrapper_enter(device, queue->wrapper, true);
         (void)gpuhal_vulkan_queue_submit(queue);
         if (entered) {
@@ -364,9 +366,9 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
     free(queue);
 }
 
-/* Commands from before the wait are submitted first and do not wait. An event of this queue comes first anyway by
- * submission order, and an event that was never recorded needs no wait. The batch retains the awaited timeline, because
- * the event may be destroyed or recorded again before the batch has finished. */
+/* Commands from before the wait are submitted first and do not wait. Events of this queue need no wait, because they
+ * precede later commands in submission order. Events that were never recorded need no wait either. The batch retains
+ * the awaited timeline, because the event may be destroyed or recorded again before the batch has finished. */
 static gpuhal_status vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
@@ -421,7 +423,7 @@ static gpuhal_status vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t tim
 
 static void vulkan_native_unlock(gpuhal_plugin_queue *queue)
 {
-    queue->foreign = true; /* before another thread can submit, so that its next record sees it */
+    queue->foreign = true; /* set before another thread can submit, so that the next event record sees the flag */
     gpuhal_vulkan_wrapper_give(queue->device, queue->wrapper);
 }
 

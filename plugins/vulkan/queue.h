@@ -4,7 +4,8 @@
  * semaphore. Batches run in the order of their values and are reused after the semaphore has reached their value. An
  * event is a value of a queue's timeline.
  *
- * Timelines and stamps are reference-counted, because a batch in flight may still use one that its event has released.
+ * Timelines and stamps are reference-counted, because a batch in flight may still use a timeline or stamp that an event
+ * has released.
  */
 #ifndef GPUHAL_VULKAN_QUEUE_H
 #define GPUHAL_VULKAN_QUEUE_H
@@ -15,7 +16,7 @@
 
 /* The timeline semaphore of a queue. An idle timeline has reached its last submitted value. */
 typedef struct gpuhal_vulkan_timeline {
-    struct gpuhal_vulkan_timeline *next; /* next in idle_timelines */
+    struct gpuhal_vulkan_timeline *next; /* next timeline in idle_timelines */
     gpuhal_plugin_device *device;
     VkSemaphore semaphore;
     _Atomic uint64_t reached; /* highest value seen */
@@ -35,11 +36,11 @@ typedef struct gpuhal_vulkan_batch {
     VkCommandBuffer commands;
     uint64_t value;         /* value in the queue's timeline, once submitted */
     uint32_t recorded;      /* number of operations */
-    uint32_t awaited_count; /* number of other timelines that it waits for */
+    uint32_t awaited_count; /* number of other queues' timelines that the batch waits for */
     gpuhal_vulkan_timeline *awaited[GPUHAL_VULKAN_AWAITED];
     uint64_t awaited_values[GPUHAL_VULKAN_AWAITED];
-    gpuhal_vulkan_stamp *stamp; /* the stamp that it writes, or NULL */
-    bool dispatches;            /* it contains launches */
+    gpuhal_vulkan_stamp *stamp; /* the stamp that the batch writes, or NULL */
+    bool dispatches;            /* the batch contains launches */
     VkPipeline pipeline;        /* bound pipeline, or NULL */
     gpuhal_vulkan_arena arena;  /* resources of its launches */
 } gpuhal_vulkan_batch;
@@ -51,7 +52,7 @@ struct gpuhal_plugin_queue {
     VkCommandPool pool;
     uint64_t submitted;                /* value of the last submission */
     gpuhal_vulkan_batch *open;         /* begun and not submitted, or NULL */
-    gpuhal_vulkan_batch *first, *last; /* in flight, oldest first */
+    gpuhal_vulkan_batch *first, *last; /* batches in flight, oldest first */
     gpuhal_vulkan_batch *idle;         /* batches with nothing recorded */
     uint32_t batch_count, in_flight;   /* in_flight: operations in submitted batches */
     gpuhal_vulkan_hazards hazards; /* accesses of the open batch */
@@ -63,7 +64,7 @@ struct gpuhal_plugin_queue {
 struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
     bool timed;
-    gpuhal_vulkan_timeline *timeline; /* the queue's, which outlives the event; NULL: never recorded */
+    gpuhal_vulkan_timeline *timeline; /* the queue's timeline, which outlives the event; NULL: never recorded */
     uint64_t value;
     gpuhal_vulkan_stamp *stamp; /* NULL: no timestamp was recorded */
     uint32_t valid_bits;        /* valid bits of the timestamp */
@@ -76,7 +77,7 @@ gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue);
 /* Opens a batch if none is open, and recycles finished batches. Returns NOT_READY, without changes, while all batches
  * or too many operations are in flight. */
 gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue);
-/* Acquires the wrapper for submitting. Returns NOT_READY while native access owns the VkQueue. */
+/* Acquires the wrapper for a submission. Returns NOT_READY while native access owns the VkQueue. */
 gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue);
 /* Submits the open batch, if any. The caller must own the wrapper, through gpuhal_vulkan_queue_enter() or native
  * access. */
@@ -84,12 +85,11 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue);
 
 /* timeline.c */
 
-/* Returns an idle timeline or a new one. Its values continue from `reached`. Returns NULL with *out_status, already
- * reported. */
+/* Returns an idle timeline or a new timeline. Its values continue from `reached`. On failure, returns NULL and reports
+ * *out_status. */
 gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device, gpuhal_status *out_status);
 gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_retain(gpuhal_vulkan_timeline *timeline);
 void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline);
-/* Records that the timeline has reached the value. */
 void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t value);
 /* Returns OK, NOT_READY, or DEVICE_LOST. */
 gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uint64_t value);
@@ -97,7 +97,7 @@ gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uin
 gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns);
 /* Calls the Vulkan wait function, even on a lost device. */
 VkResult gpuhal_vulkan_timeline_await(const gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns);
-/* Returns a stamp with one reference, or NULL with *out_status, already reported. */
+/* Returns a stamp with one reference. On failure, returns NULL and reports *out_status. */
 gpuhal_vulkan_stamp *gpuhal_vulkan_stamp_create(gpuhal_plugin_device *device, gpuhal_status *out_status);
 void gpuhal_vulkan_stamp_release(gpuhal_vulkan_stamp *stamp);
 

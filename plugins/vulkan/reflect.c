@@ -1,8 +1,8 @@
 /* vulkan/reflect.c: reads the interface of a kernel from its module: its buffers and their bindings, the location of
  * its values, and its group size.
  *
- * In a module with several entry points some variables are used only by some of them. Since SPIR-V 1.4 each entry point
- * lists its variables. For older versions its functions have to be searched.
+ * In a module with several entry points, a variable may be used by only some of them. Since SPIR-V 1.4 each entry point
+ * lists its variables. In older versions the entry point's functions have to be searched.
  */
 #include "spirv.h"
 
@@ -13,7 +13,8 @@
 #include <string.h>
 
 #define SPIRV_1_4 0x00010400u
-/* Limits for types that contain themselves or grow with each step. No type of a real program comes close. */
+/* Limits for types that contain themselves or grow with each step. Types in real programs are far below these
+ * limits. */
 #define TYPES_MAX 100000u
 #define DEPTH_MAX 32u
 #define BYTES_MAX (UINT64_C(1) << 40)
@@ -22,7 +23,7 @@ typedef struct walk {
     const gpuhal_vulkan_module *module;
     const gpuhal_constant *constants;
     uint32_t constant_count;
-    uint32_t types; /* number of types visited */
+    uint32_t types;
     gpuhal_vulkan_interface *interface;
     gpuhal_vulkan_fault *fault;
 } walk;
@@ -40,7 +41,7 @@ static bool has(const gpuhal_vulkan_module *module, uint32_t id, uint32_t member
 
 static uint64_t size_of(walk *w, uint32_t type, uint32_t matrix_stride, bool row_major, uint32_t depth);
 
-/* The stride is between rows if the matrix is row-major, otherwise between columns. */
+/* @p stride is the distance between rows if the matrix is row-major, otherwise the distance between columns. */
 static uint64_t size_of_matrix(walk *w, uint32_t at, uint32_t stride, bool row_major, uint32_t depth)
 {
     const uint32_t *word = &w->module->words[at];
@@ -50,7 +51,8 @@ static uint64_t size_of_matrix(walk *w, uint32_t at, uint32_t stride, bool row_m
     return stride == 0 ? column * word[3] : (uint64_t)stride * (row_major ? rows : word[3]);
 }
 
-/* Uses the members' offsets if they have any. Workgroup memory has no layout, so its members follow each other. */
+/* Uses the members' offsets if they have any. Structures in workgroup memory have no offsets, so their members follow
+ * each other. */
 static uint64_t size_of_struct(walk *w, uint32_t at, uint32_t depth)
 {
     const gpuhal_vulkan_module *module = w->module;
@@ -208,8 +210,9 @@ static bool take_variable(walk *w, uint32_t at, uint32_t *uniform_binding)
     }
 }
 
-/* Marks the function's variables, and prepends the functions that it calls to `pending`. For a function, marks[id] is
- * the next pending one. A literal that equals a variable's id marks the variable as well, which is harmless. */
+/* Marks the variables that the function uses, and prepends the functions that it calls to `pending`. For a function,
+ * marks[id] is the id of the next pending function. If a literal equals a variable's id, this variable is also marked,
+ * which is harmless. */
 static uint32_t search_function(const gpuhal_vulkan_module *module, uint32_t function, uint32_t pending,
                                 uint32_t *marks)
 {

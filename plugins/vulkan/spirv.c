@@ -9,9 +9,9 @@
 
 #define MAGIC         0x07230203u
 #define SWAPPED_MAGIC 0x03022307u
-/* The universal limit of the specification. */
+/* The upper limit for ids in the specification (Universal Limits). */
 #define BOUND_MAX 4194304u
-#define TYPES_END 40u /* opcodes from TYPE_VOID up to here, exclusive, are types */
+#define TYPES_END 40u /* opcodes from TYPE_VOID to TYPES_END - 1 define types */
 
 bool gpuhal_vulkan_fault_set(gpuhal_vulkan_fault *fault, gpuhal_status status, const char *format, ...)
 {
@@ -31,7 +31,7 @@ uint32_t gpuhal_vulkan_module_find(const gpuhal_vulkan_module *module, uint32_t 
     return at < module->count ? at : module->count;
 }
 
-/* Rejects code without a SPIR-V header that the device accepts. */
+/* Rejects code if its SPIR-V header is missing, or has a version that the device does not accept. */
 static bool check_header(const uint32_t *words, uint32_t count, uint32_t newest, gpuhal_vulkan_fault *fault)
 {
     if (count > 0 && words[0] == SWAPPED_MAGIC) {
@@ -70,8 +70,8 @@ static bool damaged(gpuhal_vulkan_fault *fault, const gpuhal_vulkan_module *modu
                                    at, gpuhal_vulkan_module_code(module, at), what);
 }
 
-/* Checks the length of every instruction, and records which one defines each id. @p out_all is true if the grammar
- * contains every instruction. An id without a definition is then an error. */
+/* Checks the length of every instruction, and records which instruction defines each id. Sets @p out_all if the grammar
+ * contains every instruction. Only in this case is an id without a definition an error. */
 static bool read_instructions(gpuhal_vulkan_module *module, bool *out_all, gpuhal_vulkan_fault *fault)
 {
     *out_all = true;
@@ -105,7 +105,6 @@ static bool is_type(const gpuhal_vulkan_module *module, uint32_t id)
     return code >= GPUHAL_SPIRV_TYPE_VOID && code < TYPES_END;
 }
 
-/* Returns the fault of an id, or NULL. */
 static const char *check_id(const gpuhal_vulkan_module *module, uint32_t id, char kind, bool all)
 {
     if (id == 0 || id >= module->bound || (all && module->made[id] == 0)) {
@@ -119,8 +118,8 @@ static const char *check_id(const gpuhal_vulkan_module *module, uint32_t id, cha
     return kind == 'b' && all && !is_label ? "branches to an id that is not a block" : NULL;
 }
 
-/* Returns the number of words of a literal. A constant determines its type, a switch its selector's type. 0: the module
- * does not determine it. */
+/* Returns the number of words of a literal. The constant's type or, in a switch, the selector's type determines this
+ * number. Returns 0 if the module does not determine the number. */
 static uint32_t number_words(const gpuhal_vulkan_module *module, uint32_t at)
 {
     const uint32_t code = gpuhal_vulkan_module_code(module, at), first = module->words[at + 1];
@@ -133,7 +132,8 @@ static uint32_t number_words(const gpuhal_vulkan_module *module, uint32_t at)
     return bytes > 4 ? 2 : bytes > 0;
 }
 
-/* Returns whether all operands of an OpExtInst are known to be ids; debug information sets also have literals. */
+/* Returns whether all operands of an OpExtInst are known to be ids. In debug information sets, some operands are
+ * literals. */
 static bool has_ids_alone(const gpuhal_vulkan_module *module, uint32_t at)
 {
     static const char glsl[] = "GLSL.std.450", other[] = "NonSemantic.";
@@ -163,8 +163,8 @@ static const char *check_access(const gpuhal_vulkan_module *module, const uint32
     return wrong;
 }
 
-/* Checks the operand that starts at word @p word of the instruction. Returns the fault, or NULL with the operand's
- * number of words (0: the module does not determine it). */
+/* Checks the operand that starts at word @p word of the instruction. Returns the fault. If there is none, returns NULL
+ * with the operand's number of words, or 0 if the module does not determine this number. */
 static const char *check_operand(const gpuhal_vulkan_module *module, uint32_t at, uint32_t word, char kind, bool all,
                                  uint32_t *out_taken)
 {
@@ -213,7 +213,7 @@ static bool check_operands(const gpuhal_vulkan_module *module, uint32_t at, bool
         }
         if (taken == 0) { /* the operands after it are unknown as well */
             kind = NULL;
-        } else if (*kind == 'o') { /* without its type and result id, which this instruction has itself */
+        } else if (*kind == 'o') { /* the operands exclude type and result id, because this instruction has its own */
             const char *other = gpuhal_vulkan_operands(module->words[at + word]);
             kind = other && strncmp(other, "tr", 2) == 0 ? other + 2 : NULL;
         } else {
@@ -224,7 +224,6 @@ static bool check_operands(const gpuhal_vulkan_module *module, uint32_t at, bool
     return !kind || *kind || word == length || damaged(fault, module, at, "has too many words");
 }
 
-/* Checks the function of an entry point. */
 static bool check_entry(gpuhal_vulkan_module *module, uint32_t at, gpuhal_vulkan_fault *fault)
 {
     const uint32_t function = module->made[module->words[at + 2]];
@@ -237,16 +236,16 @@ static bool check_entry(gpuhal_vulkan_module *module, uint32_t at, gpuhal_vulkan
 
 typedef enum place { OUTSIDE, IN_FUNCTION, IN_BLOCK } place;
 
-/* Returns whether the instruction may be anywhere: OpNop, source lines, OpUndef, and OpExtInst, which may be
- * non-semantic. */
+/* Returns whether the instruction may occur anywhere: OpNop, source lines, OpUndef, and OpExtInst (because it may be
+ * non-semantic). */
 static bool is_everywhere(uint32_t code)
 {
     return code == 0 || code == GPUHAL_SPIRV_LINE || code == GPUHAL_SPIRV_NO_LINE || code == GPUHAL_SPIRV_EXT_INST ||
            code == GPUHAL_SPIRV_UNDEF;
 }
 
-/* Includes instructions of execution models other than GLCompute, because a module may have such entry points as
- * well. */
+/* Includes instructions of other execution models than GLCompute, because a module may also have entry points for other
+ * models. */
 static bool ends_block(uint32_t code)
 {
     return (code >= GPUHAL_SPIRV_BRANCH && code <= GPUHAL_SPIRV_UNREACHABLE) ||
@@ -254,7 +253,8 @@ static bool ends_block(uint32_t code)
            code == GPUHAL_SPIRV_TERMINATE_RAY || code == GPUHAL_SPIRV_EMIT_MESH_TASKS;
 }
 
-/* True only for instructions of the grammar, because the location of others is unknown. */
+/* Returns true only for instructions in the grammar, because the permitted location of other instructions is
+ * unknown. */
 static bool is_of_code(uint32_t code)
 {
     return code >= GPUHAL_SPIRV_FUNCTION_CALL && code != GPUHAL_SPIRV_VARIABLE && gpuhal_vulkan_operands(code) &&

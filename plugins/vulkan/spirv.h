@@ -1,10 +1,11 @@
-/* vulkan/spirv.h: SPIR-V modules: whether a module may be passed to a driver, and the interface of its kernels.
+/* vulkan/spirv.h: checks whether a SPIR-V module may be passed to a driver, and reads the interface of its kernels.
  *
- * Drivers trust SPIR-V, so an invalid module may crash them. In a module that was read here, the last instruction ends
- * with the module. Ids are within the bound and have one definition each. Every known instruction has the operands that
- * the grammar requires, with ids of the module. Functions consist of blocks that begin with a label and end with a
- * branch or a return. Everything else that a validator checks, such as the meaning of ids and types, is left to the
- * compiler. Later functions rely on these checks, but bound their own recursion, since a type may still contain itself.
+ * Drivers trust SPIR-V, so an invalid module may crash them. Reading a module checks that its last instruction ends at
+ * the end of the module. Ids are within the bound, and each id has one definition. Every known instruction has the
+ * operands that the grammar requires, with ids of the module. Functions consist of blocks that begin with a label and
+ * end with a branch or a return. Everything else that a validator checks, such as the meaning of ids and types, is left
+ * to the compiler. The other functions rely on these checks, but limit their recursion themselves, since a type may
+ * still contain itself.
  */
 #ifndef GPUHAL_VULKAN_SPIRV_H
 #define GPUHAL_VULKAN_SPIRV_H
@@ -97,8 +98,8 @@ typedef struct gpuhal_vulkan_module {
 /* The group size in one dimension. */
 typedef struct gpuhal_vulkan_extent {
     uint32_t value;
-    bool known;      /* false: the code computes it from constants */
-    bool adjustable; /* can be set with the specialization constant `id` */
+    bool known;      /* false: the code computes the size from constants */
+    bool adjustable; /* the specialization constant `id` sets the size */
     uint32_t id;
 } gpuhal_vulkan_extent;
 
@@ -111,9 +112,10 @@ typedef struct gpuhal_vulkan_member {
 
 typedef struct gpuhal_vulkan_interface {
     uint32_t buffer_count;                   /* bindings 0 to buffer_count - 1 of set 0 */
-    uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* GPUHAL_ACCESS_ bits of each; 0: binding not used by the code */
-    bool pushes, uniform; /* location of the values: push constants, or a uniform block at `buffer_count` */
-    uint32_t member_count, block_bytes; /* of the push constant or uniform block */
+    uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* GPUHAL_ACCESS_ bits of each binding; 0: the code does not use the
+                                              * binding */
+    bool pushes, uniform; /* the values are push constants, or a uniform block at binding `buffer_count` */
+    uint32_t member_count, block_bytes; /* members and size of the push constant or uniform block */
     gpuhal_vulkan_member members[GPUHAL_VULKAN_MEMBERS];
     gpuhal_vulkan_extent group[3];
     uint64_t local_bytes;
@@ -138,14 +140,15 @@ bool gpuhal_vulkan_fault_set(gpuhal_vulkan_fault *fault, gpuhal_status status, c
  * pairs. Returns NULL for an unknown instruction. */
 const char *gpuhal_vulkan_operands(uint32_t code);
 
-/* capability.c: return the name of a capability, or NULL, and whether only OpenCL supports it. */
+/* capability.c. Returns the name of a capability, or NULL. */
 const char *gpuhal_vulkan_capability_name(uint32_t capability);
+/* Returns whether only OpenCL supports the capability. */
 bool gpuhal_vulkan_capability_is_opencl(uint32_t capability);
 
 /* spirv.c */
 
-/* Reads a module of SPIR-V version @p newest (such as 0x00010600) or older. Returns false with the fault; then nothing
- * has to be freed. */
+/* Reads a module of SPIR-V version @p newest (such as 0x00010600) or older. On failure, returns false with the fault,
+ * and nothing has to be freed. */
 bool gpuhal_vulkan_module_read(const void *code, uint64_t bytes, uint32_t newest, gpuhal_vulkan_module *out_module,
                                gpuhal_vulkan_fault *fault);
 void gpuhal_vulkan_module_finish(gpuhal_vulkan_module *module);
@@ -163,8 +166,8 @@ static inline uint32_t gpuhal_vulkan_module_length(const gpuhal_vulkan_module *m
 /* Returns the position of the next instruction with this opcode (0: any) at or after @p at, or `count` if there is
  * none. */
 uint32_t gpuhal_vulkan_module_find(const gpuhal_vulkan_module *module, uint32_t at, uint32_t code);
-/* Returns whether an id or its member @p member (UINT32_MAX: the id itself) has the decoration, with the word after
- * it. */
+/* Returns whether the member @p member of an id has the decoration, or the id itself if @p member is UINT32_MAX. Also
+ * returns the word after the decoration. */
 bool gpuhal_vulkan_module_decoration(const gpuhal_vulkan_module *module, uint32_t id, uint32_t member,
                                      uint32_t decoration, uint32_t *out_value);
 /* Returns the position of the GLCompute entry point with this name; 0: not found. */

@@ -1,12 +1,12 @@
-/* vulkan/timeline.c: timelines, whose values are events, and timestamps.
+/* vulkan/timeline.c: timelines and timestamps.
  *
  * Semaphores are not destroyed before the device is closed. With Mesa's emulated timelines (22.3.6,
- * vk_sync_timeline_point_release) the queue's thread still writes to a semaphore after all threads have seen the end of
- * the submission that waited for it. The specification would allow destroying it by then. So an unreferenced timeline
- * is reused by the next queue.
+ * vk_sync_timeline_point_release) a queue's thread still writes to an awaited semaphore after the waiting submission
+ * has been reported as finished. The specification allows destroying the semaphore at that time. So an unreferenced
+ * timeline is kept and reused by the next queue.
  *
- * Reached values are cached, so that repeated queries need no call. A wait is split into slices, and ends after a slice
- * if another thread has found the device lost, because drivers do not always report a hung device to every thread.
+ * Reached values are cached, so that repeated queries need no call. Drivers do not always report a hung device to every
+ * thread. So a wait is split into slices, and ends after a slice if another thread has found the device lost.
  */
 #include "queue.h"
 
@@ -44,7 +44,7 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device
     if (!timeline) {
         return create_timeline(device, out_status);
     }
-    /* It has no references, and no other thread can reach it after it was removed from the list. */
+    /* The timeline has no references, and no other thread can find it after its removal from the list. */
     atomic_store(&timeline->references, 1);
     return timeline;
 }
@@ -56,8 +56,9 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_retain(gpuhal_vulkan_timeline *ti
     return timeline;
 }
 
-/* After the last release the timeline is idle and can be reused; it is not destroyed. No batch in flight uses it then:
- * batches retain the timelines that they wait for, and a queue is destroyed only after its own work has finished. */
+/* After the last release the timeline is idle and can be reused; it is not destroyed. No batch in flight uses an idle
+ * timeline, because batches retain the timelines for which they wait, and a queue is destroyed only after its own work
+ * has finished. */
 void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline)
 {
     if (timeline && atomic_fetch_sub(&timeline->references, 1) == 1) {
@@ -69,8 +70,8 @@ void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline)
     }
 }
 
-/* Drains every VkQueue first; only then an emulation thread no longer uses the semaphores. If draining fails, they are
- * leaked with the VkDevice. */
+/* Drains every VkQueue first, because threads that emulate timelines use the semaphores until then. If draining fails,
+ * the semaphores are leaked with the VkDevice. */
 void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device)
 {
     if (!device->idle_timelines) {
@@ -88,8 +89,8 @@ void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device)
     }
 }
 
-/* Never decreases: threads may report values out of order. A relaxed load is enough, because an old value only costs
- * another iteration. */
+/* Never decreases the value, because threads may report values out of order. A relaxed load is enough, because an old
+ * value only costs one more iteration. */
 void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t value)
 {
     uint64_t known = atomic_load_explicit(&timeline->reached, memory_order_relaxed);
@@ -97,7 +98,7 @@ void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t v
     }
 }
 
-/* A lost device fails even for values that were already reached, because the memory that the work wrote may be gone. */
+/* On a lost device, fails even for values that were already reached, because the contents of the memory may be lost. */
 gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uint64_t value)
 {
     gpuhal_plugin_device *device = timeline->device;

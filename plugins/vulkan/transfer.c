@@ -1,9 +1,9 @@
 /* vulkan/transfer.c: copies and fills.
  *
  * The device copies between buffers, in an internal stream for blocking calls, otherwise in the open batch of the
- * queue. If the device memory is host-visible, the host copies: in blocking calls, and for small sizes on a queue
- * without unfinished work, since an immediate copy is in order there. All other transfers of host memory return
- * NOT_SUPPORTED, and the core stages them.
+ * queue. If device memory is host-visible, the CPU copies between it and host memory in blocking calls. On a queue the
+ * CPU makes small copies if no work is unfinished, since an immediate copy is in order in this case. All other
+ * transfers of host memory return NOT_SUPPORTED, and the core stages them.
  *
  * Later submissions see host writes automatically. The barrier at the end of each command buffer makes device writes
  * visible to the host.
@@ -14,11 +14,12 @@
 
 /* lavapipe stores the size of a region in an int. */
 #define REGION_BYTES (UINT64_C(1) << 30)
-/* Maximum that the host copies inside a call that enqueues. The core's queue thread makes larger copies. */
+/* Maximum number of bytes that an enqueueing call copies with the CPU. The core's queue thread makes larger copies. */
 #define QUEUED_HOST_BYTES (UINT64_C(256) << 10)
-/* Rows of a rectangle per command. */
+/* Maximum number of rows that one command copies. */
 #define REGIONS 256u
-/* Commands of a rectangle per submission of an internal stream, so that a box with many rows uses bounded memory.
+/* Maximum number of commands in one submission of an internal stream, so that a rectangle with many rows uses bounded
+ * memory.
  */
 #define COMMANDS 64u
 
@@ -37,15 +38,14 @@ static gpuhal_vulkan_span span_of(const gpuhal_memory *memory, uint64_t offset, 
     return (gpuhal_vulkan_span){.buffer = handle(memory), .begin = offset, .end = offset + bytes};
 }
 
-/* The destination of a transfer's commands. */
 typedef struct target {
     gpuhal_plugin_device *device;
     gpuhal_plugin_queue *queue;   /* NULL: use an internal stream */
-    gpuhal_vulkan_stream *stream; /* NULL: not begun */
+    gpuhal_vulkan_stream *stream; /* NULL: no command buffer begun */
     gpuhal_vulkan_piece piece;    /* passed to the queue for the next command */
 } target;
 
-/* On a queue the spans determine the barriers. An internal stream contains the commands of one call only. They access
+/* On a queue the spans determine the barriers. An internal stream contains the commands of only one call, which access
  * no byte twice, because the core rejects overlapping sides. */
 static gpuhal_status next_commands(target *to, gpuhal_vulkan_span written, gpuhal_vulkan_span read,
                                    VkCommandBuffer *out_commands)
@@ -90,8 +90,8 @@ static gpuhal_status vulkan_copy(gpuhal_plugin_device *device, gpuhal_plugin_que
     return end_commands(&where);
 }
 
-/* Vulkan repeats a four-byte pattern. Shorter patterns are repeated within it. The reported fill alignment keeps both
- * ends on its boundaries. */
+/* Vulkan repeats a four-byte pattern. Shorter patterns are repeated within these four bytes. The reported fill
+ * alignment ensures that both ends of the range are multiples of four. */
 static gpuhal_status vulkan_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                                  uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
@@ -111,8 +111,8 @@ static gpuhal_status vulkan_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
     return end_commands(&where);
 }
 
-/* Returns whether the host may access these bytes now. For non-coherent memory the host transfers whole atoms, and
- * another thread could concurrently change a neighbour in the same atom, so only whole atoms are safe. */
+/* Returns whether the host may access these bytes now. Non-coherent memory is transferred in whole atoms, and another
+ * thread could concurrently change other bytes of the same atom. So only ranges of whole atoms are safe. */
 static bool host_may(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                      uint64_t offset, uint64_t bytes, uint32_t wanted_flags)
 {
@@ -159,7 +159,7 @@ static gpuhal_status vulkan_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
     return GPUHAL_OK;
 }
 
-/* The host reads uncached memory over the bus a few bytes at a time. The device copies it faster. */
+/* The CPU reads uncached memory over the bus a few bytes at a time. A copy by the device is faster. */
 static gpuhal_status vulkan_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
                                  const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
@@ -191,8 +191,9 @@ static void rect_on_host(const gpuhal_plugin_rect *to, const gpuhal_plugin_rect 
     }
 }
 
-/* One side is pageable host memory. Accepts only coherent memory, because other threads may write to the gaps between
- * rows. The number of bytes counts rather than the span: on a queue the host may copy only a few bytes. */
+/* One side is pageable host memory. Accepts only coherent memory, because other threads may write to the gaps
+ * between rows. Passes the number of copied bytes rather than the span, because on a queue the CPU may copy only a
+ * few bytes. */
 static gpuhal_status rect_with_host(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
                                     const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                                     const uint64_t extent[3])
@@ -225,8 +226,8 @@ static void merge_rows(const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *f
     extent[2] = 1;
 }
 
-/* Copies up to REGIONS rows, starting with row @p first, in one command. Row offsets increase, so two commands of one
- * rectangle have disjoint spans, unless both sides share a buffer. */
+/* Copies up to REGIONS rows, starting with row @p first, in one command. Row offsets increase, so the spans of two
+ * commands for one rectangle are disjoint, unless both sides are in the same buffer. */
 static gpuhal_status copy_rows(target *where, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                                const uint64_t extent[3], uint64_t first)
 {
@@ -270,7 +271,7 @@ static gpuhal_status vulkan_copy_rect(gpuhal_plugin_device *device, gpuhal_plugi
     gpuhal_status status = GPUHAL_OK;
     for (uint64_t first = 0; first < rows && status == GPUHAL_OK; first += REGIONS) {
         status = copy_rows(&where, to, from, merged, first);
-        /* On a queue this does nothing: the batch contains the whole transfer. */
+        /* On a queue end_commands() does nothing, because the batch contains the whole transfer. */
         if (status == GPUHAL_OK && (first / REGIONS + 1) % COMMANDS == 0) {
             status = end_commands(&where);
         }

@@ -1,8 +1,8 @@
-/* vulkan/type.c: the best memory type for each kind of memory.
+/* vulkan/type.c: selects the best memory type for each kind of memory.
  *
- * Non-coherent memory is transferred between host and device in whole atoms, which may contain bytes of other
- * allocations. So only readback memory, which the host rarely writes, may use a non-coherent type. For all other kinds
- * such memory is not host-visible.
+ * Non-coherent memory is transferred between host and device in whole atoms, and an atom may contain bytes of other
+ * allocations. So only readback memory may be host-visible with a non-coherent type, because the host rarely writes to
+ * it.
  */
 #include "memory.h"
 
@@ -17,7 +17,7 @@
      VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD |                        \
      VK_MEMORY_PROPERTY_RDMA_CAPABLE_BIT_NV)
 
-/* Required flags, and flags that count for or against a type, most important first. */
+/* Required flags, and flags that make a type better or worse, most important first. */
 typedef struct wish {
     VkMemoryPropertyFlags needed;
     struct {
@@ -44,7 +44,7 @@ static wish wish_of(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind k
     }
 }
 
-/* Returns the first of equally good types, because drivers list faster types first. */
+/* If several types are equally good, returns the first, because drivers list faster types first. */
 uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits)
 {
     const wish wanted = wish_of(hardware, kind);
@@ -67,7 +67,7 @@ uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_
     return best;
 }
 
-/* A CPU with integrated graphics may call a small part of the memory device-local. The rest is just as good. */
+/* With integrated graphics, only a small part of the memory may be marked as device-local. The rest is equally fast. */
 uint32_t gpuhal_vulkan_next_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits)
 {
     const uint32_t type = gpuhal_vulkan_pick_type(hardware, kind, bits);

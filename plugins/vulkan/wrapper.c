@@ -1,9 +1,9 @@
-/* vulkan/wrapper.c: submits to a VkQueue, which Vulkan allows only one thread at a time.
+/* vulkan/wrapper.c: submits to VkQueues.
  *
- * A submission holds the wrapper's mutex during vkQueueSubmit. Native access may own the wrapper for any time, and a
- * thread other than the one that began it may end it. It is therefore a flag under the mutex rather than a lock. If the
- * thread that began it makes a call that would wait for its end, the call fails, because the thread would wait for
- * itself.
+ * Vulkan allows only one thread at a time to submit to a VkQueue, so a submission holds the wrapper's mutex during
+ * vkQueueSubmit. Native access may own the wrapper for any length of time, and any thread may end it. Native access is
+ * therefore a flag under the mutex rather than a lock. If the thread that began native access makes a call that would
+ * wait for its end, the call fails, because the thread would wait for itself.
  */
 #include "../common/clock.h"
 #include "device.h"
@@ -49,9 +49,8 @@ gpuhal_status gpuhal_vulkan_wrapper_busy(const gpuhal_plugin_device *device)
                                 "this thread has begun native access, which holds the VkQueue");
 }
 
-/* If it returns true, the thread holds the mutex and, acquired after it, the caller's lock. The order is the same
- * everywhere. The caller's lock is acquired last, so this thread never holds it while it waits for native access to
- * end. */
+/* If the function returns true, the thread holds the mutex and the caller's lock. All code acquires the mutex first. So
+ * no thread holds the caller's lock while it waits for native access to end. */
 bool gpuhal_vulkan_wrapper_enter(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, bool may_wait)
 {
     pthread_mutex_lock(&wrapper->mutex);
