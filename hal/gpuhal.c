@@ -1,4 +1,4 @@
-/* gpuhal.c: opens and closes the gpuhal object; the only file that uses every layer. */
+/* gpuhal.c: opens and closes the gpuhal object. This is the only file that uses every layer. */
 #include "base/error.h"
 #include "device/fault_log.h"
 #include "device/selector.h"
@@ -76,7 +76,8 @@ static bool has_open_device(const gpuhal *gpu)
     return open;
 }
 
-/* Releasing links and staging calls drivers, and a driver may hang; the object then stays until that driver returns.
+/* Releasing links and staging memory calls drivers, and a driver may hang. The object then stays until the driver
+ * returns.
  */
 static void destroy(gpuhal *gpu)
 {
@@ -111,7 +112,7 @@ static void log_ignored_variables(const gpuhal *gpu)
     free(ignored);
 }
 
-/* If a list's values chose the device, replaces the list with the device's id and limit. */
+/* If a list selected the device by values, replaces the list with the device's id and limit. */
 static gpuhal_status settle_lists(const gpuhal_device *device, const char *why, gpuhal_settings *settings)
 {
     const uint64_t limit = atomic_load(&device->limit_bytes);
@@ -132,9 +133,9 @@ static gpuhal_status settle_lists(const gpuhal_device *device, const char *why, 
 
 static gpuhal_status open_object(const gpuhal_config *config, bool to_decide, gpuhal **out_gpuhal);
 
-/* If values decide which device is visible, a temporary object reads them, with all devices that the lists name. The
- * values are freed with this object, including those of a driver that hangs. The application's list takes precedence
- * over the environment's. */
+/* If values such as free memory decide which device is visible, a temporary gpuhal object with all devices that the
+ * lists name reads the values. The values are freed with the temporary object, even if a driver hangs. The
+ * application's list takes precedence over the environment's list. */
 static gpuhal_status decide_by_value(const gpuhal_config *config, gpuhal_settings *settings)
 {
     const gpuhal_selector_form member = gpuhal_selectors_sampled_form(settings->devices);
@@ -146,7 +147,7 @@ static gpuhal_status decide_by_value(const gpuhal_config *config, gpuhal_setting
         return GPUHAL_OK;
     }
     gpuhal_status status = open_object(config, true, &all);
-    /* If the CPU is the only device in both lists, it is chosen, as for `gpu`. */
+    /* As for `gpu`, the CPU is chosen if both lists contain no other device. */
     status = status ? status
                     : gpuhal_select(all, form == GPUHAL_SELECT_MOST_FREE ? "most_free" : "least_loaded",
                                     GPUHAL_SELECT_ALLOW_CPU, &device, &why);
@@ -169,7 +170,7 @@ static bool attach(gpuhal *gpu)
     return good;
 }
 
-/* `to_decide`: opens only to read devices and their values. */
+/* `to_decide` is true if the object is only opened to read devices and their values. */
 static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config, bool to_decide)
 {
     gpuhal_status status = gpuhal_settings_make(config, &gpu->settings);
@@ -219,7 +220,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config, bool to_d
     }
     gpuhal_device_events events;
     status = gpuhal_devices_list(gpu, &events);
-    gpuhal_jobs_end(); /* a program that has only listed devices can still fork as if it had no threads */
+    gpuhal_jobs_end(); /* so that a program that has only listed devices has no threads and can fork safely */
     free(events.list);
     for (size_t i = 0; i < GPUHAL_ATTACHMENTS && !status && !to_decide; i++) {
         if (attachments[i] && attachments[i]->opened) {
@@ -259,7 +260,7 @@ gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
 void gpuhal_close(gpuhal *gpu)
 {
     if (gpu && !gpuhal_is_inherited(gpu)) {
-        /* A thread cancelled halfway would leave locks locked that all objects share. */
+        /* If the thread were cancelled during the call, locks that all gpuhal objects share would stay locked. */
         const int cancel = gpuhal_os_cancel_defer();
         gpuhal_notifier_end(gpu);
         for (size_t i = 0; i < GPUHAL_ATTACHMENTS; i++) {
@@ -271,7 +272,7 @@ void gpuhal_close(gpuhal *gpu)
         gpuhal_trace_write_at_close(gpu);
         gpuhal_timeline_write_at_close(gpu);
         gpuhal_pools_report_left(gpu);
-        (void)gpuhal_fault_log_write(gpu); /* the object itself may stay as long as a driver hangs */
+        (void)gpuhal_fault_log_write(gpu); /* written now, because the object may exist longer if a driver hangs */
         gpuhal_unreference(gpu);
         gpuhal_os_cancel_restore(cancel);
     }

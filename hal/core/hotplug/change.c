@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-/* Removes the listener and waits until it is not running, except when called by the listener itself. Call with the
- * mutex held. */
+/* Removes the listener. Waits until the listener is not running, unless the listener itself makes this call. Call with
+ * the mutex held. */
 static void silence(gpuhal_notifier *notifier)
 {
     notifier->listener = NULL;

@@ -1,8 +1,8 @@
 /* hotplug/change.h: device events and their delivery to listeners.
  *
- * Every event has a number. If the application requested events, they are added to the list behind gpuhal_next_change()
- * and delivered by the thread that makes callbacks. From the first listener on, gpuhal-watch (queue/watchdog.h) waits
- * for events from the kernel and from plugins, and for changes of the files that manifests name.
+ * Every event has a number. If the application requested events, each event is added to the list that
+ * gpuhal_next_change() reads, and the callback thread delivers it to the listener. Once there is a listener,
+ * gpuhal-watch (queue/watchdog.h) waits for kernel events, plugin events and changes to the files named in manifests.
  */
 #ifndef GPUHAL_HOTPLUG_CHANGE_H
 #define GPUHAL_HOTPLUG_CHANGE_H
@@ -22,15 +22,15 @@ typedef struct gpuhal_notifier {
 
     gpuhal_change_fn *listener; /* NULL: none */
     void *user;
-    uint64_t from; /* events with a later generation are delivered to it */
+    uint64_t from; /* the listener receives events with a later generation */
     bool calling;
     const void *caller; /* the thread that is calling the listener, by gpuhal_job_caller() */
 
-    gpuhal_change *kept; /* a ring; NULL: not requested by the application */
+    gpuhal_change *kept; /* a ring; NULL if the application requested no events */
     uint32_t first, count;
-    intptr_t descriptor; /* readable while the ring has events; -1: not requested */
+    intptr_t descriptor; /* readable while the ring contains events; -1 if not requested */
 
-    uint64_t begun, ended; /* scans: the number of the newest, and of the last successful one */
+    uint64_t begun, ended; /* numbers of the newest scan and of the last successful scan */
     bool running;          /* a scan is in progress */
     const void *looker;    /* the scanning thread, by gpuhal_job_caller() */
 
@@ -40,15 +40,16 @@ typedef struct gpuhal_notifier {
     gpuhal_host_watcher announcements;
 } gpuhal_notifier;
 
-/* Called by gpuhal.c. Create returns NULL if host memory is short; destroy accepts NULL. */
+/* Called by gpuhal.c. gpuhal_notifier_create() returns NULL if out of memory; gpuhal_notifier_destroy() accepts
+ * NULL. */
 gpuhal_notifier *gpuhal_notifier_create(void);
 void gpuhal_notifier_destroy(gpuhal_notifier *notifier);
-/* Called by gpuhal_close(). No listener is called and no scan begins afterwards; waits for a scan in progress. */
+/* Called by gpuhal_close(). Waits for a scan in progress. Afterwards no listener is called and no scan begins. */
 void gpuhal_notifier_end(gpuhal *gpu);
 
 /* Numbers an event and delivers it. Calls no plugin, and preserves the last error. */
 void gpuhal_change_notify(gpuhal_device *device, gpuhal_change_kind kind, const char *sentence);
-/* Implements gpuhal_layers.on_lost: fails the device's queues and reports the loss. */
+/* Implements gpuhal_layers.on_lost. */
 void gpuhal_change_lost(gpuhal_device *device);
 /* Implements gpuhal_layers.on_changed. */
 void gpuhal_change_facts(gpuhal_device *device, const char *sentence);
@@ -56,10 +57,10 @@ void gpuhal_change_facts(gpuhal_device *device, const char *sentence);
 /* Starts rescanning on events from the kernel, a plugin or a watched file (watch.c). If the kernel provides no events,
  * logs one line. */
 void gpuhal_watch_kernel(gpuhal *gpu);
-/* Watches this source instead of the kernel's (-1: none), unless a source is already watched. Takes ownership of
- * `source`. */
+/* Watches `source` in place of the kernel's events, unless a source is already watched. -1 means that there is no
+ * source. Takes ownership of `source`. */
 gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source);
-/* Closes the sources, once no thread uses them. */
+/* Closes the sources. No thread may be using them. */
 void gpuhal_watch_forget(gpuhal_notifier *notifier);
 /* Stops watching, and waits for a rescan in progress. */
 void gpuhal_watch_end(gpuhal *gpu);

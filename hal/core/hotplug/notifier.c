@@ -60,7 +60,7 @@ typedef struct delivery {
     gpuhal_change change;
 } delivery;
 
-/* Runs on the thread that makes callbacks. */
+/* Runs on the callback thread. */
 static void deliver(void *user, gpuhal_status status)
 {
     (void)status;
@@ -83,7 +83,8 @@ static void deliver(void *user, gpuhal_status status)
     free(due);
 }
 
-/* Call with the mutex held. If host memory is short, the listener misses this event; the generation reveals the gap. */
+/* Call with the mutex held. If host memory is short, the listener misses this event, which it can notice by the gap in
+ * the generation. */
 static void send(gpuhal *gpu, const gpuhal_change *change)
 {
     delivery *due = malloc(sizeof *due);

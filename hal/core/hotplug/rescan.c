@@ -1,4 +1,4 @@
-/* hotplug/rescan.c: scans the machine again, when the application requests it or watch.c received an event. */
+/* hotplug/rescan.c: scans the machine again when the application requests a scan or watch.c received an event. */
 #include "base/error.h"
 #include "base/job.h"
 #include "hotplug/change.h"
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Fails the work on a removed device before reporting the removal. Events are reported in list order. */
+/* Fails the work on a removed device before it reports the removal. Reports events in list order. */
 static gpuhal_status look(gpuhal *gpu)
 {
     gpuhal_device_events news;
@@ -24,8 +24,8 @@ static gpuhal_status look(gpuhal *gpu)
     return status;
 }
 
-/* A scan that began before the call may have missed a change that the caller knows about. Therefore only a later scan
- * counts; several callers may share it. The application's log function may call this during a scan. */
+/* A scan that began before this call may have missed a change that the caller knows about, so the caller needs a later
+ * scan. Several callers may share a scan. The application's log function may call this function during a scan. */
 static gpuhal_status look_or_wait(gpuhal *gpu)
 {
     gpuhal_notifier *notifier = gpu->layers.notifier;
@@ -69,7 +69,7 @@ gpuhal_status gpuhal_rescan(gpuhal *gpu, uint64_t *out_generation)
     }
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
-    /* If a thread were cancelled during a scan, all others would wait forever for the end of that scan. */
+    /* If a thread were cancelled during a scan, all other threads would wait forever for the end of the scan. */
     int cancel = gpuhal_os_cancel_defer();
     status = look_or_wait(gpu);
     gpuhal_os_cancel_restore(cancel);

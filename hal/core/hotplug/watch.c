@@ -1,5 +1,5 @@
-/* hotplug/watch.c: the sources of gpuhal-watch (the kernel, plugins, and the files that manifests name), and the worker
- * that it starts after an event. */
+/* hotplug/watch.c: opens the event sources that gpuhal-watch waits for (the kernel, plugins, and the files named in
+ * manifests), and rescans on a worker after an event. */
 #include "base/error.h"
 #include "hotplug/change.h"
 #include "loader/cache_key.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Watches the files that manifests name. Returns the number of names that are watched now. */
+/* Returns the number of watched names. */
 static size_t watch_files(gpuhal *gpu)
 {
     const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
@@ -23,8 +23,8 @@ static size_t watch_files(gpuhal *gpu)
     return files ? gpuhal_os_file_watch_count(files) : 0;
 }
 
-/* New folders may have appeared, and the scan may add plugins. Changes in a folder are noticed only once it is watched.
- * If the scan added a folder to watch, only another scan finds the changes made in between. */
+/* New folders may have appeared, and the scan may add plugins. Changes in a folder are noticed only while the folder is
+ * watched. If a new folder was added, a second scan is needed to find changes made before it was watched. */
 static void look_at_news(gpuhal *gpu)
 {
     size_t watched = watch_files(gpu);

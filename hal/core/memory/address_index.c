@@ -1,7 +1,7 @@
 /* memory/address_index.c: a tree of non-overlapping ranges, ordered by address.
  *
  * The ranges are the nodes, so nothing is allocated and adding cannot fail. The tree is a treap: no node has a higher
- * rank than its parent. Ranks are practically random, which keeps the tree about as flat as a balanced one. */
+ * rank than its parent. Ranks are practically random, so the tree is about as flat as a balanced tree. */
 #include "memory/address_index.h"
 
 #include "memory/buffer.h"
@@ -31,15 +31,15 @@ void gpuhal_address_index_destroy(gpuhal_address_index *index)
     }
 }
 
-/* Returns the rank. Addresses are multiples of large powers of two, and often ascending; the product's upper bits show
- * neither. */
+/* Returns the rank, a hash of the address. Addresses are multiples of large powers of two, and often ascending; the
+ * product's upper bits have neither pattern. */
 static uint64_t rank_of(const gpuhal_address_range *range)
 {
     return range->begin * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Returns the link to the range that contains one of these bytes, or to the place for inserting it. Compares last bytes
- * rather than ends, because the end of a range at the end of the address space would be 0. */
+/* Returns the link to a range that contains one of these bytes, or the link at which to insert a new range. Compares
+ * addresses of last bytes rather than ends, because the end of a range at the end of the address space would be 0. */
 static gpuhal_address_range **place_of(gpuhal_address_range **root, uint64_t begin, uint64_t bytes)
 {
     gpuhal_address_range **at = root;
@@ -55,9 +55,9 @@ static gpuhal_address_range **place_of(gpuhal_address_range **root, uint64_t beg
     return at;
 }
 
-/* Inserts the range above all nodes with a lower rank, and splits the old subtree between its two sides. `left` and
- * `right` are the links for the next smaller and the next larger part. Each step moves one node to its side together
- * with that node's outer subtree. */
+/* Inserts the range above all nodes with a lower rank, and splits the old subtree into the range's left and right
+ * subtrees. `left` and `right` are the links for the next smaller and the next larger part. Each step moves one node to
+ * its side together with the node's outer subtree. */
 static void insert(gpuhal_address_range **root, gpuhal_address_range *range)
 {
     const uint64_t rank = rank_of(range);
@@ -107,7 +107,7 @@ void gpuhal_address_index_add(gpuhal_address_index *index, gpuhal_address_range 
     for (int kind = 0; kind < GPUHAL_ADDRESS_KINDS; kind++) {
         gpuhal_address_range *range = &ranges[kind];
         /* Imports may overlap memory of another buffer; the buffer that was added first keeps the addresses. A length
-         * of 0 marks this range as not in the tree. */
+         * of 0 means that this range is not in the tree. */
         if (range->bytes && *place_of(&index->roots[kind], range->begin, range->bytes)) {
             range->bytes = 0;
         } else if (range->bytes) {

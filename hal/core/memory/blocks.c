@@ -1,16 +1,17 @@
 /* memory/blocks.c: two-level segregated fit; the records are stored outside the managed memory.
  *
  * Each power of two is divided into 32 bins, which are lists of free blocks of similar size. Two levels of bitmaps find
- * the next bin that is not empty. A request examines a limited number of blocks in its own bin (some of them may be too
- * small), and then in the first larger bin with a block that fits. It takes the smallest: that wastes less than taking
- * the first, and costs little more. The lists are searched completely only before a request fails. */
+ * the next bin that is not empty. A request examines a limited number of blocks in its own bin (whose blocks may be too
+ * small), and then in the first larger bin with a block that fits. It takes the smallest block that fits, which wastes
+ * less memory than the first block that fits, and takes little more time. The lists are searched completely only before
+ * a request fails. */
 #include "memory/blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Bins are numbered consecutively. Each size below 64 bytes has its own bin. For larger sizes the number is the shift
- * that leaves the size's first six bits, times 32, plus these bits. */
+/* Bins are numbered consecutively. Each size below 64 bytes has its own bin. A larger size is shifted right until six
+ * bits are left; the bin's number is the shift times 32 plus these six bits. */
 enum {
     FRACTION_BITS = 5,
     PER_CLASS = 1 << FRACTION_BITS,
@@ -18,7 +19,7 @@ enum {
     BINS = CLASSES * PER_CLASS
 };
 
-/* At most this many blocks of one bin are compared to find the smallest that fits. */
+/* Maximum number of blocks of one bin that are compared to find the smallest block that fits. */
 enum { COMPARED = 8 };
 
 enum { FIRST_CAPACITY = 64 };
@@ -29,7 +30,7 @@ enum { ENTRIES_OF_A_SPLIT = 2 };
 
 struct gpuhal_bins {
     uint64_t free_bytes;
-    uint64_t whole_bytes; /* total for blocks that fill their region */
+    uint64_t whole_bytes; /* total size of blocks that fill their region */
     uint64_t classes; /* bit c is set if filled[c] is not 0 */
     uint32_t free_count;
     uint32_t filled[CLASSES + 1]; /* bit f of word c is set if first[c * PER_CLASS + f] is not 0; the last word is 0 */
@@ -180,8 +181,8 @@ static void delist(gpuhal_block *table, gpuhal_block_id id, unsigned bin)
     bins->free_count--;
 }
 
-/* Changes the size of a free block. If its bin stays the same, so does its position. That is the usual case for large
- * blocks, from which most requests are cut. */
+/* Changes the size of a free block. If the bin stays the same, the block keeps its position in the list. This is the
+ * usual case for large blocks, from which most requests are cut. */
 static void resize(gpuhal_block *table, gpuhal_block_id id, uint64_t bytes)
 {
     const unsigned old = bin_of(table[id].bytes), new = bin_of(bytes);
@@ -198,7 +199,8 @@ static uint64_t whole_bytes_of(const gpuhal_block *block)
     return block->before == 0 && block->after == 0 ? block->bytes : 0;
 }
 
-/* Makes a block that is in no list free in `bins`. A free neighbour cannot fill its region. */
+/* Frees a block that is in no list: adds it to `bins`. A free neighbour cannot fill the region, so whole_bytes needs no
+ * change for it. */
 static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_block_id id)
 {
     gpuhal_block *table = blocks->table;
@@ -211,7 +213,7 @@ static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_b
         enlist(table, bins, id, bin_of(bytes));
         return id;
     }
-    /* The larger neighbour's entry is reused, since its bin is the most likely to stay the same. */
+    /* The larger neighbour's entry is reused, because its bin is the most likely to stay the same. */
     const bool keeps_after = joins_after && (!joins_before || table[after].bytes > table[before].bytes);
     const gpuhal_block_id kept = keeps_after ? after : before, other = keeps_after ? before : after;
     const gpuhal_block_id first = joins_before ? table[before].before : before,
@@ -254,8 +256,8 @@ static gpuhal_block_id best_of(const gpuhal_block *table, gpuhal_block_id first,
     return best;
 }
 
-/* Returns a free block that fits, among the first `compared` of each bin. All blocks in bins above the request's own
- * are large enough, but alignment may still make them too small. */
+/* Returns a free block that fits, among the first `compared` blocks of each bin. All blocks in bins above the request's
+ * own bin are large enough, but may be too small after alignment. */
 static gpuhal_block_id find(const gpuhal_blocks *blocks, const gpuhal_bins *bins, uint64_t bytes, uint64_t alignment,
                             uint32_t compared)
 {
@@ -276,7 +278,7 @@ static void insert(gpuhal_block *table, gpuhal_block_id id, gpuhal_block block)
     table[block.after].before = id;
 }
 
-/* Splits a free block. Its entry is kept by a remainder, and the used block gets a new one. */
+/* Splits a free block. A remainder keeps the free block's entry, and the used block has a new entry. */
 static gpuhal_block_id split(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t front, uint64_t bytes, uint64_t rest)
 {
     const gpuhal_block_id used = new_entry(blocks), behind = front > 0 && rest > 0 ? new_entry(blocks) : 0;
@@ -307,7 +309,7 @@ static gpuhal_block_id split(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t
     return used;
 }
 
-/* Makes the block used, except for the bytes before and after the request. */
+/* Marks the block as used, except for the bytes before and after the request. */
 static gpuhal_block_id cut(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t front, uint64_t bytes, uint64_t rest)
 {
     gpuhal_block *block = &blocks->table[id];
@@ -436,7 +438,7 @@ uint64_t gpuhal_bins_whole_bytes(const gpuhal_bins *bins)
     return bins->whole_bytes;
 }
 
-/* Returns the last bin that is not empty; there must be one. */
+/* Returns the last bin that is not empty. At least one bin must not be empty. */
 static unsigned last_bin(const gpuhal_bins *bins)
 {
     const unsigned class = 63 - (unsigned)__builtin_clzll(bins->classes);

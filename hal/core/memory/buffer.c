@@ -44,7 +44,7 @@ void gpuhal_memory_count_in(gpuhal_device *device, uint64_t bytes)
     }
 }
 
-/* Reports the limit's numbers rather than the device's, since the limit was the reason for the refusal. */
+/* Reports the limit's numbers rather than the device's numbers, because the limit was the reason for the refusal. */
 static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
 {
     uint64_t limit = gpuhal_device_limit(device);
@@ -67,8 +67,8 @@ gpuhal_status gpuhal_memory_charge(gpuhal_device *device, uint64_t bytes, uint64
     return charge(device, bytes) ? GPUHAL_OK : over_limit(device, asked);
 }
 
-/* Refuses here because drivers move memory to the host above that limit instead of refusing. For a pool's segment the
- * pool has checked this. */
+/* Checks the control group's limit, because above this limit drivers move memory to the host instead of refusing the
+ * allocation. For a pool's segment the pool has made this check. */
 static gpuhal_status check_groups(gpuhal_device *device, const gpuhal_buffer_desc *desc, uint64_t bytes)
 {
     uint64_t limit = UINT64_MAX;
@@ -87,8 +87,8 @@ static gpuhal_status check_groups(gpuhal_device *device, const gpuhal_buffer_des
 
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
 {
-    /* malloc rather than calloc: glibc has a fast per-thread cache for malloc only, which makes a difference in small
-     * allocations. No memset either: compilers turn the combination into calloc. */
+    /* Use malloc rather than calloc: glibc has a fast per-thread cache only for malloc, which matters for small
+     * allocations. Do not use memset, because compilers turn malloc and memset into calloc. */
     gpuhal_buffer *buffer = malloc(sizeof *buffer);
     if (buffer) {
         *buffer = (gpuhal_buffer){0};
@@ -115,7 +115,8 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
     gpuhal_device *device = buffer->device;
     buffer->needs_clean =
         buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
-    /* The driver maps only memory without a host address, and only then can a transfer interfere. */
+    /* Without needs_clean, only a mapping made by the driver can interfere with transfers, and the driver maps only
+     * memory without a host address. */
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
     buffer->ranges[GPUHAL_ADDRESS_DEVICE] = range_from(buffer->memory.address, buffer);
     buffer->ranges[GPUHAL_ADDRESS_HOST] = range_from((uintptr_t)buffer->memory.host, buffer);
@@ -123,7 +124,7 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
         atomic_init(&buffer->tag, &device->untagged);
         gpuhal_tag_count(&device->untagged, buffer->bytes, true);
     }
-    /* From here on other threads can find the buffer, so everything else must be complete. */
+    /* From here on other threads can find the buffer, so all its members must be set. */
     gpuhal_address_index_add(device->gpu->layers.addresses, buffer->ranges);
     atomic_fetch_add(&device->gpu->references, 1);
 }
@@ -133,7 +134,7 @@ typedef struct creation {
     const gpuhal_buffer_desc *desc;
     struct gpuhal_pool *pool; /* for a segment */
     gpuhal_buffer *buffer;
-    bool full; /* the device itself is out of memory, regardless of any limit set for it */
+    bool full; /* the device itself is out of memory, regardless of the device's limit */
 } creation;
 
 static gpuhal_status create(void *user)
@@ -248,7 +249,7 @@ void gpuhal_buffer_end(gpuhal_buffer *buffer)
     gpuhal_unreference(gpu);
 }
 
-/* Releases a reference. The structure of a suballocation outlives its last reference, so releasing it once too often is
+/* Releases a reference. The structure of a suballocation outlives its last reference, so one release too many is
  * detected here and undone. */
 static bool is_last_reference(gpuhal_buffer *buffer)
 {
@@ -260,10 +261,10 @@ static bool is_last_reference(gpuhal_buffer *buffer)
     return before == 1;
 }
 
-/* Releases the memory after the last user, and then the reference to the original; originals have no originals, so this
- * terminates. Order: the index entry, imports of the memory, the memory, its charge, and finally the application's
- * callback, which may free host memory that no driver uses any more. A thread that retires work leaves the callback to
- * the service thread, because no application function may run during retirement. */
+/* After the last reference, releases the memory, and then the reference to the original. Originals have no originals,
+ * so the loop terminates. The order is: the index entry, imports of the memory, the memory, its charge, and finally the
+ * application's callback, which may free the host memory. On a thread that retires work, the service thread makes the
+ * callback, because no application function may run during retirement. */
 static void unreference(gpuhal_buffer *buffer, bool by_caller)
 {
     while (buffer && is_last_reference(buffer)) {
@@ -273,7 +274,7 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
             return;
         }
         gpuhal_buffer *original = buffer->origin.original;
-        /* Removed from the index first: a search must not find memory that is being freed. */
+        /* Remove the buffer from the index first, because a search must not find memory that is being freed. */
         gpuhal_address_index_remove(device->gpu->layers.addresses, buffer->ranges);
         gpuhal_cached_imports_release(buffer);
         if (buffer->range) {
@@ -305,8 +306,8 @@ void gpuhal_buffer_drop(gpuhal_buffer *buffer)
     unreference(buffer, false);
 }
 
-/* Waits for the thread that is writing. Returns false if that thread is stuck in the driver. Not inlined, because it
- * needs registers that a small copy would otherwise save and restore for nothing. */
+/* Waits until no other thread writes to the buffer. Returns false if the writing thread is stuck in the driver. Not
+ * inlined, so that a small copy does not have to save and restore registers for this function. */
 static __attribute__((noinline)) bool begin_writing(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
@@ -328,9 +329,9 @@ gpuhal_status gpuhal_buffer_refuse_write(const gpuhal_buffer *buffer)
     return GPUHAL_ERROR_INVALID_ARGUMENT;
 }
 
-/* Counts a transfer in. A negative value means that the buffer is mapped or about to be, and must not be incremented.
- * Acquire pairs with the release of the unmapping thread: the host's writes through the mapping happen before the
- * transfer. */
+/* Increments the number of transfers. A negative value means that the buffer is mapped or is being mapped, and must not
+ * be incremented. The acquire order pairs with the unmapping thread's release: the host's writes through the mapping
+ * happen before the transfer. */
 gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
 {
     int32_t use = atomic_load_explicit(&buffer->use, memory_order_relaxed);
@@ -360,8 +361,8 @@ void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes)
     if (writes && buffer->needs_clean) {
         end_writing(buffer);
     }
-    /* Release: a thread that maps the idle buffer must see all results of this transfer. The write access is released
-     * first, because the buffer may be mapped as soon as the count is 0. */
+    /* Release order, because a thread that maps the idle buffer must see all results of this transfer. The write access
+     * is released first, because the buffer may be mapped as soon as the count is 0. */
     atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
 }
 
@@ -426,8 +427,8 @@ gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **
     return GPUHAL_OK;
 }
 
-/* Adds the suballocation's beginning to the vendor object's values. Returns 0, or the offset if the values cannot
- * express it. */
+/* Adds the suballocation's offset to the vendor object's values. Returns 0, or the offset if the values cannot express
+ * it. */
 static uint64_t begin_inside(gpuhal_native *native, uint64_t begin)
 {
     const bool is_pointer = native->type == GPUHAL_NATIVE_CUDA_MEMORY || native->type == GPUHAL_NATIVE_HIP_MEMORY;

@@ -1,5 +1,5 @@
 /* memory/cached_import.c: see cached_import.h. A buffer's list only grows while the buffer exists, and its entries
- * never change, so no lock is needed. Two threads may both import at the same time; the second then releases its
+ * never change, so no lock is needed. Two threads may import at the same time; the second thread then releases its
  * import. */
 #include "memory/cached_import.h"
 
@@ -11,7 +11,7 @@
 #define LEAST_BYTES (1u << 20)
 
 /* The page size for locked memory on all supported systems. Host memory is rounded outwards to whole pages and never
- * further: a page with a byte of the buffer is mapped, but the next page may not be. */
+ * further, because only pages that contain a byte of the buffer are known to be mapped. */
 #define PAGE_BYTES 4096u
 
 typedef struct gpuhal_cached_import {
@@ -42,8 +42,9 @@ bool gpuhal_cached_import_possible(const gpuhal_buffer *buffer, const gpuhal_dev
     return !import || !import->refused;
 }
 
-/* Imports with the plugin. Returns an entry in any case, or NULL if out of memory. A refusal is cached as well, so the
- * plugin is called only once per pair. No lock is held during the call, which may page-lock gigabytes. */
+/* Imports the memory with the plugin, and returns the entry to cache. A refusal has an entry as well, so the plugin is
+ * called only once per buffer and device. Returns NULL if out of memory. No lock is held during the call, which may
+ * page-lock gigabytes. */
 static gpuhal_cached_import *ask(const gpuhal_buffer *buffer, gpuhal_device *device)
 {
     gpuhal_cached_import *import = calloc(1, sizeof *import);
@@ -105,7 +106,8 @@ const gpuhal_memory *gpuhal_cached_import_get(gpuhal_buffer *buffer, gpuhal_devi
     return &found->memory;
 }
 
-/* Relaxed: the last reference is gone, and other threads added their entries before releasing theirs. */
+/* Relaxed order, because all references are released, and other threads added their entries before they released their
+ * references. */
 void gpuhal_cached_imports_release(gpuhal_buffer *buffer)
 {
     gpuhal_cached_import *import = atomic_load_explicit(&buffer->cached_imports, memory_order_relaxed);

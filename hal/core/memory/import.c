@@ -26,14 +26,14 @@ static gpuhal_status no_such_way(const gpuhal_device *device, const char *action
     return GPUHAL_ERROR_NOT_SUPPORTED;
 }
 
-/* Starts the service thread before a `released` callback is promised. */
+/* Starts the service thread, which a `released` callback may need. */
 static gpuhal_status serve_callbacks(const gpuhal_device *device)
 {
     const int error = device->gpu->layers.serve(device->gpu);
     return error ? gpuhal_error_no_thread(error) : GPUHAL_OK;
 }
 
-/* Puts memory into a buffer, which owns it from now on; `released` will be called. Cannot fail. */
+/* Transfers ownership of the memory to the buffer. From now on `released` will be called. Cannot fail. */
 static gpuhal_status enlist(gpuhal_buffer *buffer, gpuhal_origin origin, gpuhal_buffer **out_buffer)
 {
     buffer->origin = origin;
@@ -67,11 +67,11 @@ gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc 
 /* The caller's memory, rounded outwards for the plugin. */
 typedef struct host_range {
     char *first;
-    uint64_t bytes, lead; /* lead: how many of `bytes` are before the caller's memory */
+    uint64_t bytes, lead; /* lead is the number of bytes before the caller's memory, included in `bytes` */
 } host_range;
 
-/* Rounds outwards. Both sums involve numbers from the caller and are checked for overflow, so that no rounded range is
- * smaller than the caller's. */
+/* Rounds the caller's range outwards. Both sums are computed from the caller's numbers, so they are checked for
+ * overflow: the rounded range must not be smaller than the caller's range. */
 static bool round_outwards(const gpuhal_host_import *import, uint64_t unit, host_range *out_range)
 {
     uintptr_t lead = (uintptr_t)import->memory & (uintptr_t)(unit - 1), end = 0;
@@ -84,8 +84,8 @@ static bool round_outwards(const gpuhal_host_import *import, uint64_t unit, host
     return !__builtin_add_overflow((uintptr_t)out_range->first, out_range->bytes, &end);
 }
 
-/* Checks the pointer as far as possible before a driver receives it: drivers crash on bad pointers, or pin memory that
- * does not exist. */
+/* Checks the pointer as far as possible before a driver receives it, because drivers crash on invalid pointers, or pin
+ * memory that does not exist. */
 static gpuhal_status check_host(const gpuhal_device *device, const gpuhal_host_import *import, host_range *out_range)
 {
     const uint64_t unit = gpuhal_import_unit(device);
@@ -184,8 +184,8 @@ gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind k
     return GPUHAL_OK;
 }
 
-/* Exports memory. A host pointer needs no plugin; other kinds must have been requested when the memory was
- * allocated. */
+/* Exports memory. Exporting a host pointer needs no plugin call. All other kinds must have been requested when the
+ * memory was allocated. */
 gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle)
 {
     uint64_t offset = 0;
@@ -230,7 +230,6 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
     return status;
 }
 
-/* Checks a handle as far as possible without the plugin. */
 static gpuhal_status check_handle(const gpuhal_device *device, const gpuhal_buffer_desc *desc,
                                   const gpuhal_handle *handle)
 {
@@ -318,8 +317,8 @@ gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *giv
         gpuhal_buffer_free(buffer);
         return gpuhal_device_failed(device, status, "wrapping %" PRIu64 " bytes of native memory", bytes);
     }
-    /* Aligned copies reach up to the next multiple, so the bytes there must belong to the object. Fills end before
-     * it. */
+    /* Aligned copies access bytes up to the next multiple of the alignment, so these bytes must belong to the object.
+     * Fills do not access them. */
     if (buffer->memory.bytes < ((bytes + device->copy_mask) & ~device->copy_mask)) {
         gpuhal_memory_release(device, &buffer->memory);
         gpuhal_buffer_free(buffer);

@@ -1,13 +1,13 @@
-/* memory/map.c: maps a part of a buffer for the host temporarily. Memory with a permanent host address is mapped there,
- * other memory with the plugin's map. In both cases transfers with the buffer are refused while it is mapped, so that a
- * program that works on one device works on all. */
+/* memory/map.c: maps a part of a buffer for the host temporarily. A mapping uses the memory's permanent host address if
+ * there is one, otherwise the plugin's map. In both cases transfers with a mapped buffer are refused, so that a program
+ * that works on one device works on all devices. */
 #include "memory/buffer.h"
 
 #include "base/error.h"
 
 #include <inttypes.h>
 
-/* If needed, makes the device's bytes visible to the host, or the bytes that the host has written visible to the
+/* If the memory is not coherent, makes the device's bytes visible to the host, or the host's bytes visible to the
  * device. */
 static gpuhal_status clean(gpuhal_buffer *buffer, int32_t invalidate)
 {
@@ -21,7 +21,7 @@ static gpuhal_status map_now(gpuhal_buffer *buffer)
     gpuhal_device *device = buffer->device;
     if (buffer->memory.host) {
         buffer->mapped = (char *)buffer->memory.host + buffer->mapped_offset;
-        /* The device has not written to memory that is read-only, and an API that copies bytes back would crash the
+        /* Not for read-only memory: the device has not written to it, and an API that copies bytes back would crash the
          * process. */
         return buffer->mapped_access & GPUHAL_ACCESS_READ && !buffer->read_only ? clean(buffer, 1) : GPUHAL_OK;
     }
@@ -33,7 +33,8 @@ static gpuhal_status map_now(gpuhal_buffer *buffer)
     return status ? gpuhal_device_failed(device, status, "mapping %" PRIu64 " bytes", buffer->mapped_bytes) : GPUHAL_OK;
 }
 
-/* Checks a request. DISCARD promises that nothing is read, so it is only valid with WRITE alone. */
+/* Checks a request. With DISCARD the application must not read the mapping, so DISCARD is valid only together with
+ * WRITE and without READ. */
 static gpuhal_status check_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access)
 {
     const uint32_t known = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE | GPUHAL_ACCESS_DISCARD;
@@ -95,7 +96,7 @@ gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t
         return status;
     }
     *out_pointer = buffer->mapped;
-    /* Stored last: a thread that unmaps reads the members above after it has seen this. */
+    /* Stored last, because a thread that unmaps reads the members above after it has read this value. */
     atomic_store(&buffer->use, GPUHAL_BUFFER_MAPPED);
     return GPUHAL_OK;
 }
@@ -119,7 +120,7 @@ gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer)
     gpuhal_device *device = buffer->device;
     status = gpuhal_device_check(device);
     if (status) {
-        /* The plugin cannot be called any more, but the mapping ends nevertheless. */
+        /* The plugin must not be called any more, but the mapping ends nevertheless. */
     } else if (buffer->memory.host) {
         status = buffer->mapped_access & GPUHAL_ACCESS_WRITE ? clean(buffer, 0) : GPUHAL_OK;
     } else {

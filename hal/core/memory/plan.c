@@ -23,7 +23,7 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
     }
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     if (given->size <= offsetof(gpuhal_buffer_desc, timeout_ns)) {
-        out->flags = 0; /* in such a description these bytes were undefined padding */
+        out->flags = 0; /* in a description of this size these bytes were undefined padding */
     }
     if (out->bytes == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: a buffer has at least 1 byte", call);
@@ -41,9 +41,9 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
     return GPUHAL_OK;
 }
 
-/* Returns the unit for host memory: address and size must be multiples of it so that every visible device can import
- * the memory. Considers all devices of the object, opened or not, because the importer is not known at allocation.
- * Units are powers of two, so the largest is a multiple of all. */
+/* Returns the unit for host memory. Address and size must be multiples of the unit so that every visible device can
+ * import the memory. Considers all devices of the gpuhal object, opened or not, because the importer is not known at
+ * allocation. Units are powers of two, so the largest unit is a multiple of all units. */
 static uint64_t share_unit(const gpuhal *gpu)
 {
     uint64_t most = 4096;
@@ -99,7 +99,7 @@ gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc
                                 .kind = desc->kind,
                                 .alignment = desc->alignment,
                                 .export_kinds = desc->export_kinds & ~host_pointer};
-    /* The beginning and the size then suit every importing device, and no importer sees bytes of another allocation. */
+    /* Round up, so that every device can import the memory, and no importer can access bytes of another allocation. */
     if (__builtin_expect((desc->export_kinds & host_pointer) != 0, 0)) {
         uint64_t unit = share_unit(device->gpu);
         mask |= unit - 1;

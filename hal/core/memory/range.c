@@ -1,5 +1,5 @@
-/* memory/range.c: buffers of reserved addresses. Memory is committed to them and decommitted piece by piece. Only pools
- * use them, and suballocate the committed memory.
+/* memory/range.c: buffers of reserved addresses. Memory is committed to the addresses and decommitted piece by piece.
+ * Only pools use such buffers, and suballocate the committed memory.
  *
  * Only committed memory counts against the device's limit. Memory that cannot be decommitted stays charged until the
  * buffer is freed. */
@@ -46,7 +46,7 @@ static gpuhal_status commit(void *user)
     return status;
 }
 
-/* As for a pool's segment, memory of completed work is reclaimed before a shortage is reported. */
+/* Like gpuhal_buffer_create_segment(), reclaims memory of completed work before it reports a shortage. */
 gpuhal_status gpuhal_range_commit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = range->device;

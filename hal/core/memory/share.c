@@ -1,8 +1,8 @@
-/* memory/share.c: sharing one device's memory with another: whether it is possible, with which kind of handle, and the
- * sharing itself.
+/* memory/share.c: decides whether one device's memory can be shared with another device and with which kind of handle,
+ * and shares it.
  *
- * Facts alone decide whether a pair of devices can share, and the query and the sharing use the same function. Sharing
- * knows more about its buffer (its address, and the kinds requested at allocation) and passes that in. */
+ * The same function decides for the public query and for the sharing itself. The query has only the devices' facts; the
+ * sharing also passes the buffer's address and the kinds requested at allocation. */
 #include "memory/buffer.h"
 
 #include "base/error.h"
@@ -14,7 +14,7 @@
 typedef struct offer {
     const gpuhal_device *owner, *user;
     bool has_host;         /* the memory has a host address */
-    uint32_t export_kinds; /* descriptor kinds that it can be exported as */
+    uint32_t export_kinds; /* descriptor kinds with which the memory can be exported */
 } offer;
 
 /* Accumulated reasons why sharing is impossible. */
@@ -23,8 +23,7 @@ typedef struct reasons {
     size_t length;
 } reasons;
 
-/* Adds a reason. There are at most three, and they fit even with the longest ids. So there is always room for more than
- * the separator. */
+/* Adds a reason. There are at most three reasons, and there is room for all of them even with the longest ids. */
 static bool refuse(reasons *why, const char *format, const char *who, const char *what)
 {
     size_t room = sizeof why->text - why->length;
@@ -66,8 +65,9 @@ static bool can_pass(const offer *o, gpuhal_handle_kind kind, reasons *why)
     return true;
 }
 
-/* Returns whether an opaque descriptor can be passed. Only the driver that created it can import it, so both devices
- * must report the same driver and the same hardware. Software devices have no hardware to compare. */
+/* Returns whether an opaque descriptor can be shared. Only the driver that created the descriptor can import it, so
+ * both devices must report the same driver and the same hardware. For software devices there is no hardware to
+ * compare. */
 static bool can_pass_opaque(const offer *o, reasons *why)
 {
     if (!can_pass(o, GPUHAL_HANDLE_OPAQUE_FD, why)) {
@@ -94,7 +94,7 @@ static bool can_pass_opaque(const offer *o, reasons *why)
     return true;
 }
 
-/* Returns the best kind, or 0 with all reasons. */
+/* Returns the best kind, or 0 and all reasons. */
 static gpuhal_handle_kind choose(const offer *o, reasons *why)
 {
     return can_point(o, why)                           ? GPUHAL_HANDLE_HOST_POINTER
@@ -182,8 +182,8 @@ static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uin
     return gpuhal_buffer_of_import(user, &alloc, root->bytes, (gpuhal_origin){.original = root}, out_shared);
 }
 
-/* Shares by descriptor. Size, alignment and kinds must be those of the exporting allocation: Vulkan imports an opaque
- * descriptor only if the importer specifies the same values (plugin.h). The descriptor is always closed, since the
+/* Shares by descriptor. Size, alignment and kinds must be the same as in the exporting allocation, because Vulkan
+ * imports an opaque descriptor only with the same values (plugin.h). The descriptor is always closed, because the
  * plugin has its own copy (vendor.c). */
 static gpuhal_status share_descriptor(gpuhal_buffer *root, gpuhal_device *user, gpuhal_handle_kind kind,
                                       gpuhal_buffer **out_shared)

@@ -1,5 +1,5 @@
-/* memory/tag.c: short strings that name the purpose of buffers. A device stores each string once, for its lifetime, and
- * counts the buffers with that tag, except those of pools (pool/left.c). */
+/* memory/tag.c: short strings that name the purpose of buffers. A device stores each string once, for the device's
+ * lifetime. It counts the buffers with each tag, except suballocations, which pool/left.c counts. */
 #include "memory/buffer.h"
 
 #include "base/error.h"

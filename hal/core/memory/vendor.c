@@ -1,4 +1,4 @@
-/* memory/vendor.c: plugin memory: requests, validation of results, coherence and release. */
+/* memory/vendor.c: the calls to plugins for memory: allocation, validation of results, coherence and release. */
 #include "memory/buffer.h"
 
 #include "base/error.h"
@@ -6,9 +6,9 @@
 
 #include <inttypes.h>
 
-#define HOST_ALIGNMENT 64u /* buffer.h promises this for host addresses: a cache line, and the widest vectors */
+#define HOST_ALIGNMENT 64u /* promised by gpuhal/buffer.h for host addresses: a cache line, and the widest vectors */
 
-/* Uses any source that reports it: a vendor's plugin may leave it to the kernel's files. */
+/* Uses any source that reports free memory, because not all vendor plugins report it. */
 uint64_t gpuhal_memory_free_bytes(gpuhal_device *device)
 {
     gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
@@ -32,8 +32,8 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
     return status;
 }
 
-/* If the driver hangs, the plugin is not called, since it may still be using the memory. If the device was lost in
- * another way, it is called. */
+/* If the driver hangs, the plugin is not called, because the driver may still be using the memory. If the device was
+ * lost for another reason, the plugin is called. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
 {
     if (gpuhal_device_is_reachable(device)) {
@@ -43,7 +43,7 @@ void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
     }
 }
 
-/* Immediately releases memory that violates plugin.h: using it would corrupt other bytes. */
+/* Immediately releases memory that violates plugin.h, because its use could corrupt other bytes. */
 static gpuhal_status unkept_promise(gpuhal_device *device, gpuhal_memory *memory, const char *promise)
 {
     gpuhal_memory_release(device, memory);
@@ -57,8 +57,8 @@ static gpuhal_status allocate(gpuhal_device *device, const gpuhal_alloc *alloc, 
     return gpuhal_device_result(device, call, device->ops.allocate(device->handle, alloc, out_memory));
 }
 
-/* Imports with a copy of the descriptor. The plugin closes the descriptor that it accepted, even if the core then
- * refuses the memory. */
+/* Imports with a copy of the descriptor. The plugin closes the copy if it accepts it, even if the core then refuses the
+ * memory. */
 static gpuhal_status import_copy(gpuhal_device *device, gpuhal_alloc alloc, gpuhal_memory *out_memory)
 {
     alloc.import.as.os = gpuhal_os_descriptor_copy(alloc.import.as.os);
@@ -146,8 +146,8 @@ static void release_range(gpuhal_device *device, gpuhal_plugin_range *range, uin
     }
 }
 
-/* Reserves addresses. Refuses a host address: callers would receive it, but could not know which part of it has
- * memory. */
+/* Reserves addresses. Refuses memory with a host address: the application would receive this address, but could not
+ * know which addresses have memory. */
 gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                     gpuhal_plugin_range **out_range)
 {

@@ -1,7 +1,7 @@
-/* pool/compact.c: vacates a stretch of a segment; the owners of its parts move them elsewhere.
+/* pool/compact.c: vacates a stretch of a segment. The parts in the stretch are moved by their owners.
  *
- * The stretch's free memory is in separate bins, the fence. No search uses these bins, so nothing new is allocated in
- * the stretch. Statistics count this memory as waiting for work. A pool has at most one stretch at a time. */
+ * The stretch's free memory is in separate bins, the fence. No search uses these bins, so no block is allocated in the
+ * stretch. Statistics count the fence's memory as waiting for work. A pool has at most one stretch at a time. */
 #include "pool/pool.h"
 
 /* Adjacent blocks that are free or can move. */
@@ -20,7 +20,7 @@ static bool is_free(const gpuhal_pool *pool, const gpuhal_block *block)
     return block->bins == pool->common;
 }
 
-/* Returns whether the block's user can move it. Marks are valid for one search. */
+/* Returns whether the block's owner can move the block. A part's mark is valid for one search. */
 static bool is_movable(const gpuhal_pool *pool, const gpuhal_block *block)
 {
     const gpuhal_part *part = block->user;
@@ -34,18 +34,19 @@ static uint64_t room_to_grow(const gpuhal_pool *pool)
     return limit == 0 ? UINT64_MAX / 2 : limit > reserved ? limit - reserved : 0;
 }
 
-/* Counts memory behind work as free, because the work may end in time. */
+/* Memory behind work counts as free, because the work may end in time. */
 bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);
     const uint64_t unused = gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool);
-    /* Without a limit, it was the driver that refused the allocation. */
+    /* If the pool has no limit, the driver refused the allocation, so the pool cannot grow. */
     const uint64_t room = atomic_load(&pool->limit_bytes) == 0 ? 0 : room_to_grow(pool);
     gpuhal_mutex_unlock(&pool->mutex);
     return unused > 0 && unused + room >= bytes;
 }
 
-/* Returns whether there is room elsewhere for the parts to be moved. If `grows`, the pool may grow for them. */
+/* Returns whether there is room elsewhere for the parts in the stretch. If `grows` is true, the pool may grow to make
+ * room. */
 static bool has_room(const gpuhal_pool *pool, const stretch *s, bool grows)
 {
     const uint64_t inside = s->bytes - s->moved_bytes;
@@ -53,7 +54,7 @@ static bool has_room(const gpuhal_pool *pool, const stretch *s, bool grows)
     return s->moved_bytes > 0 && s->moved_bytes <= outside + (grows ? room_to_grow(pool) : 0);
 }
 
-/* Appends the next block to the stretch, or starts a new stretch after the block if it cannot move. */
+/* Appends the next block to the stretch. If the block cannot move, starts a new stretch after the block. */
 static void extend(const gpuhal_pool *pool, stretch *s, gpuhal_block_id id)
 {
     const gpuhal_block *block = block_of(pool, id);
@@ -65,7 +66,7 @@ static void extend(const gpuhal_pool *pool, stretch *s, gpuhal_block_id id)
     s->moved_bytes += is_free(pool, block) ? 0 : block->bytes;
 }
 
-/* Drops blocks at the beginning of the stretch that are not needed for `bytes`. */
+/* Removes blocks from the beginning of the stretch while at least `bytes` remain. */
 static void shorten(const gpuhal_pool *pool, stretch *s, uint64_t bytes)
 {
     const gpuhal_block *first = block_of(pool, s->first);
@@ -77,7 +78,7 @@ static void shorten(const gpuhal_pool *pool, stretch *s, uint64_t bytes)
     }
 }
 
-/* Returns the stretch without the surplus free memory at its end, so that moved parts can use that memory. */
+/* Returns the stretch without surplus free memory at its end, so that moved parts can use the surplus. */
 static stretch cut(const gpuhal_pool *pool, stretch s, gpuhal_block_id last, uint64_t bytes)
 {
     const gpuhal_block *block = block_of(pool, last);
@@ -86,8 +87,8 @@ static stretch cut(const gpuhal_pool *pool, stretch s, gpuhal_block_id last, uin
     return s;
 }
 
-/* Searches a segment, whose first block is `head`, for a stretch. If `bytes` is 0, the stretch is the whole segment.
- * Replaces *best if fewer bytes have to move. */
+/* Searches the segment whose first block is `head` for a stretch. If `bytes` is 0, the stretch is the whole segment.
+ * Replaces *best by a stretch with fewer bytes to move. */
 static void choose_in(const gpuhal_pool *pool, gpuhal_block_id head, uint64_t bytes, stretch *best)
 {
     const uint32_t region = block_of(pool, head)->region;
@@ -106,8 +107,8 @@ static void choose_in(const gpuhal_pool *pool, gpuhal_block_id head, uint64_t by
     }
 }
 
-/* Finds the stretch with the fewest bytes to move. If `bytes` is 0, the stretch is a segment, and the pool does not
- * grow for it. Virtual memory needs no such stretch. */
+/* Finds the stretch with the fewest bytes to move. If `bytes` is 0, the stretch is a whole segment, and the pool does
+ * not grow to make room for its parts. Virtual memory is then skipped. */
 static bool choose(const gpuhal_pool *pool, uint64_t bytes, stretch *out)
 {
     *out = (stretch){.moved_bytes = UINT64_MAX};
@@ -155,7 +156,7 @@ static void wait_for_work(gpuhal_pool *pool, uint64_t deadline_ns)
     }
 }
 
-/* Chooses a stretch and sets up the fence. If it returns false, the caller still owns the bins. */
+/* Chooses a stretch and sets up the fence. On failure returns false, and the caller still owns the bins. */
 static bool try_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes, gpuhal_bins *bins)
 {
     stretch s = {0};
@@ -174,7 +175,7 @@ static bool try_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t c
     return begins;
 }
 
-/* In a pool with exportable memory each part is a segment of its own, so nothing has to move. */
+/* In a pool with exportable memory each part is a segment of its own, so no part has to move. */
 uint64_t gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
                               uint64_t deadline_ns)
 {

@@ -1,13 +1,13 @@
-/* pool/kept.c: released parts that a lane keeps unchanged. If the queue's next request has the same size, it gets the
- * part that was kept last. This takes only the lane's mutex, which is rarely contended. Any other request of the queue,
- * and any search for free memory, first releases the kept parts.
+/* pool/kept.c: released parts that a lane keeps unchanged. If the queue's next request has the same size as the part
+ * that was kept last, it receives this part. Such a request locks only the lane's mutex, which is rarely contended. Any
+ * other request of the queue, and any search for free memory, first releases the kept parts.
  *
- * A part is kept only if the queue has allocated and released nothing since the part's allocation except kept parts.
- * Without keeping, the pool would then have the same free memory as before the allocation, so keeping wastes nothing.
- * Only the order of free blocks of similar size may differ. */
+ * A part is kept only if, since the part's allocation, the queue has allocated and released only kept parts. Without
+ * keeping, the pool would then have the same free memory as before the allocation, so keeping wastes nothing. Only the
+ * order of free blocks of similar size may differ. */
 #include "pool/pool.h"
 
-/* Each store releases the earlier stores, as in the pool's statistics. */
+/* Each store has release order, as in the pool's statistics. */
 static void add(_Atomic uint64_t *figure, uint64_t more)
 {
     atomic_store_explicit(figure, atomic_load_explicit(figure, memory_order_relaxed) + more, memory_order_release);
@@ -49,7 +49,7 @@ static void list_lane(gpuhal_pool *pool, gpuhal_lane *lane)
     }
 }
 
-/* Keeps nothing during a trace, because the trace must record the release in order with the pool's other operations. */
+/* Keeps no part during a trace, because the trace must record the release in order with the pool's other operations. */
 bool gpuhal_part_keep(gpuhal_part *part)
 {
     gpuhal_lane *lane = part->home;
@@ -99,7 +99,7 @@ gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue,
 /* A thread may be interrupted while it changes a lane. After this many tries the lane's values are used as read. */
 enum { TRIES = 100 };
 
-/* Adds the lane's values. Returns its `changes` at that moment. */
+/* Adds the lane's values. Returns the value of `changes` that belongs to them. */
 static uint32_t read_lane(const gpuhal_lane *lane, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT])
 {
     uint64_t read[2][GPUHAL_SUM_COUNT];

@@ -1,5 +1,5 @@
-/* pool/ladder.c: the steps that a pool tries if no free block fits. It searches again after every step, so no request
- * is refused as long as there is room for it. */
+/* pool/ladder.c: the steps that a pool tries if no free block fits. The pool searches again after every step, so no
+ * request is refused while there is room for it. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -13,10 +13,11 @@
 typedef struct climb {
     const gpuhal_request *request;
     uint64_t deadline_ns;  /* 0: do not wait */
-    gpuhal_block_id block; /* result; 0: none yet */
+    gpuhal_block_id block; /* the result; 0 if no block was found yet */
     gpuhal_memory_report report;
     bool refused;
-    gpuhal_error_detail refusal; /* why the pool could not grow; the message names the limit or the driver's call */
+    gpuhal_error_detail refusal; /* the reason why the pool could not grow; the message names the limit or the driver's
+                                  * call */
 } climb;
 
 static bool search(climb *c)
@@ -55,8 +56,8 @@ static bool follow_events(climb *c)
     return false;
 }
 
-/* Merges blocks that the queue can use now, even if other queues can use them as well. The pool does not grow as long
- * as these blocks are enough. */
+/* Merges blocks that the queue can use now, even if other queues can use them as well. The pool grows only if these
+ * blocks are not enough. */
 static bool gather(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -71,9 +72,9 @@ static bool gather(climb *c)
 /* How often a thread that waits for another thread's driver call checks whether the driver hangs. */
 enum { LOST_POLL_NS = 20000000 };
 
-/* Lets one thread at a time grow the pool. A second thread would request a segment although the first thread's segment
- * may have room for both requests, and its request would fail at the limit because of a request that is refused later.
- * Returns DEVICE_LOST if the first thread is stuck. */
+/* Ensures that only one thread at a time grows the pool. Otherwise a second thread would request a segment although the
+ * first thread's segment may have room for both requests. The second request might even exceed the limit only because
+ * of the first, which may fail later. Returns DEVICE_LOST if the first thread is stuck. */
 static gpuhal_status begin_growing(gpuhal_pool *pool)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -103,7 +104,7 @@ static gpuhal_status note_refusal(climb *c, gpuhal_status status)
     return status;
 }
 
-/* Returns unused segments to the driver, only as many as needed. Returns false if all are in use. */
+/* Returns as many unused segments to the driver as needed. Returns false if all segments are in use. */
 static bool trim(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -121,8 +122,8 @@ static bool may_grow(const climb *c)
     return !(c->request->flags & GPUHAL_ALLOCATE_WITHIN_POOL);
 }
 
-/* Adds a segment; if that is refused, releases unused segments to make room for it. Searches first, because another
- * thread may have made room while this thread waited for its turn. */
+/* Adds a segment. If the driver or a limit refuses the segment, releases unused segments to make room. Searches first,
+ * because another thread may have made room while this thread waited for its turn. */
 static gpuhal_status grow(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -165,8 +166,8 @@ static bool take(climb *c)
     return false;
 }
 
-/* Waits in the calling thread for all entries that are pending now, oldest first. These include the queue's own lane,
- * because memory that becomes common is merged with its neighbours. */
+/* Waits in the calling thread for all entries that are pending now, oldest first. The queue's own lane becomes pending
+ * as well, because memory that becomes common is merged with its neighbours. */
 static bool wait(climb *c, uint64_t deadline_ns)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -185,12 +186,12 @@ static bool wait(climb *c, uint64_t deadline_ns)
 }
 
 /* Decides whether to keep waiting. Another thread may have taken the freed memory, or released its own memory behind
- * newer work. Waiting is worthwhile if that memory would be enough; if not, the request is refused, however long work
- * continues. The caller's time is not spent here while there are sources to call, which may release memory
- * immediately. */
+ * newer work. Waiting is useful only if the memory behind newer work would be enough; otherwise the request is refused,
+ * however long work continues. If there are sources to call, the thread stops waiting early, because sources may
+ * release memory immediately. */
 bool gpuhal_ladder_waits_on(const gpuhal_shortage *shortage, uint64_t deadline_ns, uint64_t callers_deadline_ns)
 {
-    /* If enough is left, the refusal had another reason, and more memory does not help. */
+    /* If enough memory is left, the refusal had another reason, and more free memory does not help. */
     const uint64_t left_bytes = shortage->left_bytes < shortage->bytes ? shortage->left_bytes : 0;
     return deadline_ns == callers_deadline_ns && gpuhal_os_monotonic_ns() < deadline_ns &&
            shortage->ordered_bytes > 0 &&
@@ -218,7 +219,7 @@ static bool waits_on(const climb *c, uint64_t deadline_ns)
 
 /* ---- the order of the steps */
 
-/* Tries all steps that take no memory from other owners. OUT_OF_MEMORY means that there is more to try. */
+/* Tries all steps that take no memory from other owners. Returns OUT_OF_MEMORY if these steps are not enough. */
 static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
@@ -257,7 +258,7 @@ static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
         status = climb_alone(c, gpuhal_ladder_patience(c->deadline_ns));
     }
     c->report.rungs[number].tries += attempt.times;
-    /* A callback may have forked, and this may be the child, which must stop here. */
+    /* If a callback has forked, this may be the child process, which must stop here. */
     return gpuhal_is_inherited(attempt.device->gpu) ? gpuhal_error_forked() : status;
 }
 
@@ -288,9 +289,9 @@ static gpuhal_status compact(climb *c)
                : GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Compacting takes no memory from others, so it is tried first if it may be enough. It is tried again at the end if
- * others released memory, which may be scattered. In between, sources first release memory of this pool, which is
- * useful at any place. Callbacks are called once. */
+/* Compaction takes no memory from other owners, so it is tried first if it may be enough. It is tried again at the end
+ * if sources have released memory, which may be scattered. In between, sources first release memory of this pool, and
+ * then any memory of the device. Callbacks are called once. */
 static gpuhal_status ask_all(climb *c)
 {
     gpuhal_status status = compact(c);
@@ -319,7 +320,7 @@ static gpuhal_status out_of_memory(climb *c)
                                                  : gpuhal_bins_largest(&pool->blocks, lane->bins);
     gpuhal_mutex_unlock(&pool->mutex);
     char own[64] = "";
-    if (own_bytes > report->largest_free_bytes) { /* behind this queue's own work, which requires no wait */
+    if (own_bytes > report->largest_free_bytes) { /* bytes behind the queue's own work, which it can use immediately */
         snprintf(own, sizeof own, " (%" PRIu64 " for this queue)", own_bytes);
     }
     report->asked_bytes = c->request->bytes;
@@ -349,7 +350,7 @@ gpuhal_status gpuhal_pool_check_request(const gpuhal_request *request)
     return note_refusal(&c, status) ? out_of_memory(&c) : GPUHAL_OK;
 }
 
-/* Returns whether a limit would refuse the request even if stores released everything they can. */
+/* Returns whether a limit would refuse the request even if stores released all memory that they can. */
 static bool is_in_vain(climb *c)
 {
     return note_refusal(c, gpuhal_pool_check_limits(c->request->pool, c->request->block_bytes, true)) != GPUHAL_OK;
@@ -376,7 +377,7 @@ static gpuhal_status climb_all(climb *c)
         }
         status = ask_all(c);
     }
-    /* The memory freed by now may be whole segments, and a new segment in their place may fit. */
+    /* Whole segments may have become free, and a new segment in their place may fit. */
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
         status = may_grow(c) ? grow(c) : search(c) ? GPUHAL_OK : status;
     }

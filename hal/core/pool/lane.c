@@ -1,5 +1,5 @@
-/* pool/lane.c: decides which queue can reuse a block, and which work must end first. Everything here runs with the
- * pool's mutex held and calls no plugin. */
+/* pool/lane.c: decides which queue can reuse a block, and which work must end first. All functions run with the pool's
+ * mutex held and call no plugin. */
 #include "pool/pool.h"
 
 #include "queue/queue.h"
@@ -9,8 +9,8 @@
 /* A queue counts as idle after this many releases without new work. */
 enum { IDLE_RELEASES = 256 };
 
-/* Frees the lanes of FINISHED queues. These queues were destroyed, all their work has ended, and no new work can
- * follow. */
+/* Frees the lanes of FINISHED queues. A FINISHED queue was destroyed, all its work has ended, and it accepts no new
+ * work. */
 static void free_finished_lanes(gpuhal_pool *pool)
 {
     for (gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
@@ -24,8 +24,8 @@ static void free_finished_lanes(gpuhal_pool *pool)
         if (lane->parts == 0) {
             gpuhal_blocks_move(&pool->blocks, lane->bins, pool->common);
             gpuhal_pool_changed(pool);
-            lane->queue = NULL; /* cleared first, so that no thread mistakes a new queue at this address for the old
-                                 * one */
+            lane->queue = NULL; /* cleared before the release, so that no thread mistakes a new queue at this address
+                                 * for the old queue */
             gpuhal_queue_release(queue);
         }
     }
@@ -82,7 +82,7 @@ gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue)
     return lane;
 }
 
-/* Finds a free block. If every buffer has its own segment, finds a free segment of exactly `bytes`. */
+/* Finds a free block. If every part has its own segment, finds a free segment of exactly `bytes` bytes. */
 static gpuhal_block_id find(const gpuhal_pool *pool, const gpuhal_bins *bins, uint64_t bytes)
 {
     if (!pool->desc.export_kinds) {
@@ -96,7 +96,7 @@ static gpuhal_block_id find(const gpuhal_pool *pool, const gpuhal_bins *bins, ui
     return id < pool->blocks.touched ? id : 0;
 }
 
-/* Returns the smaller of two blocks that fit; 0 means no block. */
+/* Returns the smaller of two blocks. Each may be 0, which means no block. */
 static gpuhal_block_id better(const gpuhal_pool *pool, gpuhal_block_id one, gpuhal_block_id other)
 {
     if (one == 0 || other == 0) {
@@ -124,8 +124,8 @@ gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue,
     return block ? gpuhal_blocks_take_found(&pool->blocks, block, bytes, pool->unit) : 0;
 }
 
-/* Returns whether the lane's queue can use the block now. The block must be free; a table entry without bytes is
- * not. */
+/* Returns whether the lane's queue can use the block now. Returns false for a table entry without bytes, which is not a
+ * block. */
 static bool may_have(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id)
 {
     const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
@@ -137,7 +137,7 @@ static bool may_have(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_bl
     return may;
 }
 
-/* Returns the bytes of consecutive blocks, starting with this one, that the queue can use. */
+/* Returns the total size of consecutive blocks, beginning with `id`, that the queue can use. */
 static uint64_t bytes_from(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id)
 {
     uint64_t sum = 0;
@@ -147,7 +147,8 @@ static uint64_t bytes_from(const gpuhal_pool *pool, const gpuhal_lane *lane, gpu
     return sum;
 }
 
-/* Returns the first block of the smallest sufficient run of neighbours that the queue can use; 0 if there is none. */
+/* Returns the first block of the smallest sufficient run of neighbours that the queue can use, or 0 if there is no such
+ * run. */
 static gpuhal_block_id smallest_row(const gpuhal_pool *pool, const gpuhal_lane *lane, uint64_t bytes)
 {
     gpuhal_block_id best = 0;
@@ -207,7 +208,8 @@ bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue)
     }
     if (!part->home && !part->pool->checks) {
         part->home = lane;
-        part->made = gpuhal_lane_count(lane); /* prevents keeping it, because the lane did not count its allocation */
+        part->made = gpuhal_lane_count(lane); /* prevents the lane from keeping the part, whose allocation it did not
+                                               * count */
         lane->parts++;
     }
     if (part->home == lane) {
@@ -231,7 +233,7 @@ bool gpuhal_part_begin_uses(gpuhal_part *part, gpuhal_queue *queue)
     return make_room(part) && (!queue || gpuhal_part_add_use(part, queue));
 }
 
-/* This many structures of released parts are not recycled, so that a second release is detected. */
+/* Number of structures of released parts that are not recycled yet, so that a second release is detected. */
 enum { RELEASED_PARTS = 4096 };
 
 gpuhal_part *gpuhal_part_take(gpuhal_pool *pool)
@@ -293,9 +295,9 @@ static void retire_part(gpuhal_part *part)
     gpuhal_part_put_back(part);
 }
 
-/* Chooses the bins for a block that is only behind its home queue's work. While that queue is idle, these are the
- * common bins. If the queue gets work occasionally, all its blocks stay in the lane until a search fails, because
- * blocks in different bins are not merged. */
+/* Chooses the bins for a block that is only behind its home queue's work. While the home queue is idle, these are the
+ * common bins. If the queue receives work now and then, all its blocks go to the lane and stay there until a search
+ * fails, because blocks in different bins are not merged. */
 static gpuhal_bins *bins_for_release(gpuhal_pool *pool, gpuhal_lane *home)
 {
     const uint64_t submitted = atomic_load_explicit(&home->queue->submitted, memory_order_relaxed);
@@ -311,9 +313,9 @@ static gpuhal_bins *bins_for_release(gpuhal_pool *pool, gpuhal_lane *home)
     return pool->common;
 }
 
-/* The next user in the home queue's lane runs after the home queue's own work anyway. If other queues have used the
- * part, the entry waits only for these queues. Then the block is added to the lane; until then the lane keeps its
- * queue. */
+/* Blocks in the home lane are only reused by the home queue, after its own earlier work. So if other queues have used
+ * the part, the entry waits only for these other queues. Then the block is added to the lane. Until then the lane keeps
+ * its queue. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
 {
     gpuhal_pool *pool = part->pool;
@@ -362,7 +364,7 @@ static uint64_t give_kept(gpuhal_pool *pool, gpuhal_lane *lane, bool may_leave)
     while (lane->kept) {
         gpuhal_part *part = lane->kept;
         lane->kept = part->next;
-        (void)gpuhal_part_give(part); /* no other queue has used it */
+        (void)gpuhal_part_give(part); /* returns no entry, because no other queue has used a kept part */
         given++;
     }
     lane->listed &= given > 0 || !may_leave;
@@ -383,9 +385,10 @@ uint64_t gpuhal_pool_give_kept(gpuhal_pool *pool)
     uint64_t given = 0;
     gpuhal_lane *lane = atomic_load_explicit(&pool->keeping, memory_order_acquire), *before = NULL;
     while (lane) {
-        gpuhal_lane *next = lane->keeping; /* read before the removal, since another thread may then add the lane
-                                            * again */
-        const uint64_t parts = give_kept(pool, lane, before != NULL); /* other threads add lanes before the first */
+        gpuhal_lane *next = lane->keeping; /* read before the removal, because another thread may add the lane again
+                                            * afterwards */
+        const uint64_t parts = give_kept(pool, lane, before != NULL); /* the first lane stays in the list, because other
+                                                                       * threads add lanes before it */
         if (parts == 0 && before) {
             before->keeping = next;
         } else {

@@ -7,7 +7,8 @@
 
 #include <inttypes.h>
 
-/* Parts are counted here rather than at allocation, which must be fast. Call with the pool's mutex held. */
+/* Counts the parts of each tag. They are not counted at allocation, because allocation must be fast. Call with the
+ * pool's mutex held. */
 static void count_parts(gpuhal_pool *pool)
 {
     gpuhal_pool_give_kept(pool);
@@ -53,8 +54,8 @@ static void report_tag(const gpuhal_device *device, gpuhal_tag *tag)
     }
 }
 
-/* Reports stores. A store keeps its pool, and therefore its entries' memory, until it is destroyed. Each store has
- * exactly one source on the evict rung. */
+/* Reports stores. A store keeps its pool, and therefore the memory of its entries, until the store is destroyed. Each
+ * store has exactly one source on the evict rung. */
 static void report_stores(const gpuhal_device *device)
 {
     const uint64_t stores = gpuhal_pressure_source_count(device, GPUHAL_PRESSURE_EVICT);
@@ -64,7 +65,7 @@ static void report_stores(const gpuhal_device *device)
     }
 }
 
-/* The object is not used otherwise at this point, so only a log callback can add tags. */
+/* No other thread uses the gpuhal object at this point, so only a log callback can add tags. */
 void gpuhal_pools_report_left(gpuhal *gpu)
 {
     const bool wanted = gpuhal_log_wants(gpu->log, GPUHAL_LEVEL_INFO);

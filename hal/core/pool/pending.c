@@ -1,5 +1,5 @@
-/* pool/pending.c: memory that waits for work to end. Records events when a block leaves its queue, polls them, and
- * waits for them. Queues are called without the pool's mutex; entries with users stay in the list. */
+/* pool/pending.c: memory that becomes free when work ends. These functions record events behind the work, poll the
+ * events, and wait for them. Queues are called without the pool's mutex. Entries with users stay in the list. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* How long to wait for the oldest entry before the others are polled again, so that a hung queue does not hide them;
- * and how often to poll queues that refuse to record. */
+/* SLICE_NS is how long to wait for the oldest entry before all entries are polled again, so that a hung queue does not
+ * hide other entries. REFUSING_QUEUE_POLL_NS is how often to poll queues that refuse to record. */
 enum { SLICE_NS = 10000000, REFUSING_QUEUE_POLL_NS = 100000 };
 
 /* ---- one queue */
@@ -17,7 +17,7 @@ static void record(gpuhal_pool_wait *wait)
 {
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
-    /* If the queue refuses (it has failed or is in native access), the next poll tries again. */
+    /* If the queue refuses (after a failure or during native access), the next poll tries again. */
     (void)gpuhal_queue_record(wait->queue, false, &wait->timepoint);
     gpuhal_error_restore(&before);
 }
@@ -74,7 +74,7 @@ static void free_list(gpuhal_pending *list)
 }
 
 /* Frees the entry's memory and returns the number of bytes. A single block is placed behind its home queue's work,
- * because the entry did not wait for that work. */
+ * because the entry did not wait for the home queue. */
 static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
 {
     pool->has_unused = true;
@@ -93,7 +93,7 @@ static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
     return bytes;
 }
 
-/* Finished entries: a list of entries to free, and the bytes that became free. */
+/* A list of finished entries to free, and the number of bytes that became free. */
 typedef struct ending {
     gpuhal_pending *list;
     uint64_t bytes;
@@ -116,7 +116,7 @@ static void enter(gpuhal_pending *pending)
     pending->users++;
 }
 
-/* Stops using an entry. `over` means that its work has ended. Returns the next entry. */
+/* Stops using an entry. `over` is true if the entry's work has ended. Returns the next entry. */
 static gpuhal_pending *leave(gpuhal_pool *pool, gpuhal_pending *pending, bool over, ending *ended)
 {
     gpuhal_pending *next = pending->next;
@@ -171,15 +171,16 @@ static uint64_t poll_pending(gpuhal_pool *pool)
     return ended.bytes;
 }
 
-/* Returns the queue, retained, of a lane that has any block; otherwise NULL. Call with the mutex held. */
+/* If the lane has any block, returns the lane's queue with a new reference; otherwise NULL. Call with the mutex
+ * held. */
 static gpuhal_queue *queue_of(const gpuhal_lane *lane)
 {
     gpuhal_queue *queue = lane->queue;
     return queue && gpuhal_bins_free_count(lane->bins) > 0 ? gpuhal_queue_retain(queue) : NULL;
 }
 
-/* Makes lanes of idle queues common, which requires no event. It queries the queue with the mutex held, because memory
- * that another thread releases behind newer work must not count as idle. The query calls no driver. */
+/* Makes lanes of idle queues common without an event. Queries each queue with the mutex held, so that no thread can
+ * release memory behind newer work between the query and the change. The query calls no driver. */
 static uint64_t poll_lanes(gpuhal_pool *pool)
 {
     uint64_t bytes = 0;
@@ -258,8 +259,8 @@ static bool wait_in_queue(gpuhal_queue *queue, const gpuhal_pending *pending)
     return waits;
 }
 
-/* Returns whether the queue may wait for the entry. Waiting for a failed timepoint would fail the waiting queue, so
- * entries with a failed queue are skipped. */
+/* Returns whether the queue may wait for the entry. An entry with a failed queue is skipped, because a wait for a
+ * failed timepoint would fail the waiting queue. */
 static bool suits(const gpuhal_pool *pool, const gpuhal_pending *pending, const gpuhal_queue *queue, uint64_t bytes)
 {
     return pending->bins && pending->owner != queue && !pending->follower && pending->users == 0 &&
@@ -295,9 +296,9 @@ static bool is_before(const gpuhal_block *block, const gpuhal_lane *lane, const 
     return block->bytes > 0 && block->bins == lane->bins && block->stamp < timepoint->ordinal;
 }
 
-/* Creates an entry behind the timepoint from all blocks of the lane that were released before it. The entry takes the
- * reference to the timepoint. Returns NULL if none of the blocks is large enough or host memory is short. Call with the
- * mutex held. */
+/* Creates an entry that waits for the timepoint, from all blocks of the lane that were released before the timepoint.
+ * The entry takes ownership of the reference to the timepoint. Returns NULL if none of the blocks is large enough or
+ * host memory is short. Call with the mutex held. */
 static gpuhal_pending *part_before(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_timepoint *timepoint, uint64_t bytes)
 {
     gpuhal_block_id id = 1;
@@ -318,7 +319,7 @@ static gpuhal_pending *part_before(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_
     return pending;
 }
 
-/* Calls part_before() if the queue was made to wait for the lane's queue. */
+/* Calls part_before() if the application made the queue wait for the lane's queue. */
 static gpuhal_pending *part_before_event(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);
@@ -387,8 +388,8 @@ bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t newest, uint64_t deadli
     return pending && gpuhal_os_monotonic_ns() < deadline_ns;
 }
 
-/* Makes the queue keep the segments alive, including for work that the library does not see but that used a released
- * part. If host memory is short, it waits for the work instead, but no longer than a working driver may take. */
+/* Makes the queue keep the segments alive until all its work has ended, including native work that may use a released
+ * part. If host memory is short, waits for the work instead, but no longer than a working driver may take. */
 static void hold_segments(const gpuhal_pool *pool, gpuhal_queue *queue)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -1,10 +1,10 @@
-/* pool/piece.c: virtual memory. A pool reserves more addresses than its device has memory, once, and the driver backs
- * them with memory piece by piece. Buffers can span neighbouring pieces, so free memory is not fragmented into
- * segments. Each piece is returned to the driver individually, at any position, once no buffer uses a byte of it.
+/* pool/piece.c: virtual memory. A pool reserves one address range that is larger than the device's memory, and the
+ * driver backs it with memory piece by piece. Buffers can span neighbouring pieces, so free memory is not fragmented
+ * into segments. Each piece is returned to the driver individually, at any position, once no buffer uses a byte of it.
  *
- * The addresses are one region of the table. Addresses without memory are free blocks in separate bins, `holes`, which
- * no search uses. While a piece is being returned, its block counts as used. While `changing` is set, one thread calls
- * the driver without the mutex, and only that thread removes holes or adds pieces. */
+ * The range is one region of the table. Addresses without memory are free blocks in separate bins, `holes`, which no
+ * search uses. While a piece is being returned, its block counts as used. `changing` is set while one thread calls the
+ * driver without the mutex; only this thread may then remove holes or add pieces. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -29,8 +29,8 @@ static uint64_t free_bytes_of(const gpuhal_pool *pool, gpuhal_block_id id)
     return id != 0 && block->bins == pool->common ? block->bytes : 0;
 }
 
-/* Returns the bytes to commit at the beginning of a hole, after the free memory before it, so that `need` bytes are
- * free in one block. Returns UINT64_MAX if the hole is too small. */
+/* Returns how many bytes to commit at the beginning of a hole so that, together with the free memory before the hole,
+ * `need` bytes are free in one block. Returns UINT64_MAX if the hole is too small. */
 static uint64_t least_in(const gpuhal_pool *pool, const gpuhal_block *hole, uint64_t need)
 {
     const uint64_t before = free_bytes_of(pool, hole->before), after = free_bytes_of(pool, hole->after);
@@ -41,7 +41,8 @@ static uint64_t least_in(const gpuhal_pool *pool, const gpuhal_block *hole, uint
     return need - before <= hole->bytes + after ? hole->bytes : UINT64_MAX;
 }
 
-/* Finds the hole that needs the least memory; among several, the lowest. Call with the mutex held. */
+/* Finds the hole that needs the least memory, and among several the hole with the lowest address. Call with the mutex
+ * held. */
 static bool choose_hole(const gpuhal_pool *pool, uint64_t need, gpuhal_hole *out)
 {
     *out = (gpuhal_hole){.least = UINT64_MAX};
@@ -184,7 +185,7 @@ bool gpuhal_pool_has_piece(const gpuhal_pool *pool, const gpuhal_block *block)
     const gpuhal_pool_range *range = &pool->range;
     size_t first = 0, end = range->buffer && block->region == range->region ? range->piece_count : 0;
     const size_t count = end;
-    while (first < end) { /* up to the first piece that begins in or after the block */
+    while (first < end) { /* binary search for the first piece that begins in or after the block */
         const size_t middle = first + (end - first) / 2;
         if (range->pieces[middle].offset < block->offset) {
             first = middle + 1;
@@ -216,8 +217,8 @@ uint64_t gpuhal_pool_take_pieces(gpuhal_pool *pool, uint64_t want_bytes)
     return bytes;
 }
 
-/* Finishes returning a piece. If the driver refused, the piece is memory of the pool again. Call with the mutex
- * held. */
+/* Called after the driver call that returns a piece. If the driver refused, the piece belongs to the pool again. Call
+ * with the mutex held. */
 static void end_leaving(gpuhal_pool *pool, size_t index, bool left)
 {
     gpuhal_pool_range *range = &pool->range;

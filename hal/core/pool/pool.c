@@ -10,7 +10,7 @@
 
 #define SEGMENT_BYTES (64u << 20)
 #define LEAST_UNIT 256u
-#define DEFAULT_PERMILLE 900u /* of the device's memory; the rest is for other programs */
+#define DEFAULT_PERMILLE 900u /* of the device's memory; the rest is left for other programs */
 #define ALLOCATE_FLAGS                                                                                                 \
     ((uint32_t)(GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_WITHIN_POOL | GPUHAL_ALLOCATE_NO_EVICT))
 
@@ -56,8 +56,8 @@ static uint64_t lower_limit(uint64_t one, uint64_t other)
     return one == 0 || (other != 0 && other < one) ? other : one;
 }
 
-/* Returns the unit of all blocks. Every buffer begins and ends at a multiple of the unit, so that no two buffers share
- * bytes that the device copies, fills or binds together. */
+/* Returns the unit of all blocks. Every buffer begins and ends at a multiple of the unit, so that a unit that the
+ * device copies, fills or binds as a whole belongs to only one buffer. */
 static uint64_t unit_of(const gpuhal_device *device, uint64_t asked)
 {
     const gpuhal_facts *facts = &device->listed->facts;
@@ -99,7 +99,6 @@ static void free_lanes(gpuhal_pool *pool)
     }
 }
 
-/* Frees a pool that only queued work still uses. */
 static void free_pool(gpuhal_pool *pool)
 {
     gpuhal *gpu = pool->device->gpu;
@@ -145,9 +144,9 @@ static gpuhal_pool *make_pool(gpuhal_device *device, const gpuhal_pool_desc *des
     pool->desc = *desc;
     pool->trace = &device->gpu->layers.pools->trace;
     pool->checks = (desc->flags & GPUHAL_POOL_CHECKING) || device->gpu->settings.pool_check;
-    /* Lanes keep no parts if keep_bytes is set, because a release then immediately returns unused segments above it.
-     * Pools with exportable memory keep none either, because their parts are segments. In checking mode no part has a
-     * home. */
+    /* Lanes keep no parts if keep_bytes is set, because a release must then immediately return unused segments above
+     * keep_bytes. Lanes of pools with exportable memory keep no parts either, because such parts are whole segments. In
+     * checking mode no part has a home, so no part is kept. */
     pool->keeps = desc->keep_bytes == 0 && desc->export_kinds == 0;
     pool->references = 1;
     pool->common = common;
@@ -228,12 +227,12 @@ static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request
     buffer->begin = block->offset;
     buffer->bytes = request->bytes;
     buffer->memory = whole->memory;
-    if (whole->export_kinds) { /* it has no neighbours, so it is imported and exported as a whole */
+    if (whole->export_kinds) { /* the part has no neighbours, so the whole segment can be imported and exported */
         buffer->export_kinds = whole->export_kinds;
         buffer->alignment = whole->alignment;
         buffer->allocated = whole->allocated;
     } else {
-        buffer->memory.object = NULL; /* so that a call that does not use the whole buffer fails */
+        buffer->memory.object = NULL; /* cleared so that a call that forgets to use the whole buffer fails */
         buffer->memory.bytes = block->bytes;
     }
     buffer->memory.address += whole->memory.address ? block->offset : 0;
@@ -310,7 +309,7 @@ static gpuhal_status find_block_unlocks(const gpuhal_request *request, gpuhal_bl
     return status;
 }
 
-/* Prepares the buffer in checking mode; releases it on failure. */
+/* In checking mode. On failure releases the buffer. */
 static gpuhal_status prepare(gpuhal_queue *queue, gpuhal_buffer **buffer)
 {
     gpuhal_status status = gpuhal_check_begin(*buffer, queue);
@@ -390,7 +389,7 @@ void gpuhal_part_join_store(gpuhal_buffer *buffer)
 }
 
 /* Releases one reference, and returns unused segments above keep_bytes to the driver. Segments behind work that has
- * ended are unused as well. Call with the mutex held; it is unlocked on return. */
+ * ended are unused as well. Call with the mutex held; returns with the mutex unlocked. */
 static void settle(gpuhal_pool *pool)
 {
     const uint64_t keep = pool->destroyed ? 0 : pool->desc.keep_bytes ? pool->desc.keep_bytes : UINT64_MAX;
@@ -458,8 +457,8 @@ void gpuhal_pool_destroy(gpuhal_pool *pool)
     settle(pool);
 }
 
-/* Compares the gpuhal objects here because the queue has not checked its arguments yet. A queue of another object may
- * be destroyed before the pool, so the pool must not record it. */
+/* Compares the gpuhal objects because the enqueuing call has not checked its arguments yet. The pool must not record a
+ * queue of another gpuhal object, because that queue may be destroyed before the pool. */
 gpuhal_status gpuhal_part_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
 {
     gpuhal_part *part = (gpuhal_part *)buffer;
@@ -495,8 +494,8 @@ gpuhal_status gpuhal_buffer_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
     return status ? status : gpuhal_part_use(buffer, queue);
 }
 
-/* Searches the blocks linearly. Address lookups are too rare for an index that every release would have to maintain.
- * Call with the mutex held. */
+/* Searches the blocks linearly. Address lookups are too rare to justify an index that every release would have to
+ * update. Call with the mutex held. */
 static gpuhal_buffer *find_in(gpuhal_pool *pool, const gpuhal_buffer *segment, const uint64_t *offset)
 {
     gpuhal_buffer *found = NULL;

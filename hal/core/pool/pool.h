@@ -1,23 +1,24 @@
 /* pool/pool.h: a pool as the files of this folder see it.
  *
- * A pool has segments, which are device buffers, and a table of the blocks in them (memory/blocks.h). A block is either
- * in use as a part (a suballocation) or free. A free block is in the bins of one owner: all queues (`common`), a lane,
- * or a pending entry. If the plugin supports virtual memory, one segment is the range: addresses, some of which are
- * backed by pieces of memory (piece.c).
+ * A pool has segments, which are device buffers, and a table of all blocks in its segments (memory/blocks.h). A block
+ * is either free or in use as a part (a suballocation). A free block is in the bins of exactly one owner: all queues
+ * (`common`), a lane, or a pending entry. If the plugin supports virtual memory, one segment is the range: reserved
+ * addresses that are partly backed by pieces of memory (piece.c).
  *
- * A lane belongs to a queue. Its bins contain the blocks that were released behind work of that queue; the queue can
- * reuse them immediately. Blocks released while the queue has no work are common. While only one queue uses the pool, a
- * second view of the blocks combines both kinds in one set of bins and serves that queue's requests (sole.c).
+ * A lane belongs to a queue. The lane's bins contain the blocks that were released behind the queue's work; the queue
+ * can reuse these blocks immediately. Blocks that are released while the queue has no work become common. While only
+ * one queue uses the pool, a second view of the blocks has the lane's and the common blocks in one set of bins, and
+ * serves the queue's requests (sole.c).
  *
  * If parts are released in the reverse order of their allocation, a lane keeps them unchanged for the next requests of
  * its queue, so that threads with different queues do not wait for each other (kept.c). When another owner needs a
- * lane's blocks, the pool records an event in the lane's queue, and all these blocks become pending behind it. A single
- * block that several queues have used is pending behind one event per queue. Pending blocks become common once all
- * their events are done.
+ * lane's blocks, the pool records an event in the lane's queue, and all the lane's blocks become pending behind the
+ * event. A single block that several queues have used is pending behind one event per queue. A pending block becomes
+ * common once all its events are done.
  *
  * `mutex` protects all members that are not atomic. It is never held during a call to a plugin, a queue or the
  * application. Lanes exist until the pool is freed, so a thread may walk them without the mutex. A lane's queue may
- * change during the walk, unless it is the thread's own queue.
+ * change during the walk, unless the walking thread is in a call of that queue.
  */
 #ifndef GPUHAL_POOL_POOL_H
 #define GPUHAL_POOL_POOL_H
@@ -39,18 +40,21 @@ typedef struct gpuhal_lane {
     _Atomic(struct gpuhal_lane *) next; /* newer */
     _Atomic(gpuhal_queue *) queue; /* with a reference to the structure; NULL: free for reuse */
     gpuhal_bins *bins;
-    _Atomic(struct gpuhal_lane *) *slot; /* the pool's slot that points to it; NULL: only in the list */
-    uint64_t submitted;     /* work submitted by its queue, as of the last release behind that work */
+    _Atomic(struct gpuhal_lane *) *slot; /* the pool's slot that points to this lane; NULL if the lane is only in the
+                                          * list */
+    uint64_t submitted;     /* number of the queue's newest submission at the last release */
     uint64_t idle_releases; /* since `submitted` changed */
-    uint64_t parts; /* parts whose home it is; it keeps its queue until all their blocks are returned */
-    struct gpuhal_lane *keeping; /* the next one in the pool's list */
+    uint64_t parts; /* parts with this lane as their home; the lane keeps its queue until all their blocks are
+                     * returned */
+    struct gpuhal_lane *keeping; /* next lane in the pool's list */
     gpuhal_mutex mutex; /* protects the members below; locked after the pool's */
     struct gpuhal_part *kept; /* newest first; counted as in use in the table and in the pool's statistics */
-    bool listed; /* in the pool's list `keeping`, like every lane that keeps parts */
+    bool listed; /* in the pool's list `keeping`; true for every lane that keeps parts */
     bool closed; /* keeps no more parts, because the pool was destroyed */
     _Atomic uint32_t operations; /* allocations and releases of its queue that locked the pool's mutex */
     _Atomic uint32_t changes; /* like the pool's `changes` */
-    _Atomic uint64_t keeps[GPUHAL_SUM_COUNT], again[GPUHAL_SUM_COUNT]; /* over `kept`; over all parts taken from it */
+    _Atomic uint64_t keeps[GPUHAL_SUM_COUNT], again[GPUHAL_SUM_COUNT]; /* sums over `kept`, and over all parts that were
+                                                                        * taken from `kept` */
 } gpuhal_lane;
 
 /* A queue whose work must end first. */
@@ -64,14 +68,15 @@ typedef struct gpuhal_pending {
     uint64_t number;             /* sequence number in the pool */
     uint32_t users;              /* threads that use the entry without the mutex */
     bool recording;              /* a thread may be changing `waits`; no other thread may read it */
-    gpuhal_bins *bins;           /* a lane's bins; NULL: one block, which the table still lists as in use */
+    gpuhal_bins *bins;           /* a lane's bins; NULL if the entry has one block, which the table still lists as in
+                                  * use */
     gpuhal_block_id block;
-    gpuhal_lane *home; /* home of the released part, which is still counted there; NULL: none */
-    const gpuhal_tag *tag; /* of the released buffer, like `bytes`, until the check is done; else NULL */
+    gpuhal_lane *home; /* home of the released part, which still counts the part; NULL if there is none */
+    const gpuhal_tag *tag; /* the released buffer's tag until the check is done, else NULL; so is `bytes` */
     uint64_t bytes;
-    /* Queues that can take blocks from the bins: the lane's queue, and one that waits for it. The pointers are only
-     * compared. They may dangle: all work of a destroyed queue has ended, and a new queue at its address has only later
-     * work. */
+    /* Queues that can take blocks from the bins: the lane's queue, and a queue that waits for the entry's event. The
+     * pointers are only compared. A dangling pointer is harmless: all work of a destroyed queue has ended, and a new
+     * queue at the same address has only later work. */
     const gpuhal_queue *owner, *follower;
     size_t count;
     gpuhal_pool_wait waits[];
@@ -80,17 +85,18 @@ typedef struct gpuhal_pending {
 typedef struct gpuhal_part {
     gpuhal_buffer buffer; /* must be first */
     gpuhal_pool *pool;
-    struct gpuhal_part *next; /* while it is spare or kept */
+    struct gpuhal_part *next; /* in the list of spare parts or of kept parts */
     gpuhal_block_id block;
-    uint32_t segment; /* its number */
+    uint32_t segment; /* number of the segment */
     uint64_t number;  /* sequence number in the pool, for the trace */
-    gpuhal_lane *home; /* lane of the queue that it was allocated for, or of the first queue that used it; NULL: none */
+    gpuhal_lane *home; /* lane of the queue that the part was allocated for, or of the first queue that used it; else
+                        * NULL */
     uint32_t began, made; /* its home's `operations` before and after the allocation */
-    bool is_kept;      /* by its home since `stamp` */
+    bool is_kept;      /* kept by its home since `stamp` */
     uint64_t stamp;
-    uint64_t mark; /* number of the last search that counted it as movable; compact.c */
-    gpuhal_pending *uses; /* the entry for its release, if other queues have used it. Allocated at the first such use,
-                           * because a release must not fail. Its `waits` list the other queues. */
+    uint64_t mark; /* number of the last search (compact.c) that counted the part as movable */
+    gpuhal_pending *uses; /* pending entry for the release, allocated when another queue first uses the part, because a
+                           * release must not fail. `uses->waits` lists the other queues. */
     size_t use_space;
     bool of_store; /* counted in `store_bytes` */
 } gpuhal_part;
@@ -98,13 +104,13 @@ typedef struct gpuhal_part {
 typedef struct gpuhal_segment {
     gpuhal_buffer *buffer; /* NULL: unused segment number */
     uint64_t bytes;
-    gpuhal_block_id first; /* its first block, cached; sole.c */
+    gpuhal_block_id first; /* id of its first block, cached by sole.c */
 } gpuhal_segment;
 
-/* Memory that backs a stretch of the range. The driver can only take it back as a whole. */
+/* Memory that backs a stretch of the range. It can only be returned to the driver as a whole. */
 typedef struct gpuhal_piece {
     uint64_t offset, bytes;
-    gpuhal_block_id leaving; /* its used block while the driver takes the memory back; else 0 */
+    gpuhal_block_id leaving; /* the block that marks it as used while it is returned to the driver; else 0 */
 } gpuhal_piece;
 
 typedef struct gpuhal_pool_range {
@@ -114,7 +120,7 @@ typedef struct gpuhal_pool_range {
     gpuhal_bins *holes;   /* addresses without memory */
     gpuhal_piece *pieces; /* lowest address first */
     size_t piece_count, piece_space;
-    bool tried;    /* creating the range was tried; written by the thread that grows the pool */
+    bool tried;    /* true after the first attempt to create the range; written by the thread that grows the pool */
     bool changing; /* a thread is committing or decommitting memory */
 } gpuhal_pool_range;
 
@@ -136,11 +142,11 @@ typedef struct gpuhal_fence {
     uint64_t begin, bytes;
 } gpuhal_fence;
 
-/* The blocks as the pool's only queue can use them. It has the pool's regions and used blocks; the rest is free
- * (sole.c). */
+/* The blocks as the pool's only queue can use them. It has the pool's regions and used blocks; all other blocks are
+ * free (sole.c). */
 typedef struct gpuhal_sole {
     gpuhal_blocks blocks;
-    gpuhal_bins *bins; /* NULL: no such view */
+    gpuhal_bins *bins; /* NULL if there is no view */
     bool ended;        /* the view must not begin again */
 } gpuhal_sole;
 
@@ -155,47 +161,49 @@ struct gpuhal_pool {
     uint32_t number;             /* sequence number in the gpuhal object, for the trace */
     gpuhal_pool_desc desc;       /* with defaults filled in */
     gpuhal_tag *tag; /* for parts without a tag of their own */
-    uint64_t unit; /* all blocks begin and end at multiples of this in their segment */
+    uint64_t unit; /* all blocks begin and end at a multiple of `unit` in their segment */
     bool checks;   /* checking mode; check.c */
-    bool keeps;    /* its lanes keep parts */
+    bool keeps;    /* true if the pool's lanes keep parts */
     _Atomic uint64_t limit_bytes; /* 0: none */
 
     gpuhal_mutex mutex;
     gpuhal_condition condition; /* signalled when a thread has finished growing the pool or changing the range */
-    bool growing;               /* only one thread at a time requests a segment, so that none is requested in vain */
-    gpuhal_memory_report *report; /* of the thread that grows the pool; no other thread uses it */
-    bool insists;                 /* that thread requests no more than it needs */
+    bool growing;               /* a thread requests a segment; other threads wait, so that no superfluous segment is
+                                 * requested */
+    gpuhal_memory_report *report; /* used only by the thread that grows the pool */
+    bool insists;                 /* the thread that grows the pool requests no more than it needs */
     bool destroyed;
-    bool has_unused; /* a whole segment may have become free since the last check */
-    uint64_t references; /* the application's, and one per part; 0: being freed */
+    bool has_unused; /* a segment may have become unused since the last check */
+    uint64_t references; /* the application's references, and one per part; 0 while the pool is being freed */
     gpuhal_blocks blocks;
     gpuhal_bins *common;
     gpuhal_sole sole;
     _Atomic(gpuhal_lane *) lanes; /* oldest first */
     _Atomic(gpuhal_lane *) slots[GPUHAL_LANE_SLOTS]; /* hash table of the lanes; written with the mutex held */
-    /* The lanes that keep parts, so that these need not be searched among hundreds of lanes. Any thread that holds the
-     * lane's mutex may add the lane at the front. Removing a lane that is not the first also requires this mutex. */
+    /* The lanes that keep parts. A thread that holds a lane's mutex may add the lane at the front. To remove a lane
+     * that is not the first, a thread must also hold the pool's mutex. */
     _Atomic(gpuhal_lane *) keeping;
     gpuhal_pending *pending, **pending_end;
-    uint64_t pending_number;  /* of the newest entry */
+    uint64_t pending_number;  /* number of the newest entry */
     gpuhal_segment *segments; /* indexed by region number */
-    _Atomic uint32_t segment_count; /* includes each piece of the range; written with the mutex held */
+    _Atomic uint32_t segment_count; /* each piece of the range counts as well; written with the mutex held */
     uint32_t segment_space;
     gpuhal_pool_range range;
     gpuhal_fence fence;
     uint64_t marks; /* number of searches for movable parts */
     gpuhal_part *spare, **spare_end;
-    uint32_t spare_count; /* in checking mode */
-    _Atomic uint32_t changes; /* odd while statistics are written; a reader retries if the number has changed */
+    uint32_t spare_count; /* used in checking mode */
+    _Atomic uint32_t changes; /* odd while a thread writes statistics; a reader retries if the number has changed */
     gpuhal_amount reserved, used, requested, buffers; /* the last three include kept parts */
-    _Atomic uint64_t free_bytes, largest_bytes, unused_bytes; /* of `common`, at the last change */
+    _Atomic uint64_t free_bytes, largest_bytes, unused_bytes; /* sizes of `common`'s blocks at the last change */
     _Atomic uint64_t searches_failed, out_of_memory;
-    /* Block bytes of parts that belong to stores (written with this mutex held), and how many of these bytes no store
-     * can give up now. The second number is never too high; stores write it with the store's mutex held. */
+    /* `store_bytes` is the sum of block bytes of parts that belong to stores; written with the pool's mutex held.
+     * `fixed_bytes` is how many of these bytes no store can give up now, or less; stores write it with the store's
+     * mutex held. */
     _Atomic uint64_t store_bytes, fixed_bytes;
 };
 
-/* All pools of a gpuhal object, including destroyed pools with parts in use. */
+/* All pools of a gpuhal object, including destroyed pools that still have parts in use. */
 typedef struct gpuhal_pools {
     gpuhal_mutex mutex; /* protects the list and the count; locked before a pool's mutex */
     gpuhal_pool *first;
@@ -215,24 +223,24 @@ typedef struct gpuhal_request {
     bool of_store;
 } gpuhal_request;
 
-/* The functions of each file follow, lowest layer first. Each file calls only files above it in this list. */
+/* The functions of each file follow, lowest layer first. Each file calls only functions of the files before it. */
 
 /* ---- kept.c */
 
-/* Keeps a part without references if its home can do so. If it returns false, the caller must release the part. Call
- * without the mutex. */
+/* Keeps a part that has no references, if its home can keep it. If this function returns false, the caller must release
+ * the part. Call without the mutex. */
 bool gpuhal_part_keep(gpuhal_part *part);
-/* Takes the most recently kept part for the queue (may be NULL) if its size is exactly `bytes`; otherwise returns NULL.
- * Call without the mutex. */
+/* Takes the part that the queue's lane kept last, if its size is exactly `bytes`; otherwise returns NULL. `queue` may
+ * be NULL. Call without the mutex. */
 gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* Stops counting a part that is no longer kept. Call with the lane's mutex held. */
 void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part);
-/* Adds the statistics of all lanes. Returns false if a thread changed them during the read. */
+/* Adds the statistics of all lanes. Returns false if a thread changed the statistics during the call. */
 bool gpuhal_lanes_read(const gpuhal_pool *pool, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT]);
 /* Returns the block bytes of parts in use, without kept parts. Call with the mutex held. */
 uint64_t gpuhal_pool_used_now(const gpuhal_pool *pool);
 
-/* Returns the bytes of used blocks that no store could give up now; never too many. Call with the mutex held. */
+/* Returns how many bytes of used blocks no store could give up now, or less. Call with the mutex held. */
 static inline uint64_t gpuhal_pool_fixed_now(const gpuhal_pool *pool)
 {
     const uint64_t used = gpuhal_pool_used_now(pool), given = atomic_load(&pool->store_bytes);
@@ -320,27 +328,28 @@ static inline void gpuhal_trace_part(const gpuhal_part *part, gpuhal_trace_opera
 
 /* Waits until no thread changes the range, or the driver hangs. Call with the mutex held. */
 void gpuhal_pool_await_pieces_unlocks(gpuhal_pool *pool);
-/* Chooses a place for a piece of `bytes` bytes: at most `room`, and large enough that one free block will have `need`
- * bytes. If it returns true, only this thread changes the range until gpuhal_pool_end_piece(). Call with the mutex
- * held. */
+/* Chooses a place for a piece of about `bytes` bytes. The piece has at most `room` bytes, and enough that one free
+ * block will have `need` bytes. After true is returned, only this thread may change the range until
+ * gpuhal_pool_end_piece(). Call with the mutex held. */
 bool gpuhal_pool_begin_piece(gpuhal_pool *pool, uint64_t bytes, uint64_t need, uint64_t room, gpuhal_hole *out_place);
-/* Adds the committed bytes; 0 if the commit failed. On HOST_MEMORY it returns them to the driver. Call without the
- * mutex. */
+/* Adds the committed bytes to the pool; 0 means that the commit failed. If out of host memory, returns the bytes to the
+ * driver, and returns HOST_MEMORY. Call without the mutex. */
 gpuhal_status gpuhal_pool_end_piece(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes);
-/* Return the bytes of unused pieces, and whether a free block contains a whole piece. Call with the mutex held. */
+/* The first function returns the bytes of unused pieces. The second returns whether a free block contains a whole
+ * piece. Call with the mutex held. */
 uint64_t gpuhal_pool_unused_piece_bytes(const gpuhal_pool *pool);
 bool gpuhal_pool_has_piece(const gpuhal_pool *pool, const gpuhal_block *block);
-/* Withdraws unused pieces from allocation until they have `want_bytes`. Returns their bytes. Unless that is 0,
- * gpuhal_pool_give_pieces() must follow. Call with the mutex held. */
+/* Excludes unused pieces from allocation until at least `want_bytes` are excluded. Returns the number of excluded
+ * bytes. Unless that number is 0, the caller must then call gpuhal_pool_give_pieces(). Call with the mutex held. */
 uint64_t gpuhal_pool_take_pieces(gpuhal_pool *pool, uint64_t want_bytes);
-/* Returns the withdrawn pieces to the driver. Call without the mutex. */
+/* Returns the excluded pieces to the driver. Call without the mutex. */
 void gpuhal_pool_give_pieces(gpuhal_pool *pool);
 /* Frees the range when the pool is freed. The range's buffer is not freed here, because it is a segment. */
 void gpuhal_pool_free_range(gpuhal_pool *pool);
 
 /* ---- pool statistics, in this file; call with the mutex held
  *
- * Each store releases the stores before it, so a reader that sees a new value also sees that `changes` is odd. */
+ * Each store has release order, so a reader that sees a new value also sees that `changes` is odd. */
 
 static inline void gpuhal_pool_begin_change(gpuhal_pool *pool)
 {
@@ -370,31 +379,30 @@ static inline void gpuhal_pool_changed(gpuhal_pool *pool)
 /* Begins the view if this lane's queue is the only queue that ever used the pool. Call before a block is added to the
  * lane of a queue with pending work. */
 void gpuhal_sole_begin(gpuhal_pool *pool, const gpuhal_lane *lane);
-/* Records that the pool has a lane for another queue. */
 void gpuhal_sole_note_queue(gpuhal_pool *pool);
 /* Ends the view permanently, because other queues may take blocks from now on. */
 void gpuhal_sole_end(gpuhal_pool *pool);
 /* Takes a block for the only queue; `lane` is its lane. Returns 0 if no block fits. Both gpuhal_blocks must be
  * reserved. */
 gpuhal_block_id gpuhal_sole_take(gpuhal_pool *pool, const gpuhal_lane *lane, uint64_t bytes);
-/* Records that a used block with this twin became free and was merged into `merged`. */
+/* Records that the used block with this twin became free and was merged into `merged`. */
 void gpuhal_sole_give(gpuhal_pool *pool, gpuhal_block_id twin, gpuhal_block_id merged);
-/* Add a segment to the view; remove an unused one. */
+/* Add a segment to the view, and remove an unused segment from it. */
 void gpuhal_sole_add(gpuhal_pool *pool, uint32_t region, uint64_t bytes);
 void gpuhal_sole_remove(gpuhal_pool *pool, uint32_t region);
 
 /* ---- lane.c: call with the mutex held */
 
-/* Returns a queue's lane, which it creates if necessary; NULL if out of host memory. */
+/* Returns a queue's lane, and creates the lane if necessary. Returns NULL if out of host memory. */
 gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue);
-/* Takes the best-fitting block that the queue (NULL: none) can use now. Returns 0 if none fits. */
+/* Takes the best-fitting block that the queue can use now. Returns 0 if no block fits. `queue` may be NULL. */
 gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
-/* Merges neighbouring blocks that the queue can use now into its lane. It merges no more than `bytes` requires, because
- * other queues lose these blocks. Returns false if there are none or `queue` is NULL. */
+/* Moves neighbouring blocks that the queue can use now to its lane, where they merge. Moves no more than `bytes`
+ * requires, because other queues lose these blocks. Returns false if there are no such blocks or `queue` is NULL. */
 bool gpuhal_lane_gather(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* Adds a queue that uses the part. Returns false if out of host memory. */
 bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue);
-/* Allocates `uses` with the queue that the part is for (may be NULL). In checking mode every release needs it. */
+/* Allocates `uses` with the part's queue, which may be NULL. In checking mode every release needs `uses`. */
 bool gpuhal_part_begin_uses(gpuhal_part *part, gpuhal_queue *queue);
 /* Returns a recycled or new structure for a part, or NULL if out of host memory. In checking mode structures are
  * recycled late. */
@@ -402,40 +410,43 @@ gpuhal_part *gpuhal_part_take(gpuhal_pool *pool);
 void gpuhal_part_put_back(gpuhal_part *part);
 /* Appends a new entry. gpuhal_pending_record() must record its events. */
 void gpuhal_pending_append(gpuhal_pool *pool, gpuhal_pending *pending);
-/* Releases a block behind all work that used the part, and frees the part. Returns an entry whose events
- * gpuhal_pending_record() must record, or NULL. If the part is kept, the caller also holds its home's mutex. */
+/* Releases the part's block behind all work that used the part, and frees the part. Returns an entry whose events
+ * gpuhal_pending_record() must record, or NULL. If the part is kept, the caller must also hold the mutex of the part's
+ * home. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part);
 
-/* Release the kept parts of one lane (before its queue allocates or releases a part that is not kept), and of all
- * lanes. The second returns the number of parts. */
+/* The first function releases one lane's kept parts; call it before the lane's queue allocates or releases a part that
+ * is not kept. The second releases the kept parts of all lanes, and returns their number. */
 void gpuhal_lane_give_kept(gpuhal_pool *pool, gpuhal_lane *lane);
 uint64_t gpuhal_pool_give_kept(gpuhal_pool *pool);
 /* Releases kept parts if counting this block would set a new peak. Kept and used parts together must not exceed the
  * peak; therefore taking a kept part without the mutex never sets a new peak. Call before counting the block. */
 void gpuhal_pool_limit_kept(gpuhal_pool *pool, uint64_t block_bytes, uint64_t bytes);
-/* Stops keeping, because the pool was destroyed. The next poll releases the kept parts. */
+/* Stops the lanes from keeping parts, because the pool was destroyed. The next poll releases the kept parts. */
 void gpuhal_pool_close_lanes(gpuhal_pool *pool);
 
 /* ---- segment.c */
 
-/* Returns the bytes in the device's pools that no store could give up now. The caller holds no lock. */
+/* Returns how many used bytes of the device's pools no store could give up now. The caller must hold no lock. */
 uint64_t gpuhal_device_fixed_bytes(const gpuhal_device *device);
-/* Returns OUT_OF_MEMORY with details if `need` alone exceeds a limit of the pool or the device. With `all` it also
- * checks the control group's limit, which it reads from files. Unless the application has callbacks, `all` also adds
- * the bytes that no store could give up now to the request. */
+/* Returns OUT_OF_MEMORY with details if `need` alone exceeds a limit of the pool or the device. If `all` is set, also
+ * checks the control group's limit, which is read from files. In that case, and unless the application has callbacks,
+ * the request counts together with the used bytes that no store could give up now. */
 gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool all);
-/* Allocates a segment or piece from the driver with room for `need` bytes. OUT_OF_MEMORY with details, also above a
- * limit. Call without the mutex. */
+/* Allocates a segment or piece from the driver with room for `need` bytes. Returns OUT_OF_MEMORY with details if the
+ * driver fails or a limit would be exceeded. Call without the mutex. */
 gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need);
-/* Removes unused segments from the table until they have `want_bytes` or at most `keep_bytes` remain. Returns a list of
- * buffers for gpuhal_segments_release(), linked by `next_released`. Call with the mutex held. */
+/* Removes unused segments from the table until `want_bytes` are removed or at most `keep_bytes` remain. Returns a list
+ * of buffers for gpuhal_segments_release(), linked by `next_released`. Call with the mutex held. */
 gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes,
                                        uint64_t *out_bytes);
-/* Return the bytes of unused segments and pieces. Call the first with the mutex held, the second without. The second
- * locks the mutex only if the device has virtual memory, because pieces must be searched among the blocks. */
+/* Return the bytes of unused segments and pieces. Call the first function with the mutex held, and the second without
+ * it. The second function locks the mutex only if the device has virtual memory, because it must search the blocks for
+ * unused pieces. */
 uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool);
 uint64_t gpuhal_pool_unused_now(gpuhal_pool *pool);
-/* Releases such a list. Call without the mutex, with a reference to the pool. */
+/* Releases a list from gpuhal_pool_take_unused(). The caller must hold a reference to the pool, and must not hold the
+ * mutex. */
 void gpuhal_segments_release(gpuhal_buffer *list);
 
 /* ---- check.c: checking mode; call without the mutex */
@@ -443,7 +454,7 @@ void gpuhal_segments_release(gpuhal_buffer *list);
 /* Guard bytes after each buffer. */
 enum { GPUHAL_CHECK_BYTES = 256 };
 
-/* Prepares a new buffer for a queue, which may be NULL. */
+/* Prepares a new buffer for a queue. `queue` may be NULL. */
 gpuhal_status gpuhal_check_begin(gpuhal_buffer *buffer, gpuhal_queue *queue);
 /* Checks a released buffer's memory once, after the work submitted before its release has ended. */
 void gpuhal_check_end(gpuhal_pool *pool, gpuhal_pending *pending);
@@ -451,19 +462,20 @@ void gpuhal_check_released_twice(gpuhal_buffer *buffer);
 
 /* ---- pending.c: memory that other queues can use once work has ended; call without the mutex */
 
-/* Records the missing events. */
 void gpuhal_pending_record(gpuhal_pool *pool, gpuhal_pending *pending);
-/* Makes memory common if its work has ended: pending entries and lanes of idle queues. Returns the number of bytes. */
+/* Makes the blocks of pending entries and of idle queues' lanes common if their work has ended. Returns the number of
+ * bytes. */
 uint64_t gpuhal_pool_poll(gpuhal_pool *pool);
-/* Makes lanes of other queues pending if they have `bytes` in one block. Returns the newest entry's number. */
+/* Makes each other queue's lane pending that has `bytes` in one block. Returns the newest entry's number. */
 uint64_t gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
-/* Makes the queue wait for the oldest entry that has `bytes` in one block, so that the queue can use the whole entry
- * (*out_bytes). Returns false if there is no such entry. */
+/* Makes the queue wait for the oldest entry that has `bytes` in one block. The queue can then use all blocks of the
+ * entry; *out_bytes is their size. Returns false if there is no such entry. */
 bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes);
-/* Lets the queue use memory that another queue released before an event that this queue already waits for, if one block
- * of it has `bytes`. *out_bytes is the total. Returns false if there is no such memory. */
+/* If this queue already waits for an event of another queue, lets it use the memory that the other queue released
+ * before that event. One block of the memory must have `bytes`. *out_bytes is the memory's size. Returns false if there
+ * is no such memory. */
 bool gpuhal_pool_follow_event(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes);
-/* Makes queues keep the segments alive as long as they may use them, when the pool is freed. */
+/* Called when the pool is freed. Makes each queue keep the segments alive as long as its work may use them. */
 void gpuhal_pool_hold_segments(gpuhal_pool *pool);
 void gpuhal_pending_free_all(gpuhal_pool *pool);
 /* Waits for the oldest entry. Returns false if all entries are newer than number `newest`, or at the deadline. */
@@ -471,41 +483,43 @@ bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t newest, uint64_t deadli
 
 /* ---- compact.c: for owners of movable parts; call without the mutex */
 
-/* Returns whether scattered free memory and the memory that the driver may still provide add up to `bytes`. */
+/* Returns whether the scattered free memory plus the memory that the driver may still provide is at least `bytes`. */
 bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes);
-/* Chooses a stretch of `bytes` (0: a whole segment) with only `movable` parts in use and room for them elsewhere; among
- * several, the stretch with the fewest bytes to move. Memory behind work that does not end before the deadline counts
- * as used. Nothing is allocated in the stretch from now on. Returns its bytes, or 0 if there is none or another thread
- * is compacting. Unless it returns 0, gpuhal_compact_end() must follow. */
+/* Chooses a stretch of `bytes` bytes, or a whole segment if `bytes` is 0. All used blocks in the stretch must be
+ * `movable` parts, for which there must be room elsewhere. Among several stretches, chooses the one with the fewest
+ * bytes to move. Memory behind work that does not end before the deadline counts as used. From now on no block is
+ * allocated in the stretch. Returns the stretch's size, or 0 if there is no such stretch or another thread is
+ * compacting. Unless it returns 0, the caller must then call gpuhal_compact_end(). */
 uint64_t gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
                               uint64_t deadline_ns);
-/* Returns whether a part is in the stretch. */
 bool gpuhal_compact_has(gpuhal_pool *pool, const gpuhal_buffer *buffer);
-/* Releases parts that were moved, so that nothing is allocated in their old places. */
+/* Releases the old blocks of parts that were moved. No block is allocated in the old places until
+ * gpuhal_compact_end(). */
 void gpuhal_compact_release(gpuhal_pool *pool, gpuhal_buffer *const *moved, size_t count);
-/* Makes the freed memory common. Returns false if part of it is still in use, for example because work that uses the
- * old places did not end before the deadline. */
+/* Makes the stretch common. Returns false if part of the stretch is still in use, for example because work on the old
+ * blocks did not end before the deadline. */
 bool gpuhal_compact_end(gpuhal_pool *pool, uint64_t deadline_ns);
-/* Returns unused segments to the driver until `bytes` are reached. Returns the number of bytes. */
+/* Returns unused segments to the driver until at least `bytes` bytes are returned. Returns the number of bytes. */
 uint64_t gpuhal_compact_trim(gpuhal_pool *pool, uint64_t bytes);
 
 /* ---- ladder.c */
 
 /* Tries each step of the ladder after a search has failed. Returns OK with a block, or the error. */
 gpuhal_status gpuhal_pool_climb(const gpuhal_request *request, gpuhal_block_id *out_block);
-/* Refuses a request above a limit of the pool or the device, like gpuhal_pool_climb(), without side effects. A store
- * must not evict entries for such a request. OUT_OF_MEMORY with its report. */
+/* Refuses a request that exceeds a limit of the pool or the device, like gpuhal_pool_climb(), but without side effects:
+ * a store must not evict entries for such a request. Returns OUT_OF_MEMORY with its report. */
 gpuhal_status gpuhal_pool_check_request(const gpuhal_request *request);
-/* Returns the time until which to wait for work while there are sources to call, so that they have time left. */
+/* Returns the time until which to wait for work if there are sources to call. It is before the deadline, so that the
+ * sources have time left. */
 uint64_t gpuhal_ladder_patience(uint64_t deadline_ns);
 /* Sizes for an allocation that may wait for work. */
 typedef struct gpuhal_shortage {
     uint64_t bytes;         /* needed */
-    uint64_t ordered_bytes; /* free once queued work has ended */
-    uint64_t free_bytes;    /* free in the pool; else 0 */
-    uint64_t left_bytes;    /* free outside the pool, according to the last refusal; UINT64_MAX: unknown */
+    uint64_t ordered_bytes; /* will be free once queued work has ended */
+    uint64_t free_bytes;    /* free in the pool; 0 without a pool */
+    uint64_t left_bytes;    /* free outside the pool, according to the last failure's report; UINT64_MAX if unknown */
 } gpuhal_shortage;
-/* Returns whether to wait for newer work as well, once all work that was enqueued when the wait began has ended. */
+/* Called once all work that was enqueued before the wait has ended. Returns whether to wait for newer work as well. */
 bool gpuhal_ladder_waits_on(const gpuhal_shortage *shortage, uint64_t deadline_ns, uint64_t callers_deadline_ns);
 
 /* ---- statistics.c */
@@ -518,9 +532,10 @@ gpuhal_pool_amount gpuhal_amount_read(const gpuhal_amount *figure);
 /* Allocates for a store, like gpuhal_pool_allocate(). */
 gpuhal_status gpuhal_pool_allocate_for_store(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
                                              uint64_t timeout_ns, gpuhal_buffer **out_buffer);
-/* Counts a part that the application allocated as a store's part. It stays counted even if the store refuses it. */
+/* Counts a part that the application allocated as a store's part. The part stays counted even if the store refuses
+ * it. */
 void gpuhal_part_join_store(gpuhal_buffer *buffer);
-/* Releases one reference. The thread holds no lock. */
+/* Releases one reference. The caller must hold no lock. */
 void gpuhal_pool_unreference(gpuhal_pool *pool);
 
 /* ---- left.c, for hal/gpuhal.c */
@@ -537,18 +552,18 @@ gpuhal_buffer *gpuhal_part_find(gpuhal_buffer *segment, uint64_t *offset);
 
 /* ---- state.c: for all pools of a device, or of a gpuhal object (device NULL) */
 
-/* Polls, and returns unused segments to the driver until `want_bytes` are reached or only `keep_bytes` remain.
- * HOST_MEMORY. */
+/* Polls, and returns unused segments to the driver until `want_bytes` are returned or only `keep_bytes` remain. May
+ * return HOST_MEMORY. */
 gpuhal_status gpuhal_pools_trim(gpuhal *gpu, const gpuhal_device *device, uint64_t keep_bytes, uint64_t want_bytes,
                                 uint64_t *out_polled, uint64_t *out_freed);
-/* Makes all lanes pending. HOST_MEMORY. */
+/* Makes all lanes pending. May return HOST_MEMORY. */
 gpuhal_status gpuhal_pools_part_lanes(const gpuhal_device *device);
-/* Completes the report of an allocation outside pools with the device's memory and how much of it is in pools. */
+/* Adds the device's memory, and how much of it is in pools, to the report of an allocation outside pools. */
 void gpuhal_pools_report(const gpuhal_device *device, gpuhal_memory_report *report);
 
 /* ---- relief.c, for hal/gpuhal.c */
 
-/* Implements gpuhal_layers.relieve, as the public pool.h specifies for buffers outside pools. */
+/* Implements gpuhal_layers.relieve, as gpuhal/pool.h specifies for buffers outside pools. */
 gpuhal_status gpuhal_pools_relieve(gpuhal_relief *relief);
 
 static inline void gpuhal_amount_add(gpuhal_amount *amount, uint64_t bytes)

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How often a thread that waits for its turn checks whether the device is lost, and how long a thread with a timeout of
- * 0 waits for a prompt turn. Only a faulty callback takes longer, for example one that needs a lock held by the waiting
- * thread. */
+/* LOST_POLL_NS is how often a thread that waits for its turn checks whether the device is lost. PROMPT_NS is how long a
+ * thread with a timeout of 0 waits for a prompt turn. Only a faulty callback takes longer, for example a callback that
+ * needs a lock held by the waiting thread. */
 enum { LOST_POLL_NS = 20000000, PROMPT_NS = 1000000000 };
 
-/* How often one source is called for one allocation. An application's callback might claim forever that it released
- * memory. */
+/* Maximum number of calls of one source for one allocation. An application's callback might claim forever that it
+ * released memory. */
 enum { ASKS_MAX = 64 };
 
 struct gpuhal_pressure_entry {
@@ -29,8 +29,9 @@ struct gpuhal_pressure_turn {
     const gpuhal_device *device;
     const void *caller; /* gpuhal_job_caller() */
     uint64_t deadline_ns;
-    bool prompt; /* does not wait, or requests memory that needs no copy */
-    const gpuhal_pressure_entry *entry; /* running now; NULL: none, or it has removed itself */
+    bool prompt; /* the thread does not wait, or is on the evict rung */
+    const gpuhal_pressure_entry *entry; /* the source that is running; NULL if none is running or the source has removed
+                                         * itself */
 };
 
 void gpuhal_pressure_init(gpuhal_pressure *pressure)
@@ -58,7 +59,7 @@ static gpuhal_pressure *pressure_of(const gpuhal_device *device)
 
 /* ---- the list */
 
-/* Returns whether the entry is called after a source with this rung, priority and number. */
+/* Returns whether the entry comes after a source with this rung, priority and number in calling order. */
 static bool comes_after(const gpuhal_pressure_entry *entry, gpuhal_pressure_rung rung, int32_t priority,
                         uint64_t number)
 {
@@ -69,7 +70,8 @@ static bool comes_after(const gpuhal_pressure_entry *entry, gpuhal_pressure_rung
     return source->priority != priority ? source->priority > priority : entry->number > number;
 }
 
-/* Returns the link to the application's callback, or to the NULL at the end of the list. Call with the mutex held. */
+/* Returns the link to the application's callback, or the last link of the list, which is NULL. Call with the mutex
+ * held. */
 static gpuhal_pressure_entry **find_call(gpuhal_pressure *pressure, const gpuhal_device *device,
                                          gpuhal_pressure_fn *call, const void *user)
 {
@@ -113,8 +115,8 @@ gpuhal_status gpuhal_pressure_add(gpuhal_device *device, const gpuhal_pressure_s
     return GPUHAL_OK;
 }
 
-/* Returns the turn that is calling the source, or NULL. A source belongs to one device, which has one turn at a time.
- * Call with the mutex held. */
+/* Returns the turn that is calling the source, or NULL. Each source belongs to one device, and each device has at most
+ * one turn at a time. Call with the mutex held. */
 static gpuhal_pressure_turn *turn_that_asks(const gpuhal_pressure *pressure, const gpuhal_pressure_entry *entry)
 {
     gpuhal_pressure_turn *turn = pressure->turns;
@@ -124,8 +126,8 @@ static gpuhal_pressure_turn *turn_that_asks(const gpuhal_pressure *pressure, con
     return turn;
 }
 
-/* Removes the source at `link` from the list, waits until it has returned, and frees it. Call with the mutex held; it
- * is unlocked on return. */
+/* Removes the source at `link` from the list, waits until a running call of the source has returned, and frees the
+ * source. Call with the mutex held; returns with the mutex unlocked. */
 static void take_out(gpuhal_pressure *pressure, gpuhal_pressure_entry **link)
 {
     gpuhal_pressure_entry *entry = *link;
@@ -205,15 +207,15 @@ static const gpuhal_pressure_turn *other_turn(const gpuhal_pressure *pressure, c
     return found;
 }
 
-/* Returns whether to keep waiting for a turn. With a timeout of 0, a thread waits only for a prompt turn, which takes
- * no longer than growing a pool. */
+/* Returns whether to keep waiting for a turn. A thread with a timeout of 0 waits only for a prompt turn, which takes no
+ * longer than growing a pool. */
 static bool may_wait(const gpuhal_pressure_turn *own, const gpuhal_pressure_turn *other, uint64_t end_ns)
 {
     return (own->deadline_ns > 0 || other->prompt) && gpuhal_os_monotonic_ns() < end_ns &&
            !gpuhal_device_check(own->device);
 }
 
-/* Waits for the turn. Returns false if this thread is inside a source, or may not wait any longer. */
+/* Waits for this thread's turn. Returns false if this thread is inside a source, or may not wait any longer. */
 static bool begin_turn(gpuhal_pressure *pressure, gpuhal_pressure_turn *own)
 {
     bool inside = false;
@@ -252,7 +254,8 @@ static uint64_t most_bytes(const gpuhal_pressure_attempt *attempt)
     return total > attempt->bytes ? total : attempt->bytes;
 }
 
-/* Returns the next source to call, and records it in the attempt; NULL if all were called. Call with the mutex held. */
+/* Returns the next source to call, and records the source in the attempt. Returns NULL if all sources were called. Call
+ * with the mutex held. */
 static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure, gpuhal_pressure_attempt *attempt)
 {
     attempt->newest = attempt->newest ? attempt->newest : pressure->added;

@@ -1,14 +1,16 @@
 /* pool/pressure.h: the sources that release memory when a device runs short.
  *
- * A source can release memory of one device: a store evicts or spills, and the application registers callbacks. Sources
- * are called rung by rung, within a rung by priority, and with equal priority in the order in which they were added.
+ * A source can release memory of one device: a store, or a callback of the application. Sources are called in the order
+ * of their rungs. Within a rung they are called by priority, and with equal priority in the order in which they were
+ * added.
  *
- * Only one thread at a time calls the sources of a device. The others wait for their turn until their deadline. With a
- * timeout of 0, a thread waits at most one second, and only for a prompt turn: one that does not wait either, or that
- * requests evictable memory.
+ * Only one thread at a time calls the sources of a device. Other threads wait for their turn until their deadline. With
+ * a timeout of 0, a thread waits at most one second, and only if the current turn is prompt: its thread has a timeout
+ * of 0 as well, or is evicting.
  *
- * A thread inside a source calls no source of any device. An allocation made there without NO_EVICT skips these rungs,
- * so it can neither recurse nor wait for itself. It returns OUT_OF_MEMORY if the other rungs are not enough.
+ * A thread inside a source calls no source of any device. An allocation that a source makes without NO_EVICT skips
+ * these rungs, so it can neither recurse nor wait for itself. The allocation returns OUT_OF_MEMORY if the other rungs
+ * are not enough.
  */
 #ifndef GPUHAL_POOL_PRESSURE_H
 #define GPUHAL_POOL_PRESSURE_H
@@ -17,8 +19,8 @@
 
 #include <gpuhal/pool.h>
 
-/* Evicting needs no copy. Spilling first copies to another place. Calling runs the application's callbacks. Compacting
- * moves obstructing parts elsewhere in the pool. */
+/* Eviction needs no copy. Spilling first copies the bytes to another place. The third rung calls the application's
+ * callbacks. Compaction moves obstructing parts elsewhere in the pool. */
 typedef enum gpuhal_pressure_rung {
     GPUHAL_PRESSURE_EVICT,
     GPUHAL_PRESSURE_SPILL,
@@ -37,27 +39,29 @@ enum {
     GPUHAL_LACKS_FILE = 64u         /* the last write failed for another reason */
 };
 
-/* Describes the reasons in words, truncated to fit. */
+/* Describes the reasons in a readable text, truncated to fit. */
 enum { GPUHAL_LACKS_TEXT = 200 };
 void gpuhal_pressure_describe(uint32_t lacks, char out_text[GPUHAL_LACKS_TEXT]);
 
 /* Sizes that a source reports. */
 typedef struct gpuhal_pressure_figures {
-    uint64_t bytes;        /* that it could release */
-    uint64_t stuck_bytes;  /* that it would have to copy but has no room for */
-    uint64_t pinned_bytes; /* bytes that two sources share are counted by one of them */
+    uint64_t bytes;        /* number of bytes that it could release */
+    uint64_t stuck_bytes;  /* bytes that it would have to copy first but has no room for */
+    uint64_t pinned_bytes; /* only one of two sources counts bytes that they share */
     uint32_t lacks;        /* why bytes are stuck */
 } gpuhal_pressure_figures;
 
 typedef struct gpuhal_pressure_source {
     gpuhal_pressure_rung rung;
     int32_t priority; /* within a rung, the source with the lowest value is called first */
-    /* Releases about `bytes` of the pool (NULL: of the device), and returns how many. Called without locks. It may only
-     * allocate with NO_EVICT, and must return by `deadline_ns` on the monotonic clock (0: must not wait). The caller
-     * restores the thread's last error afterwards. */
+    /* Releases about `bytes` bytes of the pool, or of the device if `pool` is NULL, and returns the number of released
+     * bytes. Called without locks. `give` may only allocate with NO_EVICT, and must return by `deadline_ns` on the
+     * monotonic clock. It must not wait if `deadline_ns` is 0. The caller restores the thread's last error
+     * afterwards. */
     uint64_t (*give)(void *user, gpuhal_device *device, struct gpuhal_pool *pool, uint64_t bytes, uint64_t deadline_ns);
-    /* Counts its bytes in the pool (NULL: on the device); all members of *out_figures are 0 on entry. Called with the
-     * list's mutex held, so it must only read its own numbers and call nothing. May be NULL. */
+    /* Counts the source's bytes in the pool, or on the device if `pool` is NULL. All members of *out_figures are 0 on
+     * entry. Called with the list's mutex held, so `count` must only read the source's numbers and call nothing. May be
+     * NULL. */
     void (*count)(void *user, const struct gpuhal_pool *pool, gpuhal_pressure_figures *out_figures);
     void *user;
     gpuhal_pressure_fn *call; /* application callback, used in place of `give`; at most once per `user` */
@@ -65,7 +69,7 @@ typedef struct gpuhal_pressure_source {
 
 typedef struct gpuhal_pressure_entry gpuhal_pressure_entry;
 
-/* A thread that calls a device's sources; on that thread's stack. */
+/* The turn of a thread that calls a device's sources; on that thread's stack. */
 typedef struct gpuhal_pressure_turn gpuhal_pressure_turn;
 
 /* The sources of all devices of a gpuhal object. */
@@ -73,31 +77,32 @@ typedef struct gpuhal_pressure {
     gpuhal_mutex mutex;         /* protects the members below; never held while a source runs */
     gpuhal_condition condition; /* a turn has ended, or a source has returned */
     gpuhal_pressure_entry *first;
-    uint64_t added; /* total so far; the newest source's number */
+    uint64_t added; /* number of sources added so far; also the newest source's number */
     uint64_t given; /* how often a source released memory; compared only to detect a change */
     gpuhal_pressure_turn *turns;
 } gpuhal_pressure;
 
-/* Called when the object's pools are created and destroyed. The second also frees all remaining sources. */
+/* Called when the object's pools are created and destroyed. gpuhal_pressure_destroy() also frees all remaining
+ * sources. */
 void gpuhal_pressure_init(gpuhal_pressure *pressure);
 void gpuhal_pressure_finish(gpuhal_pressure *pressure);
 
-/* Adds a copy of `source`. FORKED, HOST_MEMORY, or INVALID_ARGUMENT if the callback is already registered. The caller
- * must not hold a lock that `count` locks. */
+/* Adds a copy of `source`. Returns FORKED, HOST_MEMORY, or INVALID_ARGUMENT if the callback is already registered. The
+ * caller must not hold a lock that `count` locks. */
 gpuhal_status gpuhal_pressure_add(gpuhal_device *device, const gpuhal_pressure_source *source,
                                   gpuhal_pressure_entry **out_entry);
-/* Removes a source. Afterwards `give` no longer runs, except when `give` itself makes this call. Waits for a running
- * `give`, so the caller must not hold a lock that `give` or `count` locks. NULL does nothing. */
+/* Removes a source, and waits until no other thread runs its `give`. `give` itself may make this call. The caller must
+ * not hold a lock that `give` or `count` locks. Accepts NULL. */
 void gpuhal_pressure_remove(gpuhal_pressure_entry *entry);
 
-/* An attempt to obtain memory, and its progress. The caller sets the members up to `deadline_ns`; the others must be
- * 0. */
+/* An attempt to obtain memory, and its progress. The caller sets the members up to `deadline_ns`; all others must
+ * be 0. */
 typedef struct gpuhal_pressure_attempt {
     gpuhal_device *device;
     struct gpuhal_pool *pool; /* NULL: any device memory helps */
     gpuhal_pressure_rung rung;
     uint64_t bytes, deadline_ns;
-    uint64_t newest; /* newest source when the attempt began; later sources are not called, so that the attempt ends */
+    uint64_t newest; /* newest source when the attempt began; newer sources are not called, so that the attempt ends */
     uint64_t number, asked_bytes, given_bytes; /* of the last source called; 0: none */
     uint32_t asks;                             /* how often that source was called */
     int32_t priority;
@@ -105,16 +110,16 @@ typedef struct gpuhal_pressure_attempt {
     uint64_t times; /* how often any source was called */
 } gpuhal_pressure_attempt;
 
-/* Calls the next source of the rung. As long as a source releases memory, it is called again for twice as much each
- * time, up to the device's memory, since the bytes it released were not contiguous. A source that releases nothing, or
- * reports that it released the whole amount, is not called again. If it returns true, the caller must search again:
- * either the source released *out_given bytes, or (0) another thread received memory while this thread waited for its
- * turn. */
+/* Calls the next source of the rung. As long as a source releases memory, it is called again, each time for twice as
+ * much, up to the size of the device's memory: the released bytes may not be contiguous. A source that releases
+ * nothing, or reports that it released the whole amount, is not called again. If this function returns true, the caller
+ * must search again. Either the source released *out_given bytes, or *out_given is 0 and a source released memory for
+ * another thread while this thread waited for its turn. */
 bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given);
 bool gpuhal_pressure_has_source(const gpuhal_device *device);
 uint64_t gpuhal_pressure_source_count(const gpuhal_device *device, gpuhal_pressure_rung rung);
-/* Adds the sources' sizes for the pool (NULL: for the device) to the report and to the thread's last error: members
- * evictable_bytes, spillable_bytes, unspillable_bytes and pinned_bytes. */
+/* Sets evictable_bytes, spillable_bytes, unspillable_bytes and pinned_bytes in the report and in the thread's last
+ * error. The values are the sums of the sources' sizes for the pool, or for the device if `pool` is NULL. */
 void gpuhal_pressure_report(const gpuhal_device *device, const struct gpuhal_pool *pool, gpuhal_memory_report *report);
 
 #endif

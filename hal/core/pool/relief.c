@@ -1,5 +1,5 @@
-/* pool/relief.c: tries the rungs of ladder.c that return memory to the driver, if a device refuses a buffer outside
- * pools or a pool's segment. The allocation is tried again after each rung. */
+/* pool/relief.c: called if a device refuses a buffer outside pools or a pool's segment. Tries the rungs of ladder.c
+ * that return memory to the driver, and retries the allocation after each rung. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -8,10 +8,10 @@
 /* An allocation in progress. */
 typedef struct climb {
     const gpuhal_relief *relief;
-    gpuhal_memory_report *report; /* for a segment, its pool's report */
-    uint64_t held_bytes;         /* on the device, at the last try */
-    uint64_t pending_bytes;      /* free once queued work has ended */
-    gpuhal_error_detail refusal; /* most recent */
+    gpuhal_memory_report *report; /* for a segment, the report of the segment's pool */
+    uint64_t held_bytes;         /* allocated on the device at the last try */
+    uint64_t pending_bytes;      /* will be free once queued work has ended */
+    gpuhal_error_detail refusal; /* the most recent refusal */
 } climb;
 
 static gpuhal_status try_again(climb *c)
@@ -24,7 +24,8 @@ static gpuhal_status try_again(climb *c)
     return status;
 }
 
-/* Releases buffers that completed work still kept. Tries again if any thread has released memory since the last try. */
+/* Releases buffers that completed work still kept alive. Retries the allocation if any thread has released memory since
+ * the last try. */
 static gpuhal_status retire(climb *c, gpuhal_rung rung)
 {
     gpuhal_device *device = c->relief->device;
@@ -35,8 +36,8 @@ static gpuhal_status retire(climb *c, gpuhal_rung rung)
     return gave ? try_again(c) : GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Returns unused segments of the device's pools to the driver: first as many as needed, then more, because they need
- * not be contiguous. */
+/* Returns unused segments of the device's pools to the driver: first as many as needed, then more, because the returned
+ * segments may not be contiguous. */
 static gpuhal_status trim(climb *c, gpuhal_rung rung)
 {
     gpuhal_device *device = c->relief->device;
@@ -52,7 +53,7 @@ static gpuhal_status trim(climb *c, gpuhal_rung rung)
     return status;
 }
 
-/* Retires work and trims pools. For a segment that is larger than its pool needs, it takes no segments of other
+/* Retires work and trims pools. If the allocation is a segment that is larger than its pool needs, does not trim other
  * pools. */
 static gpuhal_status give_back(climb *c, gpuhal_rung rung)
 {
@@ -61,19 +62,20 @@ static gpuhal_status give_back(climb *c, gpuhal_rung rung)
     return status == GPUHAL_ERROR_OUT_OF_MEMORY && (!pool || pool->insists) ? trim(c, rung) : status;
 }
 
-/* How often queues that refuse to record are polled, and how long to wait for other queues between these polls. */
+/* REFUSING_QUEUE_POLL_NS is how often queues that refuse to record are polled. SLICE_NS is how long to wait for other
+ * queues between these polls. */
 enum { REFUSING_QUEUE_POLL_NS = 100000, SLICE_NS = 10000000 };
 
-/* Waits for the work that is enqueued now in all queues, because any of it may keep buffers, and pools' segments may
- * wait for it. *out_ended is true if some work ended in time, or may have ended in a queue that refuses to record. */
+/* Waits for the work that is enqueued now in all queues, because the work may keep buffers alive, and blocks in pools'
+ * segments may be behind it. *out_ended is true if some work ended in time, or may have ended in a queue that refuses
+ * to record. */
 static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns, bool *out_ended)
 {
     gpuhal_device *device = c->relief->device;
     gpuhal_queue_marks marks = {0};
     gpuhal_status status = gpuhal_pools_part_lanes(device);
     status = status ? status : gpuhal_queues_mark(device->gpu, &marks);
-    /* Work that ended since the last try is not in any mark. If it is behind another queue's work, nothing else may
-     * reveal it. */
+    /* Work that ended since the last try is not covered by a mark, so retire it and trim the pools once more. */
     status = status ? status : give_back(c, GPUHAL_RUNG_POLL);
     const uint64_t slice_ns = gpuhal_deadline(SLICE_NS);
     const bool polls = marks.refused && deadline_ns == c->relief->deadline_ns;
@@ -91,7 +93,7 @@ static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns, bool *out_end
     return status;
 }
 
-/* Returns whether to keep waiting. Used only for a buffer outside pools; a pool has its own wait. */
+/* Returns whether to keep waiting. Used only for a buffer outside pools, because a pool waits in ladder.c. */
 static bool waits_on(const climb *c, uint64_t deadline_ns)
 {
     const gpuhal_relief *relief = c->relief;
@@ -120,8 +122,8 @@ static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
     return status == GPUHAL_ERROR_OUT_OF_MEMORY && deadline_ns > 0 ? wait_on(c, deadline_ns) : status;
 }
 
-/* Calls the sources of a rung. They may release a part of a pool, whose segment is then returned to the driver, or
- * memory that the library does not count. */
+/* Calls the sources of a rung. If a source releases a part of a pool, returns the part's segment to the driver if it is
+ * unused. */
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung)
 {
     const gpuhal_relief *relief = c->relief;
@@ -154,7 +156,7 @@ static gpuhal_status out_of_memory(climb *c)
 {
     const gpuhal_relief *relief = c->relief;
     gpuhal_memory_report *report = c->report;
-    c->refusal.error.bytes_pending = c->pending_bytes; /* a pool's message counts them with its own */
+    c->refusal.error.bytes_pending = c->pending_bytes; /* a pool's message includes these bytes */
     (void)gpuhal_error_restore(&c->refusal);
     if (!relief->pool) {
         gpuhal_error_add_pending(c->pending_bytes);
@@ -167,7 +169,7 @@ static gpuhal_status out_of_memory(climb *c)
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Returns whether the limit would refuse the buffer even if stores released everything they can. */
+/* Returns whether the limit would refuse the buffer even if stores released all memory that they can. */
 static bool is_in_vain(const gpuhal_relief *relief, uint64_t limit)
 {
     const bool counts = limit > 0 && gpuhal_pressure_source_count(relief->device, GPUHAL_PRESSURE_CALL) == 0;
@@ -185,7 +187,7 @@ gpuhal_status gpuhal_pools_relieve(gpuhal_relief *relief)
     const uint64_t limit = gpuhal_device_limit(relief->device);
     gpuhal_error_save(&c.refusal);
     if (limit > 0 && relief->bytes > limit) {
-        return out_of_memory(&c); /* memory released by others would not help */
+        return out_of_memory(&c); /* memory released by other owners would not help */
     }
     gpuhal_status status = climb_alone(&c, asks ? gpuhal_ladder_patience(deadline_ns) : deadline_ns);
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks && is_in_vain(relief, limit)) {

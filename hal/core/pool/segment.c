@@ -1,5 +1,4 @@
-/* pool/segment.c: the pool's memory from the driver: the size of the next segment, limits, and returning unused
- * memory. */
+/* pool/segment.c: allocates the pool's memory from the driver and returns unused memory: segment sizes and limits. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -8,14 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Bytes that the pool may still allocate, and the limit that sets this number. */
+/* Number of bytes that the pool may still allocate, and the limit that determines it. */
 typedef struct room {
     uint64_t bytes, limit;
     const char *what;
 } room;
 
-/* Returns the room under the control group's limit. Above this limit drivers move memory to the host instead of
- * refusing. Reads files. */
+/* Returns the room under the control group's limit. Above this limit drivers move memory to the host without an error.
+ * Reads files. */
 static room room_of_groups(const gpuhal_pool *pool)
 {
     room out = {.bytes = UINT64_MAX, .what = "left of the control group's limit of"};
@@ -25,7 +24,6 @@ static room room_of_groups(const gpuhal_pool *pool)
     return out;
 }
 
-/* Returns the smaller of the pool's room and the control group's room. */
 static room room_of(const gpuhal_pool *pool, room groups)
 {
     const uint64_t limit = atomic_load(&pool->limit_bytes), reserved = gpuhal_amount_now(&pool->reserved);
@@ -34,16 +32,14 @@ static room room_of(const gpuhal_pool *pool, room groups)
                                  : groups;
 }
 
-/* Returns the bytes that become free when queued work ends. */
 static uint64_t ordered_bytes(const gpuhal_pool *pool)
 {
     return gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool) - gpuhal_bins_free_bytes(pool->common);
 }
 
 /* Returns the size of the next segment. The first segments have an eighth, a quarter and a half of the preferred size,
- * because small programs need little; later segments have the full size. The size is also an eighth if an eighth has
- * room for the request and enough bytes are only waiting for work to end, because these bytes will then be
- * sufficient. */
+ * because small programs need little; later segments have the full size. A later segment has only an eighth of the
+ * preferred size if this is enough for the request, and enough other bytes become free when queued work ends. */
 static uint64_t next_bytes(const gpuhal_pool *pool, uint64_t bytes)
 {
     const uint64_t preferred = pool->desc.segment_bytes;
@@ -58,8 +54,7 @@ static uint64_t next_bytes(const gpuhal_pool *pool, uint64_t bytes)
     return (preferred >> shift) & ~(pool->unit - 1);
 }
 
-/* Sets OUT_OF_MEMORY. `fixed` is the number of allocated bytes that could not be released; 0 if that does not
- * matter. */
+/* Sets OUT_OF_MEMORY. `fixed` is the number of allocated bytes that could not be released, for the message, or 0. */
 static gpuhal_status over_limit(const gpuhal_pool *pool, uint64_t bytes, room limit, uint64_t fixed)
 {
     char beside[80] = "";
@@ -114,7 +109,7 @@ gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool al
     const bool counts = all && gpuhal_pressure_source_count(device, GPUHAL_PRESSURE_CALL) == 0;
     const uint64_t own = counts ? fixed_bytes(pool) : 0;
     if (own <= reserved && need <= reserved - own) {
-        return GPUHAL_OK; /* the pool already has them, whatever its limit */
+        return GPUHAL_OK; /* the pool has already reserved the memory, so no limit applies */
     }
     const room limit = whole(atomic_load(&pool->limit_bytes), reserved, "left of the pool's limit of");
     const room of_device = whole(gpuhal_device_limit(device), held, "left of the device's limit or lease of");
@@ -125,7 +120,7 @@ gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool al
     return status || groups.bytes == UINT64_MAX ? status : check_limit(pool, need, groups, 0);
 }
 
-/* Refuses nothing if the driver does not report its free memory. */
+/* Checks nothing if the driver does not report its free memory. */
 static gpuhal_status check_headroom(const gpuhal_pool *pool, uint64_t bytes)
 {
     const uint64_t headroom = pool->desc.headroom_bytes;
@@ -139,7 +134,7 @@ static gpuhal_status check_headroom(const gpuhal_pool *pool, uint64_t bytes)
                             0);
 }
 
-/* Allocates a segment or, with a place, memory for that place. */
+/* Allocates a segment or, if `place` is not NULL, commits memory to the place. */
 static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes, gpuhal_buffer **out_buffer)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc,
@@ -155,8 +150,8 @@ static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t b
                  : gpuhal_buffer_create_segment(pool->device, &desc, pool, out_buffer);
 }
 
-/* Tries the intended size, which is at most the room and at least `need`. Halves the size each time the driver refuses,
- * down to `need`. */
+/* Tries the intended size, which is at most the room and at least `need`. Each time the driver refuses, halves the
+ * size, but not below `need`. */
 static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t *bytes, uint64_t need,
                               gpuhal_buffer **out_buffer)
 {
@@ -211,15 +206,15 @@ static gpuhal_status add(gpuhal_pool *pool, gpuhal_buffer *buffer)
 
 /* ---- virtual memory */
 
-/* Returns an eighth more than the device's memory, because holes between pieces in use occupy addresses. */
+/* Returns the device's memory size plus an eighth, because holes between pieces occupy addresses. */
 static uint64_t range_bytes(const gpuhal_pool *pool, uint64_t page)
 {
     const uint64_t total = gpuhal_facts_u64(&pool->device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
     return total < UINT64_MAX / 4 ? (total + total / 8 + page - 1) & ~(page - 1) : 0;
 }
 
-/* Returns whether the device has peers. Drivers give peers access to allocations, but not to memory behind reserved
- * addresses. Copies between peers would go through host memory. */
+/* Returns whether the device has peers. Drivers let peers access allocations, but not memory behind reserved addresses,
+ * so copies between peers would use host memory. */
 static bool has_peers(const gpuhal_device *device)
 {
     uint32_t others = 0;
@@ -245,9 +240,9 @@ static bool add_range(gpuhal_pool *pool, gpuhal_buffer *buffer, uint64_t page)
     return true;
 }
 
-/* Creates the range once, in the first thread that grows the pool. Falls back to segments if pieces would be larger or
- * less aligned than requested, if peers or importers would lose access, or on any error, because the caller needs
- * memory. */
+/* Creates the range once, in the first thread that grows the pool. The pool uses segments instead if pieces would be
+ * larger or less aligned than requested, if peers or importers could not access the memory, or if creating the range
+ * fails. */
 static void make_range(gpuhal_pool *pool)
 {
     gpuhal_error_detail before;

@@ -1,7 +1,7 @@
 /* pool/sole.c: a second view of the blocks while only one queue uses the pool. In the pool's own view, common blocks
- * and blocks behind that queue's work are in different bins, so neighbours are not merged. The queue can use both
- * kinds. The second view therefore has both in one set of bins, merged, like a pool without queues; ordering by the
- * queue causes no fragmentation. Everything here runs with the pool's mutex held and calls no plugin. */
+ * and blocks behind the queue's work are in different bins, so neighbours of different kinds are not merged, although
+ * the queue can use both kinds. The second view has both kinds in one set of bins and merges them. So the queue's work
+ * causes no fragmentation. All functions run with the pool's mutex held and call no plugin. */
 #include "pool/pool.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool has_one_queue(const gpuhal_pool *pool)
     return queues == 1;
 }
 
-/* Copies the blocks; all free blocks have been common so far. */
+/* Copies the blocks. All free blocks are still common. */
 void gpuhal_sole_begin(gpuhal_pool *pool, const gpuhal_lane *lane)
 {
     gpuhal_sole *sole = &pool->sole;
@@ -30,7 +30,8 @@ void gpuhal_sole_begin(gpuhal_pool *pool, const gpuhal_lane *lane)
     }
 }
 
-/* Ends the view permanently. A copy at each change between one queue and several would cost more than it saves. */
+/* Ends the view permanently. To begin it again, all blocks would have to be copied, which would cost more than the view
+ * saves. */
 void gpuhal_sole_end(gpuhal_pool *pool)
 {
     gpuhal_sole *sole = &pool->sole;
@@ -54,7 +55,7 @@ static bool begins_region(const gpuhal_pool *pool, gpuhal_block_id id, uint32_t 
     return id != 0 && block->bytes > 0 && block->region == region && block->before == 0;
 }
 
-/* Finds the first block of a region again after merging has changed it. */
+/* Finds the first block of the region of `merged`, because the cached first block may have been merged. */
 static gpuhal_block_id find_first(const gpuhal_pool *pool, const gpuhal_block *merged)
 {
     gpuhal_block_id id = 1;
@@ -70,11 +71,11 @@ static gpuhal_block_id find_first(const gpuhal_pool *pool, const gpuhal_block *m
     return id;
 }
 
-/* Returns the first of the pool's blocks that form one free block in this view. */
+/* Returns the first of the pool's blocks that correspond to one free block in the view. */
 static gpuhal_block_id first_piece(gpuhal_pool *pool, gpuhal_block_id merged)
 {
     const gpuhal_block *block = gpuhal_block_at(&pool->sole.blocks, merged);
-    if (block->before != 0) { /* it is in use, because free neighbours would have been merged */
+    if (block->before != 0) { /* the block before is in use, because free neighbours would have been merged */
         const gpuhal_block_id before = gpuhal_block_at(&pool->sole.blocks, block->before)->twin;
         return gpuhal_block_at(&pool->blocks, before)->after;
     }
@@ -85,7 +86,7 @@ static gpuhal_block_id first_piece(gpuhal_pool *pool, gpuhal_block_id merged)
     return segment->first;
 }
 
-/* Merges the block with as many of the following blocks as `bytes` requires, and takes them. */
+/* Takes the block and as many of the following blocks as `bytes` requires, merged into one block. */
 static gpuhal_block_id take_from(gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id, uint64_t bytes)
 {
     gpuhal_blocks *blocks = &pool->blocks;
@@ -96,7 +97,7 @@ static gpuhal_block_id take_from(gpuhal_pool *pool, const gpuhal_lane *lane, gpu
         const gpuhal_block_id next = gpuhal_block_at(blocks, id)->after;
         const gpuhal_block *after = gpuhal_block_at(blocks, next);
         const uint64_t lacking = bytes - gpuhal_block_at(blocks, id)->bytes;
-        if (after->bytes > lacking) { /* the rest stays in its bins */
+        if (after->bytes > lacking) { /* the rest of the block stays in its bins */
             const gpuhal_block_id part = gpuhal_blocks_take_at(blocks, next, after->offset, lacking);
             id = gpuhal_blocks_give(blocks, lane->bins, part);
         } else {
@@ -106,7 +107,7 @@ static gpuhal_block_id take_from(gpuhal_pool *pool, const gpuhal_lane *lane, gpu
     return gpuhal_blocks_take_at(blocks, id, gpuhal_block_at(blocks, id)->offset, bytes);
 }
 
-/* Caches the block if it begins its segment, so that the next search need not look for it. */
+/* If the block is at the beginning of its segment, caches the block for the next search. */
 static void note_first(gpuhal_pool *pool, gpuhal_block_id id)
 {
     const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);

@@ -1,4 +1,4 @@
-/* pool/state.c: the pools of a gpuhal object; trimming and maintaining them. */
+/* pool/state.c: trims and maintains the pools of a gpuhal object. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ gpuhal_pools *gpuhal_pools_create(void)
     return pools;
 }
 
-/* No pools are left here, because each has a reference to the object. */
+/* All pools are already freed, because each pool has a reference to the gpuhal object. */
 void gpuhal_pools_destroy(gpuhal_pools *pools)
 {
     if (pools) {
@@ -40,8 +40,8 @@ static uint64_t trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes
     return freed;
 }
 
-/* Returns the pools of a device (NULL: of all devices), each with a reference; the list is NULL if there are none.
- * HOST_MEMORY. */
+/* Returns the pools of a device, or of all devices if `device` is NULL, each with a reference. The list is NULL if
+ * there are no pools. May return HOST_MEMORY. */
 static gpuhal_status pools_of(gpuhal *gpu, const gpuhal_device *device, gpuhal_pool ***out_list, size_t *out_count)
 {
     gpuhal_pools *pools = gpu->layers.pools;
@@ -119,13 +119,14 @@ void gpuhal_pools_report(const gpuhal_device *device, gpuhal_memory_report *repo
         }
     }
     gpuhal_mutex_unlock(&pools->mutex);
-    /* Pools may have grown since the sums were taken. Then less is used than this, and the difference is in pools. */
+    /* Pools may have grown since the sums were computed. In this case the number of used bytes is too large by the
+     * growth. */
     const uint64_t held = atomic_load(&device->allocated_bytes), idle = report->free_bytes + report->ordered_bytes;
     report->used_bytes = held > idle ? held - idle : 0;
     report->reserved_bytes = report->used_bytes + idle;
 }
 
-/* Checks the object. If it was inherited by a forked child, the check returns before reading its members. */
+/* Checks the gpuhal object. In a forked child, returns an error for an inherited object without reading its members. */
 static gpuhal_status check(const gpuhal *gpu, uint64_t *out_freed)
 {
     if (out_freed) {

@@ -9,8 +9,8 @@
  * read. */
 enum { TRIES = 100 };
 
-/* Threads that take kept parts may change their lanes' values constantly. After this many tries each lane's values are
- * used as read, at different moments. */
+/* Threads that take kept parts may change their lanes' values constantly. After this many tries the lanes' values are
+ * used although they were read at different moments. */
 enum { LANE_TRIES = 10 };
 
 static gpuhal_pool_amount amount(uint64_t in, uint64_t out, uint64_t peak)
@@ -23,8 +23,8 @@ static uint64_t load(const _Atomic uint64_t *figure)
     return atomic_load_explicit(figure, memory_order_acquire);
 }
 
-/* Both values only grow. If `out` is the same before and after, the difference is exact for the moment in between. A
- * thread that changes `out` at each try makes the difference too large, never negative. */
+/* Both values only grow. If `out` has the same value before and after `in` is read, the difference is exact. If a
+ * thread changes `out` at each try, the difference is too large, but never negative. */
 static void read_both(const gpuhal_amount *figure, uint64_t *out_in, uint64_t *out_out)
 {
     bool same = false;
@@ -47,8 +47,8 @@ static uint64_t difference(uint64_t from, uint64_t bytes)
     return from > bytes ? from - bytes : 0;
 }
 
-/* Returns how much fits once `unused` bytes are returned, if `taken` bytes count against the limit now (0: no
- * limit). */
+/* Returns how many bytes can be allocated once `unused` bytes are returned, if `taken` bytes count against the limit
+ * now. A limit of 0 means no limit. */
 static uint64_t room(uint64_t limit, uint64_t taken, uint64_t unused)
 {
     return limit ? difference(limit, difference(taken, unused)) : UINT64_MAX;
@@ -67,8 +67,8 @@ static uint64_t room_on(const gpuhal_device *device, uint64_t unused)
     return least(fits, device->allocation_max_bytes);
 }
 
-/* Adds kept parts. They were released, and each kept part that was taken again counts as one more allocation and
- * release. */
+/* Corrects the value for kept parts. Kept parts count as released, and each kept part that was taken again counts as
+ * one more allocation and release. */
 static gpuhal_pool_amount with_kept(const gpuhal_amount *figure, uint64_t keeps, uint64_t again)
 {
     uint64_t in = 0, out = 0;
@@ -149,7 +149,7 @@ static void add_pool(gpuhal_memory_statistics *sum, gpuhal_pool *pool)
     sum->largest_free_bytes = larger ? one.largest_free_bytes : sum->largest_free_bytes;
 }
 
-/* Locks the list. Creating and destroying pools wait for this lock; allocating does not. */
+/* Locks the list of pools. Threads that create or destroy pools wait for this lock; threads that allocate do not. */
 gpuhal_status gpuhal_device_get_memory_statistics(gpuhal_device *device, gpuhal_memory_statistics *out_statistics)
 {
     gpuhal_status status =

@@ -1,5 +1,5 @@
 /* pool/trace_calls.c: the public functions that begin, end and write traces. This is the lowest layer that can access
- * both kinds of traces; queue traces are in queue/timeline.h. */
+ * both pool traces and queue traces (queue/timeline.h). */
 #include "pool/pool.h"
 
 #include "base/error.h"

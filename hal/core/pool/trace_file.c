@@ -47,7 +47,7 @@ static void print_record(gpuhal_text *text, const gpuhal_trace_record *record)
                        record->used, record->reserved, record->free_bytes, record->thread);
 }
 
-/* Writes the records that exist now and waits for no others, so it finishes even if the pools are busy. */
+/* Writes only the records that exist when the call begins, so the function terminates even if the pools stay busy. */
 static gpuhal_status write_trace(void *user, const char *path)
 {
     gpuhal_trace *trace = user;
@@ -81,8 +81,8 @@ gpuhal_status gpuhal_trace_write_pools(gpuhal *gpu, const char *path)
     return write_trace(&gpu->layers.pools->trace, path);
 }
 
-/* Checks now that the file can be written, so that a wrong path is reported early. An existing file stays unchanged
- * until the trace is complete. */
+/* Checks that the file can be written when the gpuhal object is opened, so that a wrong path is reported early. An
+ * existing file stays unchanged until the trace is complete. */
 gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.pool_trace;
@@ -90,7 +90,8 @@ gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu)
     return status || !path ? status : gpuhal_trace_begin(&gpu->layers.pools->trace);
 }
 
-/* Leaves the file to other gpuhal objects of the process if this object has no pools. */
+/* If this gpuhal object's pools recorded nothing, writes no file, because another gpuhal object of the process may
+ * write it. */
 void gpuhal_trace_write_at_close(gpuhal *gpu)
 {
     gpuhal_trace *trace = &gpu->layers.pools->trace;

@@ -1,12 +1,12 @@
-/* pool/trace_ring.c: the ring of records. A record is copied under the ring's mutex. Records are therefore ordered by
- * time, and none is torn. Readers take a few at a time. */
+/* pool/trace_ring.c: the ring of records. Records are copied under the ring's mutex. They are therefore ordered by
+ * time, and readers never see a partly written record. Readers copy a few records at a time. */
 #include "pool/pool.h"
 
 #include "base/error.h"
 
 enum { RECORDS = 65536 };
 
-/* Calls the system once per thread, and again after a fork. */
+/* Makes a system call only once per thread, and again after a fork. */
 static uint32_t this_thread(void)
 {
     static _Thread_local struct {

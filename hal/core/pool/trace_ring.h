@@ -9,13 +9,13 @@
 typedef struct gpuhal_trace {
     gpuhal_mutex mutex; /* protects the members that are not atomic; locked after a pool's */
     _Atomic bool on;
-    struct gpuhal_trace_record *records; /* a ring; NULL: tracing has never begun */
-    uint64_t begin, count;               /* numbers of this trace's first record and of the next record */
+    struct gpuhal_trace_record *records; /* a ring; NULL if no trace was ever begun */
+    uint64_t begin, count;               /* number of this trace's first record, and number of the next record */
 } gpuhal_trace;
 
 /* ---- trace_ring.c */
 
-/* Their names are in trace_file.c. */
+/* The operations' names are in trace_file.c. */
 typedef enum gpuhal_trace_operation {
     GPUHAL_TRACE_CREATE,
     GPUHAL_TRACE_DESTROY,
@@ -27,8 +27,8 @@ typedef enum gpuhal_trace_operation {
     GPUHAL_TRACE_LIMIT
 } gpuhal_trace_operation;
 
-/* One operation; members that do not apply are 0. `used`, `reserved` and `free_bytes` are the pool's values after
- * it. */
+/* One operation; members that do not apply are 0. `used`, `reserved` and `free_bytes` are the pool's values after the
+ * operation. */
 typedef struct gpuhal_trace_record {
     uint64_t time_ns; /* gpuhal_os_monotonic_ns() */
     const gpuhal_device *device;
@@ -43,13 +43,13 @@ typedef struct gpuhal_trace_record {
 
 void gpuhal_trace_init(gpuhal_trace *trace);
 void gpuhal_trace_finish(gpuhal_trace *trace);
-/* Begins with an empty ring; HOST_MEMORY. */
+/* Begins a trace with an empty ring. Returns HOST_MEMORY if out of memory. */
 gpuhal_status gpuhal_trace_begin(gpuhal_trace *trace);
 /* Adds a record and fills in its other members. Call with the pool's mutex held. */
 void gpuhal_trace_add(const gpuhal_pool *pool, gpuhal_trace_record record);
 /* Copies up to `space` records, starting at number `*next`, and advances `*next`. *out_lost is the number of earlier
- * records that were overwritten or belong to a previous trace. Returns the number of records copied; 0 once `*next`
- * reaches `end`. */
+ * records that were overwritten or belong to a previous trace. Returns the number of copied records, which is 0 once
+ * `*next` reaches `end`. */
 size_t gpuhal_trace_take(gpuhal_trace *trace, uint64_t *next, uint64_t end, gpuhal_trace_record *to, size_t space,
                          uint64_t *out_lost);
 

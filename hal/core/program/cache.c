@@ -1,12 +1,12 @@
-/* program/cache.c: keeps code compiled by drivers between runs, in files of a folder used only for this.
+/* program/cache.c: keeps code compiled by drivers between runs, as files in a folder for this purpose.
  *
- * A file is named after its key's checksum and contains the whole key (key.c), so a file is not used if its key differs
- * in a single byte. The end of the file lists the files of the driver and of the compiler, which may have been loaded
- * during compilation. All of these files must be unchanged. A file is written under a temporary name and then renamed,
- * so that a named file is always complete, even if a process was killed; a checksum detects disk damage. Each use
- * updates a file's modification time, and the least recently used files are removed when the cache is too large. The
- * cache removes or replaces only files that begin with its magic number; all other files in the folder belong to the
- * user. An error here never fails a program, because the driver can compile it.
+ * A file's name is the checksum of its key. The file contains the whole key (key.c), so it is not used if the key
+ * differs in a single byte. The end of the file lists the files of the driver and of the compiler, some of which may
+ * have been loaded during compilation. All of these files must be unchanged. A file is written under a temporary name
+ * and then renamed, so that a file with a final name is always complete, even if a process was killed. A checksum
+ * detects disk damage. Each use updates a file's modification time, and the least recently used files are removed when
+ * the cache is too large. The cache removes or replaces only files that begin with its magic number; all other files in
+ * the folder belong to the user. An error here never fails a program, because the driver can compile it.
  */
 #include "program/program.h"
 
@@ -26,7 +26,7 @@
 #define NAME_CHARACTERS 16u
 #define NEW_PREFIX      "new-"
 
-/* The beginning of a file. `magic` reads differently on machines with another byte order. */
+/* The beginning of a file. `magic` has another value on machines with another byte order. */
 typedef struct header {
     uint64_t magic;
     uint64_t key_bytes, compiled_bytes, files_bytes;
@@ -37,8 +37,8 @@ typedef struct header {
 /* The magic number without the format version. */
 #define MAGIC_OF_ALL UINT64_C(0x0000ffffffffffff)
 
-/* Returns a path made of two checksums with different seeds. If two keys share a name, the newer file replaces the
- * older. */
+/* Returns a path that contains two checksums with different seeds. If two keys have the same path, the newer file
+ * replaces the older file. */
 static char *path_of(const gpuhal_device *device, const gpuhal_program_key *key)
 {
     const uint32_t first = gpuhal_checksum(0, key->text, key->bytes);
@@ -48,8 +48,8 @@ static char *path_of(const gpuhal_device *device, const gpuhal_program_key *key)
 
 /* ---- reading */
 
-/* Returns whether only this user can write the file. A driver must not load code that another user could have placed
- * there. */
+/* Returns whether only this user can write the file. A driver must not load code that another user could have
+ * written. */
 static bool is_ours(const char *path, bool directory)
 {
     gpuhal_file_info info;
@@ -70,7 +70,7 @@ static bool is_of_cache(const char *path)
            (magic & MAGIC_OF_ALL) == (MAGIC & MAGIC_OF_ALL);
 }
 
-/* Returns whether the section sizes add up to a file of `bytes` bytes. The sums cannot overflow. */
+/* Returns whether the sum of the section sizes is `bytes`. The sum cannot overflow. */
 static bool has_sizes(const header *head, uint64_t bytes)
 {
     uint64_t rest = bytes - sizeof *head;
@@ -81,8 +81,8 @@ static bool has_sizes(const header *head, uint64_t bytes)
     return head->files_bytes > 0 && head->compiled_bytes > 0 && head->compiled_bytes == rest;
 }
 
-/* Returns whether the driver's files, and files added during compilation, are unchanged. The list must end with a
- * zero. */
+/* Returns whether all listed files are unchanged: the driver's files, and files that were loaded during compilation.
+ * The list must end with a zero. */
 static bool has_files(const char *files, uint64_t bytes)
 {
     return files[bytes - 1] == 0 && gpuhal_driver_files_are_current(files);
@@ -173,8 +173,8 @@ static uint64_t list_files(const char *folder, char **names, size_t count, kept_
     return total;
 }
 
-/* Removes the least recently used files until there is room for `bytes` more. Returns false if it cannot make enough
- * room. */
+/* Removes the least recently used files until there is room for `bytes` more bytes. Returns false if there is not
+ * enough room. */
 static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
 {
     char **names = NULL;
@@ -192,7 +192,7 @@ static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
     }
     for (size_t i = 0; i < count; i++) {
         const bool wanted = total > settings->program_cache_bytes - bytes;
-        /* files that are not the cache's do not count either */
+        /* files that do not belong to the cache do not count either */
         if (wanted && (!is_of_cache(files[i].path) || gpuhal_os_file_remove(files[i].path) == 0)) {
             total -= files[i].bytes;
         }
@@ -205,7 +205,7 @@ static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
 
 /* ---- writing */
 
-/* Returns whether there is no file with this name, or one that the cache may replace. */
+/* Returns whether the cache may write a file with this path: there is no such file, or the cache may replace it. */
 static bool is_free(const char *path)
 {
     gpuhal_file_info info;
@@ -241,8 +241,8 @@ static int write_file(gpuhal_device *device, const gpuhal_program_key *key, cons
     return error;
 }
 
-/* Gets the compiled code from the plugin, after a gap of `before` bytes. Returns NULL if there is nothing to keep or
- * host memory is short. */
+/* Gets the compiled code from the plugin in a block that begins with a gap of `before` bytes. Returns NULL if there is
+ * no code to keep or host memory is short. */
 static char *ask_plugin(gpuhal_program *program, size_t before, uint64_t *out_bytes)
 {
     gpuhal_device *device = program->device;
@@ -264,8 +264,8 @@ static char *ask_plugin(gpuhal_program *program, size_t before, uint64_t *out_by
     if (status == GPUHAL_ERROR_DEVICE_LOST) {
         (void)gpuhal_device_failed(device, status, "keeping a program");
     }
-    if (!block || status || room == 0 || room > bytes) { /* another thread has created a kernel in the meantime, and
-                                                          * keeps more code */
+    if (!block || status || room == 0 || room > bytes) { /* another thread has created a kernel in the meantime and will
+                                                          * cache more code */
         free(block);
         return NULL;
     }
@@ -273,7 +273,7 @@ static char *ask_plugin(gpuhal_program *program, size_t before, uint64_t *out_by
     return block;
 }
 
-/* An unusable folder costs every program its compilation, so the first such failure is logged as a warning. */
+/* Without a usable folder every program is compiled in each run, so the first such failure is logged as a warning. */
 static void log_failure(const gpuhal_program *program, int error, uint64_t bytes)
 {
     gpuhal *gpu = program->device->gpu;
@@ -293,8 +293,9 @@ static void log_failure(const gpuhal_program *program, int error, uint64_t bytes
                                       : strerror(error));
 }
 
-/* `block` contains the compiled code, after a gap for the header and the key. Adds these and the list of driver files,
- * and returns the number of bytes. Returns 0 if the compiler's files are unknown or host memory is short. */
+/* `block` contains the compiled code after a gap for the header and the key. Adds the header, the key and the list of
+ * driver files, and returns the number of bytes. Returns 0 if the compiler's files are unknown or host memory is
+ * short. */
 static size_t complete(gpuhal_program *program, char **block, uint64_t compiled)
 {
     const gpuhal_program_key *key = &program->key;
@@ -316,7 +317,8 @@ static size_t complete(gpuhal_program *program, char **block, uint64_t compiled)
     return larger ? files_at + files_bytes : 0;
 }
 
-/* Writes the file. The driver's files are listed after the compiler call, which may have loaded some of them. */
+/* Writes the file. The driver's files are listed after the compiler call, because the call may have loaded some of
+ * them. */
 static void put(gpuhal_program *program)
 {
     uint64_t compiled = 0;
@@ -327,7 +329,7 @@ static void put(gpuhal_program *program)
         if (error) {
             log_failure(program, error, bytes);
         }
-        program->kept_bytes = compiled; /* also after a failure, which would occur again */
+        program->kept_bytes = compiled; /* also set after a failure, because another attempt would fail as well */
     } else if (block) {
         gpuhal_program_key_finish(&program->key);
     }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Maximum size of a value argument. Launches copy values. */
+/* Maximum size of a value argument. The size is limited because launches copy values. */
 #define VALUE_BYTES_MAX 65536u
 
 static __attribute__((format(printf, 2, 3))) gpuhal_status bad_desc(const char *name, const char *format, ...)
@@ -67,7 +67,8 @@ static gpuhal_status check_constants(const gpuhal_kernel_desc *desc)
     return GPUHAL_OK;
 }
 
-/* A size of 0 in one dimension counts as 1 if another dimension has a size. TOO_LARGE above the device's limits. */
+/* If any dimension has a size, a size of 0 in another dimension counts as 1. Returns TOO_LARGE above the device's
+ * limits. */
 static gpuhal_status check_group(const gpuhal_device *device, gpuhal_kernel_desc *desc)
 {
     const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
@@ -159,8 +160,8 @@ static gpuhal_status create_in_plugin(gpuhal_program *program, const gpuhal_kern
     return GPUHAL_OK;
 }
 
-/* The library copies the parameters and the name: launches compare arguments with the parameters, and messages contain
- * the name. */
+/* Copies the parameters and the name, because launches compare arguments with the parameters, and messages contain the
+ * name. */
 static gpuhal_kernel *make(gpuhal_program *program, const char *name, const gpuhal_kernel_info *info,
                            gpuhal_plugin_kernel *handle)
 {

@@ -1,6 +1,7 @@
-/* program/key.c: the possible differences between two compilations. The list `ways` is the key; compiled code is reused
- * only if all entries are equal. Code that may read other files has no key (self_contained.c). A driver's headers and
- * its device library are assumed to change only together with its shared libraries.
+/* program/key.c: the possible differences between two compilations. The key consists of one entry for each difference
+ * in the list `ways`; compiled code is reused only if all entries are equal. Code that may read other files has no key
+ * (self_contained.c). A driver's headers and device library are assumed to change only together with the driver's
+ * shared libraries.
  */
 #include "program/program.h"
 
@@ -17,8 +18,8 @@ enum { PROCESSOR_BYTES = 8192 };
 
 /* ---- variables */
 
-/* Prefixes of environment variables that driver compilers read. A prefix too many costs a compilation if the variable
- * changes; a missing prefix can cause a wrong kernel. */
+/* Prefixes of environment variables that driver compilers read. An unnecessary prefix only causes a compilation when
+ * such a variable changes, but a missing prefix can cause a wrong kernel. */
 static const char prefixes[] =
     /* loaders and their layers */
     "VK_ OCL_ OPENCL_ LD_ "
@@ -38,15 +39,15 @@ static const char prefixes[] =
     /* Arm, Qualcomm, Oclgrind, clvk, chipStar, ZLUDA, SwiftShader, MoltenVK */
     "MALI_ ADRENO_ OCLGRIND_ CLVK_ CHIP_ ZLUDA_ SWIFTSHADER_ MVK_ ";
 
-/* Variables that select the visible devices or the directory of a driver's cache. They often differ between processes,
- * and no compiler depends on them. */
+/* Variables that do not belong to the key: they select the visible devices or the directory of a driver's cache. They
+ * often differ between processes, and no compiler depends on them. */
 static const char no_matter[] =
     "CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES "
     "GPU_DEVICE_ORDINAL ZE_AFFINITY_MASK POCL_CACHE_DIR MESA_SHADER_CACHE_DIR CUDA_CACHE_PATH "
     "NEO_CACHE_DIR AMD_COMGR_CACHE_DIR XDG_CACHE_HOME ";
 
 typedef struct choice {
-    const char *named; /* name in the plugin's manifest; NULL: none */
+    const char *named; /* name in the plugin's manifest, or NULL */
     gpuhal_texts texts;
 } choice;
 
@@ -115,7 +116,7 @@ static void add_plugin(gpuhal_device *device, __attribute__((unused)) const gpuh
     gpuhal_text_printf(to, "%s %s %s", device->candidate->name, device->plugin->version, options ? options : "");
 }
 
-/* Identifies the driver by its files, because distributions rebuild the same version. */
+/* Identifies the driver by its files, because distributions may rebuild a driver without changing its version. */
 static void add_driver(gpuhal_device *device, __attribute__((unused)) const gpuhal_code *code, gpuhal_text *to)
 {
     const gpuhal_driver_files *files = gpuhal_backend_files(device->backend);
@@ -145,10 +146,10 @@ static void add_device(gpuhal_device *device, __attribute__((unused)) const gpuh
         const bool known = fact && fact->missing == 0;
         gpuhal_text_printf(to, "%" PRIu64 " %s\n", known ? fact->u64 : 0, known && fact->text ? fact->text : "");
     }
-    gpuhal_text_printf(to, "%s", device->lacks); /* features that were not enabled on an adopted device */
+    gpuhal_text_printf(to, "%s", device->lacks); /* the features that are not enabled on an adopted device */
 }
 
-/* Reads the model and the features of the first processor; malloc'ed. Returns NULL if host memory is short. */
+/* Returns the model and the features of the first processor as a malloc'ed string, or NULL if host memory is short. */
 static char *read_processor(const char *root)
 {
     static const char words[] = "vendor_id cpu_family model model_name stepping flags Features CPU_implementer "
@@ -177,8 +178,8 @@ static char *read_processor(const char *root)
     return processor;
 }
 
-/* Adds the processor, for drivers that compile for it. Their cache may be in a home directory that several machines
- * share. */
+/* Adds the processor, for drivers that compile for the processor. The cache may be in a home directory that several
+ * machines share. */
 static void add_processor(gpuhal_device *device, __attribute__((unused)) const gpuhal_code *code, gpuhal_text *to)
 {
     gpuhal *gpu = device->gpu;
@@ -214,7 +215,7 @@ static void add_code(__attribute__((unused)) gpuhal_device *device, const gpuhal
     gpuhal_text_append(to, code->code, (size_t)code->bytes);
 }
 
-/* The environment of the compilation comes first. */
+/* The differences in the environment come first. */
 static const struct way {
     const char *name;
     void (*add)(gpuhal_device *device, const gpuhal_code *code, gpuhal_text *to);
@@ -225,7 +226,7 @@ static const struct way {
     [GPUHAL_WAY_FORMAT] = {"format", add_format},          [GPUHAL_WAY_TARGET] = {"target", add_target},
     [GPUHAL_WAY_OPTIONS] = {"options", add_options},       [GPUHAL_WAY_CODE] = {"code", add_code}};
 
-/* Adds each entry with its size, so that no two lists yield the same text. */
+/* Adds each entry with its size, so that different lists never result in the same text. */
 static void add_ways(gpuhal_device *device, const gpuhal_code *code, unsigned from, unsigned end, gpuhal_text *to)
 {
     for (unsigned i = from; i < end; i++) {

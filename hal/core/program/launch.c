@@ -1,8 +1,9 @@
-/* program/launch.c: launches a kernel. All arguments are checked first. Then the launch becomes a record, which passes
- * through the queue like any work. The record is on the stack without references, and its values stay in the caller's
- * memory. This is enough for a launch without a queue, and for a launch on the queue's fast path that has the same
- * kernel and buffers as the previous launch. For other launches on the fast path, the queue keeps references to the
- * kernel and the buffers. Work that may run after the call is a copy of the record, with references and the values. */
+/* program/launch.c: launches a kernel. All arguments are checked first. Then the launch is stored in a record, which
+ * passes through the queue like any work. The record is on the stack without references, and the argument values stay
+ * in the caller's memory. No copy is needed for a launch without a queue, or for a launch on the queue's fast path that
+ * has the same kernel and buffers as the previous launch. For other launches on the fast path, the queue keeps
+ * references to the kernel and the buffers. For work that may run after the call, the record is copied, with references
+ * and with the values. */
 #include "program/program.h"
 
 #include "base/error.h"
@@ -36,7 +37,7 @@ typedef struct lists {
 
 /* ---- checks */
 
-/* Special argument numbers: WHOLE is the launch itself; USES combined with an index is that entry of `uses`. */
+/* Special argument numbers. WHOLE means the launch itself. USES combined with an index means an entry of `uses`. */
 #define WHOLE UINT32_MAX
 #define USES  (UINT32_C(1) << 31)
 
@@ -119,7 +120,6 @@ static gpuhal_status check_buffer(const gpuhal_kernel *kernel, const gpuhal_argu
     return GPUHAL_OK;
 }
 
-/* Checks a buffer of gpuhal_launch.uses. */
 static gpuhal_status check_addressed(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t index)
 {
     if (!buffer) {
@@ -269,14 +269,13 @@ static void destroy_uses(gpuhal_uses *uses)
     for (uint32_t i = 0; i < uses->count; i++) {
         gpuhal_buffer_drop(uses->buffers[i].buffer);
     }
-    if (uses->first) { /* checked first, because threads contend for the counter */
+    if (uses->first) { /* the flag is checked first, because threads contend for the counter */
         atomic_fetch_sub_explicit(&uses->kernel->program->device->compiling, 1, memory_order_relaxed);
     }
     gpuhal_kernel_release(uses->kernel);
     free(uses);
 }
 
-/* Adds the references that destroy_uses() drops. */
 static gpuhal_uses *refer(gpuhal_uses *uses)
 {
     atomic_init(&uses->references, 1);
@@ -346,8 +345,8 @@ static gpuhal_uses *copy_record(const gpuhal_uses *uses)
 
 static const gpuhal_uses_kind uses_kind = {copy_record, keep_uses, destroy_uses};
 
-/* Memory that must be made coherent is written by one thread at a time, so launches enter buffers in a fixed order,
- * each buffer once. */
+/* Sorts the buffers and removes duplicates. Only one thread at a time may write to memory that must be made coherent,
+ * so launches enter buffers in a fixed order, and each buffer once. */
 static void put_in_order(gpuhal_uses *uses)
 {
     uint32_t count = 0;
@@ -378,7 +377,7 @@ static uint32_t width_bits(const gpuhal_kernel *kernel, const uint32_t *groups)
     return 64u - (uint32_t)__builtin_clzll(width);
 }
 
-/* Fills in a record, and lists that must be large enough. Values stay in the caller's memory. */
+/* Fills in a record and its lists, which must be large enough. Argument values stay in the caller's memory. */
 static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *launch, struct gpuhal_use *buffers,
                     gpuhal_plugin_argument *arguments, const gpuhal_memory **memories)
 {
@@ -439,8 +438,9 @@ static gpuhal_status failed(const record *own, gpuhal_status status)
 }
 
 /* Records that the driver accepted the launch. Drivers compile at a kernel's first launch (lavapipe, PoCL), and again
- * for wide grids (PoCL, from 65535 threads). A launch that is wider than all previous launches therefore counts as a
- * first launch. Widths are compared by powers of two, so that not every launch of a growing grid counts. */
+ * for wide grids (PoCL, from 65535 threads). A launch with a wider grid than all previous launches therefore counts as
+ * a first launch. Only the bit lengths of widths are compared, so that not every launch of a slowly growing grid
+ * counts. */
 static void note_launched(const record *own)
 {
     gpuhal_kernel *kernel = own->uses.kernel;
@@ -505,7 +505,7 @@ static const gpuhal_op_kind launch_kind = {submit, run, GPUHAL_OP_LAUNCH};
 
 /* ---- the public functions */
 
-/* Reports the queue to pools, which must know the queues that use their parts. */
+/* Notifies pools of the queue, because a pool must know which queues use its parts. */
 static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel, const gpuhal_launch *launch)
 {
     gpuhal_status status = GPUHAL_OK;

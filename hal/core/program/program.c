@@ -1,4 +1,5 @@
-/* program/program.c: loads a program: chooses the alternative that the device accepts, and explains each refusal. */
+/* program/program.c: loads a program. Chooses the first alternative that the device accepts, and reports the reason for
+ * each refusal. */
 #include "program/program.h"
 
 #include "base/error.h"
@@ -17,9 +18,10 @@ typedef struct attempt {
     gpuhal_text log;
     gpuhal_text printed;         /* compiler output for the current alternative */
     gpuhal_text reasons;         /* for the error message */
-    gpuhal_text foreign;         /* for its end: alternatives in formats that the device does not accept */
-    gpuhal_error_detail failure; /* of the best failed alternative */
-    gpuhal_status status;        /* GPUHAL_OK: none tried yet */
+    gpuhal_text foreign;         /* for the end of the message: alternatives in formats that the device does not
+                                  * accept */
+    gpuhal_error_detail failure; /* error of the failed alternative that came closest to loading */
+    gpuhal_status status;        /* GPUHAL_OK if no alternative was tried yet */
 } attempt;
 
 const char *gpuhal_device_formats(const gpuhal_device *device)
@@ -109,7 +111,7 @@ static void take_log(void *user, const char *text)
     }
 }
 
-/* Returns whether another alternative may succeed. If memory is short or the device is lost, none would. */
+/* Returns whether another alternative may succeed. Returns false if memory is short or the device is lost. */
 static bool is_passed_over(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_ERROR_INCOMPATIBLE ||
@@ -143,7 +145,7 @@ static const char *reason(void)
     return behind ? behind + sizeof "loading a program: " - 1 : why;
 }
 
-/* Returns whether the error repeats the compiler's output, which directly follows in the log. */
+/* Returns whether the error message repeats the compiler's output, which follows directly in the log. */
 static bool is_printed(const attempt *own)
 {
     const char *printed = gpuhal_text_get(&own->printed);
@@ -151,7 +153,7 @@ static bool is_printed(const attempt *own)
     return line > 0 && strncmp(gpuhal_last_error()->vendor_text, printed, line < 64 ? line : 64) == 0;
 }
 
-/* Skips an alternative because of this thread's last error. */
+/* Skips an alternative, and records this thread's last error as the reason. */
 static void pass_over(attempt *own, uint32_t index, const char *format, gpuhal_status status)
 {
     const char *why = reason();
@@ -187,7 +189,7 @@ static gpuhal_status load(attempt *own, const gpuhal_code *code)
     return GPUHAL_OK;
 }
 
-/* Tries all alternatives in one format. Returns NOT_FOUND if none is accepted. */
+/* Tries all alternatives in one format. Returns NOT_FOUND if the device accepts none of them. */
 static gpuhal_status try_format(attempt *own, const char *format, size_t length)
 {
     for (uint32_t i = 0; i < own->desc->code_count; i++) {
@@ -259,7 +261,7 @@ static gpuhal_status none_taken(attempt *own)
     return own->status;
 }
 
-/* Tries the formats in the device's order, and within a format the alternatives in the caller's order. */
+/* Tries the formats in the device's order of preference, and the alternatives of each format in the caller's order. */
 static gpuhal_status choose(attempt *own)
 {
     const char *formats = gpuhal_device_formats(own->device);

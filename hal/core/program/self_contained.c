@@ -1,9 +1,10 @@
-/* program/self_contained.c: determines whether the code is the compiler's only input. No driver lists the files that it
- * has read, so code that may read a file is compiled in each run. The rule is deliberately coarse: it knows no
- * language, and in doubt it chooses a compilation.
+/* program/self_contained.c: determines whether the code is the compiler's only input. No driver lists the files that
+ * its compiler has read, so code that may read a file is compiled in each run. The rule is deliberately coarse: it does
+ * not parse any language, and in doubt the code is compiled.
  *
- * The search for a word looks only at the text's letters, digits and underscores. It therefore finds the word across
- * continued lines, trigraphs and the ## of macros, after each spelling of #, in comments, and inside longer words.
+ * The search for a word ignores all characters of the text but letters, digits and underscores. It therefore finds
+ * words that are divided by continued lines, trigraphs or the ## of macros, words after each spelling of #, and words
+ * in comments or inside longer words.
  */
 #include "program/program.h"
 
@@ -12,21 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Formats that refer to no other file and contain no date. Any other format may be text for a preprocessor. */
+/* Formats whose code refers to no other file and does not depend on the date. Any other format may be text for a
+ * preprocessor. */
 static const char *const closed_formats[] = {"cubin", "fatbin", "ptx", "hsaco", "spirv", "hip-fatbin", "host-function"};
 
-/* Words that make a compiler read a file or the clock: preprocessor and assembler directives, and the corresponding
- * options. */
+/* Words that make a compiler read a file or the clock: preprocessor and assembler directives, and options with the same
+ * effect. */
 static const char *const open_words[] = {"include", "import",   "embed",    "incbin",
                                          "imacros", "__DATE__", "__TIME__", "__TIMESTAMP__"};
 
-/* Options that read no file and have no value in the next word. `-I` alone reads nothing. */
+/* Options that read no file and whose value is never in the next word. `-I` by itself reads no file. */
 static const char *const closed_options[] = {"-D", "-U", "-I",         "-cl-",    "-w",     "-W",
                                              "-O", "-g", "-spir-std=", "-march=", "-mcpu=", "-mtune="};
 /* Options that may have their value in the next word. */
 static const char *const options_with_value[] = {"-D", "-U", "-I", "-x"};
 
-/* Returns the first of the words that occurs in the text, or NULL. *out_failed is true if host memory is short. */
+/* Returns the first word of the list that occurs in the text, or NULL. *out_failed is true if host memory is short. */
 static const char *find_word(const char *text, size_t bytes, bool *out_failed)
 {
     char *squeezed = malloc(bytes + 1);
@@ -67,7 +69,7 @@ static bool is_one(const char *const *list, size_t count, const char *word, size
     return is;
 }
 
-/* Returns whether options may read files. A word that is not an option is a file name, or belongs to an unknown
+/* Returns whether options may read files. A word that is not an option may be a file name, or the value of an unknown
  * option. */
 static bool options_read_files(const char *options)
 {

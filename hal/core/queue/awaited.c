@@ -1,8 +1,9 @@
-/* queue/awaited.c: the events of other queues that the application made a queue wait for. Pools use this list: memory
- * that was released before such an event may be used after it.
+/* queue/awaited.c: the list of other queues' events for which the application made a queue wait. Pools use this list:
+ * after the wait, the queue may use memory that was released before the event.
  *
- * For a few queues, the newest event is kept with its driver event until this queue is finished. A reset drops waits,
- * and later work need not come after these events. So a user of such an event must make the queue wait for it again. */
+ * For up to GPUHAL_AWAITED queues, the newest timepoint is kept until this queue is finished. A reset drops waits, so
+ * later work may not wait for these timepoints. A user of a timepoint must therefore make the queue wait for it
+ * again. */
 #include "queue/queue.h"
 
 /* Replaces the older timepoint of the same queue, or else the oldest entry. */

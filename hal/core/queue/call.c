@@ -1,12 +1,12 @@
 /* queue/call.c: application functions that a queue calls in order, and buffers that a queue keeps alive. Both are
- * deferred work like any other. */
+ * ordinary deferred work. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
 
-/* Calls an application function on the worker. It may take as long as it likes: the thread is not inside a plugin, so
- * the watchdog ignores it. If the function returns a status that is not an error, or one that has another meaning here,
- * the call fails with CANCELLED. */
+/* Calls an application function on the worker. The function may run for any time: the thread is not inside a plugin, so
+ * the watchdog ignores the thread. The call fails with CANCELLED if the function returns a status that is neither OK
+ * nor an error, or an error that has another meaning for queues. */
 static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal_native *native)
 {
     atomic_store(&queue->caller, gpuhal_os_thread_id());
@@ -16,7 +16,7 @@ static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, con
     if (!status) {
         return GPUHAL_OK;
     }
-    /* The detail is available if a call to this library failed inside the function. */
+    /* If a call to this library failed inside the function, its error detail is available. */
     gpuhal_error_detail why;
     gpuhal_error_save(&why);
     bool is_known = why.error.status == status;
@@ -32,7 +32,7 @@ static gpuhal_status run_call(const gpuhal_op *op)
     return call_function(op->queue, op, NULL);
 }
 
-/* Never waits for the vendor's queue: if it is locked, the worker retries. */
+/* Never waits for the vendor's queue. If the vendor's queue is locked, the worker retries. */
 static gpuhal_status submit_native(gpuhal_plugin_queue *vendor, const gpuhal_op *op)
 {
     gpuhal_device *device = op->queue->device;
@@ -102,7 +102,7 @@ gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn
     return gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &native_kind, .queue = queue, .native_fn = fn, .user = user});
 }
 
-/* Keeps a buffer alive. During native access nothing else is enqueued, and the application's own submissions have no
+/* Keeps a buffer alive. During native access no other work is enqueued, and the application's own submissions have no
  * number yet. */
 static gpuhal_status keep(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
@@ -146,8 +146,8 @@ gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffe
     return status;
 }
 
-/* Returns whether another thread's plugin call must end first. Not necessary if work is deferred. Not possible inside a
- * function that this queue calls: it would wait for itself. */
+/* Returns whether another thread's plugin call must end first. If work is deferred, the call need not end first. A
+ * function that this queue calls must not wait, because it would wait for itself. */
 static bool must_wait(const gpuhal_queue *queue)
 {
     const bool defers = gpuhal_queue_has_deferred(queue) && !gpuhal_queue_has_failed(queue);
@@ -174,8 +174,8 @@ static gpuhal_status track_unlocks(gpuhal_queue *queue, const gpuhal_op *op)
     return GPUHAL_OK;
 }
 
-/* The timepoint makes the library notice the end of the work. If the queue refuses it, the queue's reset or end does
- * so. */
+/* The timepoint makes the library notice the end of the work. If the queue refuses the timepoint, the buffer is
+ * released when the queue is reset or finished. */
 gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
     const gpuhal_op op = {.kind = &keep_kind, .kept = buffer};

@@ -22,8 +22,9 @@ static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal
     gpuhal_queue_note_busy(queue);
 }
 
-/* Drops deferred work. If the worker is busy with the first element, the element stays for the worker to remove. Its
- * timepoint ends now nevertheless: the worker may be stuck, and waiting threads must learn of the failure. */
+/* Drops deferred work. If the worker is busy with the first element, the worker removes the element later. The
+ * element's timepoint ends now nevertheless: the worker may be stuck, and waiting threads must be notified of the
+ * failure. */
 static void drop_held(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     gpuhal_deferred **rest = &queue->deferred;
@@ -73,8 +74,8 @@ void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submi
     gpuhal_completions_notify(completions);
 }
 
-/* Among the timepoints that the plugin's queue waited for, up to the given submission, returns the failure of the first
- * that failed, or NULL. Called with the mutex held. */
+/* Returns the failure of the first failed timepoint among those that the plugin's queue waited for up to the given
+ * submission. Returns NULL if none failed. Called with the mutex held. */
 static gpuhal_failure *failure_of_awaited(const gpuhal_queue *queue, uint64_t number)
 {
     for (size_t i = 0; i < queue->submission_count; i++) {
@@ -88,7 +89,7 @@ static gpuhal_failure *failure_of_awaited(const gpuhal_queue *queue, uint64_t nu
     return NULL;
 }
 
-/* Prepends completions to *completions. `may_retire`: not called from a driver callback. */
+/* Prepends completions to *completions. `may_retire` must be false in a driver callback. */
 static void settle(gpuhal_timepoint *timepoint, gpuhal_status status, bool may_retire, gpuhal_completion **completions)
 {
     gpuhal_queue *queue = timepoint->queue;
@@ -128,8 +129,8 @@ void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status
     gpuhal_completions_notify(completions);
 }
 
-/* Polls the timepoints that the queue waited for: they may have failed without any thread polling them. Each queue does
- * this at most once at a time, so the recursion depth is limited by the number of queues. */
+/* Polls the timepoints that the queue waited for, because a failure may not have been noticed yet. Only one thread at a
+ * time does this for a queue, so the recursion depth is at most the number of queues. */
 static void ask_awaited(gpuhal_queue *queue, uint64_t number)
 {
     if (atomic_exchange(&queue->asking, true)) {
@@ -177,7 +178,7 @@ gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint)
     if (status) {
         return status;
     }
-    if (!gpuhal_timepoint_use_event(timepoint)) { /* it has ended in the meantime */
+    if (!gpuhal_timepoint_use_event(timepoint)) { /* the timepoint has ended in the meantime */
         return gpuhal_timepoint_result(timepoint);
     }
     status = gpuhal_plugin_event_query(device, timepoint->event);

@@ -12,9 +12,9 @@ struct gpuhal_service {
     gpuhal_condition condition;
     gpuhal_queue *queues;
     gpuhal_completion *callbacks, **callbacks_end;
-    gpuhal_buffer *released, **released_end; /* the service thread must call their owners back */
+    gpuhal_buffer *released, **released_end; /* list of buffers whose owners the service thread must call back */
     gpuhal_completion *listed, **listed_end;
-    intptr_t notifier;    /* readable while `listed` is not empty; -1: not requested yet */
+    intptr_t notifier;    /* readable while `listed` is not empty; -1 if not requested yet */
     gpuhal_thread thread;
     bool has_thread, stop, thread_destroys;
 };
@@ -48,8 +48,8 @@ static void release(gpuhal_service *service)
     free(service);
 }
 
-/* Makes all pending callbacks before the thread ends. If a callback released the last reference to the gpuhal object,
- * this runs on the service thread itself, which then frees the service when it ends. */
+/* The thread makes all pending callbacks before it ends. If a callback released the last reference to the gpuhal
+ * object, this function runs on the service thread itself. The service thread then frees the service when it ends. */
 void gpuhal_service_destroy(gpuhal_service *service)
 {
     if (!service) {
@@ -125,7 +125,7 @@ bool gpuhal_service_has_unfinished(const gpuhal_device *device)
     return any;
 }
 
-/* Makes the next callback, with no lock held during it. Returns false if there is none. */
+/* Makes the next callback without holding a lock. Returns false if there is no callback to make. */
 static bool call_next_unlocks(gpuhal *gpu, gpuhal_service *service)
 {
     gpuhal_completion *completion = service->callbacks;
@@ -155,8 +155,8 @@ static void *serve(void *user)
     const uint32_t generation = gpuhal_os_fork_generation();
     gpuhal_os_thread_name("gpuhal-serve");
     gpuhal_mutex_lock(&service->mutex);
-    /* A callback may fork and also return in the child. The gpuhal object may have been freed after its last
-     * callback. */
+    /* A callback may fork, and then also returns in the child, which must stop here. The gpuhal object may have been
+     * freed after its last callback. */
     while (generation == gpuhal_os_fork_generation()) {
         if (call_next_unlocks(gpu, service)) {
             continue;

@@ -1,7 +1,7 @@
-/* queue/completion_service.h: the part that all queues of one gpuhal object share: the list of queues, the thread that
- * makes callbacks, and the list behind gpuhal_next_completion(). That thread, gpuhal-serve, makes every call to the
- * application that is not made inside one of the application's own calls: completion callbacks, callbacks of released
- * buffers and samplers, and listeners (hotplug/notifier.c). */
+/* queue/completion_service.h: the state that all queues of one gpuhal object share: the list of queues, the callback
+ * thread, and the list that gpuhal_next_completion() reads. The callback thread, gpuhal-serve, makes all asynchronous
+ * calls to the application: completion callbacks, callbacks of released buffers and samplers, and listeners
+ * (hotplug/notifier.c). */
 #ifndef GPUHAL_QUEUE_COMPLETION_SERVICE_H
 #define GPUHAL_QUEUE_COMPLETION_SERVICE_H
 
@@ -10,21 +10,23 @@
 
 typedef struct gpuhal_service gpuhal_service;
 
-/* Called by gpuhal.c. Destroying joins the callback thread, unless that thread is the caller. */
+/* Called by gpuhal.c. gpuhal_service_destroy() joins the callback thread, unless the callback thread itself calls
+ * it. */
 gpuhal_service *gpuhal_service_create(void);
 void gpuhal_service_destroy(gpuhal_service *service);
 
 void gpuhal_service_add(gpuhal_queue *queue);
 void gpuhal_service_remove(gpuhal_queue *queue);
-/* Returns the queues of one device, or of all devices if @device is NULL. Each has a reference; the caller frees the
- * array. Returns NULL and a count of 0 if out of memory. */
+/* Returns the queues of one device, or of all devices if @device is NULL. The caller must release each queue and free
+ * the array. Returns NULL and a count of 0 if out of memory. */
 gpuhal_queue **gpuhal_service_queues(gpuhal *gpu, const gpuhal_device *device, size_t *out_count);
-/* Returns whether a queue of the device has work that is not known to have ended. Allocates nothing. */
+/* Returns whether a queue of the device has work that may not have ended. Allocates no memory. */
 bool gpuhal_service_has_unfinished(const gpuhal_device *device);
 
-/* Starts the callback thread unless it is running. Must be called before a callback is promised. Returns 0 or errno. */
+/* Starts the callback thread unless it is running. Must be called before a call that requests a callback can succeed.
+ * Returns 0 or errno. */
 int gpuhal_service_serve(gpuhal *gpu);
-/* Makes the callback thread call gpuhal_buffer_end(). The thread is running already: importing with a callback started
+/* Makes the callback thread call gpuhal_buffer_end(). The thread must be running; an import with a callback starts
  * it. */
 void gpuhal_service_released(struct gpuhal_buffer *buffer);
 /* Makes the callback thread, which must be running, call the function with GPUHAL_OK. Returns false if out of

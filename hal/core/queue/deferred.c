@@ -31,7 +31,7 @@ int gpuhal_queue_need_thread(gpuhal_queue *queue)
     if (!error) {
         gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
     } else {
-        atomic_fetch_sub(&queue->references, 1); /* never the last one: the caller has a reference */
+        atomic_fetch_sub(&queue->references, 1); /* never the last reference, because the caller has one */
     }
     return error;
 }

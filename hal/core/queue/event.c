@@ -9,8 +9,9 @@ struct gpuhal_event {
     gpuhal *gpu; /* with a reference */
     uint32_t flags;
     gpuhal_mutex mutex;          /* protects the members below */
-    gpuhal_timepoint *timepoint; /* NULL: never recorded, which counts as done. A host event always has a timepoint */
-    gpuhal_waitable *waitable;   /* NULL: no descriptor was requested */
+    gpuhal_timepoint *timepoint; /* NULL if never recorded; the event then counts as done. A host event always has a
+                                  * timepoint */
+    gpuhal_waitable *waitable;   /* NULL if no descriptor was requested */
 };
 
 static gpuhal_status null_error(const char *call)
@@ -95,7 +96,7 @@ gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_signal: the event was signalled before");
 }
 
-/* Returns the recording with a reference, or NULL if there is none: the event then counts as done. */
+/* Returns the newest recording with a reference, or NULL if the event was never recorded and thus counts as done. */
 static gpuhal_status recording(gpuhal_event *event, const char *call, gpuhal_timepoint **out_point)
 {
     gpuhal_status status = event ? gpuhal_check(event->gpu) : null_error(call);
@@ -119,9 +120,9 @@ static gpuhal_completion *waitable_completion(gpuhal_waitable *waitable)
     return completion;
 }
 
-/* Makes the timepoint the event's current recording, which the descriptor follows. The caller must add *out_completion
- * to the timepoint, without the mutex. On failure the old recording stays, so that threads waiting on the descriptor
- * still see its end. */
+/* Makes the timepoint the event's current recording. From then on the descriptor signals the end of this timepoint. The
+ * caller must add *out_completion to the timepoint, without the mutex. On failure the old recording stays current, so
+ * that the descriptor still signals the old recording's end. */
 static gpuhal_status take_timepoint(gpuhal_event *event, gpuhal_timepoint *timepoint, gpuhal_timepoint **out_old,
                                     gpuhal_completion **out_completion)
 {

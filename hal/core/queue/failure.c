@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-/* Represents every failure that could not be saved for lack of memory. Static: retain and release ignore it. */
+/* Represents every failure that could not be saved for lack of memory. Retain and release ignore this object, because
+ * it is static. */
 static gpuhal_failure no_memory = {.references = 1, .detail.error.status = GPUHAL_ERROR_HOST_MEMORY};
 
 gpuhal_failure *gpuhal_failure_create(void)

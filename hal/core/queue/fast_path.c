@@ -1,13 +1,13 @@
 /* queue/fast_path.c: submits transfers with the same buffers as before, and launches, without the mutex.
  *
- * A submission leaves the fast path open as long as nothing else happens in the queue. The next transfer with the same
- * buffers, or the next launch after a launch, acquires the right to call with one atomic exchange and releases it with
- * another. It takes no lock, and joins the newest submission, which already keeps the buffers alive. A launch with a
- * different kernel or buffers adds its uses to that submission's list.
+ * After a submission the fast path stays open until another operation locks the queue's mutex. The next transfer with
+ * the same buffers, or the next launch after a launch, acquires the right to call with one atomic exchange and releases
+ * it with another. This call takes no lock. Its work joins the newest submission, which already keeps the buffers
+ * alive. A launch with a different kernel or buffers adds its uses to that submission's list.
  *
- * Every thread that locks the mutex closes the fast path first. After that, state protected by the mutex does not
- * change, except that one call may still be in progress on the fast path. That call counts its submission. When it ends
- * and finds the path closed, it locks the mutex, seals the submission and wakes the waiting threads.
+ * Every thread that locks the mutex closes the fast path first. From then on, state protected by the mutex does not
+ * change, except that one call may still be in progress on the fast path. This last call counts its submission. When it
+ * ends, it finds the path closed, locks the mutex, seals the submission and wakes the waiting threads.
  */
 #include "memory/buffer.h"
 #include "queue/queue.h"
@@ -26,10 +26,10 @@ void gpuhal_queue_seal_submission(gpuhal_queue *queue)
     }
 }
 
-/* Closes the fast path. Called with the mutex held, so that no other thread can open it. The first load may be relaxed:
- * the closed bit changes only with the mutex held. The exchange acquires because sealing needs the number: the last
- * call on the path counted its submission before it left. A call that is still in progress seals the submission itself,
- * since it counts one more. */
+/* Closes the fast path. Called with the mutex held, so that no other thread can open the path. The first load may be
+ * relaxed, because the closed bit changes only with the mutex held. The exchange has acquire order because sealing
+ * needs the submission number, which the last call on the path wrote before it left. A call that is still in progress
+ * increments the number again, so it seals the submission itself. */
 static void shut(gpuhal_queue *queue)
 {
     if (atomic_load_explicit(&queue->fast_path, memory_order_relaxed) & GPUHAL_FAST_PATH_CLOSED) {
@@ -78,14 +78,14 @@ void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
     queue->fast_to = last->to;
     queue->fast_from = last->from;
     queue->fast_uses = last->uses;
-    /* Stored last, with release: from now on a thread without the mutex may read the members above. */
+    /* Stored last, with release order: from now on a thread without the mutex may read the members above. */
     atomic_store_explicit(&queue->fast_path, 0, memory_order_release);
 }
 
-/* Leaves the fast path. Release: the thread that next takes or closes the path must see this call's count. If the
- * exchange fails, the path was closed in the meantime, and this call finishes closing it: it seals the submission and
- * wakes threads that wait for the call to end. It must not use gpuhal_queue_lock(), which would find the path already
- * closed; only this thread may clear TAKEN. */
+/* Leaves the fast path. The exchange has release order, because the next thread that takes or closes the path must see
+ * this call's count. If the exchange fails, the path was closed in the meantime. This thread then seals the submission
+ * and wakes threads that wait for the call to end. It must not use gpuhal_queue_lock(), because only this thread may
+ * clear TAKEN. */
 static void leave(gpuhal_queue *queue)
 {
     uint32_t mine = GPUHAL_FAST_PATH_TAKEN;
@@ -100,8 +100,9 @@ static void leave(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Turns a fast-path call into an ordinary one. Both changes are made with the mutex held, because no thread may see the
- * right as free between them. The newest submission stays open until gpuhal_queue_end_call() seals it. */
+/* Turns a fast-path call into an ordinary call. Both changes are made under one lock of the mutex, so that no thread
+ * sees the right to call as free between the changes. The newest submission stays open until gpuhal_queue_end_call()
+ * seals it. */
 static void keep_the_right(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex);
@@ -110,8 +111,8 @@ static void keep_the_right(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Returns a copy of a launch's uses for the newest submission's list, with its buffers entered and the list's
- * reference. Returns NULL if that fails; the general path then finds the reason. */
+/* Returns a copy of a launch's uses for the newest submission's list. The copy's buffers are entered, and its reference
+ * belongs to the list. Returns NULL on failure; the general path then finds the reason. */
 static gpuhal_uses *keep_more(const gpuhal_uses *uses)
 {
     gpuhal_uses *kept = uses->needs_clean ? NULL : uses->kind->keep(uses);
@@ -122,9 +123,9 @@ static gpuhal_uses *keep_more(const gpuhal_uses *uses)
     return kept;
 }
 
-/* Returns whether the work can join the newest submission; *out_more is set to uses that must be added. Jobs are never
- * submitted, and kept buffers need a submission of their own. Mapped buffers must be refused even if the driver knows
- * nothing of the mapping; for launches the caller has checked that. */
+/* Returns whether the work can join the newest submission, and sets *out_more to the uses that must be added. Jobs are
+ * never submitted, and work that only keeps buffers alive needs a submission of its own. Mapped buffers must be refused
+ * even if the driver has no mapping; for launches the caller has checked the buffers. */
 static bool fits(const gpuhal_queue *queue, const gpuhal_op *op, gpuhal_uses **out_more)
 {
     if (op->uses) {
@@ -154,7 +155,7 @@ bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal
     *out_status = op->kind->submit(queue->vendor, op);
     if (*out_status == GPUHAL_OK) {
         if (more) {
-            /* Release: a thread with the mutex may be walking the list. */
+            /* Release order, because a thread with the mutex may be walking the list. */
             atomic_store_explicit(&queue->fast_uses->next, more, memory_order_release);
             queue->fast_uses = more;
         }

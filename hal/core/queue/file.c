@@ -18,8 +18,8 @@ static void free_job(void *job)
 
 static const gpuhal_op_kind kind = {NULL, run, GPUHAL_OP_JOB};
 
-/* Passes ownership of the job to the queue. A slow disk says nothing about the device, so the job has UINT64_MAX bytes
- * and never counts as a hang. */
+/* Passes ownership of the job to the queue. A slow disk must not count as a hang of the device, so the job's size is
+ * UINT64_MAX bytes. */
 static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_file_job *job)
 {
     gpuhal_file_job *kept = malloc(sizeof *kept);
@@ -39,7 +39,7 @@ static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_file_job *job)
 
 static gpuhal_status transfer(const char *call, gpuhal_queue *queue, gpuhal_file_job job, const gpuhal_file *file)
 {
-    gpuhal_status status = queue ? gpuhal_queue_check(queue) : GPUHAL_OK; /* before a file is created */
+    gpuhal_status status = queue ? gpuhal_queue_check(queue) : GPUHAL_OK; /* checked before a file is created */
     gpuhal_buffer *given = job.buffer;
     status = status ? status : gpuhal_file_begin(call, &job, file);
     status = status ? status : gpuhal_queue_uses(queue, given);

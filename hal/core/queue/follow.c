@@ -1,9 +1,9 @@
 /* queue/follow.c: a queue takes over memory that work of another queue still uses, and waits for that work in order.
  *
  * A failure or a reset drops waits, but the queue keeps the memory. So the queue keeps a list of the timepoints that it
- * follows until their work has ended; a reset and the end of the queue wait for all of them. The queue also copies the
- * other queue's list, because the memory may be affected by that work, too. Therefore it never has to wait for the
- * other queue's own waits, and queues that follow each other cannot deadlock. */
+ * follows until their work has ended. A reset and the end of the queue wait for all timepoints in the list. The queue
+ * also copies the other queue's list, because the work before those timepoints may use the memory as well. Therefore
+ * the queue never depends on the other queue's own waits, and queues that follow each other cannot deadlock. */
 #include "base/error.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many timepoints are removed under one lock of the mutex. */
+/* Maximum number of timepoints that are removed each time the mutex is locked. */
 enum { AT_A_TIME = 64 };
 
 /* How long to wait for one timepoint before checking the device again. */
@@ -22,8 +22,8 @@ static bool is_done_well(const gpuhal_timepoint *timepoint)
     return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE && !timepoint->failure;
 }
 
-/* Returns whether the work is over. After a failure the driver may still be executing it. Does not wait for a lost
- * device. */
+/* Returns whether the work before the timepoint is over. After a failure the driver may still be executing the work.
+ * Work of a lost device counts as over. */
 static bool is_over(const gpuhal_timepoint *timepoint)
 {
     return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE &&
@@ -45,7 +45,7 @@ static gpuhal_timepoint **copy_list(gpuhal_queue *queue, uint32_t *out_count)
     return copy;
 }
 
-/* Adds the timepoint with a reference, unless it is in the list already. Returns the new count. */
+/* Adds the timepoint to the list, with a reference, unless the list already contains it. Returns the new count. */
 static uint32_t insert(gpuhal_timepoint **list, uint32_t count, gpuhal_timepoint *timepoint)
 {
     uint32_t at = count;
@@ -60,9 +60,9 @@ static uint32_t insert(gpuhal_timepoint **list, uint32_t count, gpuhal_timepoint
     return count + 1;
 }
 
-/* Moves references from the list to the queue, except for timepoints that the queue already follows. These stay in the
- * list, and *count is set to their number. Without this check, two queues that pass memory back and forth would double
- * their lists each time. Returns false if out of memory. */
+/* Moves references from the list to the queue. Timepoints that the queue already follows stay in the list, and *count
+ * is set to their number. If they were added again, two queues that pass memory back and forth would double their lists
+ * each time. Returns false if out of memory. */
 static bool merge(gpuhal_queue *queue, gpuhal_timepoint **list, uint32_t *count)
 {
     uint32_t known = 0, merged_count = 0;
@@ -119,7 +119,8 @@ static void forget(gpuhal_queue *queue, bool (*is_past)(const gpuhal_timepoint *
     } while (count == AT_A_TIME);
 }
 
-/* The timepoint is added before the queue waits. If the queue then refuses to wait, it does not get the memory. */
+/* The timepoint is added to the list before the queue waits. If the queue then refuses to wait, the pool does not give
+ * it the memory. */
 gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     uint32_t count = 0;
@@ -174,7 +175,7 @@ void gpuhal_queue_await_followed(gpuhal_queue *queue)
     for (gpuhal_timepoint *open = NULL; (open = next_open(queue));) {
         if (gpuhal_timepoint_now(open) != GPUHAL_TIMEPOINT_DONE) {
             (void)gpuhal_timepoint_wait(open, gpuhal_deadline(SLICE_NS));
-        } else { /* its queue has failed; resetting that queue does not wake this thread */
+        } else { /* the timepoint's queue has failed, and a reset of that queue does not wake this thread */
             pause_ns = gpuhal_poll_longer(pause_ns);
             gpuhal_os_sleep(pause_ns);
         }

@@ -7,16 +7,16 @@
 
 #include <stdlib.h>
 
-/* Returns whether the worker may be inside this device's driver, i.e. its current work uses the device. Called with the
- * mutex held. */
+/* Returns whether the worker may be inside this device's driver, because its current work uses the device. Called with
+ * the mutex held. */
 static bool works_on(const gpuhal_queue *queue, const gpuhal_device *device)
 {
     const gpuhal_op *op = queue->worker == GPUHAL_QUEUE_RUNNING && queue->deferred ? &queue->deferred->op : NULL;
     return op && ((op->to && op->to->device == device) || (op->from && op->from->device == device));
 }
 
-/* Abandons a worker that may be stuck. The worker keeps its work, and nothing that it uses may be freed. So the gpuhal
- * object is never freed. */
+/* Abandons a worker that may be stuck. The worker keeps its work and may use any object later, so the gpuhal object is
+ * never freed. */
 static void give_up(gpuhal_queue *queue, const gpuhal_device *device, gpuhal_failure *failure)
 {
     gpuhal_completion *completions = NULL;
@@ -53,8 +53,8 @@ void gpuhal_queues_lost(gpuhal_device *device)
     gpuhal_failure_release(failure);
 }
 
-/* Returns whether the newest submitted timepoint of a queue shows that work is still executing. If there is none after
- * all work, the worker records one as soon as it gets the right to call. */
+/* Returns whether the newest submitted timepoint of a queue shows that work is still executing. If no timepoint was
+ * recorded after all work, the worker records one as soon as it has the right to call. */
 static bool goes_on(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);

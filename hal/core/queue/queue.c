@@ -1,4 +1,4 @@
-/* queue/queue.c: creates and destroys queues, and implements the calls for a queue as a whole. */
+/* queue/queue.c: creates and destroys queues, and implements the calls that apply to a whole queue. */
 #include "queue/queue.h"
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pause before retrying a plugin call that cannot flush now. */
+/* Pause before retrying a flush that the plugin cannot do now. */
 #define RETRY_NS UINT64_C(1000000)
 /* How long destroying a queue waits for an idle worker to end. */
 #define NOTICE_NS UINT64_C(1000000000)
@@ -43,7 +43,7 @@ static gpuhal_queue *queue_blank(gpuhal_device *device, const gpuhal_queue_desc 
     return queue;
 }
 
-/* Copies the caller's structures as far as this library version knows them. */
+/* Copies those members of the caller's structures that this library version knows. */
 static gpuhal_status take_desc(const gpuhal_queue_desc *given, gpuhal_queue_desc *desc, gpuhal_native *adopt)
 {
     *desc = (gpuhal_queue_desc){.size = sizeof *desc};
@@ -101,7 +101,8 @@ gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc
     return GPUHAL_OK;
 }
 
-/* Lets the worker finish the queue's work. If there is none, waits until the queue is finished. */
+/* Lets the worker finish the queue's work, and waits if the queue is idle. Without a worker, this thread finishes the
+ * queue. */
 static void end_queue(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
@@ -164,7 +165,7 @@ gpuhal_status gpuhal_queue_flush(gpuhal_queue *queue)
     if (!queue) {
         return null_error("gpuhal_queue_flush");
     }
-    /* With a timepoint the queue notices by itself that its buffers can be released. Recording one also flushes. */
+    /* The timepoint makes the queue notice when its buffers can be released. Recording a timepoint also flushes. */
     gpuhal_timepoint *timepoint = NULL;
     gpuhal_status status = gpuhal_queue_record(queue, false, &timepoint);
     gpuhal_timepoint_release(timepoint);
@@ -202,14 +203,14 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
     gpuhal_timepoint **timepoints = calloc(count + 1, sizeof *timepoints);
     first = timepoints ? GPUHAL_OK : gpuhal_error_host_memory();
     gpuhal_error_detail detail;
-    /* Other queues may wait for the queue that is calling this thread. */
+    /* Other queues may wait for the queue that is calling a function on this thread. */
     for (size_t i = 0; i < count && !first; i++) {
         first = gpuhal_queue_own_call(queues[i]);
     }
     bool waits = !first;
     gpuhal_error_save(&detail);
-    /* All timepoints are recorded before the first wait. The first failure is returned, but all other timepoints are
-     * still waited for. */
+    /* All timepoints are recorded before the first wait. The first failure is returned, but only after the wait for all
+     * other timepoints. */
     for (size_t pass = 0; waits && pass < 2; pass++) {
         for (size_t i = 0; i < count; i++) {
             gpuhal_status status = pass == 0       ? gpuhal_queue_record_to_wait(queues[i], deadline, &timepoints[i])
@@ -230,7 +231,6 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
     return first && timepoints ? gpuhal_error_restore(&detail) : first;
 }
 
-/* Waits until no work is deferred and no thread calls the plugin. */
 static gpuhal_status drain_unlocks(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -241,7 +241,7 @@ static gpuhal_status drain_unlocks(gpuhal_queue *queue, uint64_t deadline)
     return status;
 }
 
-/* Tries once to lock the vendor's queue, which other queues may share. Takes at most @timeout_ns; this is also the
+/* Tries once to lock the vendor's queue, which other queues may share. `timeout_ns` is the time limit and also the
  * call's allowance. */
 static gpuhal_status try_native(gpuhal_queue *queue, uint64_t timeout_ns)
 {

@@ -1,13 +1,13 @@
 /* queue/queue.h: a queue as the files of this folder see it.
  *
- * Work takes one of two paths. Work that the plugin can enqueue is submitted to the plugin's queue on the caller's
- * thread. Work that needs blocking calls, or must wait for an event of another queue, is appended to a list of deferred
- * work, and so is all work after it. The queue's worker thread takes that list from the front. It submits the work if
- * it can; otherwise it runs the work once all earlier submissions have completed. The worker does all work of plugins
- * without queues.
+ * Work that the plugin can enqueue is submitted to the plugin's queue on the caller's thread. Work that needs blocking
+ * calls, or must wait for an event of another queue, is appended to a list of deferred work. While this list is not
+ * empty, all work is appended to it. The queue's worker thread takes that list from the front. The worker submits the
+ * work if possible; otherwise it runs the work once all earlier submissions have completed. If the plugin has no
+ * queues, the worker runs all work.
  *
  * `mutex` protects the queue and its timepoints. It is never held during a plugin call, a callback or a release. Only
- * one thread at a time calls the plugin on its queue: the thread that has the right to call, or that took the fast path
+ * one thread at a time calls the plugin on its queue: the thread that has the right to call or is on the fast path
  * (fast_path.c).
  */
 #ifndef GPUHAL_QUEUE_QUEUE_H
@@ -24,10 +24,9 @@
 
 typedef struct gpuhal_op gpuhal_op;
 
-/* The objects that work uses besides two buffers: a launch has a kernel and any number of buffers. The layer above
- * creates these structures, and extends them by embedding this one as the first member. Buffers are whole buffers,
- * never suballocations. The structure passed to an enqueueing call is not reference-counted and holds no references; it
- * is valid only during the call. */
+/* The objects that a launch uses: a kernel and any number of buffers. The layer above creates these structures; its own
+ * structure has a gpuhal_uses as the first member. The buffers are whole buffers, never suballocations. The structure
+ * passed to an enqueueing call is not reference-counted and holds no references; it is valid only during the call. */
 typedef struct gpuhal_uses {
     _Atomic uint32_t references;
     uint32_t count;
@@ -39,29 +38,31 @@ typedef struct gpuhal_uses {
         bool writes;
     } *buffers;
     const struct gpuhal_uses_kind *kind;
-    bool first;       /* the driver may be compiling the kernel, from this launch until it has ended */
+    bool first;       /* the driver may be compiling the kernel until this launch has ended */
     bool needs_clean; /* a buffer's memory must be made coherent around every access */
     const char *name; /* kernel name */
-    const uint32_t *groups; /* three values; NULL in uses that are only kept alive */
+    const uint32_t *groups; /* three values; NULL in copies made by `keep` */
 } gpuhal_uses;
 
-/* Operations that the layer above provides for its structure. A copy has one reference, and holds references to the
- * objects that it uses. The functions return NULL if out of memory. */
+/* Operations that the layer above provides for its structure. A new copy has one reference, and holds references to the
+ * kernel and the buffers. The functions return NULL if out of memory. */
 typedef struct gpuhal_uses_kind {
     /* Copies uses for work that may run after the call. */
     gpuhal_uses *(*make_lasting)(const gpuhal_uses *uses);
-    /* Makes a copy that keeps its buffers and kernel alive, for work that the plugin receives during the call. */
+    /* Makes a copy that only keeps the buffers and the kernel alive, for work that the plugin receives during the
+     * call. */
     gpuhal_uses *(*keep)(const gpuhal_uses *uses);
-    /* Called after the last reference to either kind of copy is released. Calls no application function. */
+    /* Called when the last reference to a copy is released. Calls no application function. */
     void (*destroy)(gpuhal_uses *uses);
 } gpuhal_uses_kind;
 
 /* A kind of work. */
 typedef struct gpuhal_op_kind {
-    /* Enqueues on the plugin's queue. Returns NOT_SUPPORTED if the worker must use `run`, NOT_READY if the caller must
-     * retry later; neither sets a detail or has side effects. NULL: always use `run`. */
+    /* Enqueues the work on the plugin's queue. Returns NOT_SUPPORTED if the worker must use `run`, or NOT_READY if the
+     * caller must retry later. Neither status sets an error detail or has side effects. If `submit` is NULL, the worker
+     * always uses `run`. */
     gpuhal_status (*submit)(gpuhal_plugin_queue *queue, const gpuhal_op *op);
-    /* Does the work; blocks. */
+    /* Does the work. Blocks until it is done. */
     gpuhal_status (*run)(const gpuhal_op *op);
     enum {
         GPUHAL_OP_WRITE,
@@ -73,22 +74,22 @@ typedef struct gpuhal_op_kind {
         GPUHAL_OP_CALL,
         GPUHAL_OP_KEEP,
         GPUHAL_OP_LAUNCH,
-        GPUHAL_OP_EVENT /* not in an op_kind: a recorded event, in traces */
+        GPUHAL_OP_EVENT /* a recorded event; only used in traces, never in an op_kind */
     } form;
 } gpuhal_op_kind;
 
 /* A piece of work. The queue copies it and retains the buffers. */
 struct gpuhal_op {
-    const gpuhal_op_kind *kind; /* NULL: not a transfer; one of the next two is set */
-    gpuhal_timepoint *record;       /* to be submitted, or finished if the plugin has no queues */
-    gpuhal_timepoint *await;        /* of another queue; later work runs after it */
+    const gpuhal_op_kind *kind; /* NULL: one of the next two members is set */
+    gpuhal_timepoint *record;       /* timepoint to submit, or to finish if the plugin has no queues */
+    gpuhal_timepoint *await;        /* timepoint of another queue that later work must wait for */
     gpuhal_buffer *to, *from;   /* either may be NULL */
-    gpuhal_buffer *kept;        /* kept alive until the work has ended; usually NULL */
+    gpuhal_buffer *kept;        /* a buffer to keep alive until the work has ended; usually NULL */
     gpuhal_uses *uses;          /* of a launch; otherwise NULL */
     void *observed;             /* the observer's pointer; NULL if not observed */
     uint64_t to_offset, from_offset, bytes;
-    gpuhal_counter *counter;    /* adds the bytes once the work is submitted; `run` does its own counting */
-    union {                     /* by kind->form; small, since every call builds one of these */
+    gpuhal_counter *counter;    /* counts the bytes once the work is submitted; `run` counts them itself */
+    union {                     /* by kind->form; small, because every transfer call fills in a gpuhal_op */
         const void *source;     /* host memory; belongs to the caller until the work is done */
         void *target;
         struct {
@@ -113,8 +114,8 @@ struct gpuhal_op {
     };
 };
 
-/* A list element of deferred work. An application that runs ahead of its device allocates one per piece of work, so
- * rarely used members are not part of it. */
+/* A list element of deferred work. Many of these may exist if an application enqueues faster than its device works, so
+ * rarely used members are not part of the structure. */
 typedef struct gpuhal_deferred {
     struct gpuhal_deferred *next;
     gpuhal_op op;
@@ -122,31 +123,32 @@ typedef struct gpuhal_deferred {
     struct gpuhal_deferred_rect {
         gpuhal_rect rects[2];
         uint64_t extent[3];
-    } rect[]; /* one element for GPUHAL_OP_RECT, otherwise none */
+    } rect[]; /* one element for GPUHAL_OP_RECT, otherwise no element */
 } gpuhal_deferred;
 
 /* The objects that submitted work keeps alive. */
 typedef struct gpuhal_submission {
-    uint64_t number; /* number of its last piece of work; UINT64_MAX while more may be added */
+    uint64_t number; /* number of its last piece of work; UINT64_MAX while more work may be added */
     gpuhal_buffer *to, *from, *kept;
     gpuhal_uses *uses;         /* head of a list */
-    gpuhal_timepoint *awaited; /* the plugin's queue itself waits for it and is a user of its event */
+    gpuhal_timepoint *awaited; /* a timepoint that the plugin's queue waits for; this submission is a user of its
+                                * event */
 } gpuhal_submission;
 
-/* The plugin's queue with a reference count. */
+/* A plugin queue with a reference count. */
 typedef struct gpuhal_vendor_queue {
-    _Atomic uint32_t references; /* one by the queue, and one by each timepoint that has one of its events */
+    _Atomic uint32_t references; /* the queue has one, and so has each timepoint with an event of this plugin queue */
     gpuhal_plugin_queue *queue;
 } gpuhal_vendor_queue;
 
 enum { GPUHAL_SPARE_EVENTS = 16 };
 
 /* After this many submissions the library records a timepoint of its own. If a driver blocks in an enqueue call because
- * its ring is full, the timepoint shows whether earlier work makes progress. It also lets completed work be retired
- * when no thread waits. Drivers that block have longer rings than this. */
+ * its ring is full, the timepoint shows whether earlier work makes progress. With the timepoint, completed work can
+ * also be retired when no thread waits. All drivers that block have longer rings. */
 enum { GPUHAL_TIMEPOINT_EVERY = 256 };
 
-/* Up to this many other queues: a queue keeps their timepoints after the application made it wait for them. */
+/* Maximum number of other queues for which a queue keeps the newest awaited timepoint (awaited.c). */
 enum { GPUHAL_AWAITED = 8 };
 
 struct gpuhal_queue {
@@ -154,18 +156,20 @@ struct gpuhal_queue {
     gpuhal_device *device;
     gpuhal_plugin_queue *vendor; /* NULL: the plugin has no queues */
     _Atomic uint32_t fast_path;       /* GPUHAL_FAST_PATH_ bits, see fast_path.c */
-    gpuhal_buffer *fast_to, *fast_from; /* of the newest submission, while the fast path is open */
-    gpuhal_uses *fast_uses;             /* also of the newest submission: the last of its list */
+    gpuhal_buffer *fast_to, *fast_from; /* buffers of the newest submission, while the fast path is open */
+    gpuhal_uses *fast_uses;             /* last element of the newest submission's list */
     _Atomic uint64_t submitted;  /* number of the newest submission; written with the right to call */
-    uint64_t recorded; /* number of the newest submission with a timepoint after it; written like `submitted` */
+    uint64_t recorded; /* number of the newest submission that has a timepoint after it; written with the right to
+                        * call */
     const _Atomic bool *observing; /* whether new work is observed */
     const gpuhal_observer *observer;
 
     _Atomic uint32_t
-        references; /* the structure's references: user, worker, timepoints, and completions of other timepoints */
+        references; /* references to the structure: by the user, the worker, timepoints, and completions of other
+                     * timepoints */
     int32_t priority;
     uint32_t flags;
-    void *(*thread)(void *queue); /* gpuhal_queue_thread(); a pointer because deferred.c may not call worker.c */
+    void *(*thread)(void *queue); /* gpuhal_queue_thread(); a pointer because deferred.c must not call worker.c */
     bool adopted;
     gpuhal_native adopt; /* the caller's queue, if adopted */
     gpuhal_queue *next;  /* in the completion service's list */
@@ -176,23 +180,25 @@ struct gpuhal_queue {
 
     /* The current state in each region of states.inc. Changed by gpuhal_queue_change(). */
     gpuhal_queue_state life, health, worker;
-    gpuhal_queue_state right; /* the fast path is a second way to call the plugin */
-    bool joined;       /* the current call adds to the newest submission, which has the same buffers */
-    uint64_t retry_ns; /* pause before the next call after NOT_READY; 0: the plugin accepted the last piece of work */
+    gpuhal_queue_state right; /* the fast path grants the right to call without this member */
+    bool joined;       /* the current call adds its work to the newest submission, which has the same buffers */
+    uint64_t retry_ns; /* pause before the next call after NOT_READY; 0 if the plugin accepted the last piece of work */
 
     gpuhal_deferred *deferred, **deferred_end;
     _Atomic uint64_t done; /* all submissions up to this number are known to have ended; also read without the mutex */
-    gpuhal_timepoint *timepoints, **timepoints_end; /* submitted and not known to be done, in order */
-    gpuhal_timepoint *ended;     /* done; released once the plugin has called back for the armed ones */
+    gpuhal_timepoint *timepoints, **timepoints_end; /* submitted, not known to be done; oldest first */
+    gpuhal_timepoint *ended;     /* done; each is released once the plugin has called back if it was armed */
     gpuhal_deferred *dropped;    /* to be freed */
-    uint64_t retiring; /* oldest submission that is being retired; UINT64_MAX: only timepoints are; 0: nothing is */
+    uint64_t retiring; /* oldest submission that is being retired; UINT64_MAX: only timepoints are being retired; 0:
+                        * nothing */
     gpuhal_submission *submissions;  /* ring buffer */
     size_t first_submission, submission_count, submission_space;
-    gpuhal_vendor_queue *counted; /* reference count of `vendor`; changed with the right to call and the mutex held */
-    gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* events of `vendor`: untimed, timed */
+    gpuhal_vendor_queue *counted; /* `vendor` with its reference count; changed with the right to call and the mutex
+                                   * held */
+    gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* untimed and timed events of `vendor` */
     uint32_t spare_count[2];
 
-    gpuhal_timepoint *awaited[GPUHAL_AWAITED]; /* awaited.c: the newest awaited timepoint of each other queue */
+    gpuhal_timepoint *awaited[GPUHAL_AWAITED]; /* newest awaited timepoint of each other queue; awaited.c */
     uint32_t awaited_next;                     /* index of the next entry to replace */
     gpuhal_timepoint **followed; /* see follow.c */
     uint32_t followed_count;
@@ -207,12 +213,12 @@ struct gpuhal_queue {
     bool busy;               /* counted as a queue with work, see device/busy.c */
     gpuhal_atomic_flag asking; /* a thread is polling awaited timepoints to find the original failure */
     bool probed; /* the watchdog checks for progress: the worker records a timepoint and waits for it */
-    bool uncounted; /* the gpuhal object does not count this worker: it is stuck, has ended, or is an application
-                     * thread */
+    bool uncounted; /* the gpuhal object does not count this worker, because it is stuck, has ended, or is an
+                     * application thread */
 };
 
-/* state.c: updates the device's busy time, if that is wanted, when the queue may have received or finished work. Called
- * with the mutex held. */
+/* In state.c. Updates the device's busy time if the application requested it. Called with the mutex held when the queue
+ * may have received or finished work. */
 void gpuhal_queue_count_busy(gpuhal_queue *queue);
 static inline void gpuhal_queue_note_busy(gpuhal_queue *queue)
 {
@@ -221,7 +227,7 @@ static inline void gpuhal_queue_note_busy(gpuhal_queue *queue)
     }
 }
 
-/* Costs one load while there is no observer. */
+/* Costs one load while the queue is not observed. */
 static inline bool gpuhal_queue_is_observed(const gpuhal_queue *queue)
 {
     return __builtin_expect(atomic_load_explicit(queue->observing, memory_order_relaxed), 0);
@@ -250,8 +256,8 @@ static inline bool gpuhal_queue_is_closed(const gpuhal_queue *queue)
     return queue->life == GPUHAL_QUEUE_CLOSED || queue->life == GPUHAL_QUEUE_FINISHED;
 }
 
-/* Called with the right to call. Return the number of submissions after the newest timepoint, and whether it is time
- * for the library to record its own timepoint. */
+/* Called with the right to call. The first function returns the number of submissions after the newest timepoint. The
+ * second returns whether the library must record its own timepoint now. */
 static inline uint64_t gpuhal_queue_unrecorded(const gpuhal_queue *queue)
 {
     return atomic_load_explicit(&queue->submitted, memory_order_relaxed) - queue->recorded;
@@ -261,7 +267,7 @@ static inline bool gpuhal_queue_needs_timepoint(const gpuhal_queue *queue)
     return gpuhal_queue_unrecorded(queue) >= GPUHAL_TIMEPOINT_EVERY;
 }
 
-/* Returns whether a thread waits for anything other than work. */
+/* Returns whether a thread waits on the condition for anything other than new work. */
 static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
 {
     uint32_t waiters = 0;
@@ -271,15 +277,15 @@ static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
     return waiters > 0;
 }
 
-/* The functions of each file follow, lowest layer first: each file may use only the functions above its own. */
+/* The functions of each file follow, lowest layer first. Each file may call only functions of the files before it. */
 
 /* ---- uses.c: these functions accept NULL */
 
 gpuhal_uses *gpuhal_uses_retain(gpuhal_uses *uses);
-/* Returns whether both launch the same kernel with the same buffers in the same order. */
+/* Returns whether both uses have the same kernel and the same buffers in the same order. */
 bool gpuhal_uses_are_alike(const gpuhal_uses *one, const gpuhal_uses *other);
 void gpuhal_uses_release(gpuhal_uses *uses);
-/* Enters either all buffers, as gpuhal_buffers_enter() does, or none. */
+/* Enters all buffers, as gpuhal_buffers_enter() does. On failure no buffer is entered. */
 gpuhal_status gpuhal_uses_enter(const gpuhal_uses *uses);
 void gpuhal_uses_leave(const gpuhal_uses *uses);
 /* Returns the next element of a submission's list. Safe while the fast path appends to the list. */
@@ -287,7 +293,6 @@ static inline gpuhal_uses *gpuhal_uses_next(const gpuhal_uses *uses)
 {
     return atomic_load_explicit(&uses->next, memory_order_acquire);
 }
-/* Returns whether any of the buffers is mapped. */
 bool gpuhal_uses_are_mapped(const gpuhal_uses *uses);
 
 /* ---- fast_path.c */
@@ -299,15 +304,15 @@ void gpuhal_queue_lock(gpuhal_queue *queue);
 void gpuhal_queue_wait_at(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
 /* Returns whether a thread has the right to call. Called with the mutex held. */
 bool gpuhal_queue_is_called(const gpuhal_queue *queue);
-/* Opens the fast path, if allowed, for more work with the buffers of the transfer that was just submitted. Called with
- * the mutex held. */
+/* Opens the fast path, if possible, for more work with the buffers of the newest submission. Called with the mutex
+ * held. */
 void gpuhal_queue_open_fast_path(gpuhal_queue *queue);
-/* If the fast path is open and the work resembles the newest submission, submits it and returns true with the plugin's
- * result in *out_status. If that result is not OK, the caller has the right to call, as after
+/* If the fast path is open and the work can join the newest submission, submits the work, sets *out_status to the
+ * plugin's result and returns true. If the result is not OK, the caller then has the right to call, as after
  * gpuhal_queue_begin_call_unlocks() and gpuhal_queue_reserve(). */
 bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status);
 gpuhal_submission *gpuhal_queue_last_submission(gpuhal_queue *queue);
-/* Seals the newest submission, so that nothing more is added to it. Called with the mutex held. */
+/* Seals the newest submission: no work is added to it from then on. Called with the mutex held. */
 void gpuhal_queue_seal_submission(gpuhal_queue *queue);
 
 /* ---- state.c */
@@ -319,7 +324,8 @@ static inline gpuhal_status gpuhal_queue_check(const gpuhal_queue *queue)
 {
     return gpuhal_device_check(queue->device);
 }
-/* Returns whether application threads may call the plugin to record, query and block: it promises to return in time. */
+/* Returns whether the plugin promises to return in time, so that application threads may call it to record, query and
+ * block. */
 static inline bool gpuhal_device_honors_timeouts(const gpuhal_device *device)
 {
     return device->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS;
@@ -328,11 +334,12 @@ static inline bool gpuhal_device_honors_timeouts(const gpuhal_device *device)
 gpuhal_status gpuhal_queue_native_error(const gpuhal_queue *queue);
 /* Returns OK if work can be deferred now, else the queue's failure or BUSY. Called with the mutex held. */
 gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue);
-/* Returns OK, or sets BUSY if this thread is running an application function for the queue: waiting for the queue would
- * then deadlock. */
+/* Sets and returns BUSY if this thread is running an application function for the queue, because waiting for the queue
+ * would deadlock. Otherwise returns OK. */
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
 void gpuhal_queue_wake(gpuhal_queue *queue);
-/* Sets TIMEOUT with `what`, and names the kernel that the driver may still be compiling. Called with the mutex held. */
+/* Sets TIMEOUT with the message `what`, and adds the name of the kernel that the driver may still be compiling. Called
+ * with the mutex held. */
 gpuhal_status gpuhal_queue_late(gpuhal_queue *queue, const char *what);
 /* Waits for the next change. Returns OK, or TIMEOUT once the deadline has passed. Called with the mutex held. */
 gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
@@ -341,14 +348,15 @@ gpuhal_status gpuhal_queue_wait_for_call(gpuhal_queue *queue, gpuhal_queue_place
 /* Acquire and release the right to call the plugin on `vendor`. Called with the mutex held. Acquiring returns BUSY
  * during native access, TIMEOUT or DEVICE_LOST. */
 gpuhal_status gpuhal_queue_begin_call_unlocks(gpuhal_queue *queue, uint64_t deadline_ns);
-/* Does the same for the worker, whose work may be older than the native access: it waits until the access ends. */
+/* Acquires the right to call for the worker. Waits for the end of native access, because the worker's work may be
+ * older. */
 gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue);
 void gpuhal_queue_end_call(gpuhal_queue *queue);
-/* Makes room for a submission, or decides to add to the newest one. Called with the mutex held and the right to
- * call. */
+/* Makes room for a submission, or sets `joined` if the work can join the newest submission. Called with the mutex held
+ * and the right to call. */
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op);
-/* Called with the mutex held. Return whether the queue has nothing left to do, whether the oldest submission has ended,
- * and whether completed work can be retired. */
+/* Called with the mutex held. The first function returns whether the queue has nothing left to do, the second whether
+ * the oldest submission has ended, and the third whether completed work can be retired. */
 bool gpuhal_queue_is_idle(const gpuhal_queue *queue);
 static inline bool gpuhal_queue_oldest_has_ended(const gpuhal_queue *queue)
 {
@@ -358,20 +366,20 @@ bool gpuhal_queue_has_completed(const gpuhal_queue *queue);
 
 /* ---- vendor_event.c: calls the plugin, so call none of these functions with the mutex held */
 
-/* Returns a structure with one reference for the caller to fill, or NULL if out of memory. */
+/* Returns a structure with one reference, or NULL if out of memory. The caller fills in the plugin queue. */
 gpuhal_vendor_queue *gpuhal_vendor_queue_create(void);
-/* Destroys the spare events and releases the plugin's queue, which is destroyed with the last event recorded in it.
- * Called with the right to call. */
+/* Destroys the spare events and releases the plugin's queue. The plugin's queue is destroyed together with its last
+ * event. Called with the right to call. */
 void gpuhal_queue_drop_vendor(gpuhal_queue *queue);
-/* Takes a spare event. Returns NULL if there is none. Called with the right to call. */
+/* Takes a spare event. Returns NULL if there is no spare event. Called with the right to call. */
 gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed);
 /* Keeps an unrecorded event for the next timepoint, or destroys it. Called with the right to call. */
 void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed);
-/* Gives the timepoint the event that was recorded for it. The timepoint's queue becomes the event's first user. Called
- * with the right to call. */
+/* Assigns the recorded event to the timepoint. The timepoint's queue becomes the event's first user. Called with the
+ * right to call. */
 void gpuhal_timepoint_give_event(gpuhal_timepoint *timepoint, gpuhal_plugin_event *event);
-/* Begin and end the use of the timepoint's event in a plugin call. Beginning returns false if the timepoint is done or
- * was never submitted. */
+/* Begin and end the use of the timepoint's event in a plugin call. gpuhal_timepoint_use_event() returns false if the
+ * timepoint is done or was never submitted. */
 bool gpuhal_timepoint_use_event(gpuhal_timepoint *timepoint);
 void gpuhal_timepoint_leave_event(gpuhal_timepoint *timepoint);
 
@@ -391,10 +399,10 @@ void gpuhal_deferred_free(gpuhal_deferred *deferred);
 
 /* ---- retire.c */
 
-/* Retires completed work. Returns true if there was some and no other thread was retiring it. Must not be called with
- * the mutex held or in a driver callback, since it calls the plugin. */
+/* Retires completed work. Returns true if there was completed work and no other thread was retiring it. Must not be
+ * called with the mutex held or in a driver callback, since it calls the plugin. */
 bool gpuhal_queue_retire(gpuhal_queue *queue);
-/* Does the same with the mutex held. */
+/* Does the same, called with the mutex held. */
 bool gpuhal_queue_retire_unlocks(gpuhal_queue *queue);
 /* Waits until all objects kept alive by submissions up to `number` have been released, by this thread or another. These
  * submissions must have ended. Returns TIMEOUT or DEVICE_LOST; with a deadline of 0, NOT_READY. */
@@ -403,39 +411,38 @@ gpuhal_status gpuhal_queue_wait_retired(gpuhal_queue *queue, uint64_t number, ui
 /* ---- complete.c */
 
 /* Fails the queue, all deferred work and, if `submitted` is set, all submitted timepoints. The driver may still be
- * executing submitted work, whose buffers are kept unless the device is lost. Prepends completions to *completions.
+ * executing submitted work, so its buffers are kept unless the device is lost. Prepends completions to *completions.
  * Called with the mutex held. */
 void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted, gpuhal_completion **completions);
-/* Does the same without the mutex. */
+/* Does the same, called without the mutex. */
 void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted);
-/* Applies the plugin's result for a submitted timepoint: ends this and all earlier timepoints, or fails the queue. Not
- * with the mutex held. */
+/* Applies the plugin's result for a submitted timepoint: ends this and all earlier timepoints, or fails the queue. Call
+ * without the mutex. */
 void gpuhal_timepoint_settle(gpuhal_timepoint *timepoint, gpuhal_status status);
 /* Does the same in a driver callback, without retiring anything. */
 void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status status);
-/* Does the same for a failure, but first polls the timepoints that the queue waited for to find the original
- * failure. */
+/* Does the same for a failure. To find the original failure, first polls the timepoints that the queue waited for. */
 void gpuhal_timepoint_failed(gpuhal_timepoint *timepoint, gpuhal_status status);
-/* Queries the plugin. Returns OK, NOT_READY or the failure. */
+/* Queries the plugin. Returns OK, NOT_READY or the timepoint's failure. */
 gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
 
 /* ---- record.c */
 
 /* Fails the queue with this thread's last error because the plugin refused a call. Earlier submissions are not
- * affected. BUSY does not fail the queue: the plugin will accept the work later. Not with the mutex held. */
+ * affected. BUSY does not fail the queue, because the plugin will accept the work later. Call without the mutex. */
 gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status);
-/* Submits a timepoint to the plugin, as gpuhal_queue_submit() submits work. On success the caller tracks it with one of
- * the next two functions. */
+/* Submits a timepoint to the plugin, as gpuhal_queue_submit() submits work. On success the caller must track the
+ * timepoint with one of the next two functions. */
 gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
-/* Track a submitted timepoint. If the queue has failed in the meantime, the first function fails the timepoint as well;
- * its completions are prepended to the list. */
+/* Track a submitted timepoint. If the queue has failed in the meantime, the first function fails the timepoint as well,
+ * and prepends its completions to the list. */
 void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions);
 void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
 
 /* ---- reclaim.c */
 
-/* Retires the completed work of all queues when device memory is short. Sets *out_pending to the bytes that will be
- * freed once queued work has ended. */
+/* Retires the completed work of all queues when device memory is short. Sets *out_pending to the number of bytes that
+ * will be freed once queued work has ended. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending);
 /* Returns whether deferred work of any queue uses the buffer, which is a whole buffer. */
 bool gpuhal_queues_will_use(const gpuhal_buffer *buffer);
@@ -443,11 +450,11 @@ bool gpuhal_queues_will_use(const gpuhal_buffer *buffer);
 typedef struct gpuhal_queue_marks {
     gpuhal_timepoint **list; /* with references */
     size_t count;
-    bool refused; /* a queue with work refused, e.g. during native access, and is not in the list */
+    bool refused; /* the list lacks a queue with work that refused a timepoint, e.g. during native access */
 } gpuhal_queue_marks;
 /* Records a timepoint in every queue that has work. Returns HOST_MEMORY. */
 gpuhal_status gpuhal_queues_mark(gpuhal *gpu, gpuhal_queue_marks *out_marks);
-/* Waits until one of the timepoints has ended, and removes it from the list. Returns false if none is left or the
+/* Waits until one of the timepoints has ended, and removes it from the list. Returns false if the list is empty or the
  * deadline has passed. */
 bool gpuhal_queues_wait_mark(gpuhal_queue_marks *marks, uint64_t deadline_ns);
 void gpuhal_queue_marks_free(gpuhal_queue_marks *marks);
@@ -455,84 +462,90 @@ void gpuhal_queue_marks_free(gpuhal_queue_marks *marks);
 /* ---- wait.c */
 
 /* Makes sure that the library notices the end of the timepoint even if no thread polls. Returns 0, or errno if no
- * thread could be started. Not with the mutex held. */
+ * thread could be started. Call without the mutex. */
 int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint);
-/* Adds a completion to a timepoint and takes ownership of it. If the timepoint is done, notifies immediately. If no
- * thread could notice the end, frees the completion and returns HOST_MEMORY. */
+/* Adds a completion to a timepoint and takes ownership of the completion. If the timepoint is done, notifies
+ * immediately. If no thread could be started to notice the timepoint's end, frees the completion and returns
+ * HOST_MEMORY. */
 gpuhal_status gpuhal_timepoint_add_completion(gpuhal_timepoint *timepoint, gpuhal_completion *completion);
-/* Blocks until the plugin reports that a submitted timepoint is done. Not with the mutex held. */
+/* Blocks until the plugin reports that a submitted timepoint is done. Call without the mutex. */
 void gpuhal_timepoint_block(gpuhal_timepoint *timepoint);
 /* Waits for a timepoint. Leaves plugin calls to the worker if possible, so that a hanging driver does not block the
  * caller. */
 gpuhal_status gpuhal_timepoint_wait(gpuhal_timepoint *timepoint, uint64_t deadline_ns);
-/* For a timepoint that is DONE: returns its failure, or waits until all objects kept alive by the work before it have
- * been released. Returns TIMEOUT; with a deadline of 0, NOT_READY. */
+/* For a timepoint that is DONE: returns its failure if it has one. Otherwise waits until all objects kept alive by the
+ * work before it have been released. Returns TIMEOUT at the deadline, or NOT_READY if the deadline is 0. */
 gpuhal_status gpuhal_timepoint_retire(gpuhal_timepoint *timepoint, uint64_t deadline_ns);
 
 /* ---- submit.c */
 
-/* Must be called before work with the buffer is enqueued: the buffer's pool must know which queues use the memory. */
+/* Must be called before work with the buffer is enqueued, because the buffer's pool must know which queues use the
+ * memory. */
 static inline gpuhal_status gpuhal_queue_uses(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
     bool known = !buffer || !buffer->is_part || !queue ||
                  atomic_load_explicit(&buffer->used_in, memory_order_relaxed) == queue;
     return __builtin_expect(known, 1) ? GPUHAL_OK : buffer->device->gpu->layers.use_part(buffer, queue);
 }
-/* Enqueues a transfer whose arguments have been checked, or buffers to keep. Returns INVALID_ARGUMENT if none of a
- * transfer's buffers belongs to the queue's device. */
+/* Enqueues a transfer whose arguments have been checked, or work that only keeps buffers alive. Returns
+ * INVALID_ARGUMENT if none of a transfer's buffers belongs to the queue's device. */
 gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op);
-/* Defers work to the worker. Returns BUSY during native access. */
+/* Appends work to the list of deferred work. Returns BUSY during native access. */
 gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op);
-/* Records a timepoint after all enqueued work, and flushes. */
+/* Records a timepoint after all enqueued work, and flushes the plugin's queue. */
 gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
-/* Does the same for an application event, which is observed. */
+/* Does the same for an application event. The recording is observed. */
 gpuhal_status gpuhal_queue_record_event(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
-/* Does the same for a caller that is about to wait and must return in time. The worker records the timepoint if the
- * plugin does not honor timeouts or is NOT_READY. */
+/* Does the same for a caller that will wait for the timepoint until the deadline. If the plugin does not honor timeouts
+ * or returns NOT_READY, the worker records the timepoint. */
 gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_timepoint **out_point);
-/* Makes all work enqueued from now on run after the timepoint. NULL changes nothing. */
+/* Makes all work that is enqueued from now on wait for the timepoint. Accepts NULL. */
 gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
 /* Submits a transfer to the plugin, with the right to call and without the mutex. Returns NOT_SUPPORTED if the worker
- * must do the work and NOT_READY if the worker must retry, both without a detail. Any other refusal leaves a gap in the
- * queue's order and fails the queue. On success the caller tracks the work with the next function, with the mutex
- * held. */
+ * must do the work, or NOT_READY if the worker must retry. Neither status sets an error detail. Any other failure
+ * leaves a gap in the queue's order and fails the queue. On success the caller must call the next function with the
+ * mutex held. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op);
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op);
 /* Returns whether the library records a timepoint at the end of native access. Drivers with HONORS_TIMEOUTS do not need
- * one, since they do not block when their ring is full; for some of them an event is a submission. */
+ * this timepoint, because they do not block when their ring is full. For some of these drivers each event is also a
+ * submission. */
 static inline bool gpuhal_queue_records_access(const gpuhal_queue *queue)
 {
     return !gpuhal_device_honors_timeouts(queue->device);
 }
-/* Records the library's own timepoint after all submissions, if the plugin accepts one now. `is_access`: the
- * application made the last submission, during native access. Called with the right to call. */
+/* Records the library's own timepoint after all submissions, if the plugin accepts it now. `is_access` is true if the
+ * last submission stands for the application's submissions during native access. Called with the right to call. */
 void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access);
 
-/* Polls the oldest submitted timepoints until one is not done. */
+/* Polls submitted timepoints, oldest first, up to the first timepoint that is not done. */
 void gpuhal_queue_look_through(gpuhal_queue *queue);
-/* Return whether the queue was destroyed and both its work and the work that it follows have ended; whether it is
- * usable and idle as far as the library knows (never true for an adopted queue); and whether it has failed. */
+/* gpuhal_queue_has_finished() returns whether the queue was destroyed, its work has ended, and the work that it follows
+ * has ended. gpuhal_queue_is_quiet() returns whether the queue is usable and idle as far as the library knows; never
+ * true for an adopted queue. gpuhal_queue_is_broken() returns whether the queue has failed. */
 bool gpuhal_queue_has_finished(gpuhal_queue *queue);
 bool gpuhal_queue_is_quiet(gpuhal_queue *queue);
 bool gpuhal_queue_is_broken(gpuhal_queue *queue);
 
 /* ---- awaited.c */
 
-/* Records that the application made the queue wait for the timepoint, and adds a reference. */
+/* Records that the application made the queue wait for the timepoint, and adds a reference to the timepoint. */
 void gpuhal_queue_note_awaited(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
-/* Returns the newest such timepoint of the other queue with a reference, or NULL if none is known. Calls no plugin. */
+/* Returns the newest timepoint of the other queue that the application made this queue wait for, with a reference.
+ * Returns NULL if no such timepoint is recorded. Calls no plugin. */
 gpuhal_timepoint *gpuhal_queue_get_awaited(gpuhal_queue *queue, const gpuhal_queue *other);
-/* Must be called when the queue is finished. Not with the mutex held. */
+/* Releases all recorded timepoints. Must be called when the queue is finished, without the mutex. */
 void gpuhal_queue_forget_awaited(gpuhal_queue *queue);
 
 /* ---- follow.c */
 
-/* Does gpuhal_queue_wait_for_timepoint() for a queue that takes over memory which work before the timepoint still uses.
- * The order holds even if the queue fails or is reset. Returns HOST_MEMORY. */
+/* Calls gpuhal_queue_wait_for_timepoint() for a queue that takes over memory that work before the timepoint still uses.
+ * The order is guaranteed even if the queue fails or is reset. May return HOST_MEMORY. */
 gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
 /* Returns whether work that the queue follows may still be executing. Called with the mutex held. */
 bool gpuhal_queue_follows(const gpuhal_queue *queue);
-/* Blocks until no such work is executing or the device is lost, then clears the list. */
+/* Blocks until no work that the queue follows is executing or the device is lost. Then clears the list of followed
+ * timepoints. */
 void gpuhal_queue_await_followed(gpuhal_queue *queue);
 
 /* ---- vendor.c */
@@ -544,26 +557,26 @@ void gpuhal_queue_finish(gpuhal_queue *queue);
 
 /* ---- reset.c */
 
-/* Makes a failed queue usable, or saves the reason why that failed. Runs on the worker, with the mutex held. */
+/* Makes a failed queue usable, or saves the reason for the failed reset. Runs on the worker, with the mutex held. */
 void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue);
 
 /* ---- worker.c */
 
 void *gpuhal_queue_thread(void *user);
 /* Does the worker's job until the queue is finished. If no worker can be started, the thread that destroys the queue
- * calls it. */
+ * calls this function. */
 void gpuhal_queue_work(gpuhal_queue *queue);
 
 /* ---- call.c */
 
-/* Keeps a buffer alive until all work enqueued so far has ended, in any state of the queue. If the queue has failed,
- * keeps it until the queue is reset or finished. Returns HOST_MEMORY or DEVICE_LOST. */
+/* Keeps a buffer alive until all work enqueued so far has ended. Works in any state of the queue: if the queue has
+ * failed, keeps the buffer alive until the queue is reset or finished. May return HOST_MEMORY or DEVICE_LOST. */
 gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer);
 
 /* ---- hang.c */
 
-/* Fails all queues of a lost device with this thread's last error. If the device hangs, also fails queues whose worker
- * is inside its driver. Calls no plugin. */
+/* Fails all queues of a lost device with this thread's last error. If the device hangs, also fails other queues whose
+ * worker is inside this device's driver. Calls no plugin. */
 void gpuhal_queues_lost(gpuhal_device *device);
 /* Returns whether work of the device's queues is still executing, according to the driver. */
 bool gpuhal_queues_go_on(gpuhal_device *device);

@@ -11,16 +11,16 @@
 typedef struct hold {
     const gpuhal_buffer *buffer;
     uint64_t bytes;
-    uint32_t references; /* by all owners of the buffer */
+    uint32_t references; /* the buffer's reference count, which includes all owners */
 } hold;
 
 typedef struct holds {
     const gpuhal_device *device;
-    hold *list; /* NULL if out of memory; nothing is counted then */
+    hold *list; /* NULL if out of memory; no reference is counted then */
     size_t count, space;
 } holds;
 
-/* Called with the mutex held that protects the reference. */
+/* Called with the mutex of the reference's owner held. */
 static void add_hold(holds *all, const gpuhal_buffer *buffer)
 {
     if (!buffer || buffer->device != all->device || buffer->charged == 0) {
@@ -100,8 +100,8 @@ void gpuhal_queue_look_through(gpuhal_queue *queue)
     }
 }
 
-/* Completed work that no thread waits for keeps released buffers alive, and other devices' work may do so as well.
- * Waits for threads that are retiring, for as long as a driver call may take. */
+/* Completed work that no thread waits for keeps released buffers alive; so does other devices' work. Waits for threads
+ * that are retiring work, at most as long as a driver call may take. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending)
 {
     holds all = {.device = device};
@@ -163,7 +163,7 @@ gpuhal_status gpuhal_queues_mark(gpuhal *gpu, gpuhal_queue_marks *out_marks)
     return count && !list ? gpuhal_error_host_memory() : GPUHAL_OK;
 }
 
-/* Removes the first timepoint, or moves it to the end of the list if it must be waited for again. */
+/* Removes the first timepoint or, if `keep` is true, moves it to the end of the list. */
 static void move_first(gpuhal_queue_marks *marks, bool keep)
 {
     gpuhal_timepoint *first = marks->list[0];
@@ -176,7 +176,7 @@ static void move_first(gpuhal_queue_marks *marks, bool keep)
     }
 }
 
-/* How long to wait for one timepoint before checking the others: a hanging queue must not hide them. */
+/* How long to wait for one timepoint before checking the other timepoints, whose ends a hanging queue must not hide. */
 enum { SLICE_NS = 10000000 };
 
 bool gpuhal_queues_wait_mark(gpuhal_queue_marks *marks, uint64_t deadline_ns)
@@ -187,8 +187,7 @@ bool gpuhal_queues_wait_mark(gpuhal_queue_marks *marks, uint64_t deadline_ns)
         const gpuhal_status status =
             gpuhal_timepoint_wait(marks->list[0], slice_ns < deadline_ns ? slice_ns : deadline_ns);
         ended = gpuhal_timepoint_now(marks->list[0]) == GPUHAL_TIMEPOINT_DONE;
-        /* Any other status returned before the end, such as BUSY in a function of that queue, would be returned on
-         * every retry. */
+        /* Any other status, such as BUSY in a function that the queue calls, would be returned on every retry. */
         move_first(marks, !ended && status == GPUHAL_ERROR_TIMEOUT);
     }
     return ended;

@@ -3,7 +3,7 @@
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
-/* The plugin may have enqueued part of the work, so the queue fails. Only BUSY is returned before any effect: this
+/* The plugin may have enqueued part of the work, so the queue fails. Only with BUSY the plugin has done nothing: this
  * thread's own native access has locked the vendor's queue. */
 gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status)
 {
@@ -38,8 +38,8 @@ gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoin
     return GPUHAL_OK;
 }
 
-/* The list adds a reference. The state is stored last, with release: a thread that reads SUBMITTED without the mutex
- * may poll the event immediately. */
+/* The list has a reference. The state is stored last, with release order: a thread that reads SUBMITTED without the
+ * mutex may poll the event immediately. */
 void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     timepoint->number = queue->submitted;

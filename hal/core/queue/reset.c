@@ -1,15 +1,15 @@
 /* queue/reset.c: makes a failed queue usable again.
  *
- * The worker does this, because it needs blocking plugin calls and must wait for other queues' work on memory that this
- * queue has taken over. So the caller returns in time even if the queue becomes usable only later. */
+ * The worker resets the queue, because a reset needs blocking plugin calls and must wait for other queues' work on
+ * memory that this queue has taken over. So the caller returns in time even if the queue becomes usable only later. */
 #include "base/error.h"
 #include "queue/queue.h"
 
-/* Pause before retrying a plugin call that cannot record an event now. */
+/* Pause before retrying to record an event that the plugin cannot record now. */
 #define RETRY_NS UINT64_C(1000000)
 
-/* Waits until the driver has finished the remaining work of the old plugin queue. If the queue records no more events,
- * its work counts as finished. Called with the right to call. */
+/* Waits until the driver has finished the remaining work of the old plugin queue. If the plugin queue refuses to record
+ * an event, its work counts as finished. Called with the right to call. */
 static gpuhal_status drain(gpuhal_queue *queue)
 {
     gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
@@ -31,8 +31,8 @@ static gpuhal_status drain(gpuhal_queue *queue)
     return gpuhal_queue_check(queue);
 }
 
-/* Replaces the failed plugin queue. The old one is released only after the new one was created, so a reset that fails
- * changes nothing. Called with the right to call. */
+/* Replaces the failed plugin queue. The old plugin queue is released only after the new one was created, so a failed
+ * reset changes nothing. Called with the right to call. */
 static gpuhal_status replace(gpuhal_queue *queue, gpuhal_vendor_queue **out_fresh)
 {
     gpuhal_status status = gpuhal_queue_make_vendor(queue, out_fresh);
@@ -42,7 +42,7 @@ static gpuhal_status replace(gpuhal_queue *queue, gpuhal_vendor_queue **out_fres
     return status;
 }
 
-/* None of the old queue's work is in flight any more. So all of it counts as done, and its buffers can be released.
+/* The old plugin queue has no work in flight any more. So all its work counts as done, and the buffers can be released.
  * Called with the mutex held. */
 static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
 {
@@ -55,8 +55,8 @@ static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
     gpuhal_queue_note_busy(queue);
 }
 
-/* First finishes this queue's work in flight, because other queues may wait for it, then waits for the work that it
- * follows. Has the right to call only during plugin calls. */
+/* First finishes this queue's work in flight, because other queues may wait for it. Then waits for the work that this
+ * queue follows. Holds the right to call only during plugin calls. */
 static gpuhal_status settle_unlocks(gpuhal_queue *queue)
 {
     gpuhal_status status = queue->vendor ? gpuhal_queue_begin_late_call(queue) : GPUHAL_OK;
@@ -88,7 +88,7 @@ void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue)
         gpuhal_queue_lock(queue);
     }
     if (queue->health != GPUHAL_QUEUE_RESETTING) {
-        /* another thread has reset it in the meantime, which is possible for a queue without a plugin queue */
+        /* another thread has reset the queue in the meantime; possible only without a plugin queue */
     } else if (status) {
         queue->refusal = gpuhal_failure_create();
         gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_FAILED);
@@ -102,7 +102,7 @@ void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue)
     }
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
-    /* Completions call the application, so no mutex may be held. The worker then continues with the queue. */
+    /* Completions call the application, so no mutex may be held. */
     gpuhal_completions_notify(completions);
     gpuhal_queue_lock(queue);
 }

@@ -1,13 +1,13 @@
 /* queue/retire.c: releases the objects that completed work kept alive: buffers, plugin events and dropped work.
  *
- * One thread at a time retires a queue's work, in order of submission. This is a thread that waited, or else the thread
- * that noticed the end, or else the worker. A wait returns OK only after that, so that memory released before the wait
- * can be allocated after it. Retiring calls the plugin, but no application function (gpuhal_buffer_drop()), and waits
- * for no queue. */
+ * One thread at a time retires a queue's work, in order of submission. This is a thread that waited, the thread that
+ * noticed the end, or the worker. A wait returns OK only after the work was retired, so that memory released before the
+ * wait can be allocated after the wait. Retiring calls the plugin, but no application function (gpuhal_buffer_drop()),
+ * and waits for no queue. */
 #include "memory/buffer.h"
 #include "queue/queue.h"
 
-/* How many submissions are retired between two checks of the queue. */
+/* Maximum number of submissions that are retired between two checks of the queue. */
 enum { AT_ONCE = 8 };
 
 typedef struct completed {
@@ -17,7 +17,7 @@ typedef struct completed {
     size_t count;
 } completed;
 
-/* Takes ended timepoints, except those for which the plugin must still call back. Called with the mutex held. */
+/* Takes ended timepoints, except timepoints for which the plugin must still call back. Called with the mutex held. */
 static gpuhal_timepoint *take_points(gpuhal_queue *queue)
 {
     gpuhal_timepoint *taken = NULL;

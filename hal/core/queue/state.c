@@ -1,6 +1,7 @@
-/* queue/state.c: a queue's references, and the right to call the plugin on it. Nothing here calls a plugin.
+/* queue/state.c: a queue's references, and the right to call the plugin on it. No function in this file calls a plugin.
  *
- * One thread at a time has the right to call; other threads wait on the queue's condition until it is released. */
+ * One thread at a time has the right to call; other threads wait on the queue's condition until the right is
+ * released. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
@@ -43,8 +44,8 @@ static const gpuhal_uses *find_first(const gpuhal_uses *uses)
     return uses;
 }
 
-/* Returns the launch whose kernel the driver may be compiling while the queue waits, or NULL. Polling callers run this
- * often, so the submissions are walked only if the device has any such launch. */
+/* Returns a submitted launch whose kernel the driver may be compiling, or NULL. Polling callers call this function
+ * often, so it walks the submissions only if the device has any such launch. */
 static const gpuhal_uses *find_compiling(const gpuhal_queue *queue)
 {
     if (atomic_load_explicit(&queue->device->compiling, memory_order_relaxed) == 0) {
@@ -141,7 +142,8 @@ void gpuhal_queue_end_call(gpuhal_queue *queue)
     }
 }
 
-/* Most batches use the same buffers repeatedly. They are retained once, until the last piece of the batch has ended. */
+/* Many applications enqueue batches of work with the same buffers. The buffers are retained once, until the last work
+ * of the batch has ended. */
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_submission *last = queue->submission_count > 0 ? gpuhal_queue_last_submission(queue) : NULL;

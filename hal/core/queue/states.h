@@ -1,4 +1,4 @@
-/* queue/states.h: the states of a queue and the places where threads wait for it. states.inc explains them. */
+/* queue/states.h: the states of a queue, and the places where threads wait for the queue. states.inc describes both. */
 #ifndef GPUHAL_QUEUE_STATES_H
 #define GPUHAL_QUEUE_STATES_H
 
@@ -26,7 +26,7 @@ typedef enum gpuhal_queue_place {
 _Static_assert(GPUHAL_WAITS_WORK + 1 == GPUHAL_WAITING_PLACES,
                "gpuhal_queue_has_waiters() counts all places before the last one");
 
-/* Aborts the process if the table does not contain the change. */
+/* Aborts the process if states.inc does not contain the change. */
 void gpuhal_queue_check_change(gpuhal_queue_state from, gpuhal_queue_state to);
 
 static inline void gpuhal_queue_change(gpuhal_queue_state *state, gpuhal_queue_state to)

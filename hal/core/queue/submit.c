@@ -5,23 +5,23 @@
 #include "transfer/account.h"
 #include "transfer/plugin_event.h"
 
-/* Memory that must be flushed around every access needs blocking work: the plugin's flush blocks, and no other access
- * may come in between. */
+/* Memory that must be flushed around every access needs blocking work, because the plugin's flush blocks, and no other
+ * access may happen between the flush and the work. */
 static bool is_plain(const gpuhal_buffer *buffer)
 {
     return !buffer || !buffer->needs_clean;
 }
 
-/* Returns whether the work must be deferred. These two codes are not failures: in both cases the plugin has done
- * nothing (plugin.h), so the worker can start the same work from the beginning. */
+/* Returns whether the work must be deferred. With these two codes the plugin has done nothing (plugin.h), so the worker
+ * can start the same work from the beginning. */
 static bool is_deferred(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
 }
 
-/* Buffers are entered before the plugin receives them, so that none can be mapped in the meantime. They are left again
- * if the submission fails. For joined work the newest submission has entered them already. Called with the right to
- * call and without the mutex. */
+/* Buffers are entered before the plugin receives them, so that no other thread can map them in the meantime. If the
+ * submission fails, the buffers are left. For joined work, the newest submission has already entered the buffers.
+ * Called with the right to call and without the mutex. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
 {
     if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from) ||
@@ -43,9 +43,8 @@ gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
     return status && !is_deferred(status) ? gpuhal_queue_refused(queue, status) : status;
 }
 
-/* Called with the mutex held, right after the plugin accepted the work and before the right to call is released;
- * otherwise the numbers would not follow the plugin's order. Cannot fail, because gpuhal_queue_reserve() has made
- * room. */
+/* Called with the mutex held, after the plugin accepted the work and before the right to call is released, so that the
+ * numbers are in the plugin's order. Cannot fail, because gpuhal_queue_reserve() has made room. */
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
 {
     queue->submitted++;
@@ -64,9 +63,9 @@ void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
     gpuhal_queue_note_busy(queue);
 }
 
-/* Returns OK with the right to call, NOT_READY if the work must be deferred, or the status that refuses it. Each
- * iteration checks all conditions again: while this thread waited, the queue may have failed, or another thread may
- * have deferred work, which comes first. */
+/* Returns OK with the right to call, NOT_READY if the work must be deferred, or the status of a refusal. Each iteration
+ * checks all conditions again: while this thread waited, the queue may have failed, or another thread may have deferred
+ * earlier work. */
 static gpuhal_status admit_unlocks(gpuhal_queue *queue, uint64_t deadline_ns)
 {
     while (gpuhal_queue_is_called(queue) && !gpuhal_queue_has_failed(queue) && !gpuhal_queue_has_deferred(queue)) {
@@ -81,9 +80,9 @@ static gpuhal_status admit_unlocks(gpuhal_queue *queue, uint64_t deadline_ns)
     return gpuhal_queue_has_deferred(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call_unlocks(queue, deadline_ns);
 }
 
-/* Handles the plugin's result for a transfer and releases the right to call. Work is deferred before the right is
- * released: the next thread with the right would otherwise submit its later work first. The fast path is opened last,
- * since it admits threads without the mutex. Called with the mutex held. */
+/* Handles the plugin's result for a transfer and releases the right to call. If the work must be deferred, it is
+ * appended before the right is released, because the next thread would otherwise submit its later work first. The fast
+ * path is opened last, since it admits threads without the mutex. Called with the mutex held. */
 static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     if (status == GPUHAL_OK) {
@@ -94,7 +93,7 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
         }
     } else if (is_deferred(status)) {
         bool on_host = status == GPUHAL_ERROR_NOT_SUPPORTED;
-        queue->submitted += on_host && queue->adopted; /* native submissions come first, too */
+        queue->submitted += on_host && queue->adopted; /* native submissions come first as well */
         status = gpuhal_queue_append_deferred(queue, op, on_host);
     }
     gpuhal_queue_end_call(queue);
@@ -143,7 +142,7 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
     gpuhal_queue_lock(queue);
     gpuhal_status status = admit_unlocks(queue, UINT64_MAX);
     if (status == GPUHAL_OK) {
-        /* Reserved first: once the plugin has the work, the library must be able to keep the buffers alive. */
+        /* Reserve room before the submission: once the plugin has the work, keeping the buffers alive must not fail. */
         bool space = gpuhal_queue_reserve(queue, op);
         gpuhal_mutex_unlock(&queue->mutex);
         status = space ? gpuhal_queue_submit(queue, op) : gpuhal_error_host_memory();
@@ -160,8 +159,7 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
     return status;
 }
 
-/* Enqueues a copy of a launch whose record belongs to the caller. The copy is made before the plugin receives the
- * work. */
+/* Copies a launch whose record belongs to the caller, before the plugin receives the work, and enqueues the copy. */
 static gpuhal_status enqueue_kept(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_op own = *op;
@@ -171,7 +169,7 @@ static gpuhal_status enqueue_kept(gpuhal_queue *queue, const gpuhal_op *op)
     return status;
 }
 
-/* Handles a result other than OK on the fast path. This thread has the right to call. */
+/* Handles a result other than OK on the fast path. Called with the right to call. */
 static gpuhal_status conclude_fast(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     gpuhal_op own = *op;
@@ -216,8 +214,8 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
     return __builtin_expect(status != GPUHAL_OK, 0) ? conclude_fast(queue, op, status) : GPUHAL_OK;
 }
 
-/* Polls the oldest timepoints, so that buffers do not stay in a queue that no thread waits for. Skips the newest, which
- * was recorded just now. */
+/* Polls the oldest timepoints, so that a queue that no thread waits for releases its buffers. Skips the newest
+ * timepoint, because it was recorded just now. */
 static void look_back(gpuhal_queue *queue)
 {
     for (bool more = true; more;) {
@@ -230,8 +228,8 @@ static void look_back(gpuhal_queue *queue)
     }
 }
 
-/* A queue without a plugin queue has no work in flight unless work is deferred. Called with the mutex held and the
- * right to call. */
+/* If there is no plugin queue and no work is deferred, no work is in flight. Called with the mutex held and the right
+ * to call. */
 static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions)
 {
     if (!queue->vendor) {
@@ -249,12 +247,13 @@ static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint
 }
 
 /* If a driver with a full ring blocks in a later call, this event shows whether earlier work makes progress. After
- * native access such a driver may already block here, for work that nothing else reports. So the native access counts
- * as ongoing until the call returns. If there is no memory for the event, or the driver does not record it now, work
- * continues without it. */
+ * native access such a driver may already block in this function, until the application's own submissions make
+ * progress. So the native access counts as ongoing until the call returns. If there is no memory for the event, or the
+ * driver does not record it now, work continues without the event. */
 void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access)
 {
-    gpuhal_completion *none = NULL; /* stays empty: no other thread knows the timepoint before it is in the queue */
+    gpuhal_completion *none = NULL; /* stays empty, because no other thread has the timepoint before it is in the
+                                     * queue */
     gpuhal_mutex_unlock(&queue->mutex);
     look_back(queue);
     gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
@@ -273,7 +272,8 @@ static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timep
                                     uint64_t deadline_ns, gpuhal_completion **completions)
 {
     gpuhal_status status = admit_unlocks(queue, deadline_ns);
-    if (status == GPUHAL_OK && gpuhal_queue_is_closed(queue)) { /* destroyed in the meantime: all its work has ended */
+    if (status == GPUHAL_OK && gpuhal_queue_is_closed(queue)) { /* the queue was destroyed in the meantime, so all its
+                                                                 * work has ended */
         timepoint->number = queue->submitted;
         gpuhal_timepoint_finish(timepoint, queue->failure, completions);
         gpuhal_queue_end_call(queue);
@@ -287,7 +287,8 @@ static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timep
 }
 
 /* If there is no work to wait for, the timepoint is done immediately, without a plugin call. If the plugin does not
- * honor timeouts, a deferred timepoint makes the worker call it; if that fails, this thread does. */
+ * honor timeouts, the timepoint is deferred, and the worker calls the plugin. If deferring fails, this thread calls the
+ * plugin. */
 static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
                                             gpuhal_completion **completions)
 {
@@ -304,8 +305,8 @@ static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoin
     return record_unlocks(queue, timepoint, NULL, deadline_ns, completions);
 }
 
-/* `waits`: the caller will wait until the deadline. `observes`: the recording is observed. noinline because the
- * compiler would inline part of it. */
+/* If `waits`, the caller will wait until the deadline. If `observes`, the recording is observed. noinline because the
+ * compiler would otherwise inline part of the function. */
 static __attribute__((noinline)) gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
                                                               uint64_t deadline_ns, bool observes,
                                                               gpuhal_timepoint **out_point)
@@ -365,8 +366,8 @@ gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline
     return make_timepoint(queue, false, true, deadline_ns, false, out_point);
 }
 
-/* The plugin's queue waits only for work that the same device already has. If one device waits for another, drivers do
- * not report failures of the other device's work. */
+/* The plugin's queue waits only for work that was submitted to the same device. If one device waits for another device,
+ * drivers do not report failures of the other device's work. */
 static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
 {
     return queue->vendor && timepoint->queue && queue->device->ops.queue_wait &&
@@ -374,16 +375,16 @@ static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint 
            gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
 }
 
-/* Returns NOT_SUPPORTED if the worker must wait, also if the timepoint turns out to be done or to have failed. On OK
- * this queue's work is a user of the event, and the caller tracks it. Called with the right to call and without the
- * mutex. */
+/* Makes the plugin's queue wait. Returns NOT_SUPPORTED if the worker must wait instead, or if the timepoint is done or
+ * has failed in the meantime. On OK this queue's work is a user of the event, and the caller must track the work.
+ * Called with the right to call and without the mutex. */
 static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_error_detail detail;
     if (!gpuhal_timepoint_use_event(timepoint)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    const gpuhal_call call = gpuhal_call_small(queue->device); /* same allowance as for recording */
+    const gpuhal_call call = gpuhal_call_small(queue->device); /* the allowance is the same as for recording */
     gpuhal_status status =
         gpuhal_device_result(queue->device, call, queue->device->ops.queue_wait(queue->vendor, timepoint->event));
     if (!status) {
@@ -432,7 +433,7 @@ gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepo
         if (status == GPUHAL_OK && !hold) {
             gpuhal_queue_track(queue, &op);
         }
-        /* Done while this thread still has the right to call, as in conclude(). */
+        /* Append before the right to call is released, as in conclude(). */
         status = hold ? gpuhal_queue_append_deferred(queue, &op, false) : status;
         gpuhal_queue_end_call(queue);
     } else if (hold) {

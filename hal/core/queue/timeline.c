@@ -1,9 +1,9 @@
-/* queue/timeline.c: see timeline.h; traces pieces while the plugin or the worker does their work, determines their
- * times, and keeps the ring.
+/* queue/timeline.c: traces pieces of work, determines their times, and keeps the ring; see timeline.h.
  *
- * The device and host clocks have no fixed relation: a clock may be slower, or restart. So device times are used only
- * over short intervals: from the end of one piece to the begin of the next, and from there to its end. Host times bound
- * both: a piece begins no earlier than the driver received it, and ends no later than the host noticed its end.
+ * The device and host clocks have no fixed relation: one clock may be slower than the other, or restart. So device
+ * times are used only over short intervals: from the end of one piece to the begin of the next piece, and from a
+ * piece's begin to its end. Host times limit both values: a piece cannot begin before the driver received it, or end
+ * after the host noticed its end.
  */
 #include "queue/timeline.h"
 
@@ -50,8 +50,8 @@ void gpuhal_timeline_destroy(gpuhal_timeline *timeline)
     }
 }
 
-/* Moves an ended piece's record into the ring. If two pieces compete for a slot, the newer one stays. Pieces that began
- * in an earlier trace are dropped. */
+/* Moves an ended piece's record into the ring. If two pieces have the same slot, the newer piece stays. Pieces that
+ * began in an earlier trace are dropped. */
 static void keep(gpuhal_timeline *timeline, gpuhal_traced_record *record)
 {
     gpuhal_mutex_lock(&timeline->mutex);
@@ -91,8 +91,8 @@ gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces)
 
 /* ---- the times of a piece */
 
-/* Measures the piece with the device's clock, relative to the end of the piece before. Returns false if the device has
- * no times for it. Only for the thread that takes from the list. */
+/* Measures the piece with the device's clock, relative to the end of the previous piece. Returns false if the device
+ * has no times for the piece. Only the thread that takes pieces from the list may call it. */
 static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
 {
     gpuhal_queue_timeline *own = &queue->trace;
@@ -107,7 +107,7 @@ static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
     status = status || !own->base ? status : gpuhal_timepoint_elapsed(own->base, begin, &before);
     if (status) {
         if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
-            atomic_store(&queue->has_times, false); /* it never will */
+            atomic_store(&queue->has_times, false); /* the device will not report times later either */
         }
         gpuhal_timepoint_release(own->base);
         own->base = NULL;
@@ -142,12 +142,13 @@ static void finish(gpuhal_queue *queue, gpuhal_traced *traced)
         record->clock = GPUHAL_CLOCK_HOST;
         record->end_ns = end->done_ns;
     }
-    /* Viewers that add begin and duration in floating point (speedscope) would nest a piece that begins exactly at the
-     * end of another inside that one. */
+    /* Some viewers (speedscope) add begin and duration in floating point. If a piece begins exactly at another piece's
+     * end, these viewers would nest the second piece inside the first. */
     record->begin_ns = record->begin_ns <= own->last_ns ? own->last_ns + 1 : record->begin_ns;
     record->end_ns = record->end_ns < record->begin_ns ? record->begin_ns : record->end_ns;
     if (record->form != GPUHAL_OP_EVENT || record->clock == GPUHAL_CLOCK_DEVICE) {
-        own->last_ns = record->end_ns; /* otherwise the next piece may have begun before the event's end was noticed */
+        own->last_ns = record->end_ns; /* not for an event with host time: its end may have been noticed after the next
+                                        * piece began */
     }
     keep(queue->device->gpu->layers.timeline, record);
     gpuhal_timepoint_release(traced->begin);
@@ -254,8 +255,8 @@ static void *enqueue(gpuhal_queue *queue, const gpuhal_op *op)
     return traced;
 }
 
-/* Records a timepoint at this position of the plugin's queue. Returns NULL on failure; as everywhere, a final refusal
- * by the plugin fails the queue. Called with the right to call and without the mutex. */
+/* Records a timepoint at this position of the plugin's queue. Returns NULL on failure. If the plugin refuses the
+ * timepoint for good, the queue fails. Called with the right to call and without the mutex. */
 static gpuhal_timepoint *stamp(gpuhal_queue *queue, bool timed)
 {
     gpuhal_error_detail before;
@@ -279,7 +280,7 @@ static gpuhal_timepoint *stamp(gpuhal_queue *queue, bool timed)
     return status ? NULL : timepoint;
 }
 
-/* Gives the work its position in the queue's order, unless it has one. A recording comes after the newest piece. */
+/* Sets the work's position in the queue's order, unless it is already set. A recording comes after the newest piece. */
 static void place(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     gpuhal_traced *traced = op->observed;
@@ -295,7 +296,7 @@ static void place(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status
     traced->placed = true;
 }
 
-/* Appends the piece to the queue's list. A recording ends with its timepoint, unless the timepoint was refused. Called
+/* Appends the piece to the queue's list. A recording's end is its timepoint, unless the timepoint was refused. Called
  * with the mutex held. */
 static void append(gpuhal_queue *queue, const gpuhal_op *op)
 {

@@ -1,11 +1,11 @@
 /* queue/timeline.h: the trace of queues' work (gpuhal/trace.h).
  *
- * A piece of work has a gpuhal_traced from the moment it is enqueued. The work carries it, also through the list of
- * deferred work, until the plugin accepts the work, the worker has done it, or it fails. The gpuhal_traced then moves
- * to its queue's list, in the order of the work. It leaves the front of that list once the plugin's event after the
- * work is done: its times are read, its events are released, and its record is copied into the ring. So there are never
- * more events than work in flight, and the ends of a queue's pieces become known in order. A recorded application event
- * is also a piece: it has no begin, and its timepoint is its end.
+ * A gpuhal_traced, or piece, is created for each piece of work when the work is enqueued. The work has a pointer to it
+ * until the plugin accepts the work, the worker has done the work, or the work fails. The piece is then appended to the
+ * queue's list, in the order of the work. Once the plugin's event after the work is done, the piece is removed from the
+ * front of the list: its times are read, its events are released, and its record is copied into the ring. So the number
+ * of events is limited by the work in flight, and the ends of a queue's pieces become known in order. A recorded
+ * application event is also a piece. It has no begin; its end is the recorded timepoint.
  */
 #ifndef GPUHAL_QUEUE_TIMELINE_H
 #define GPUHAL_QUEUE_TIMELINE_H
@@ -13,12 +13,12 @@
 #include "device/device.h"
 #include "queue/observer.h"
 
-/* How many other queues' pieces a piece can list as predecessors. */
+/* Maximum number of predecessors in other queues that a piece can have. */
 enum { GPUHAL_TRACED_AFTER = 4 };
 
 typedef enum { GPUHAL_CLOCK_NONE = 0, GPUHAL_CLOCK_HOST, GPUHAL_CLOCK_DEVICE } gpuhal_trace_clock;
 
-/* timeline_file.c has the keywords for form, usage and path. */
+/* timeline_file.c defines the keywords for form, usage and path. */
 typedef enum {
     GPUHAL_USAGE_NONE = 0,
     GPUHAL_USAGE_WRITTEN,
@@ -46,11 +46,11 @@ enum { GPUHAL_TRACED_WORKER = 0, GPUHAL_TRACED_DIRECT = 1, GPUHAL_TRACED_PATH = 
 typedef struct gpuhal_traced {
     struct gpuhal_traced *next;
     gpuhal_traced_record record;
-    bool placed; /* its position in the queue's order is set */
+    bool placed; /* the piece has its position in the queue's order */
     gpuhal_timepoint *begin, *end; /* before and after the plugin's work; NULL: none */
 } gpuhal_traced;
 
-/* The part that all queues of an object share. */
+/* The part of the trace that all queues of a gpuhal object share. */
 typedef struct gpuhal_timeline {
     _Atomic bool on;
     _Atomic uint32_t queues; /* number created so far */
@@ -58,11 +58,11 @@ typedef struct gpuhal_timeline {
     gpuhal_traced_record *ring;
     uint64_t capacity;
     uint64_t count, first; /* number of the newest piece, and of the first piece of this trace */
-    uint64_t ended, dropped; /* for this trace: pieces no longer in flight; those of them that were overwritten */
+    uint64_t ended, dropped; /* numbers of pieces of this trace: ended, and ended but overwritten in the ring */
 } gpuhal_timeline;
 
-/* A queue's part of the trace. The queue's mutex protects all members except `number`, and except base, base_ns and
- * last_ns. Only the thread that takes from the list uses these three. */
+/* A queue's part of the trace. The queue's mutex protects all members except number, base, base_ns and last_ns. Only
+ * the thread that takes pieces from the list uses base, base_ns and last_ns. */
 typedef struct gpuhal_queue_timeline {
     uint32_t number;
     bool taking;        /* a thread is taking pieces from the list */
@@ -80,17 +80,16 @@ void gpuhal_timeline_destroy(gpuhal_timeline *timeline);
 /* ---- timeline.c */
 
 /* Begins a trace with an empty ring of `pieces` records; 0 means the default size. Returns INVALID_ARGUMENT or
- * HOST_MEMORY. Clearing `on` ends the trace. */
+ * HOST_MEMORY. To end the trace, clear `on`. */
 gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces);
-/* Makes the trace the observer of a queue that is being created. If out of memory later, pieces are left out of the
- * trace. */
+/* Makes the trace the observer of a new queue. Pieces for which there is no memory later are omitted from the trace. */
 void gpuhal_timeline_observe(gpuhal_queue *queue);
-/* Takes pieces that have ended from the queue's list, or all pieces if the queue is closed. Not with the mutex held. */
+/* Takes pieces that have ended from the queue's list, or all pieces if the queue is closed. Call without the mutex. */
 void gpuhal_timeline_take(gpuhal_queue *queue);
 
 /* ---- timeline_file.c */
 
-/* Writes a file without events if there was no trace. */
+/* Writes the trace to a file. If there was no trace, the file contains no events. */
 gpuhal_status gpuhal_timeline_write(gpuhal *gpu, const char *path);
 /* Implement GPUHAL_TRACE. A failure at close is logged. */
 gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu);

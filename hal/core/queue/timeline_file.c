@@ -1,5 +1,6 @@
 /* queue/timeline_file.c: writes traces of queues as JSON. A few records at a time are formatted under the ring's mutex,
- * and the text is written to the file without a lock. Arrows are written only if the ring has both pieces. */
+ * and the text is written to the file without a lock. An arrow is written only if the ring contains both of its
+ * pieces. */
 #include "queue/timeline.h"
 
 #include "base/error.h"
@@ -66,7 +67,6 @@ static const char *const usages[] = {
 static const char *const clocks[] = {
     [GPUHAL_CLOCK_NONE] = "none", [GPUHAL_CLOCK_HOST] = "host", [GPUHAL_CLOCK_DEVICE] = "device"};
 
-/* In microseconds with three decimals. */
 static void print_time(gpuhal_text *text, const char *name, uint64_t ns)
 {
     gpuhal_text_printf(text, "\"%s\":%" PRIu64 ".%03u", name, ns / 1000, (unsigned)(ns % 1000));
@@ -105,8 +105,8 @@ static void print_arguments(gpuhal_text *text, const gpuhal_traced_record *recor
     gpuhal_text_printf(text, "}}");
 }
 
-/* The format requires that arrows begin and end inside a piece. The id is unique in the document: the number of the
- * later piece and the index in its `after`. */
+/* The format requires that arrows begin and end inside a piece. An arrow's id is unique in the document: it consists of
+ * the later piece's number and the index in that piece's `after`. */
 static void print_arrow(gpuhal_text *text, const gpuhal_traced_record *from, const gpuhal_traced_record *to, int place)
 {
     const gpuhal_traced_record *const ends[] = {from, to};
@@ -150,7 +150,7 @@ typedef struct writing {
     gpuhal_document to;
     unsigned char *lanes; /* one bit per queue whose name was written */
     uint64_t lane_bytes;
-    uint64_t pieces; /* number written so far */
+    uint64_t pieces; /* number of pieces written so far */
 } writing;
 
 /* Returns NULL if the ring does not contain the record. Called with the ring's mutex held. */
@@ -182,7 +182,7 @@ static void print_place(writing *w, const gpuhal_traced_record *record)
     }
 }
 
-/* Ignores records added after it started, so it terminates even if the queues stay busy. */
+/* Ignores records that are added during the call, so the function terminates even if the queues stay busy. */
 static gpuhal_status write_records(writing *w)
 {
     gpuhal_timeline *timeline = w->timeline;
@@ -213,7 +213,6 @@ static gpuhal_status write_records(writing *w)
     return status;
 }
 
-/* Takes the pieces that have ended without any thread noticing. */
 static gpuhal_status take_all(gpuhal *gpu)
 {
     size_t count = 0;
@@ -251,8 +250,8 @@ gpuhal_status gpuhal_timeline_write(gpuhal *gpu, const char *path)
     return write_trace(gpu, path);
 }
 
-/* Tries the path now, so that a wrong path is reported at once. An existing file is not replaced before there is a
- * trace. */
+/* Checks the path when the object is opened, so that a wrong path is reported early. An existing file is not replaced
+ * before there is a trace. */
 gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.trace;
@@ -260,7 +259,8 @@ gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu)
     return status || !path ? status : gpuhal_timeline_start(gpu->layers.timeline, 0);
 }
 
-/* If an object's queues had no work, the file is left to the other objects of the process. */
+/* If the gpuhal object's queues had no work, writes no file, because another gpuhal object of the process may write
+ * it. */
 void gpuhal_timeline_write_at_close(gpuhal *gpu)
 {
     gpuhal_timeline *timeline = gpu->layers.timeline;

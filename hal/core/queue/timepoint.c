@@ -33,8 +33,8 @@ void gpuhal_waitable_release(gpuhal_waitable *waitable)
     }
 }
 
-/* Clears and counts under one lock. If the previous recording ends later, its number is out of date, so it does not
- * make the descriptor readable for this recording. */
+/* Clears the descriptor and increments the number under one lock. If the previous recording ends later, its number is
+ * out of date, so its end does not make the descriptor readable. */
 uint64_t gpuhal_waitable_arm(gpuhal_waitable *waitable)
 {
     gpuhal_mutex_lock(&waitable->mutex);
@@ -75,20 +75,20 @@ gpuhal_timepoint *gpuhal_timepoint_create(gpuhal_queue *queue, bool timed)
     return timepoint;
 }
 
-/* Relaxed: the caller has a reference, so the count cannot drop to 0. */
+/* Relaxed order, because the caller has a reference and the count cannot drop to 0. */
 gpuhal_timepoint *gpuhal_timepoint_retain(gpuhal_timepoint *timepoint)
 {
     atomic_fetch_add_explicit(&timepoint->references, 1, memory_order_relaxed);
     return timepoint;
 }
 
-/* ---- host timepoints, of events with GPUHAL_EVENT_HOST. They belong to no queue and are never passed to a driver: a
- * driver that has one queue, or does its work inside the call, would deadlock. */
+/* ---- host timepoints, of events with GPUHAL_EVENT_HOST. Host timepoints belong to no queue and are never passed to a
+ * driver: a driver that has only one queue, or does the work inside the enqueuing call, would deadlock. */
 
 typedef struct host_timepoint {
-    gpuhal_timepoint timepoint; /* first, since pointers are cast both ways */
+    gpuhal_timepoint timepoint; /* must be first, because pointers to the two types are cast to each other */
     gpuhal_mutex mutex;         /* protects the timepoint */
-    gpuhal_condition condition; /* the timepoint is done */
+    gpuhal_condition condition; /* signalled when the timepoint is done */
 } host_timepoint;
 
 static host_timepoint *of(gpuhal_timepoint *timepoint)
@@ -120,8 +120,8 @@ static void free_host_point(gpuhal_timepoint *timepoint)
 
 /* ---- both */
 
-/* Acquire and release: the thread that frees the timepoint must see all writes that other threads made before their
- * releases. The queue is released last, since the event returns to it. */
+/* Acquire and release order, because the thread that frees the timepoint must see all writes that other threads made
+ * before they released it. The queue is released last, because the event is returned to the queue. */
 void gpuhal_timepoint_release(gpuhal_timepoint *timepoint)
 {
     if (!timepoint || atomic_fetch_sub_explicit(&timepoint->references, 1, memory_order_acq_rel) != 1) {
@@ -162,8 +162,8 @@ gpuhal_status gpuhal_timepoint_result(const gpuhal_timepoint *timepoint)
     return timepoint->failure ? gpuhal_failure_status(timepoint->failure) : GPUHAL_OK;
 }
 
-/* DONE is stored with release, after the failure and the time: once they can be read without the mutex, they never
- * change. Completions are only collected here; they call the application, which must not happen with a mutex held. */
+/* DONE is stored with release order, after the failure and the time. Both can then be read without the mutex, and never
+ * change. Completions are only collected here, because notifying them calls the application and the mutex is held. */
 void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failure, gpuhal_completion **list)
 {
     if (gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE) {
@@ -241,7 +241,7 @@ static void notify(gpuhal_completion *completion)
     gpuhal_completion_free(completion);
 }
 
-/* Completions were prepended, so the list is reversed first. */
+/* The list is reversed first, because completions were prepended. */
 void gpuhal_completions_notify(gpuhal_completion *list)
 {
     gpuhal_completion *in_order = NULL;

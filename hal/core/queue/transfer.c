@@ -1,7 +1,8 @@
 /* queue/transfer.c: the public transfer functions, with and without a queue.
  *
- * For use in a queue, each kind of transfer has two functions. One submits it to the plugin's queue if the plugin
- * accepts the ranges unchanged. The other runs it on the worker, exactly like a call without a queue. */
+ * For queues, each kind of transfer has two functions. The first submits the transfer to the plugin's queue if the
+ * plugin accepts the ranges unchanged. The second runs the transfer on the worker, exactly like a call without a
+ * queue. */
 #include "base/error.h"
 #include "queue/queue.h"
 #include "transfer/copy.h"
@@ -48,8 +49,8 @@ static gpuhal_status read_slot(gpuhal_device *device, gpuhal_plugin_queue *queue
                   "reading", op->bytes);
 }
 
-/* If the plugin cannot access the memory from the host, but the host side is page-locked memory of this library, the
- * device can copy it. That needs neither the worker nor staging. */
+/* If the plugin has no write for this memory, but the host side is page-locked memory of this library, the device can
+ * copy the bytes. Such a copy needs neither the worker nor staging. */
 static gpuhal_status submit_write(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     gpuhal_device *device = op->to->device;
@@ -86,7 +87,7 @@ static gpuhal_status run_read(const gpuhal_op *op)
     return gpuhal_read_blocking(op->target, op->from, op->from_offset, op->bytes);
 }
 
-/* Uses only links that are already verified, since verifying one takes blocking calls. */
+/* Uses only links that are already verified, because verifying a link takes blocking calls. */
 static gpuhal_status submit_peer_copy(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     gpuhal_device *to = op->to->device, *from = op->from->device;
@@ -96,7 +97,7 @@ static gpuhal_status submit_peer_copy(gpuhal_plugin_queue *queue, const gpuhal_o
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     gpuhal_status status =
-        gpuhal_device_check(from); /* the caller has checked the destination's and the queue's devices */
+        gpuhal_device_check(from); /* the caller has checked the destination's device and the queue's device */
     if (status) {
         return status;
     }
@@ -162,7 +163,7 @@ static const gpuhal_op_kind copy_kind = {submit_copy, run_copy, GPUHAL_OP_COPY};
 static const gpuhal_op_kind fill_kind = {submit_fill, run_fill, GPUHAL_OP_FILL};
 static const gpuhal_op_kind rect_kind = {submit_rect, run_rect, GPUHAL_OP_RECT};
 
-/* Returns the counter: plugin copies stay within a device or use a link. */
+/* Returns the counter for a plugin copy, which is either within a device or over a link. */
 static gpuhal_counter *counter_between(gpuhal_device *to, gpuhal_device *from)
 {
     return to == from ? &to->copied : &gpuhal_link_between(from, to)->traffic[GPUHAL_PATH_PEER];
@@ -175,7 +176,7 @@ static gpuhal_counter *counter_of_rect(const gpuhal_buffer *to, const gpuhal_buf
 
 /* ---- the public calls */
 
-/* Not inlined, so that a small transfer without a queue does not save registers for it. */
+/* Not inlined, so that a small transfer without a queue does not have to save registers for this call. */
 static __attribute__((noinline)) gpuhal_status enqueue_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset,
                                                              const void *from, uint64_t bytes)
 {

@@ -53,7 +53,7 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     gpuhal_queue_drop_vendor(queue);
     gpuhal_queue_lock(queue);
     queue->vendor = NULL;
-    do { /* a pool may still call gpuhal_queue_hold() */
+    do { /* repeated, because a pool may still call gpuhal_queue_hold() */
         queue->done = queue->submitted;
     } while (gpuhal_queue_retire_unlocks(queue));
     gpuhal_queue_note_busy(queue);

@@ -1,9 +1,9 @@
 /* queue/vendor_event.c: a queue's plugin events, and the plugin queue that they keep alive.
  *
- * Plugins must never receive an event of a queue that they have destroyed. So the plugin's queue is destroyed only
- * after all of its events. A timepoint has its event from submission until it is done and no thread is in a call with
- * the event; after that only the result is kept. A timed timepoint keeps its event, because the application may compare
- * its time with an event that is recorded much later. */
+ * A plugin must never receive an event of a queue that was destroyed. So the plugin's queue is destroyed only after all
+ * of its events. A timepoint has its event from submission until the timepoint is done and no thread is in a call with
+ * the event. After that only the result is kept. A timed timepoint keeps its event, because the application may compare
+ * the event's time with that of a much later event. */
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
@@ -18,7 +18,6 @@ gpuhal_vendor_queue *gpuhal_vendor_queue_create(void)
     return vendor;
 }
 
-/* If the device hangs, its plugin is not called. */
 static void release(gpuhal_device *device, gpuhal_vendor_queue *vendor)
 {
     if (atomic_fetch_sub_explicit(&vendor->references, 1, memory_order_acq_rel) != 1) {
@@ -94,7 +93,7 @@ void gpuhal_timepoint_give_event(gpuhal_timepoint *timepoint, gpuhal_plugin_even
     atomic_store_explicit(&timepoint->users, timepoint->timed ? 2 : 1, memory_order_release);
 }
 
-/* Never increments from 0: the event has then been released, or is about to be. */
+/* Never increments a count of 0: the event has been released or is about to be released. */
 bool gpuhal_timepoint_use_event(gpuhal_timepoint *timepoint)
 {
     uint32_t users = atomic_load_explicit(&timepoint->users, memory_order_acquire);
@@ -104,7 +103,7 @@ bool gpuhal_timepoint_use_event(gpuhal_timepoint *timepoint)
     return users > 0;
 }
 
-/* The event is destroyed first, since the plugin's queue must outlive its events. */
+/* The event is destroyed first, because the plugin's queue must outlive its events. */
 void gpuhal_timepoint_leave_event(gpuhal_timepoint *timepoint)
 {
     if (atomic_fetch_sub_explicit(&timepoint->users, 1, memory_order_acq_rel) == 1) {

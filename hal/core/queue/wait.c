@@ -19,7 +19,7 @@ gpuhal_status gpuhal_timepoint_retire(gpuhal_timepoint *timepoint, uint64_t dead
     return status;
 }
 
-/* Called with the mutex held, which is released while waiting. */
+/* Called with the mutex held; releases the mutex while it waits. */
 static gpuhal_status sleep_once(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = timepoint->queue;
@@ -37,7 +37,7 @@ static gpuhal_status sleep_once(gpuhal_timepoint *timepoint, uint64_t deadline_n
 }
 
 /* Blocks in the plugin on this thread; only one thread at a time does so. Returns NOT_READY if another thread is
- * blocking, if the plugin may not return in time, and at the deadline. The worker takes over from there. */
+ * blocking, if the plugin may not return in time, and at the deadline. In these cases the worker waits instead. */
 static gpuhal_status wait_in_plugin(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = timepoint->queue;
@@ -122,8 +122,8 @@ gpuhal_status gpuhal_timepoint_wait(gpuhal_timepoint *timepoint, uint64_t deadli
     return status ? status : gpuhal_timepoint_retire(timepoint, deadline_ns);
 }
 
-/* The plugin calls this on any thread, even inside event_notify. It must not call the plugin, so it releases nothing:
- * the timepoint stays in its queue until `signaled` is set. */
+/* The plugin calls this function on any thread, even inside event_notify. The function must not call the plugin, so it
+ * releases nothing: the timepoint stays in its queue until `signaled` is set. */
 static void notified(void *user, gpuhal_status status)
 {
     gpuhal_timepoint *timepoint = user;
@@ -144,7 +144,7 @@ int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint)
     gpuhal_queue *queue = timepoint->queue;
     gpuhal_device *device = queue->device;
     int error = 0;
-    /* If the timepoint is already done, this avoids a thread switch. */
+    /* Polling first avoids a thread switch if the timepoint is already done. */
     if (gpuhal_device_honors_timeouts(device) && gpuhal_timepoint_poll(timepoint) != GPUHAL_NOT_READY &&
         gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE) {
         return 0;

@@ -1,10 +1,10 @@
 /* queue/watchdog.c: see watchdog.h.
  *
  * A call that may wait for the device's work (GPUHAL_CALL_BLOCKS) is not a hang while a queue of the device has
- * unfinished work and the driver reports that this work is still executing. A worker queries the driver, since that
- * call may hang as well. No call is a hang while the application has native access to a queue of the device, since the
- * application may hold the vendor's lock. While the driver may be compiling, time counts only a tenth: compilers take
- * long, and all of a driver's calls may wait for one that compiles. */
+ * unfinished work and the driver reports that this work is still executing. A worker queries the driver, because the
+ * query may hang as well. No call is a hang while the application has native access to a queue of the device, because
+ * the application may hold the vendor's lock. While the driver may be compiling, only a tenth of the time counts:
+ * compilers take long, and all calls of a driver may wait for the call that compiles. */
 #include "queue/watchdog.h"
 
 #include "queue/completion_service.h"
@@ -14,22 +14,22 @@
 #define QUIET_NS       UINT64_C(300000000)
 #define SETTLE_NS      UINT64_C(3000000000)
 
-/* How many seconds count as one while a driver may be compiling. */
+/* Number of seconds that count as one second while a driver may be compiling. */
 #define COMPILING_PATIENCE 10u
 
 static struct {
     gpuhal_mutex mutex;         /* protects the members below, and gpuhal_device.watched */
     gpuhal_condition condition; /* a list changed, or the thread stopped polling */
-    uint32_t generation;        /* fork generation of all members below; 0: not initialized */
+    uint32_t generation;        /* fork generation of all members below; 0 if not initialized */
     gpuhal_device *devices;
-    gpuhal_device *reports;     /* abandoned, but not yet reported by a worker; no longer in `devices` */
+    gpuhal_device *reports;     /* abandoned devices that no worker has reported yet; no longer in `devices` */
     gpuhal_heard *heard;
-    intptr_t poller, wake;      /* for the descriptors in `heard`; -1: none */
+    intptr_t poller, wake;      /* poller for the descriptors in `heard`, and a descriptor to wake it; -1 if none */
     bool watches, polls;        /* the thread exists; the thread is in the poller */
 } dog = {.mutex = GPUHAL_MUTEX_INITIALIZER, .poller = -1, .wake = -1};
 
 /* Locks the mutex. In a forked child, first resets all members. The child's copies of the parent's descriptors are not
- * closed: the child may have closed them already and reused their numbers. */
+ * closed, because the child may have closed them already and reused their numbers. */
 static void lock(void)
 {
     gpuhal_mutex_lock(&dog.mutex);
@@ -85,8 +85,8 @@ static uint64_t period_ns(void)
     return period;
 }
 
-/* Returns the device that a call is for. For a call to a plugin, returns the plugin's device with the shortest limit.
- * NULL if no such device is watched. */
+/* Returns the device for which a call was made. For a call to a whole plugin, returns the plugin's device with the
+ * shortest limit. Returns NULL if no such device is watched. */
 static gpuhal_device *find(const void *subject)
 {
     gpuhal_device *found = NULL;
@@ -104,7 +104,7 @@ static void give_up(const void *subject)
     for (gpuhal_device *device = dog.devices, *next; device; device = next) {
         next = device->watched.next;
         if ((device == subject || device->watched.plugin == subject) && take_out(&dog.devices, device)) {
-            /* This reference is never released: a stuck thread uses the object. */
+            /* This reference is never released, because a stuck thread uses the object. */
             if (gpuhal_device_give_up(device) && gpuhal_reference(device->gpu)) {
                 device->watched.kept = true;
                 device->watched.next = dog.reports;
@@ -146,8 +146,8 @@ static bool is_behind_work(gpuhal_device *device, gpuhal_call_slot *slot, uint64
     return slot->silent_ns < hang_ns(device);
 }
 
-/* Adds `counted_ns`, and returns how long the call has been observed. Time spent waiting for other work does not count,
- * except for two checks, since it can take that long to notice that the work has ended. */
+/* Adds `counted_ns`, and returns how long the call has been observed. The time during which the call waited for work
+ * does not count, except for the time of two checks: it can take two checks to notice that the work has ended. */
 static uint64_t waited_ns(gpuhal_device *device, gpuhal_call_slot *slot, uintptr_t call, uint64_t counted_ns)
 {
     slot->waited_ns += counted_ns;
@@ -162,7 +162,6 @@ static uint64_t waited_ns(gpuhal_device *device, gpuhal_call_slot *slot, uintptr
     return slot->waited_ns;
 }
 
-/* Reads the driver reports that arrived since the last check. */
 static void take_answers(void)
 {
     for (gpuhal_device *device = dog.devices; device; device = device->watched.next) {
@@ -171,7 +170,8 @@ static void take_answers(void)
     }
 }
 
-/* Returns whether the driver may be compiling for any of its devices: its other calls may wait for that. */
+/* Returns whether the driver may be compiling for any of its devices, because the driver's other calls may wait for the
+ * compilation. */
 static bool is_compiling(const gpuhal_device *device)
 {
     const gpuhal_device *other = dog.devices;
@@ -279,7 +279,7 @@ static void take_all(void)
     }
 }
 
-/* Starts rescans that are due. If no thread can be started, tries again later, as if another event had arrived. */
+/* Starts rescans that are due. If no thread can be started, tries again later, as after a new event. */
 static void start_rescans(uint64_t now)
 {
     for (gpuhal_heard *heard = dog.heard; heard; heard = heard->next) {
@@ -294,7 +294,7 @@ static void start_rescans(uint64_t now)
 
 /* ---- the thread */
 
-/* Returns when to check the calls again or start a rescan. Called with the mutex held. */
+/* Called with the mutex held. */
 static uint64_t deadline_ns(uint64_t look_ns)
 {
     uint64_t deadline = dog.devices || dog.reports ? look_ns : UINT64_MAX;
@@ -304,7 +304,7 @@ static uint64_t deadline_ns(uint64_t look_ns)
     return deadline;
 }
 
-/* Programs without listeners do not need the descriptors. */
+/* Programs without listeners have no descriptors, so they wait on the condition. */
 static void wait_until_unlocks(uint64_t deadline)
 {
     if (!dog.heard) {
@@ -368,7 +368,7 @@ void gpuhal_watchdog_add(gpuhal_device *device)
     (void)take_out(&dog.devices, device);
     (void)take_out(&dog.reports, device);
     gpuhal_watched *watched = &device->watched;
-    bool kept = watched->kept; /* an abandoned device was opened again */
+    bool kept = watched->kept; /* set if an abandoned device was opened again */
     watched->next = dog.devices;
     watched->plugin = device->plugin;
     watched->goes_on = watched->answered = watched->kept = watched->probe = false;
@@ -376,7 +376,7 @@ void gpuhal_watchdog_add(gpuhal_device *device)
     bool works = need_thread() == 0;
     gpuhal_mutex_unlock(&dog.mutex);
     if (kept) {
-        gpuhal_unreference(device->gpu); /* not the last reference: the caller has one */
+        gpuhal_unreference(device->gpu); /* not the last reference, because the caller has one */
     }
     if (!works) {
         gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING,
@@ -416,7 +416,7 @@ static int need_poller(void)
     return error ? error : gpuhal_os_poller_add(dog.poller, dog.wake);
 }
 
-/* Removes it from the list. If it was the last one, closes the poller once the thread has left it. */
+/* Removes an entry from the list. After the last entry, closes the poller once the thread has left it. */
 static void forget(gpuhal_heard *heard)
 {
     gpuhal_heard **link = &dog.heard;

@@ -1,8 +1,8 @@
-/* queue/worker.c: a queue's worker thread. It exists only if something must be waited for or done with blocking calls.
- * It processes deferred work from the front of the list, and waits for timepoints whose end must be noticed.
+/* queue/worker.c: a queue's worker thread. The worker exists only if it is needed to wait or to make blocking calls. It
+ * processes deferred work from the front of the list, and waits for timepoints whose end must be noticed.
  *
- * No thread joins the worker. The queue structure stays until the worker has ended, and gpuhal_workers_settle() waits
- * for that. */
+ * No thread joins the worker. The queue structure is freed only after the worker has ended; gpuhal_workers_settle()
+ * waits for the end of all workers. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
@@ -11,8 +11,8 @@
 
 #include <stdlib.h>
 
-/* Releases the objects of the first list element once its work is done or submitted. RUNNING keeps the element in the
- * list until then, so that no later work ends before this memory is released. */
+/* Releases the objects of the first list element after its work is done or submitted. State RUNNING keeps the element
+ * in the list until the release, so that no later work ends before this memory is released. */
 static void empty_first_unlocks(gpuhal_queue *queue, gpuhal_deferred *deferred)
 {
     gpuhal_buffer *to = deferred->op.to, *from = deferred->op.from, *kept = deferred->op.kept;
@@ -35,7 +35,7 @@ static void empty_first_unlocks(gpuhal_queue *queue, gpuhal_deferred *deferred)
     }
 }
 
-/* Removes the first list element. Called with the mutex held; the caller frees the element without it. */
+/* Removes the first list element. Called with the mutex held; the caller frees the element without the mutex. */
 static gpuhal_deferred *take_first(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -46,7 +46,7 @@ static gpuhal_deferred *take_first(gpuhal_queue *queue)
     return deferred;
 }
 
-/* Finishes the first list element, which is done, or failed with this thread's last error. */
+/* Finishes the first list element, whose work is done or has failed with this thread's last error. */
 static void finish_first_unlocks(gpuhal_queue *queue, gpuhal_status status)
 {
     gpuhal_completion *completions = NULL;
@@ -94,14 +94,13 @@ static void wait_for_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
     gpuhal_queue_lock(queue);
 }
 
-/* Waits before the plugin is called again after NOT_READY. */
 static void sleep_before_retry_unlocks(gpuhal_queue *queue)
 {
     queue->retry_ns = gpuhal_poll_longer(queue->retry_ns);
     gpuhal_queue_wait_at(queue, GPUHAL_WAITS_RETRY, gpuhal_deadline(queue->retry_ns));
 }
 
-/* Records a timepoint after all submissions. If the plugin refuses it, fails the queue. */
+/* Records a timepoint after all submissions. If the plugin refuses the timepoint, fails the queue. */
 static void record_tail_unlocks(gpuhal_queue *queue)
 {
     gpuhal_completion *completions = NULL;
@@ -133,7 +132,7 @@ static void record_tail_unlocks(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Returns whether all submissions so far have ended. If not, waits for some of them. */
+/* Returns whether all submissions so far have ended. If not, first waits for some of the submissions. */
 static bool tail_has_ended_unlocks(gpuhal_queue *queue)
 {
     if (!queue->vendor || (queue->done == queue->submitted && !queue->timepoints)) {
@@ -173,8 +172,9 @@ static void run_first(gpuhal_queue *queue)
     finish_first_unlocks(queue, gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure) : status);
 }
 
-/* Returns whether the plugin cannot accept the work now but will later: another thread is capturing the vendor's queue
- * or has native access to it. A mapping is different, since only the application can end it. */
+/* Returns whether the plugin cannot accept the work now but will accept it later, because another thread is capturing
+ * the vendor's queue or has native access to it. Returns false for a mapped buffer, because only the application can
+ * end the mapping. */
 static bool comes_later(const gpuhal_op *op, gpuhal_status status)
 {
     const bool mapped = gpuhal_buffer_is_mapped(op->to) || gpuhal_buffer_is_mapped(op->from) ||
@@ -190,10 +190,10 @@ static void submit_first(gpuhal_queue *queue)
         if (!status) {
             gpuhal_queue_end_call(queue);
         }
-        return; /* it was dropped in the meantime */
+        return; /* the work was dropped in the meantime */
     }
     bool space = gpuhal_queue_reserve(queue, &deferred->op);
-    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING); /* keeps it at the front of the list */
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING); /* keeps the element at the front of the list */
     gpuhal_mutex_unlock(&queue->mutex);
     if (!space) {
         status = gpuhal_error_host_memory();
@@ -224,7 +224,7 @@ static void submit_first(gpuhal_queue *queue)
     if ((refused || later) && !gpuhal_queue_has_failed(queue)) {
         deferred->on_host = refused;
         if (later && queue->recorded != queue->submitted) {
-            record_tail_unlocks(queue); /* flushes: the plugin may have no room only because earlier work was not
+            record_tail_unlocks(queue); /* also flushes: the plugin may lack room only because earlier work was not
                                          * flushed */
         } else if (later) {
             sleep_before_retry_unlocks(queue);
@@ -244,8 +244,8 @@ static void submit_first(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Handles a wait for another queue's timepoint at the front of the list. Returns true if there was something to do.
- * Called with the mutex held. */
+/* Handles a wait for another queue's timepoint at the front of the list. Returns true if it changed anything. Called
+ * with the mutex held. */
 static bool look_at_wait(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -275,7 +275,7 @@ static bool look_at_wait(gpuhal_queue *queue)
     return true;
 }
 
-/* Does the next step. Returns false if there is nothing to do but wait. Called with the mutex held. */
+/* Does the next step. Returns false if the worker must wait. Called with the mutex held. */
 static bool step(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -318,8 +318,8 @@ static bool step(gpuhal_queue *queue)
     return false;
 }
 
-/* Returns whether a destroyed queue without deferred work has nothing left to do. Releases the mutex only if there is
- * something to do. Called with the mutex held. */
+/* Returns whether a destroyed queue without deferred work has no work left at all. Called with the mutex held; releases
+ * the mutex only if there is work left. */
 static bool may_end(gpuhal_queue *queue)
 {
     if (!gpuhal_device_is_reachable(queue->device)) {

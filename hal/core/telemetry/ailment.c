@@ -6,7 +6,7 @@ static uint32_t of_throttle(uint64_t reasons)
 {
     const uint32_t causes = (reasons & GPUHAL_THROTTLE_THERMAL ? GPUHAL_AILMENT_THERMAL : 0) |
                             (reasons & GPUHAL_THROTTLE_POWER_BRAKE ? GPUHAL_AILMENT_POWER_BRAKE : 0);
-    /* NVIDIA sets HARDWARE in addition to its cause. */
+    /* NVIDIA sets HARDWARE in addition to the specific cause. */
     return causes ? causes : reasons & GPUHAL_THROTTLE_HARDWARE ? GPUHAL_AILMENT_HARDWARE : 0;
 }
 

@@ -1,7 +1,8 @@
-/* telemetry/ask.c: queries plugins for values. Loads the plugin of another interface only for a value that it may have.
+/* telemetry/ask.c: queries plugins for values. Loads another interface's plugin only for a value that the interface may
+ * have.
  *
- * Starting a plugin may take longer than the caller waits, so the start is a job with a reference to the gpuhal object.
- * The call of the plugin's sample() has separate deadlines (loader/query.h).
+ * Starting a plugin may take longer than the caller waits, so a job with a reference to the gpuhal object starts the
+ * plugin. Calls of the plugin's sample() have separate deadlines (loader/query.h).
  */
 #include "telemetry/telemetry.h"
 
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values requested of one interface. */
+/* The values requested from one interface. */
 struct gpuhal_asking {
     gpuhal_job job;
     gpuhal *gpu; /* with a reference */
@@ -41,8 +42,8 @@ static bool may_have(const gpuhal_device *iface, gpuhal_key key)
     return !refused && (!api_alone || key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES);
 }
 
-/* Returns whether to query the value. The interface that the caller named is queried for all values, and provides the
- * reasons. */
+/* Returns whether to query the value. The interface that the caller named is queried for all values, because it
+ * provides the reasons for missing values. */
 static bool is_for(const gpuhal_gather *own, const gpuhal_device *iface, uint32_t i)
 {
     return own->wanted[i] && (iface == own->device || may_have(iface, own->values[i].key));
@@ -54,7 +55,7 @@ static void run(gpuhal_job *job)
     gpuhal_backend *backend = NULL;
     const gpuhal_listed_device *listed = NULL;
     char problem[GPUHAL_QUERY_PROBLEM_BYTES] = "";
-    own->status = gpuhal_device_check(own->iface); /* do not call the driver of a lost device */
+    own->status = gpuhal_device_check(own->iface); /* the driver of a lost device must not be called */
     own->status = own->status ? own->status : gpuhal_device_start_backend(own->iface, &backend, &listed);
     if (own->status || atomic_load(&own->given_up)) {
         return;
@@ -117,8 +118,8 @@ static asking *make(gpuhal_gather *gather, gpuhal_device *iface, uint64_t share_
 
 /* ---- results */
 
-/* Takes one result. Each value has either a number or a reason. A plugin that returns a string for a number has
- * failed. */
+/* Stores one result. Each value has either a number or a reason. If a plugin returns a string for a number, the value
+ * counts as failed. */
 static void take_fact(const asking *own, gpuhal_value *value)
 {
     const gpuhal_fact *fact = gpuhal_facts_find(&own->facts, value->key);
@@ -149,7 +150,7 @@ static gpuhal_missing reason_of(gpuhal_status status)
                                                   : GPUHAL_MISSING_FAILED;
 }
 
-/* Takes all results, including values that a plugin returned before it failed. */
+/* Stores all results, including values that a plugin returned before it failed. */
 static void take_all(const asking *own, const char *sentence)
 {
     gpuhal_gather *gather = own->gather;
@@ -167,7 +168,8 @@ static void take_all(const asking *own, const char *sentence)
     }
 }
 
-/* Takes the results. If the named interface failed, stores its status and this thread's error detail. */
+/* Stores the results. If the interface that the caller named failed, also stores its status and this thread's error
+ * detail. */
 static void take(asking *own)
 {
     gpuhal_gather *gather = own->gather;
@@ -182,13 +184,12 @@ static void take(asking *own)
 
 /* ---- one query per device
  *
- * Devices of one backend are queried one after the other. In parallel, their threads would wait for each other in the
- * driver, with a thread switch per value. Backends are queried in parallel. */
+ * Devices of one backend are queried one after the other, because parallel threads would wait for each other in the
+ * driver, with a thread switch per value. Different backends are queried in parallel. */
 
-#define LATE_NS UINT64_C(1000000000) /* for all remaining devices of a backend after one timed out */
+#define LATE_NS UINT64_C(1000000000) /* for all remaining devices of a backend after one device timed out */
 
-/* Begins a query. If it is the only one and there is no overall deadline, it needs no job, because its steps have
- * deadlines. */
+/* Begins a query. Without an overall deadline, a single query needs no job, because its steps have deadlines. */
 static void begin(asking *own, bool alone)
 {
     const bool is_quick = gpuhal_backend_started(own->iface->candidate) || !own->whole;
@@ -204,7 +205,6 @@ static void begin(asking *own, bool alone)
     }
 }
 
-/* Returns whether the results may be read. */
 static bool end(asking *own, const gpuhal_time *time)
 {
     const uint64_t now = gpuhal_os_monotonic_ns();
@@ -249,7 +249,7 @@ static gpuhal_device *interface_of(const gpuhal_gather *gather, uint32_t n)
     return iface && !is_off && is_any_for(gather, iface) ? iface : NULL;
 }
 
-/* Returns whether the device is the first of its backend that has not been queried yet. */
+/* Returns whether the device is its backend's first device that has not been queried yet. */
 static bool is_first(const gpuhal_gather *list, uint32_t i)
 {
     bool first = list[i].iface != NULL;
@@ -312,7 +312,7 @@ static void end_one(gpuhal_gather *list, uint32_t count, uint32_t i, const gpuha
     own->iface = NULL;
 }
 
-/* Queries one device of each backend. Returns false if there was none left. */
+/* Queries one device of each backend. Returns false if no device was left. */
 static bool ask_round(gpuhal_gather *list, uint32_t count, const gpuhal_time *time)
 {
     uint32_t backends = 0;

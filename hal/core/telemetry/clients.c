@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* The purpose of an engine, derived from the name that the driver reports. */
+/* The purpose of an engine, derived from the engine's name in the driver's report. */
 typedef enum { CORE, ENCODER, DECODER, VIDEO, OTHER } engine_kind;
 
 static engine_kind kind_of(const char *name)
@@ -80,8 +80,9 @@ static const gpuhal_client *find(const gpuhal_clients *clients, const gpuhal_cli
     return NULL;
 }
 
-/* Returns the client's share of an engine's time between two walks, in permille of all engines with this name. `then`
- * is NULL for a new client, whose entire time counts. A counter that decreased counts as new. */
+/* Returns the client's share of an engine's time between two walks, in permille of the time of all engines with this
+ * name. `then` is NULL for a new client, whose entire time counts. A counter that decreased is treated as a new
+ * client's counter. */
 static double share_of(const gpuhal_client *then, const gpuhal_engine *now, uint64_t passed_ns)
 {
     const gpuhal_engine *before = NULL;
@@ -93,7 +94,7 @@ static double share_of(const gpuhal_client *then, const gpuhal_engine *now, uint
     }
     const double busy = (double)(now->busy - (before ? before->busy : 0));
     double passed = (double)passed_ns;
-    if (now->passed > 0) { /* in cycles; unknown without an earlier reading */
+    if (now->passed > 0) { /* counters in cycles; the share is unknown without an earlier reading */
         passed = before && now->passed > before->passed ? (double)(now->passed - before->passed) : 0;
     }
     const double share = passed > 0 ? busy * 1000 / passed / now->capacity : 0;
@@ -141,8 +142,8 @@ bool gpuhal_walks_has(gpuhal_key key)
            key == GPUHAL_VALUE_MEMORY_FREE_BYTES;
 }
 
-/* Returns whether two walks can be compared. If the earlier walk missed a client, that client's entire time would seem
- * new. */
+/* Returns whether the two walks can be compared. If the earlier walk missed a client, the client's entire time would
+ * count. */
 static bool are_two(const gpuhal_walks *walks)
 {
     return walks->before.time_ns != 0 && !walks->before.partial &&
@@ -156,7 +157,7 @@ static void set_busy(const gpuhal_walks *walks, const gpuhal_client_match *match
         return;
     }
     const double share = busiest(walks, match, value->key);
-    /* Counters are read one after the other, so the sum may be slightly too large. */
+    /* The counters are read one after the other, so the sum may be slightly above 1000. */
     if (share > 1100) {
         gpuhal_value_miss(value, GPUHAL_MISSING_FAILED, "the engines' counters add up to more than 100 percent");
     } else {

@@ -1,9 +1,9 @@
-/* telemetry/clients.h: the clients of all graphics devices, found by walking the processes (fdinfo.h), and how busy the
- * engines were between two walks.
+/* telemetry/clients.h: the clients of all graphics devices, found by walking the processes (fdinfo.h), and the load of
+ * the devices' engines between two walks.
  *
  * Only root can read the clients of another user's process. A sum over all clients is therefore valid only if every
- * process could be read. A walk over many processes takes milliseconds. It runs at most four times a second, in a job
- * with a deadline. */
+ * process could be read. A walk over many processes takes milliseconds, so walks are made at most four times a second,
+ * in a job with a deadline. */
 #ifndef GPUHAL_TELEMETRY_CLIENTS_H
 #define GPUHAL_TELEMETRY_CLIENTS_H
 
@@ -14,12 +14,12 @@
 enum { GPUHAL_CLIENTS_MAX = 4096 };
 /* The target of /proc/self/ns/pid outside containers (PROC_PID_INIT_INO in the kernel). */
 #define GPUHAL_FIRST_PID_NAMESPACE "pid:[4026531836]"
-/* Returns whether this process is in another pid namespace. The pids that drivers list then do not exist here, or are
- * those of other processes. */
+/* Returns whether this process is in a pid namespace other than the first. In such a namespace, the pids that drivers
+ * list do not exist or belong to other processes. */
 bool gpuhal_pids_are_contained(const char *root);
 #define GPUHAL_WALK_MIN_NS UINT64_C(250000000)
 
-/* The clients of one walk, sorted by place and id, without duplicates. */
+/* The clients found by one walk, sorted by place and id, without duplicates. */
 typedef struct gpuhal_clients {
     gpuhal_client *list;
     uint32_t count, capacity;
@@ -28,7 +28,7 @@ typedef struct gpuhal_clients {
     bool partial; /* the walk was cut short by its deadline, the client limit or a lack of memory */
 } gpuhal_clients;
 
-/* The two latest walks. Freed with the last reference; the owner has one, and each job has one. */
+/* The two latest walks. Freed with the last reference. The owner and each job hold a reference. */
 typedef struct gpuhal_walks {
     _Atomic uint32_t references;
     gpuhal_mutex mutex; /* protects the members below */
@@ -36,24 +36,21 @@ typedef struct gpuhal_walks {
     uint32_t abandoned; /* walks that have not returned */
 } gpuhal_walks;
 gpuhal_walks *gpuhal_walks_create(void);
-/* NULL does nothing. */
+/* Accepts NULL. */
 void gpuhal_walks_release(gpuhal_walks *walks);
-/* Returns whether the latest walk is recent enough to be used. */
 bool gpuhal_walks_are_recent(gpuhal_walks *walks);
 /* Walks ROOT/proc unless the latest walk is recent. Returns false if no walk finished in time. */
 bool gpuhal_walks_update(gpuhal_walks *walks, const char *root, uint64_t *left_ns);
 
-/* Returns whether a kernel driver reports its clients in fdinfo. */
 bool gpuhal_clients_are_of(const char *driver);
 
 /* Identifies a device among the clients. */
 typedef struct gpuhal_client_match {
     char address[GPUHAL_CLIENT_PLACE_BYTES]; /* PCI address, or "" */
-    char nodes[2][GPUHAL_CLIENT_PLACE_BYTES]; /* names of its device nodes, if it has no address */
+    char nodes[2][GPUHAL_CLIENT_PLACE_BYTES]; /* names of its device nodes, if it has no PCI address */
     bool is_unified; /* its memory is host memory */
 } gpuhal_client_match;
 bool gpuhal_client_is_of(const gpuhal_client *client, const gpuhal_client_match *match);
-/* The first returns whether walks can provide the value; the second sets it. */
 bool gpuhal_walks_has(gpuhal_key key);
 void gpuhal_walks_value(gpuhal_walks *walks, const gpuhal_client_match *match, uint64_t memory_total,
                         gpuhal_value *value);
@@ -62,8 +59,8 @@ void gpuhal_walks_value(gpuhal_walks *walks, const gpuhal_client_match *match, u
 int gpuhal_clients_of_process(gpuhal_clients *clients, const char *path, uint32_t pid);
 void gpuhal_clients_finish(gpuhal_clients *clients);
 
-/* Calls `visit` for each of the device's clients in the latest walk. `busy_permille` is the client's share of its
- * busiest engine's time since the previous walk; UINT32_MAX: unknown. The mutex is held during the calls. */
+/* Calls `visit` for each of the device's clients in the latest walk, with the mutex held. `busy_permille` is the
+ * client's share of its busiest engine's time since the previous walk, or UINT32_MAX if unknown. */
 typedef void gpuhal_client_fn(void *user, const gpuhal_client *client, uint32_t busy_permille);
 void gpuhal_walks_visit(gpuhal_walks *walks, const gpuhal_client_match *match, gpuhal_client_fn *visit, void *user);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory sums, in resident bytes; older drivers report them as "drm-memory-". */
+/* Sums of resident bytes. Older drivers report resident bytes in lines that begin with "drm-memory-". */
 typedef struct memory_sums {
     uint64_t resident, resident_own, older, older_own;
     bool has_resident, has_older;
@@ -19,7 +19,7 @@ static const char *after(const char *key, const char *prefix)
     return strncmp(key, prefix, length) == 0 ? key + length : NULL;
 }
 
-/* Reads a number in units of bytes or nanoseconds, or without a unit. */
+/* Reads an amount of bytes or nanoseconds, or a number without a unit. */
 static bool read_amount(const char *text, uint64_t *out_amount)
 {
     char *end = NULL;
@@ -40,7 +40,8 @@ static bool read_amount(const char *text, uint64_t *out_amount)
     return number <= UINT64_MAX / 2 / unit; /* larger numbers are invalid, for example -1 */
 }
 
-/* Returns the engine with this name, which it adds if there is room; otherwise NULL. */
+/* Returns the engine with this name. If the client does not have it yet, adds it, or returns NULL if there is no
+ * room. */
 static gpuhal_engine *engine_of(gpuhal_client *client, const char *name)
 {
     for (uint32_t i = 0; i < client->engine_count; i++) {

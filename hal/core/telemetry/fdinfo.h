@@ -9,7 +9,7 @@
 
 enum { GPUHAL_CLIENT_ENGINES = 10, GPUHAL_ENGINE_BYTES = 16, GPUHAL_CLIENT_PLACE_BYTES = 24 };
 
-/* How long an engine worked for the client, in nanoseconds or (xe) in cycles out of `passed` cycles. */
+/* The time for which an engine worked for the client: nanoseconds or, with xe, cycles out of `passed` cycles. */
 typedef struct gpuhal_engine {
     char name[GPUHAL_ENGINE_BYTES];
     uint64_t busy, passed; /* passed is 0 if busy is in nanoseconds */
@@ -17,17 +17,17 @@ typedef struct gpuhal_engine {
 } gpuhal_engine;
 
 typedef struct gpuhal_client {
-    char place[GPUHAL_CLIENT_PLACE_BYTES]; /* PCI address, or else the node's name, such as "renderD128" */
+    char place[GPUHAL_CLIENT_PLACE_BYTES]; /* PCI address or, if there is none, the node's name, such as "renderD128" */
     uint64_t id;
-    uint32_t pid; /* of the first process found with it */
+    uint32_t pid; /* pid of the first process found with this client */
     uint32_t engine_count;
     gpuhal_engine engines[GPUHAL_CLIENT_ENGINES];
-    uint64_t memory, device_memory; /* resident: total, and in the device's own memory */
+    uint64_t memory, device_memory; /* resident bytes: total, and in the device's own memory */
     bool has_memory;
 } gpuhal_client;
 
-/* Parses a file's text. `node` is the path behind the descriptor. Returns false if the file does not describe a
- * client. */
+/* Parses a file's text. `node` is the path of the file that the descriptor refers to. Returns false if the file does
+ * not describe a client. */
 bool gpuhal_fdinfo_read(const char *text, const char *node, gpuhal_client *out_client);
 
 #endif

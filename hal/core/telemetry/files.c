@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sets the reason why a file cannot be read. Recent kernels return EPERM if the GPU sleeps; an empty file means that
- * the GPU lacks the value. */
+/* Sets the reason why a file cannot be read. Recent kernels return EPERM if the GPU sleeps. An empty file means that
+ * the GPU does not have the value. */
 static void say_unreadable(gpuhal_value *value, const char *name, int error)
 {
     gpuhal_missing reason = GPUHAL_MISSING_FAILED;

@@ -1,8 +1,8 @@
-/* telemetry/files.h: one device's files in the kernel, and how to read them. Use only in the job of kernel.c, because a
+/* telemetry/files.h: reads one device's files in sysfs. Call these functions only in the job of kernel.c, because a
  * read may never return.
  *
  * All paths begin with the system root (base/config.h). Files can appear and disappear during a reading, and a driver
- * may refuse to read any of them. Every function that reads stores the reason in the value. */
+ * may fail the read of any file. If a read fails, the reading function stores the reason in the value. */
 #ifndef GPUHAL_TELEMETRY_FILES_H
 #define GPUHAL_TELEMETRY_FILES_H
 
@@ -10,7 +10,7 @@
 #include "telemetry/clients.h"
 
 enum {
-    GPUHAL_PLACE_BYTES = GPUHAL_SYSTEM_ROOT_BYTES + 64, /* of a device's directory */
+    GPUHAL_PLACE_BYTES = GPUHAL_SYSTEM_ROOT_BYTES + 64, /* for the path of a device's directory */
     GPUHAL_PATH_BYTES = GPUHAL_PLACE_BYTES + 160,
     GPUHAL_DRIVER_BYTES = 32,
     GPUHAL_SENSORS = 8, /* maximum number of temperatures read per device */
@@ -18,17 +18,18 @@ enum {
 };
 
 typedef struct gpuhal_files {
-    char device[GPUHAL_PLACE_BYTES];                                  /* its directory */
-    char root[GPUHAL_SYSTEM_ROOT_BYTES], driver[GPUHAL_DRIVER_BYTES]; /* the system's; the kernel driver, "": none */
+    char device[GPUHAL_PLACE_BYTES];                                  /* the device's directory */
+    char root[GPUHAL_SYSTEM_ROOT_BYTES], driver[GPUHAL_DRIVER_BYTES]; /* the system root; the kernel driver's name, or
+                                                                       * "" */
     gpuhal_client_match match;
     uint64_t memory_total; /* as reported by the device's preferred interface; 0: unknown */
-    bool is_part;          /* a part of a divided device; it uses the whole device's files */
+    bool is_part;          /* a part of a divided device; the files are those of the whole device */
     uint64_t left_ns;      /* remaining time, for a file that takes a second to read */
     char traffic[96];      /* cached line of the traffic file */
     /* Determined when first needed. */
     bool looked_for_sensors, looked_for_card, looked_for_labels, is_labelled;
-    char sensors[GPUHAL_PATH_BYTES], card[GPUHAL_PATH_BYTES]; /* directories; "": none */
-    char link[GPUHAL_PATH_BYTES];                             /* directory; "": not searched yet */
+    char sensors[GPUHAL_PATH_BYTES], card[GPUHAL_PATH_BYTES]; /* directories, or "" */
+    char link[GPUHAL_PATH_BYTES];                             /* directory; "" if not searched yet */
     char labels[GPUHAL_SENSORS][GPUHAL_LABEL_BYTES];
 } gpuhal_files;
 
@@ -36,18 +37,17 @@ typedef struct gpuhal_files {
 #define GPUHAL_TEGRA "gk20a"
 bool gpuhal_files_are_of_tegra(const gpuhal_files *files);
 
-/* Returns whether only the PCI core provides files. NVIDIA's kernel driver adds none, and its cards have no bridges.
- * Searching for them would cost more than reading all the files. */
+/* Returns whether only the PCI core provides files for the device. NVIDIA's kernel driver adds no files, and NVIDIA's
+ * cards have no bridges. A search for both would take longer than reading all existing files. */
 bool gpuhal_files_are_of_bus(const gpuhal_files *files);
 
-/* Reads at most `size` - 1 bytes and appends a 0. Returns the number of bytes. If it returns 0, the file is missing or
- * empty, and the value has the reason. `name` is relative to `directory`. */
+/* Reads at most `size` - 1 bytes and appends a 0. Returns the number of bytes. Returns 0 if the file is missing or
+ * empty, and stores the reason in the value. `name` is relative to `directory`. */
 size_t gpuhal_files_bytes(const char *directory, const char *name, void *out_bytes, size_t size, gpuhal_value *value);
-/* Same for one line, without its newline. */
+/* Without the newline. */
 bool gpuhal_files_line(const char *directory, const char *name, char *out_text, size_t size, gpuhal_value *value);
-/* Same for one decimal number. */
 bool gpuhal_files_number(const char *directory, const char *name, uint64_t *out_number, gpuhal_value *value);
-/* Finds the first name in a directory that begins with `prefix`. *out_path is "" if there is none. */
+/* Finds the first name that begins with `prefix` in a directory. *out_path is "" if there is no such name. */
 bool gpuhal_files_find(const char *directory, const char *prefix, char out_path[GPUHAL_PATH_BYTES]);
 /* Return the directory of the device's sensors (hwmon) and of its DRM card, or NULL. */
 const char *gpuhal_files_sensors(gpuhal_files *files, gpuhal_value *value);

@@ -1,5 +1,5 @@
-/* telemetry/frequency.c: clocks, and why they are throttled: amdgpu sensors (hertz), i915 and xe files (megahertz), and
- * devfreq for integrated GPUs (hertz). */
+/* telemetry/frequency.c: reads clocks and the reasons for throttling: from amdgpu sensors (hertz), i915 and xe files
+ * (megahertz), and devfreq for integrated GPUs (hertz). */
 #include "telemetry/files.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static bool read_clock(const char *directory, const char *name, uint64_t unit, c
     if (number == 0) {
         gpuhal_value_miss(value, GPUHAL_MISSING_ASLEEP, "the clock is stopped while the GPU is idle");
     } else {
-        /* Above any valid value, without overflow. */
+        /* A number too large to convert becomes UINT64_MAX, which is not plausible either. */
         gpuhal_value_set(value, number < UINT64_C(1000000000000) ? number * unit : UINT64_MAX, source);
     }
     return true;
@@ -44,7 +44,7 @@ void gpuhal_frequency_memory(gpuhal_files *files, gpuhal_value *value)
     (void)read_clock(gpuhal_files_sensors(files, value), "freq2_input", 1, "hwmon", value);
 }
 
-/* RATL limits the average temperature, TDC the current through the voltage regulator. */
+/* RATL limits the average temperature. TDC limits the current through the voltage regulator. */
 static const struct {
     const char *name;
     uint32_t reason;
@@ -55,8 +55,8 @@ static const struct {
     {"vr_thermalert", GPUHAL_THROTTLE_THERMAL}, {"vr_tdc", GPUHAL_THROTTLE_POWER_CAP},
 };
 
-/* Reads the file `status` of a directory (whether the clock is limited) and one flag file per reason. Returns false if
- * there is no such file. */
+/* Reads a directory's file `status`, which contains whether the clock is limited, and one flag file per reason. Returns
+ * false if `status` cannot be read. */
 static bool read_flags(const char *directory, const char *status, const char *prefix, gpuhal_value *value)
 {
     uint64_t limited = 0, bits = 0;
@@ -74,7 +74,7 @@ static bool read_flags(const char *directory, const char *status, const char *pr
     return true;
 }
 
-/* Reads the throttle reasons. amdgpu has bits in its metrics table; xe and i915 have files. */
+/* Reads the throttle reasons. amdgpu reports them as bits of its metrics table, xe and i915 as files. */
 void gpuhal_frequency_throttle(gpuhal_files *files, gpuhal_value *value)
 {
     char directory[GPUHAL_PATH_BYTES];

@@ -23,8 +23,8 @@ static bool has_same_files(const gpuhal_gather *one, const gpuhal_gather *other)
     return same;
 }
 
-/* Finds another part of the same divided device that is already being read. All parts share its files, so the results
- * apply to this part as well. */
+/* Finds another part of the same divided device whose files are already being read. All parts share the device's files,
+ * so the results apply to this part as well. */
 static const gpuhal_gather *find_read(const gpuhal_gather *list, const gpuhal_gather *own)
 {
     const gpuhal_gather *found = NULL;
@@ -91,7 +91,8 @@ static void read_files(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const g
 
 /* ---- the clients */
 
-/* Returns whether the clients may provide the value. Not needed for amdgpu, which counts its memory itself. */
+/* Returns whether the clients may provide the value. Returns false for the memory of amdgpu devices and of devices that
+ * share the host's memory. */
 static bool may_have(const gpuhal_gather *own, uint32_t i)
 {
     const gpuhal_key key = own->values[i].key;

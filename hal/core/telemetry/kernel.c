@@ -45,12 +45,12 @@ struct gpuhal_kernel_reading {
     gpuhal_files files;
     bool may_wake;
     gpuhal_mutex mutex;          /* protects the members below */
-    bool closed;                 /* the caller has taken the values */
-    bool looked, absent, asleep; /* whether the device has files, and whether it sleeps */
+    bool closed;                 /* the caller has read the values */
+    bool looked, absent, asleep; /* the files were looked for; the device has no files; the device sleeps */
     bool returned, counted;      /* protected by the device's mutex */
     char driver[GPUHAL_DRIVER_BYTES];
     uint32_t count;
-    gpuhal_value values[]; /* written by the job; all members but the key are zero or "" until the value is read */
+    gpuhal_value values[]; /* written by the job; until a value is read, all its members but the key are zero or "" */
 };
 
 /* Stores a value. Returns false if the caller no longer waits. */
@@ -73,7 +73,7 @@ static bool is_asleep(const gpuhal_files *files)
            strcmp(text, "suspended") == 0;
 }
 
-/* Reads the driver's name from a link to ".../drivers/amdgpu". */
+/* Reads the name from a link to ".../drivers/amdgpu". */
 static void read_driver(gpuhal_files *files)
 {
     char path[GPUHAL_PATH_BYTES], *target = NULL;
@@ -86,7 +86,7 @@ static void read_driver(gpuhal_files *files)
     free(target);
 }
 
-/* Calculates the power from the growth of the energy counter, for a device without a power sensor. */
+/* For a device without a power sensor, calculates the power from the growth of the energy counter. */
 static void power_from_energy(gpuhal_kernel_reading *own, gpuhal_value *value)
 {
     gpuhal_value energy = {.key = GPUHAL_VALUE_ENERGY_MICROJOULES};
@@ -147,7 +147,7 @@ static void run(gpuhal_job *job)
     }
 }
 
-/* Runs after an abandoned reading has returned. */
+/* Called after an abandoned reading has returned. */
 static void leave(gpuhal_job *job)
 {
     gpuhal_kernel_reading *own = (gpuhal_kernel_reading *)job;
@@ -225,7 +225,6 @@ gpuhal_kernel_reading *gpuhal_kernel_begin(const gpuhal_kernel_request *request,
     return own;
 }
 
-/* Sets the reason for a value that was not read. */
 static void say_unread(const gpuhal_kernel_reading *own, gpuhal_value *value)
 {
     if (own->absent) {

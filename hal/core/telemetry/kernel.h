@@ -1,7 +1,7 @@
 /* telemetry/kernel.h: a device's values from the kernel's files, for any driver.
  *
- * Reading a driver's file may never return, so a job reads the files (base/job.h). Values that the job read before its
- * caller abandoned it are valid. As long as a reading of a device has not returned, the device is not read again.
+ * The read of a driver's file may never return, so a job reads the files (base/job.h). If the caller abandons the job,
+ * the values read so far are valid. A device is not read again while an earlier reading has not returned.
  */
 #ifndef GPUHAL_TELEMETRY_KERNEL_H
 #define GPUHAL_TELEMETRY_KERNEL_H
@@ -10,18 +10,18 @@
 #include "telemetry/files.h"
 #include "telemetry/rate.h"
 
-/* The state of one physical device between two readings. Freed with the last reference; the table has one, and each job
- * has one. */
+/* The state of one physical device between two readings. Freed with the last reference. The table and each job hold a
+ * reference. */
 typedef struct gpuhal_kernel_device {
     _Atomic uint32_t references;
-    char path[GPUHAL_PLACE_BYTES]; /* its directory; constant */
+    char path[GPUHAL_PLACE_BYTES]; /* the device's directory; constant */
     gpuhal_mutex mutex;            /* protects the members below */
     uint32_t abandoned;            /* readings that have not returned yet */
     gpuhal_rate energy;
 } gpuhal_kernel_device;
 
-/* Returns the device with this directory and a reference for the caller; NULL if host memory is short. At most
- * GPUHAL_KERNEL_DEVICES are kept. Devices beyond this limit have no values that need two readings. */
+/* Returns the device with this directory, with a reference for the caller. Returns NULL if out of memory. At most
+ * GPUHAL_KERNEL_DEVICES devices are kept. For devices beyond this limit, values that need two readings are missing. */
 enum { GPUHAL_KERNEL_DEVICES = 128 };
 typedef struct gpuhal_kernel_devices {
     gpuhal_mutex mutex; /* protects the list */
@@ -29,7 +29,7 @@ typedef struct gpuhal_kernel_devices {
     uint32_t count;
 } gpuhal_kernel_devices;
 gpuhal_kernel_device *gpuhal_kernel_device_get(gpuhal_kernel_devices *devices, const char *path);
-/* NULL does nothing. */
+/* Accepts NULL. */
 void gpuhal_kernel_device_release(gpuhal_kernel_device *device);
 
 /* Returns whether the kernel may have a file for the value. */
@@ -47,23 +47,23 @@ typedef struct gpuhal_kernel_request {
 } gpuhal_kernel_request;
 
 typedef enum gpuhal_power {
-    GPUHAL_POWER_UNKNOWN, /* it has no files, or reading them timed out */
+    GPUHAL_POWER_UNKNOWN, /* the device has no files, or reading them timed out */
     GPUHAL_POWER_ASLEEP,
-    GPUHAL_POWER_AWAKE /* or it may be woken */
+    GPUHAL_POWER_AWAKE /* also if the caller may wake the device */
 } gpuhal_power;
 
-/* Begins to read the wanted values. Returns NULL if host memory is short or an earlier reading has not returned; the
- * values then have this reason. */
+/* Begins to read the wanted values. Returns NULL if out of memory or an earlier reading has not returned, and stores
+ * this reason in the values. */
 gpuhal_kernel_reading *gpuhal_kernel_begin(const gpuhal_kernel_request *request, gpuhal_value *values, uint32_t count,
                                            const bool *wanted);
 /* Waits for a reading to end, subtracts the elapsed time from *left_ns, and writes all wanted values, including missing
- * ones. Nothing is read from a sleeping device. `out_driver` is its kernel driver; "" if there is none or it was not
- * read in time. `own` may be NULL. */
+ * values. Nothing is read from a sleeping device. `out_driver` is the device's kernel driver, or "" if the device has
+ * none or its name was not read in time. `own` may be NULL. */
 gpuhal_power gpuhal_kernel_end(gpuhal_kernel_reading *own, uint64_t *left_ns, gpuhal_value *values, uint32_t count,
                                const bool *wanted, char out_driver[GPUHAL_DRIVER_BYTES]);
 #define GPUHAL_SLEEPS "the GPU sleeps, and reading would wake it"
 
-/* kernel_values.c: the values that the kernel may have a file for, in reading order. */
+/* In kernel_values.c: the values for which the kernel may have a file, in reading order. */
 uint32_t gpuhal_kernel_value_count(void);
 gpuhal_key gpuhal_kernel_key(uint32_t number);
 void gpuhal_kernel_value(uint32_t number, gpuhal_files *files, gpuhal_value *value);

@@ -1,14 +1,14 @@
-/* telemetry/kernel_values.c: which kernel file has which value. Most names are those of amdgpu; a name means the same
- * in every driver that uses it. */
+/* telemetry/kernel_values.c: the table of values and the kernel files that contain them. Most file names are amdgpu's.
+ * A file name has the same meaning in every driver that uses it. */
 #include "telemetry/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the memory. If the device's interface reports much more memory than the dedicated memory, it allocates from
- * host memory as well, as integrated GPUs do; amdgpu counts this memory as GTT. If the interface reports much less, it
- * is a part of the GPU, and the other parts may be hidden. */
+/* Reads the memory sizes. If the device's interface reports much more memory than the dedicated memory, the device also
+ * allocates from host memory, as integrated GPUs do; amdgpu counts this memory as GTT. If the interface reports much
+ * less, the device is a part of the GPU, and the other parts may be hidden. */
 static bool read_memory(gpuhal_files *files, uint64_t *out_total, uint64_t *out_used, gpuhal_value *value)
 {
     const uint64_t listed = files->memory_total;
@@ -20,7 +20,8 @@ static bool read_memory(gpuhal_files *files, uint64_t *out_total, uint64_t *out_
                           "the system's files report more memory than the device's API has");
         return false;
     }
-    /* A deviation of up to an eighth counts as equal, because the API's total differs slightly from the kernel's. */
+    /* A deviation of up to an eighth counts as equal, because the API's total differs slightly from the kernel's
+     * total. */
     if (*out_total >= listed - listed / 8) {
         return gpuhal_files_number(files->device, "mem_info_vram_used", out_used, value);
     }
@@ -57,8 +58,8 @@ static void read_free(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* Reads a line such as "MemTotal: 122502144 kB", for a GPU that shares the host's memory and whose driver does not
- * count it (GB10, Tegra). Memory that the system uses is not available to the GPU. */
+/* Reads a line such as "MemTotal: 122502144 kB". Used for a GPU that shares the host's memory and whose driver does not
+ * count memory (GB10, Tegra). Memory that the system uses is not available to such a GPU. */
 static bool read_line_of(const char *text, const char *name, uint64_t *out_bytes)
 {
     const char *at = strstr(text, name);
@@ -89,7 +90,7 @@ static bool is_memory(gpuhal_key key)
     return key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES;
 }
 
-/* Reads a percentage. Some firmware reports all ones. */
+/* Some firmware sets all bits if the percentage is unknown. */
 static void read_percent(gpuhal_files *files, const char *name, gpuhal_value *value)
 {
     uint64_t percent = 0;
@@ -103,7 +104,7 @@ static void read_percent(gpuhal_files *files, const char *name, gpuhal_value *va
     }
 }
 
-/* Reads the utilization. Tegra's file is in permille: 237 means 23.7 percent (glances#3580,
+/* Reads the utilization. The unit of Tegra's file is permille: 237 means 23.7 percent (glances#3580,
  * autoware_universe#11326). */
 static void read_busy(gpuhal_files *files, gpuhal_value *value)
 {
@@ -122,7 +123,7 @@ static void read_memory_busy(gpuhal_files *files, gpuhal_value *value)
     read_percent(files, "mem_busy_percent", value);
 }
 
-/* Reads the use of the single engine that encodes and decodes. */
+/* Reads the utilization of the engine that both encodes and decodes. */
 static void read_video_busy(gpuhal_files *files, gpuhal_value *value)
 {
     read_percent(files, "vcn_busy_percent", value);
@@ -165,7 +166,6 @@ static void read_energy(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* Reads this process's device memory from its descriptors. */
 static void read_own_memory(gpuhal_files *files, gpuhal_value *value)
 {
     char path[GPUHAL_PATH_BYTES];
@@ -196,8 +196,8 @@ static void read_own_memory(gpuhal_files *files, gpuhal_value *value)
     gpuhal_clients_finish(&clients);
 }
 
-/* BUS: reported by the kernel's PCI core, with any driver. WHOLE: for a divided device the value does not apply to one
- * part. */
+/* BUS means that the PCI core reports the value with any driver. WHOLE means that the value never applies to a part of
+ * a divided device. */
 enum { DRIVER = 0, WHOLE = 1, BUS = 2 };
 
 static const struct {
@@ -230,7 +230,7 @@ static const struct {
     {GPUHAL_VALUE_PCIE_GENERATION_MAX, gpuhal_pci_generation_max, BUS},
     {GPUHAL_VALUE_PCIE_WIDTH_MAX, gpuhal_pci_width_max, BUS},
     {GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, gpuhal_pci_replays, DRIVER},
-    /* These take a second, so they are last. */
+    /* Reading these values takes a second, so they are last. */
     {GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND, gpuhal_pci_receive, DRIVER},
     {GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, gpuhal_pci_send, DRIVER},
 };

@@ -1,4 +1,4 @@
-/* telemetry/location.c: uses facts to find a device's place in the system and its interfaces. */
+/* telemetry/location.c: finds a device's place in the system, and the device's interfaces, from the device's facts. */
 #include "telemetry/telemetry.h"
 
 #include "device/snapshot.h"
@@ -34,7 +34,7 @@ static void copy_name(char out_name[GPUHAL_CLIENT_PLACE_BYTES], const char *pref
 }
 
 /* Finds the names of device nodes. Card numbers start at 0, render node numbers at 128. The two nodes of a device have
- * the same offset, unless some devices have only one node. */
+ * the same offset from these numbers, unless a device in the system has only one node. */
 static void find_nodes(const char *node, gpuhal_client_match *match)
 {
     unsigned major = 0, minor = 0;
@@ -49,7 +49,7 @@ typedef struct tegra_search {
     gpuhal_location *place;
 } tegra_search;
 
-/* Takes the link to the device, such as "17000000.gpu", but not "module". */
+/* Stores the name of the link to the device, such as "17000000.gpu". Ignores "module". */
 static bool look_at_link(void *user, const char *name, const char *target)
 {
     const tegra_search *own = user;
@@ -62,8 +62,8 @@ static bool look_at_link(void *user, const char *name, const char *target)
     return false;
 }
 
-/* Finds a Tegra's GPU. It is not on a bus, and CUDA reports no location, but it is the only device of NVIDIA's Tegra
- * driver. */
+/* Finds a Tegra GPU. This GPU is not on a bus, and CUDA reports no location, but it is the only device of NVIDIA's
+ * Tegra driver. */
 static void find_tegra(const char *root, gpuhal_location *place)
 {
     char drivers[GPUHAL_PLACE_BYTES];

@@ -1,10 +1,10 @@
-/* telemetry/metrics.c: amdgpu's gpu_metrics, a table that the kernel copies from the GPU's firmware: size (2 bytes),
- * format (1), content (1), and then fields at offsets that depend on the content version (the kernel's
- * kgd_pp_interface.h). A field of all ones is not supported by the GPU.
+/* telemetry/metrics.c: reads amdgpu's gpu_metrics, a table that the kernel copies from the GPU's firmware. It contains
+ * the size (2 bytes), the format and content versions (1 byte each), and fields at offsets that depend on both versions
+ * (the kernel's kgd_pp_interface.h). If all bits of a field are set, the GPU does not support the field.
  *
  * Only two fields are read: the energy counter, and the throttling bits that have the same meaning on every GPU. Newer
- * tables of accelerators instead count how long each limit was active, which a single reading does not show. Older
- * tables have bits whose meaning depends on the chip.
+ * tables of accelerators have no such bits: they count how long each limit was active, which says nothing about the
+ * current moment. Older tables have bits whose meaning depends on the chip.
  */
 #include "telemetry/files.h"
 
@@ -12,8 +12,9 @@
 
 typedef enum { ENERGY, THROTTLING } field;
 
-/* Offsets of the 8-byte fields; 0: none. Omitted are 1.0, whose counter has another size and unit; 1.9, which has no
- * fixed offsets; and the tables of integrated GPUs that have neither field. */
+/* Offsets of the 8-byte fields; 0 if the table does not have the field. The list omits version 1.0, whose counter has
+ * another size and unit; version 1.9, which has no fixed offsets; and tables of integrated GPUs that have neither
+ * field. */
 static const struct layout {
     unsigned char format, content, at[2];
 } layouts[] = {
@@ -39,7 +40,8 @@ static bool read_field(const gpuhal_files *files, field which, uint64_t *out_num
         return false;
     }
     const size_t at = length < 4 ? 0 : place_of(which, table[2], table[3]);
-    /* The firmware sets the format and the kernel the length, so check that the field is complete. */
+    /* The firmware sets the version and the kernel sets the length, so check that the table contains the whole
+     * field. */
     if (at == 0 || length < at + sizeof *out_number) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED,
                           "the system's file gpu_metrics has format %u.%u, whose place for this value is not known",
@@ -53,8 +55,8 @@ static bool read_field(const gpuhal_files *files, field which, uint64_t *out_num
     return *out_number != UINT64_MAX;
 }
 
-/* Reads the energy. One count is 2 to the -16th joule, that is 15625/1024 microjoules. Most display GPUs leave the
- * counter at zero. Divides before multiplying, so that no count can overflow, and adds the remainder. */
+/* Reads the energy. One count is 2 to the -16th joule (15625/1024 microjoules). Most display GPUs leave the counter at
+ * zero. To prevent an overflow, divides before multiplying, and then adds the remainder. */
 void gpuhal_metrics_energy(gpuhal_files *files, gpuhal_value *value)
 {
     uint64_t count = 0;
@@ -68,8 +70,8 @@ void gpuhal_metrics_energy(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* Groups the kernel's bits: power and current limits (which a full load reaches without a fault), temperatures, and
- * external requests. */
+/* Reads the throttling bits, in three groups: power and current limits (reached under full load even without a fault),
+ * temperatures, and external requests. */
 void gpuhal_metrics_throttle(gpuhal_files *files, gpuhal_value *value)
 {
     uint64_t bits = 0;

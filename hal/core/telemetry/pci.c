@@ -1,8 +1,8 @@
-/* telemetry/pci.c: the link of a PCI Express device, as the kernel's PCI core reports it, and its traffic.
+/* telemetry/pci.c: reads a PCI Express device's link, as reported by the kernel's PCI core, and the link's traffic.
  *
- * GPUs with bridges on the card (AMD since Vega, Intel Arc) report their fixed link to these bridges. The link to the
- * machine is that of the card's topmost bridge. These bridges have the device's vendor id and are below the machine's
- * root port, which is directly below the host bridge. */
+ * GPUs with bridges on the card (AMD since Vega, Intel Arc) report their fixed link to these bridges. The card's link
+ * to the machine is the link of the card's topmost bridge. Bridges on the card have the GPU's vendor id and are below
+ * the machine's root port, which is directly below the host bridge. */
 #include "telemetry/files.h"
 
 #include "os/os.h"
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns whether the directory belongs to a bridge of this vendor. */
 static bool is_bridge_of(const char *directory, const char *vendor)
 {
     char text[16];
@@ -21,7 +20,7 @@ static bool is_bridge_of(const char *directory, const char *vendor)
            gpuhal_files_line(directory, "class", text, sizeof text, &ignored) && strncmp(text, "0x0604", 6) == 0;
 }
 
-/* Removes the last path component. Returns false if there is none. */
+/* Removes the last path component. Returns false if the path has no component to remove. */
 static bool go_up(char *path)
 {
     char *last = strrchr(path, '/');
@@ -31,7 +30,8 @@ static bool go_up(char *path)
     return last != NULL;
 }
 
-/* Returns the directory that describes the link to the machine: the device's own, or that of the card's topmost bridge.
+/* Returns the directory that describes the card's link to the machine: the directory of the device or of the card's
+ * topmost bridge.
  */
 static const char *find_link(gpuhal_files *files)
 {
@@ -80,7 +80,7 @@ static void read_generation(gpuhal_files *files, const char *name, gpuhal_value 
     gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not know the speed of its link");
 }
 
-/* Reads a width: 0 means no link, 255 that the device has fallen off the bus. */
+/* Reads a width. 0 means that there is no link. 255 means that the device has fallen off the bus. */
 static void read_width(gpuhal_files *files, const char *name, gpuhal_value *value)
 {
     uint64_t lanes = 0;
@@ -122,8 +122,8 @@ void gpuhal_pci_replays(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* Reads the traffic; amdgpu counts for one second during the read. The file has three numbers: messages received and
- * sent in that second, and the maximum size of a message. The product is an upper bound. */
+/* Reads the traffic. amdgpu counts messages for one second during the read. The file has three numbers: messages
+ * received and messages sent in this second, and the maximum size of a message. The product is an upper bound. */
 static void read_traffic(gpuhal_files *files, bool sent, gpuhal_value *value)
 {
     uint64_t numbers[3] = {0};

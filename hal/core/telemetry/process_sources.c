@@ -10,7 +10,7 @@
 
 /* ---- clients */
 
-/* A process's use of the device through all of its clients. */
+/* A process's use of the device, summed over the process's clients. */
 typedef struct usage {
     uint32_t pid, busy_permille;
     bool has_memory, has_busy;
@@ -23,7 +23,7 @@ typedef struct usages {
     uint32_t count;
 } usages;
 
-/* Adds a client. The list has room for all clients. */
+/* The list has room for all clients. */
 static void add_client(void *user, const gpuhal_client *client, uint32_t busy_permille)
 {
     usages *own = user;
@@ -97,7 +97,7 @@ gpuhal_status gpuhal_processes_of_clients(gpuhal *gpu, const gpuhal_location *pl
 
 typedef struct listing {
     gpuhal_job job;
-    gpuhal *gpu; /* with a reference, because a start may take longer than the caller waits */
+    gpuhal *gpu; /* with a reference, because starting the plugin may take longer than the caller waits */
     gpuhal_device *iface;
     _Atomic bool given_up;
     uint32_t flags;
@@ -138,8 +138,8 @@ static void destroy(gpuhal_job *job)
     gpuhal_unreference(gpu);
 }
 
-/* Takes a plugin's list. In a container, drivers list the machine's pids; the same pid in the container is another
- * process. */
+/* Adds a plugin's list. In a container, drivers list the machine's pids. The same pid in the container belongs to
+ * another process. */
 static void take(listing *own, gpuhal_process_list *to)
 {
     char problem[GPUHAL_QUERY_PROBLEM_BYTES] = "";
@@ -174,7 +174,8 @@ static gpuhal_status list_one(gpuhal_device *iface, bool may_wake, const gpuhal_
     own->flags = may_wake ? GPUHAL_SAMPLE_MAY_WAKE : 0;
     own->deadline_ns = gpuhal_time_share(time);
     gpuhal_job_stand_alone(&own->job);
-    /* Waits for twice the deadline, so that the driver call is abandoned first and its partial result is available. */
+    /* Waits for twice the time limit of the driver call, so that the call is abandoned first and its partial result is
+     * available. */
     gpuhal_job_state state = gpuhal_job_run(&own->job, 2 * own->deadline_ns);
     gpuhal_status status = GPUHAL_ERROR_HOST_MEMORY;
     if (state == GPUHAL_JOB_DONE) {

@@ -1,5 +1,5 @@
-/* telemetry/processes.c: gpuhal_device_processes(). Names, users and containers are read from /proc in a job, because
- * files of a process that hangs in the kernel may block. */
+/* telemetry/processes.c: gpuhal_device_processes(). Names, users and containers are read from /proc in a job, because a
+ * read of the files of a process that hangs in the kernel may block. */
 #include "telemetry/processes.h"
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ typedef struct naming {
     gpuhal_process list[];
 } naming;
 
-/* Sets the name. A program can choose any name for itself. */
+/* Sets the name. A program may have set any name for itself. */
 static void set_name(gpuhal_process *process, char *name)
 {
     name[strcspn(name, "\n")] = 0;
@@ -44,8 +44,8 @@ static void set_container(gpuhal_process *process, const char *groups)
     }
 }
 
-/* Sets a process's name and user. If its memory is unreadable, its directory belongs to root, so the real user is read
- * from a file in it. */
+/* Sets a process's name and user. If the process's memory is not readable, the process's directory in /proc belongs to
+ * root, so the real user is read from a file in the directory. */
 static void name_one(const char *root, gpuhal_process *process)
 {
     char path[GPUHAL_SYSTEM_ROOT_BYTES + 64], status[2048], name[64], groups[4096];
@@ -62,7 +62,7 @@ static void name_one(const char *root, gpuhal_process *process)
     if (!gpuhal_os_file_read_at(path, 0, name, sizeof name - 1, &bytes)) {
         name[bytes] = 0;
         set_name(process, name);
-        /* NVML lists MPS clients separately, but the MPS server among all other processes. */
+        /* NVML lists MPS clients separately, but lists the MPS server like any other process. */
         process->flags |= strncmp(process->command, "nvidia-cuda-mps", 15) == 0 ? GPUHAL_PROCESS_SHARES : 0;
     }
     snprintf(path, sizeof path, "%s/proc/%u/cgroup", root, process->pid);
@@ -145,7 +145,7 @@ static gpuhal_status give(const gpuhal *gpu, gpuhal_process_list *list, const gp
     if (!own) {
         return gpuhal_error_host_memory();
     }
-    put(own->list, own->count, size, out_processes); /* valid even without the names */
+    put(own->list, own->count, size, out_processes); /* the list is valid even without names */
     const bool in_time = gpuhal_job_run(&own->job, gpuhal_time_share(time) + 1000000) == GPUHAL_JOB_DONE;
     if (in_time) {
         put(own->list, own->count, size, out_processes);
@@ -155,7 +155,6 @@ static gpuhal_status give(const gpuhal *gpu, gpuhal_process_list *list, const gp
                    : gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "the names of the processes were not read in time");
 }
 
-/* Determines whether the device sleeps, and its kernel driver. */
 static gpuhal_power look_at_device(gpuhal *gpu, gpuhal_location *place, const gpuhal_time *time)
 {
     gpuhal_kernel_device *kernel =

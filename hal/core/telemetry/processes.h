@@ -1,17 +1,17 @@
-/* telemetry/processes.h: the processes that use one device, from its driver's clients and from its interfaces'
- * plugins. */
+/* telemetry/processes.h: the processes that use one device, as reported by the kernel driver's clients and by the
+ * plugins of the device's interfaces. */
 #ifndef GPUHAL_TELEMETRY_PROCESSES_H
 #define GPUHAL_TELEMETRY_PROCESSES_H
 
 #include "loader/processes.h"
 #include "telemetry/telemetry.h"
 
-/* Adds the clients of a device, as far as the walk found them. Returns OK, TIMEOUT, NOT_SUPPORTED, or NOT_READY if a
- * walk would be needed first. */
+/* Adds the processes of the device's clients that the latest walk found. Returns OK, TIMEOUT, NOT_SUPPORTED, or
+ * NOT_READY if a walk must be made first. */
 gpuhal_status gpuhal_processes_of_clients(gpuhal *gpu, const gpuhal_location *place, bool may_walk,
                                           const gpuhal_time *time, gpuhal_process_list *to);
-/* Adds the processes of the first interface that lists any. Returns the plugin's status, or NOT_SUPPORTED if none lists
- * any. Pids of another namespace are marked. */
+/* Adds the processes of the first interface that lists any processes. Returns the plugin's status, or NOT_SUPPORTED if
+ * no interface lists processes. Marks pids that belong to another namespace. */
 gpuhal_status gpuhal_processes_of_plugins(const gpuhal_location *place, bool may_wake, const gpuhal_time *time,
                                           gpuhal_process_list *to);
 /* Writes this process's device memory, if the plugins list it. */

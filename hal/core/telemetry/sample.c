@@ -9,7 +9,8 @@
 
 #define FIRST_VALUE ((gpuhal_key)GPUHAL_VALUE_MEMORY_FREE_BYTES)
 
-/* Returns whether the library itself provides the result: a value that it counts, or a fact, which is not a value. */
+/* Returns whether the library itself provides the result. The key is either a value that the library counts, or a
+ * fact. */
 static bool is_ours(gpuhal_key key)
 {
     return key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key == GPUHAL_VALUE_QUEUES_BUSY_NS ||
@@ -27,7 +28,7 @@ static uint64_t transferred_bytes(const gpuhal_device *device)
            atomic_load(&device->copied.bytes);
 }
 
-/* Sums over all interfaces, so that every interface reports the same sum. */
+/* Returns the sum over all interfaces of the device, so that every interface reports the same value. */
 static uint64_t sum(gpuhal_device *device, uint64_t (*bytes_of)(const gpuhal_device *device))
 {
     gpuhal_device *interfaces[GPUHAL_INTERFACES_MAX];
@@ -62,7 +63,7 @@ static uint32_t find(const gpuhal_gather *own, gpuhal_key key)
     return i;
 }
 
-/* Queries free memory once, even if the caller requests only available memory. */
+/* Ensures that free memory is queried exactly once, even if the caller requests only available memory. */
 static void find_free(gpuhal_gather *own)
 {
     own->free_at = find(own, GPUHAL_VALUE_MEMORY_FREE_BYTES);
@@ -80,7 +81,6 @@ static uint64_t what_is_left(uint64_t of, uint64_t held)
     return of > held ? of - held : 0;
 }
 
-/* Converts the value from free memory to available memory. */
 static void calculate_available(gpuhal_device *device, gpuhal_value *value)
 {
     uint64_t ignored;
@@ -99,7 +99,7 @@ static void calculate_available(gpuhal_device *device, gpuhal_value *value)
     }
 }
 
-/* Returns whether the kernel knows the limit. If not, the driver is queried. */
+/* Returns whether the kernel reports the limit. If not, the driver must be queried. */
 static bool knows_limit(gpuhal_device *device, gpuhal_value *value)
 {
     uint64_t limit = UINT64_MAX;
@@ -125,7 +125,7 @@ static void calculate(const gpuhal_gather *own)
     }
 }
 
-/* Writes the library's own values, and marks the others as wanted. Returns whether any is wanted. */
+/* Writes the library's own values, and marks all other values as wanted. Returns whether any value is wanted. */
 static bool begin(gpuhal_gather *own)
 {
     bool any = false;
@@ -143,8 +143,8 @@ static bool begin(gpuhal_gather *own)
     return any;
 }
 
-/* Completes the values. If a plugin fails, its values are missing; if no other source has any value, the caller gets
- * the plugin's error. */
+/* Completes the values. If a plugin failed, its values are missing. If additionally no other source has any value,
+ * returns the plugin's error. */
 static gpuhal_status result(gpuhal_gather *own)
 {
     calculate(own);
@@ -173,7 +173,7 @@ static gpuhal_status sample_all(gpuhal *gpu, gpuhal_gather *list, uint32_t count
             return gpuhal_error_host_memory();
         }
     }
-    for (uint32_t i = 0; i < count; i++) { /* from here until result(), some values have different keys */
+    for (uint32_t i = 0; i < count; i++) { /* from here until result(), some values have other keys than the caller's */
         const bool wants = begin(&list[i]);
         any = any || wants;
         list[i].status = wants ? gpuhal_device_check(list[i].device) : GPUHAL_OK;

@@ -1,5 +1,5 @@
-/* telemetry/sensors.c: values from the kernel's sensor interface (hwmon) in its units: millidegrees, microwatts,
- * microjoules, and 0 to 255 for a fan. */
+/* telemetry/sensors.c: reads values from the kernel's sensor interface (hwmon), whose units are millidegrees,
+ * microwatts, microjoules, and 0 to 255 for a fan. */
 #include "telemetry/files.h"
 
 #include "base/records.h"
@@ -19,7 +19,7 @@ static bool read_sensor(gpuhal_files *files, const char *name, gpuhal_value *val
     return false;
 }
 
-/* Reads the first file, or the second file if the device has that instead. */
+/* Reads the first file or, if it does not exist, the second file. */
 static void read_either(gpuhal_files *files, const char *one, const char *other, gpuhal_value *value)
 {
     gpuhal_value second = {.key = value->key};
@@ -43,7 +43,8 @@ static void read_labels(gpuhal_files *files)
     files->looked_for_labels = true;
 }
 
-/* Reads the temperature with one of the labels. `number` is its sensor number in drivers without labels; 0: none. */
+/* Reads the temperature with one of the labels. `number` is the temperature's sensor number in drivers without labels,
+ * or 0. */
 static bool read_labelled(gpuhal_files *files, const char *const *labels, uint32_t number, gpuhal_value *value)
 {
     char name[24];
@@ -77,8 +78,8 @@ static bool is_zone_of_gpu(const char *type)
     return same == strlen(beginning);
 }
 
-/* Reads a Tegra zone. While the GPU is switched off, its sensor is off too: the read fails or returns -256000
- * (wentbackward/nv-monitor#17, laminair/jetson_stats_node_exporter#29). */
+/* Reads a Tegra zone. If the GPU is switched off, its sensor is switched off as well, and the read fails or returns
+ * -256000 (wentbackward/nv-monitor#17, laminair/jetson_stats_node_exporter#29). */
 static void read_zone_of_tegra(const char *zone, gpuhal_value *value)
 {
     char text[32];
@@ -94,7 +95,6 @@ static void read_zone_of_tegra(const char *zone, gpuhal_value *value)
     }
 }
 
-/* Reads a Tegra's temperature from the system's thermal zones. */
 static void read_zones(gpuhal_files *files, gpuhal_value *value)
 {
     char folder[GPUHAL_PATH_BYTES], zone[2 * GPUHAL_PATH_BYTES], type[32];
@@ -117,8 +117,8 @@ static void read_zones(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* Reads the chip's edge temperature if there is such a sensor. Large accelerators measure only the hot spot. xe calls
- * the sensor "pkg". */
+/* Reads the chip's edge temperature or, on large accelerators, which have no such sensor, the temperature of the hot
+ * spot. xe calls the sensor "pkg". */
 void gpuhal_sensors_temperature(gpuhal_files *files, gpuhal_value *value)
 {
     if (gpuhal_files_are_of_tegra(files)) {
@@ -150,7 +150,7 @@ void gpuhal_sensors_power(gpuhal_files *files, gpuhal_value *value)
     read_either(files, "power1_average", "power1_input", value);
 }
 
-/* Reads the limit. i915 and xe report the active limit as the maximum. */
+/* Reads the power limit. i915 and xe report the active limit in the file for the maximum. */
 void gpuhal_sensors_power_limit(gpuhal_files *files, gpuhal_value *value)
 {
     read_either(files, "power1_cap", "power1_max", value);

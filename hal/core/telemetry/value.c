@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the largest number that a device can have. The limits are generous; they detect invalid measurements such as
- * 0xffff degrees or megahertz. */
+/* Returns the largest number that a device can have. The limits are generous; they only detect invalid measurements
+ * such as 0xffff degrees or megahertz. */
 static uint64_t largest(gpuhal_key key)
 {
     switch (key) {
@@ -36,7 +36,7 @@ static uint64_t largest(gpuhal_key key)
     case GPUHAL_VALUE_PCIE_WIDTH_MAX:
         return 32;
     case GPUHAL_VALUE_PERFORMANCE_STATE:
-        return 31; /* NVML reports 32 if it is unknown */
+        return 31; /* NVML reports 32 if the value is unknown */
     case GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND:
     case GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND:
         return UINT64_C(4000000000000);

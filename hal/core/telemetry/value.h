@@ -1,4 +1,4 @@
-/* telemetry/value.h: sets a value's number, or the reason why it has none. */
+/* telemetry/value.h: sets a value's number, or the reason why the number is missing. */
 #ifndef GPUHAL_TELEMETRY_VALUE_H
 #define GPUHAL_TELEMETRY_VALUE_H
 
@@ -6,15 +6,16 @@
 
 #include <stdbool.h>
 
-/* Sets the number if it is plausible for a device. Firmware sentinels (all ones), more than 100 percent, or kilowatts
- * of power make the value missing (failed). */
+/* Sets the number if it is plausible for a device. Otherwise the value becomes missing, with reason FAILED. Examples
+ * are firmware sentinels (all bits set), more than 100 percent, and kilowatts of power. */
 void gpuhal_value_set(gpuhal_value *value, uint64_t number, const char *source);
-/* For a part of a GPU: marks the number, if there is one, as the whole GPU's. Its source becomes "sysfs-board". */
+/* For a part of a GPU: if the value has a number, marks it as the whole GPU's value by changing the source to
+ * "sysfs-board". */
 void gpuhal_value_of_board(gpuhal_value *value);
 void gpuhal_value_miss(gpuhal_value *value, gpuhal_missing reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Takes another source's result if it is better: a number, or a reason that a user can act on in place of
- * NOT_SUPPORTED. If both are equally good, the first result stays. */
+/* Replaces the value by another source's result if that result is better: a number is better than a reason, and any
+ * reason that a user can act on is better than NOT_SUPPORTED. */
 void gpuhal_value_improve(gpuhal_value *value, const gpuhal_value *other);
 
 #endif

@@ -1,4 +1,4 @@
-/* telemetry/walk.c: walks the processes, for clients.h. If a file disappears before it is read, its process has
+/* telemetry/walk.c: walks the processes, for clients.h. If a file disappears before it is read, the process has
  * ended. */
 #include "telemetry/clients.h"
 
@@ -43,7 +43,7 @@ static bool add(gpuhal_clients *clients, const gpuhal_client *client)
     return true;
 }
 
-/* Returns whether the process's client is already listed. Duplicated descriptors show the same client. */
+/* Returns whether this client of the process is already listed, because duplicated descriptors have the same client. */
 static bool is_listed(const gpuhal_clients *clients, const gpuhal_client *client)
 {
     for (uint32_t i = clients->count; i > 0 && clients->list[i - 1].pid == client->pid; i--) {
@@ -103,7 +103,8 @@ typedef struct walk {
     char root[GPUHAL_SYSTEM_ROOT_BYTES];
 } walk;
 
-/* Keeps each client once, under its process with the lowest pid, because a client can be passed to other processes. */
+/* Sorts the clients. A client may have been passed to other processes, so each client is kept only for the process with
+ * the lowest pid. */
 static void sort(gpuhal_clients *clients)
 {
     uint32_t kept = 0;
@@ -119,7 +120,7 @@ static void sort(gpuhal_clients *clients)
     clients->count = kept;
 }
 
-/* Keeps the walk as the latest walk, unless another thread has already stored a newer or concurrent walk. */
+/* Stores the walk as the latest walk, unless another thread has already stored a newer or concurrent walk. */
 static void keep(gpuhal_walks *walks, gpuhal_clients *clients)
 {
     gpuhal_clients superfluous = *clients;

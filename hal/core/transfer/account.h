@@ -1,7 +1,8 @@
-/* transfer/account.h: counts transfers. Operations and bytes are always counted. Time is measured from 64 KiB up, since
- * reading the clock then costs nothing compared with the transfer.
+/* transfer/account.h: counts transfers. Operations and bytes are always counted. Time is measured only for transfers of
+ * at least 64 KiB, which take much longer than reading the clock.
  *
- * Counters only increase, and are read one by one: a reader may see the operation count of a transfer before its bytes.
+ * Counters only increase. They are read one after the other, so a reader may see a transfer's operation but not its
+ * bytes.
  */
 #ifndef GPUHAL_TRANSFER_ACCOUNT_H
 #define GPUHAL_TRANSFER_ACCOUNT_H
@@ -10,7 +11,7 @@
 
 #define GPUHAL_TIMED_FROM_BYTES (64u << 10)
 
-/* Returns the start time of a transfer of that size, or 0 if it is not timed. */
+/* Returns the start time of a transfer of `bytes` bytes, or 0 if transfers of this size are not timed. */
 static inline uint64_t gpuhal_count_from(uint64_t bytes)
 {
     return __builtin_expect(bytes >= GPUHAL_TIMED_FROM_BYTES, 0) ? gpuhal_os_monotonic_ns() : 0;
@@ -18,7 +19,6 @@ static inline uint64_t gpuhal_count_from(uint64_t bytes)
 
 void gpuhal_count_time(gpuhal_counter *counter, uint64_t bytes, uint64_t begin_ns);
 
-/* Counts a transfer that succeeded. */
 static inline void gpuhal_count(gpuhal_counter *counter, uint64_t bytes, uint64_t begin_ns)
 {
     atomic_fetch_add_explicit(&counter->operations, 1, memory_order_relaxed);

@@ -1,4 +1,5 @@
-/* transfer/copy.c: see copy.h. Also chooses the best available path for copies between two devices. */
+/* transfer/copy.c: the long parts of copy.h, and the choice of the best available path for copies between two
+ * devices. */
 #include "transfer/copy.h"
 
 #include "base/error.h"
@@ -9,7 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Most bytes that pass through host memory at a time if a copy within a device is not aligned. */
+/* Maximum number of bytes in host memory at a time during an unaligned copy within a device. */
 #define BOUNCE_BYTES (256u << 10)
 
 gpuhal_status gpuhal_range_outside(const gpuhal_device *device, uint64_t size, uint64_t offset, uint64_t bytes)
@@ -54,8 +55,8 @@ gpuhal_status gpuhal_memory_copy_large(gpuhal_device *device, const gpuhal_memor
     return status ? gpuhal_memory_copy_failed(device, status, bytes) : GPUHAL_OK;
 }
 
-/* Also checks the device: the watchdog may have abandoned it while the plugin was in the call, and the result of such a
- * call is ignored. */
+/* Also checks whether the watchdog abandoned the device during the plugin's call, because the result of such a call is
+ * ignored. */
 gpuhal_status gpuhal_memory_copy_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes)
 {
     bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;
@@ -75,9 +76,10 @@ static gpuhal_status write_piece(void *user, void *chunk, uint64_t done, uint64_
     return gpuhal_move(GPUHAL_TO_DEVICE, to->device, to->memory, to->offset + done, chunk, bytes);
 }
 
-/* Reads pieces from the source; the thread that has read a piece also writes it to the destination. Two pieces must not
- * share an alignment block of the destination, because such a block is read, modified and written back. So pieces begin
- * at page boundaries there, and are moved one after the other if blocks are larger than a page. */
+/* Each piece is read from the source and written to the destination by the same thread. Two pieces must not share an
+ * alignment block of the destination, because such a block is read, modified and written back. So pieces begin at page
+ * boundaries of the destination. If the alignment blocks are larger than a page, pieces are moved one after the
+ * other. */
 gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
                                          gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
                                          uint64_t bytes)
@@ -99,7 +101,7 @@ gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_
 /* ---- buffers of two devices */
 
 typedef enum {
-    WAY_PEER,        /* over a proven link between the two */
+    WAY_PEER,        /* over a tested link between the two devices */
     WAY_WRITE,       /* the destination's device writes from the source's host address, or the host copies */
     WAY_READ,        /* the source's device reads into the destination's host address */
     WAY_IMPORT_FROM, /* the destination's device imports the source's host memory and copies */
@@ -107,8 +109,9 @@ typedef enum {
     WAY_STAGED
 } way;
 
-/* Returns the best path through host memory. Writing and reading are preferred, since they need no preparation. The
- * flags of refusing slots are read relaxed: a thread that misses one makes a call that is refused, and continues. */
+/* Returns the best path through host memory. Writing and reading are preferred, because they need no preparation. The
+ * flags of refusing slots are read with relaxed order: a thread that misses a flag makes a call that is refused, and
+ * then continues. */
 static way way_through_host(const gpuhal_buffer *to, const gpuhal_buffer *from)
 {
     bool readable = gpuhal_host_reads(&from->memory), writable = gpuhal_host_writes(&to->memory);
@@ -121,8 +124,8 @@ static way way_through_host(const gpuhal_buffer *to, const gpuhal_buffer *from)
                                                                          : WAY_STAGED;
 }
 
-/* Chooses the path from the facts known so far. This is the only place that decides; gpuhal_copy_path() uses it,
- * too. */
+/* Chooses the path from the facts known so far. Only this function chooses paths; gpuhal_copy_path() calls it as
+ * well. */
 static way way_between(const gpuhal_buffer *to, const gpuhal_buffer *from)
 {
     bool peers = gpuhal_peer_usable(to->device, from->device) && gpuhal_peer_suits(to, from);
@@ -139,8 +142,8 @@ static gpuhal_path path_between(const gpuhal_buffer *to, const gpuhal_buffer *fr
     return to->device == from->device ? GPUHAL_PATH_NATIVE : path_of(way_between(to, from));
 }
 
-/* Copies without access of either device to the other's memory: reads or writes a host-visible side piece by piece, or
- * sends both halves through the ring. */
+/* Copies if neither device can access the other's memory. Reads or writes a host-visible side piece by piece, or moves
+ * both sides through staging. */
 static gpuhal_status cross_staged(const gpuhal_buffer_copy *c)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
@@ -156,10 +159,10 @@ static gpuhal_status cross_staged(const gpuhal_buffer_copy *c)
                                       c->from_offset, c->bytes);
 }
 
-/* Makes one copy between the plugin's own memory and a cached import, with flushes if the import is not coherent. Sets
- * *out_done to false if the import cannot be used after all, which is not an error. Flushes before the device reads,
- * and invalidates after it wrote: in the opposite order the copy would read stale bytes, or stale host bytes would hide
- * the new ones. */
+/* Makes one copy between the plugin's own memory and a cached import. If the import cannot be used after all, sets
+ * *out_done to false, and returns no error. If the import is not coherent, flushes before the device reads, and
+ * invalidates after the device wrote. In the opposite order the copy would read stale bytes, or stale host bytes would
+ * hide the new bytes. */
 static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is_imported, bool *out_done)
 {
     gpuhal_buffer *imported = source_is_imported ? c->from : c->to;
@@ -185,8 +188,8 @@ static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is
     return status ? gpuhal_memory_copy_failed(device, status, c->bytes) : GPUHAL_OK;
 }
 
-/* Uses the slot of one side. A slot that refuses the memory is not tried again. A slot that cannot handle the range
- * says nothing about the memory. */
+/* Uses the slot of one side. If the slot refuses the memory, it is not tried again for this memory. If the slot only
+ * refuses the range, other ranges of the memory are still tried. */
 static gpuhal_status cross_directly(const gpuhal_buffer_copy *c, bool by_writing, bool *out_done)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
@@ -213,9 +216,9 @@ static gpuhal_status cross_by_peer(const gpuhal_buffer_copy *c, bool *out_done)
     return *out_done ? status : GPUHAL_OK;
 }
 
-/* Copies between two devices. If a path turns out to be unavailable, the next best one is used, and staging is always
- * available as the last. Each step only moves down this list, so paths that become unavailable in the meantime cannot
- * cause a loop. A path is refused before any side effect. */
+/* Copies between two devices. If a path turns out to be unavailable, the next best path is used. Staging is the last
+ * path and always available. Each step only moves down the list of paths, so paths that become unavailable in the
+ * meantime cannot cause a loop. A refused path has had no side effect. */
 gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *c)
 {
     gpuhal_status status = gpuhal_device_check(c->from->device);
@@ -262,8 +265,8 @@ gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *c)
 }
 
 /* Overlap is refused on all devices because some drivers refuse it: OpenCL returns CL_MEM_COPY_OVERLAP, Vulkan forbids
- * it. Both ranges have the same size, so the distance between their beginnings decides; there is no sum that could
- * overflow. */
+ * it. Both ranges have the same size, so comparing the distance between their beginnings with the size is enough, and
+ * no sum can overflow. */
 gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy)
 {
     if (copy->to->device->gpu != copy->from->device->gpu) {

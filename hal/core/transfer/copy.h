@@ -1,8 +1,7 @@
-/* transfer/copy.h: blocking transfers between host memory and buffers, and between buffers: check, choose the path,
- * move.
+/* transfer/copy.h: blocking transfers between host memory and buffers, and between two buffers.
  *
- * The path to the plugin's function is deliberately short: no lock, no allocation, no clock below 64 KiB, and two
- * counters at the end. So it is inline here; copy.c contains the long parts. */
+ * The path to the plugin's function is deliberately short: it takes no lock, allocates nothing, and does not read the
+ * clock below 64 KiB. It is inline in this header; copy.c contains the long parts. */
 #ifndef GPUHAL_TRANSFER_COPY_H
 #define GPUHAL_TRANSFER_COPY_H
 
@@ -11,13 +10,13 @@
 #include "transfer/move.h"
 #include "transfer/ranges.h"
 
-/* Copy within the memory of one device, at any offsets. The first function goes through host memory because the range
- * is not aligned; the second calls the plugin. */
+/* Copy within the memory of one device, at any offsets. The first function copies unaligned ranges through host memory;
+ * the second calls the plugin. */
 gpuhal_status gpuhal_memory_copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
                                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
 gpuhal_status gpuhal_memory_copy_large(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
                                        const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
-/* Reports the plugin's failure, or that the device was lost in the meantime. */
+/* Sets the error detail for the plugin's failure. If the device was lost in the meantime, returns DEVICE_LOST. */
 gpuhal_status gpuhal_memory_copy_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes);
 
 /* Copies within a device. Inline, so that small copies reach the plugin's function without overhead. */
@@ -37,8 +36,9 @@ static inline gpuhal_status gpuhal_memory_copy(gpuhal_device *device, const gpuh
     return __builtin_expect((status | lost) != 0, 0) ? gpuhal_memory_copy_failed(device, status, bytes) : GPUHAL_OK;
 }
 
-/* Copies between two devices that cannot access each other's memory, at any offsets. Goes through chunks of the
- * source's pool, overlapping both halves. Ranges must have been checked; both devices are open and different. */
+/* Copies between two devices that cannot access each other's memory, at any offsets. Copies through staging chunks of
+ * the source's pool; reading and writing overlap. The ranges must have been checked. The devices must be open and
+ * different. */
 gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
                                          gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
                                          uint64_t bytes);
@@ -48,8 +48,8 @@ typedef struct gpuhal_buffer_copy {
     uint64_t to_offset, from_offset, bytes;
 } gpuhal_buffer_copy;
 
-/* Returns INVALID_ARGUMENT with its detail if the buffers belong to two gpuhal objects, or the ranges overlap in the
- * same memory. */
+/* Sets the error detail and returns INVALID_ARGUMENT if the buffers belong to different gpuhal objects, or the ranges
+ * overlap in the same memory. */
 gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy);
 /* The long parts of gpuhal_copy_now(). */
 gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *copy);
@@ -72,8 +72,8 @@ static inline gpuhal_status gpuhal_copy_check(gpuhal_buffer *to, uint64_t to_off
                                                               from->begin + from_offset, bytes});
 }
 
-/* Implement complete transfers for the public calls. always_inline because GCC would outline parts if there were more
- * callers. */
+/* Implement complete transfers for the public calls. always_inline is needed because GCC would otherwise move parts out
+ * of line. */
 static inline __attribute__((always_inline)) gpuhal_status gpuhal_write_now(gpuhal_buffer *to, uint64_t to_offset,
                                                                             const void *from, uint64_t bytes)
 {
@@ -155,12 +155,12 @@ gpuhal_copy_now(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint
     return status;
 }
 
-/* The same, for all other callers. */
+/* Out-of-line versions for all other callers. */
 gpuhal_status gpuhal_write_blocking(gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes);
 gpuhal_status gpuhal_read_blocking(void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes);
 gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
                                    uint64_t bytes);
-/* fill.c: the pattern has 1, 2 or 4 bytes, and `bytes` must be a multiple of its size. */
+/* In fill.c. The pattern has 1, 2 or 4 bytes, and `bytes` must be a multiple of the pattern's size. */
 gpuhal_status gpuhal_fill_blocking(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
                                    uint32_t pattern_bytes);
 

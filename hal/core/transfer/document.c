@@ -32,15 +32,14 @@ static char *followed(const char *path, int *out_error)
     return real;
 }
 
-/* Returns the temporary name for the file at `place`, malloc'ed. */
 static char *fresh_name(const char *place)
 {
     static _Atomic uint32_t number;
     return gpuhal_text_format("%s.new-%" PRId64 "-%u", place, gpuhal_os_process_own(), atomic_fetch_add(&number, 1));
 }
 
-/* Protects other files from being replaced because of a mistake in the name. A file that cannot be read is refused,
- * since its contents are unknown. */
+/* Protects other files from being replaced because of a mistake in the name. Refuses a file that cannot be read,
+ * because its contents are unknown. */
 static gpuhal_status check_replaceable(const gpuhal_document *document)
 {
     char begin[64];
@@ -67,7 +66,7 @@ gpuhal_status gpuhal_document_create(const gpuhal_document_kind *kind, const cha
     const char *call = "stat";
     int error = gpuhal_os_file_info(path, &info);
     const bool in_place = !error && !info.regular; /* a device must not be replaced, and a pipe has no name */
-    /* Replacing this file would lose the program's own output, both earlier and later output. */
+    /* If this file were replaced, the program's earlier and later output would be lost. */
     if (!error && info.regular && gpuhal_os_is_own_output(&info)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "%s cannot be written to %s: the output of this program goes there", kind->what, path);
@@ -87,7 +86,7 @@ gpuhal_status gpuhal_document_create(const gpuhal_document_kind *kind, const cha
     }
     if (error || status) {
         if (document.fresh && !status) {
-            (void)gpuhal_os_file_remove(document.fresh); /* opening may fail after the file was created */
+            (void)gpuhal_os_file_remove(document.fresh); /* the file may have been created although opening failed */
         }
         free(document.fresh);
         free(document.place);
@@ -116,7 +115,7 @@ gpuhal_status gpuhal_document_end(gpuhal_document *document, gpuhal_status statu
     status = status ? status : gpuhal_document_write(document);
     gpuhal_text_finish(&document->text);
     gpuhal_os_descriptor_close(document->file);
-    if (!status && document->fresh) { /* another program may have created a file there in the meantime */
+    if (!status && document->fresh) { /* another program may have created a file of this name in the meantime */
         status = check_replaceable(document);
     }
     if (!status && document->fresh) {

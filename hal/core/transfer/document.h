@@ -1,8 +1,8 @@
-/* transfer/document.h: a text that is written to a file in several steps, such as a trace. The file has a temporary
- * name until it is complete, so an existing file stays intact until then. Only empty files and files that begin with
- * the header of such a document are replaced; any other file may be the user's work. A symbolic link is kept and its
- * target is replaced. A device is written in place. Pipes are refused, and so is the file that receives the program's
- * own output. */
+/* transfer/document.h: a text, such as a trace, that is written to a file in several steps. The file has a temporary
+ * name until it is complete, and an existing file of the final name stays intact until then. An existing file is
+ * replaced only if it is empty or begins with the header of such a document, because any other file may be the user's
+ * work. A symbolic link is kept, and its target is replaced. A device file is written in place. Pipes are refused, and
+ * so is the file that receives the program's own output. */
 #ifndef GPUHAL_TRANSFER_DOCUMENT_H
 #define GPUHAL_TRANSFER_DOCUMENT_H
 
@@ -15,28 +15,31 @@
 
 typedef struct gpuhal_document_kind {
     const char *what;   /* for messages, e.g. "a trace of queues" */
-    const char *header; /* every document of this kind begins with it, and other files are unlikely to */
+    const char *header; /* every document of this kind begins with this header, and other files are unlikely to begin
+                         * with it */
 } gpuhal_document_kind;
 
 typedef struct gpuhal_document {
     const gpuhal_document_kind *kind;
     const char *path;
-    gpuhal_text text; /* to be written next */
-    char *place;      /* the path with links resolved; NULL if written in place */
-    char *fresh;      /* temporary name until it is complete; NULL if written in place */
+    gpuhal_text text; /* text to be written next */
+    char *place;      /* the path with symbolic links resolved; NULL if written in place */
+    char *fresh;      /* temporary name until the document is complete; NULL if written in place */
     intptr_t file;
-    uint64_t bytes; /* number written so far */
+    uint64_t bytes; /* number of bytes written so far */
 } gpuhal_document;
 
-/* All functions return a gpuhal_file_status(), with the system call in the detail, or HOST_MEMORY. */
+/* All functions return a status from gpuhal_file_status(), with the name of the system call in the error detail, or
+ * HOST_MEMORY. */
 
-/* Begins a document whose text contains the kind's header. On success the caller must end it. `kind` and `path` belong
- * to the caller and must outlive it. Returns INVALID_ARGUMENT for a file that must not be replaced. */
+/* Begins a document whose text contains the kind's header. On success the caller must end the document. `kind` and
+ * `path` belong to the caller and must outlive the document. Returns INVALID_ARGUMENT for a file that must not be
+ * replaced. */
 gpuhal_status gpuhal_document_create(const gpuhal_document_kind *kind, const char *path, gpuhal_document *out_document);
-/* Writes the text and empties it. */
+/* Writes the text to the file and empties the text. */
 gpuhal_status gpuhal_document_write(gpuhal_document *document);
-/* Ends the document. With OK, writes the rest and moves the file to its final name; with any other status, removes it.
- * Returns the first failure. */
+/* Ends the document. If `status` is OK, writes the rest and renames the file to its final name; otherwise removes the
+ * temporary file. Returns the first failure. */
 gpuhal_status gpuhal_document_end(gpuhal_document *document, gpuhal_status status);
 
 /* Checks that the file named by an environment variable can be written, without changing its contents. Returns

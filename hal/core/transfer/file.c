@@ -1,5 +1,5 @@
-/* transfer/file.c: see file.h. The checks before bytes move between a file and a buffer, and the steps after the last
- * byte. */
+/* transfer/file.c: checks a transfer between a file and a buffer before the first byte moves, and completes it after
+ * the last byte; see file.h. */
 #include "transfer/file.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Explains why a descriptor or path was refused, if possible more precisely than the system does. */
+/* Sets the error detail for a refused descriptor or path, if possible with a more precise reason than the system's. */
 static gpuhal_status open_failed(const gpuhal_file_job *job, bool by_path, int error)
 {
     const char *why = strerror(error);
@@ -80,8 +80,8 @@ static gpuhal_status check_offsets(const char *call, uint64_t offset, uint64_t b
     return GPUHAL_OK;
 }
 
-/* Checks the range. For GPUHAL_WHOLE_SIZE, the rest of the buffer is known now; the rest of the file is read when the
- * transfer begins. */
+/* Checks the range. For GPUHAL_WHOLE_SIZE, the size of the rest of the buffer is known now; the size of the rest of the
+ * file is read when the transfer begins. */
 static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
 {
     const gpuhal_buffer *buffer = job->buffer;
@@ -96,8 +96,8 @@ static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
     return status ? status : check_offsets(call, job->file_offset, job->bytes);
 }
 
-/* Refuses to read the whole of a device, whose size is unknown. This is the caller's mistake, so it is reported
- * immediately even with a queue. */
+/* Refuses to read a whole device file, because its size is unknown. The error is reported immediately even with a
+ * queue, because the caller made a mistake. */
 static gpuhal_status check_whole(const gpuhal_file_job *job)
 {
     uint64_t size = 0;
@@ -109,7 +109,8 @@ static gpuhal_status check_whole(const gpuhal_file_job *job)
     return GPUHAL_OK;
 }
 
-/* Determines how much to read. A device does not report its size: its end is noticed when it is reached. */
+/* Determines how much to read. A device file does not report its size, so its end is only noticed when it is
+ * reached. */
 static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_bytes)
 {
     uint64_t size = 0;
@@ -129,7 +130,6 @@ static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_byte
                                            : gpuhal_device_check(job->buffer->device);
 }
 
-/* Truncates and syncs the file after the last byte was written. */
 static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
 {
     uint64_t end = job->file_offset + bytes, size = 0;
@@ -145,7 +145,7 @@ static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
 }
 
 /* Enters the buffer before the first byte moves, and leaves it after the last byte or a failure. The file is truncated
- * and synced only after success, so a failed transfer removes nothing from it. */
+ * and synced only after success, so a failed transfer removes no bytes from the file. */
 static gpuhal_status transfer(gpuhal_file_job *job)
 {
     gpuhal_buffer *buffer = job->buffer;

@@ -1,7 +1,8 @@
 /* transfer/file.h: a transfer between a file and a buffer, as a job that any thread can run.
  *
- * gpuhal_file_transfer() runs the job and blocks. Creating the job checks its arguments and opens its file. So it can
- * wait in a queue while the application renames or closes files. The owner of the job keeps the buffer alive.
+ * gpuhal_file_transfer() runs the job and blocks. The arguments are checked, and the file is opened, when the job is
+ * created. So the application may rename or close the file while the job waits in a queue. The owner of the job keeps
+ * the buffer alive.
  */
 #ifndef GPUHAL_TRANSFER_FILE_H
 #define GPUHAL_TRANSFER_FILE_H
@@ -10,8 +11,8 @@
 
 #include <gpuhal/file.h>
 
-/* Receives bytes of the range, starting `at` bytes into it, while they are in host memory. Each byte is passed once, in
- * any order, possibly on several threads at the same time. */
+/* Called with bytes of the range while they are in host memory. `at` is the first byte's offset in the range. Each byte
+ * is passed exactly once, in any order, possibly on several threads at the same time. */
 typedef void gpuhal_file_look_fn(void *user, uint64_t at, const void *bytes, uint64_t count);
 
 typedef struct gpuhal_file_job {
@@ -19,8 +20,9 @@ typedef struct gpuhal_file_job {
     uint32_t flags;
     gpuhal_buffer *buffer; /* after gpuhal_file_begin(): the whole buffer */
     uint64_t buffer_offset, file_offset;
-    uint64_t begin, size; /* of the caller's buffer, within the whole buffer */
-    uint64_t bytes; /* GPUHAL_WHOLE_SIZE: the rest of the file; replaced by the number when the transfer begins */
+    uint64_t begin, size; /* position and size of the caller's buffer within the whole buffer */
+    uint64_t bytes; /* GPUHAL_WHOLE_SIZE for the rest of the file, replaced by the number of bytes when the transfer
+                     * begins */
     intptr_t file;  /* a descriptor owned by the job */
     char *name;     /* file name for messages; malloc'ed */
     gpuhal_progress_fn *progress;
@@ -29,8 +31,8 @@ typedef struct gpuhal_file_job {
     void *look_user;
 } gpuhal_file_job;
 
-/* Copies the members of `file` and opens it. `call` is used in messages. The caller must finish the job even after a
- * failure. */
+/* Copies the members of `file` and opens the file. `call` is the function's name for messages. The caller must finish
+ * the job even after a failure. */
 gpuhal_status gpuhal_file_begin(const char *call, gpuhal_file_job *job, const gpuhal_file *file);
 /* Sets the buffer and the beginning of the range. The caller sets the other members of the job. */
 void gpuhal_file_job_set_buffer(gpuhal_file_job *job, gpuhal_buffer *buffer, uint64_t offset);

@@ -1,12 +1,12 @@
-/* transfer/file_move.c: how one file transfer is split, which memory the bytes go through, and whether the page cache
- * is used.
+/* transfer/file_move.c: decides how a file transfer is split, through which memory the bytes move, and whether the page
+ * cache is used.
  *
- * Files in the system's page cache are read from there. For other files, it is impossible to predict whether bypassing
- * the cache is faster: it depends on the disk, its driver and the memory layout. So a large transfer first moves a
- * sample by each path, and then continues with the better one. (Measured on a virtual disk, 1 GiB: bypassing the cache
- * 2.1 to 2.6 GiB/s into huge pages and 0.8 into small ones; through the cache 1.1 to 2.0, with five to thirty times the
- * CPU time.) Files are written through the cache: the system decides when bytes reach the disk, unless the application
- * requests a sync. */
+ * Files in the system's page cache are read from the cache. For other files, the library cannot predict whether
+ * bypassing the cache is faster: this depends on the disk, the disk's driver and the memory layout. So a large
+ * transfer first moves a sample by each path, and then continues with the better path. (Measured on a virtual disk,
+ * 1 GiB: bypassing the cache 2.1 to 2.6 GiB/s into huge pages and 0.8 into small pages; through the cache 1.1 to
+ * 2.0, with five to thirty times the CPU time.) Files are written through the cache: the system decides when bytes
+ * reach the disk, unless the application requests a sync. */
 #include "transfer/file_pieces.h"
 #include "transfer/move.h"
 #include "transfer/ranges.h"
@@ -17,7 +17,7 @@
 #define LEAST_PIECE_BYTES (UINT64_C(256) << 10)
 #define PAGE_MASK         (UINT64_C(4096) - 1)
 
-/* A sample takes at least 10 ms, compared with 0.1 ms for waking threads. */
+/* A sample of this size takes at least 10 ms. Waking threads takes only 0.1 ms. */
 #define TRIAL_BYTES        (UINT64_C(32) << 20)
 #define DIRECT_LEAST_BYTES (8 * TRIAL_BYTES)
 
@@ -30,7 +30,8 @@ static char *straight_address(const gpuhal_file_job *job)
     return straight ? (char *)memory->host + job->buffer_offset : NULL;
 }
 
-/* Chooses pieces small enough to give every thread some. One transfer uses at most half of the chunks. */
+/* Chooses a piece size small enough that every thread has several pieces. One transfer uses at most half of the
+ * chunks. */
 static void choose_pieces(gpuhal_file_moving *moving)
 {
     const gpuhal_device *device = moving->job->buffer->device;
@@ -68,9 +69,9 @@ static uint64_t timed_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t 
     return gpuhal_os_monotonic_ns() - start;
 }
 
-/* Reads one sample through the cache, one bypassing it, and the rest by the better path. Bypassing wins as soon as it
- * is about as fast: it uses less CPU time and evicts no other pages. `direct` changes only between passes, when no
- * other thread is inside. After a failure in one pass the next ends immediately. */
+/* Reads one sample through the cache, one sample bypassing the cache, and the rest by the better path. Bypassing is
+ * preferred if it is about as fast, because it uses less CPU time and evicts no other pages. `direct` changes only
+ * between passes, when no other thread moves pieces. After a failure in one pass the next pass ends immediately. */
 static void read_both_ways(gpuhal_file_moving *moving, const gpuhal_direct_file *direct, uint64_t begin, uint64_t end)
 {
     uint64_t through = timed_pass(moving, begin, begin + TRIAL_BYTES);
@@ -125,8 +126,8 @@ static gpuhal_status move_edge(gpuhal_file_moving *moving, uint64_t at, uint64_t
     return status;
 }
 
-/* Moves the edges before any chunk is taken, since they may need other memory: a thread that holds a chunk and waits
- * for another could deadlock. */
+/* Moves the edges before the transfer takes any chunk. An edge may need a chunk itself, and a thread that holds a chunk
+ * and waits for another chunk could deadlock. */
 static gpuhal_status move_edges(gpuhal_file_moving *moving, uint64_t head, uint64_t tail)
 {
     gpuhal_status status = head > 0 ? move_edge(moving, 0, head) : GPUHAL_OK;

@@ -1,12 +1,13 @@
 /* transfer/file_pieces.c: see file_pieces.h.
  *
- * Each thread claims the next piece, reads it from the file into a chunk, and has the device copy it from there, or the
- * other way round. If the host can access the buffer's memory, no chunk is used. While one thread waits for the disk,
- * another waits for the device, so the two halves overlap without handing work over between threads. When bypassing the
- * page cache, each thread keeps several reads in flight with io_uring, if available.
+ * Each thread claims the next piece, reads it from the file into a chunk, and makes the device copy the chunk; to write
+ * a file, the steps are reversed. If the host can access the buffer's memory, no chunk is used. While one thread waits
+ * for the disk, another thread waits for the device, so file accesses and device copies overlap although no piece is
+ * passed between threads. If the page cache is bypassed and io_uring is available, each thread keeps several reads in
+ * flight.
  *
- * A thread holds a chunk for one piece only, so a large file does not block short copies. It never waits for a chunk
- * while it holds another. */
+ * A thread holds a chunk for one piece only, so a large file does not block short copies. No thread waits for a chunk
+ * while it holds another chunk. */
 #include "transfer/file_pieces.h"
 
 #include "transfer/move.h"
@@ -17,8 +18,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Chooses the status by how the caller can fix the problem. The descriptor comes from the caller, so a bad one is a bug
- * in the application. */
+/* Chooses the status by how the caller can fix the problem. The application provides the descriptor, so an invalid
+ * descriptor is a bug in the application. */
 gpuhal_status gpuhal_file_status(int error)
 {
     switch (error) {
@@ -59,21 +60,21 @@ gpuhal_status gpuhal_file_ended(const char *name, uint64_t offset)
                             offset);
 }
 
-/* The number of reads per thread, and how many bytes are read before they are passed to the look function, while they
- * are still in the CPU cache. */
+/* SLOTS is the number of reads in flight per thread. LOOK_BYTES is how many bytes are read before they are passed to
+ * the look function, while the bytes are still in the CPU cache. */
 enum { SLOTS = 4, LOOK_BYTES = 256 << 10 };
 
 typedef struct slot {
-    gpuhal_chunk *chunk; /* NULL if none is used */
+    gpuhal_chunk *chunk; /* NULL if no chunk is used */
     char *memory;
     uint64_t at, bytes; /* in the job's range */
     bool taken, in_ring;
-    int64_t result; /* from the ring */
+    int64_t result; /* io_uring's result */
 } slot;
 
 typedef struct reader {
     gpuhal_file_moving *moving;
-    gpuhal_uring *ring; /* NULL: one piece at a time */
+    gpuhal_uring *ring; /* NULL if the thread reads one piece at a time */
     uint32_t depth;
     slot slots[SLOTS];
 } reader;
@@ -83,7 +84,7 @@ static gpuhal_direction direction_of(const gpuhal_file_job *job)
     return job->writes ? GPUHAL_FROM_DEVICE : GPUHAL_TO_DEVICE;
 }
 
-/* Claims the next piece. When bypassing the page cache, all pieces but the first begin at a disk block boundary: the
+/* Claims the next piece. If the page cache is bypassed, all pieces but the first begin at a disk block boundary. The
  * first piece is shorter by its offset within its block. Called with the mutex held. */
 static bool take_piece(gpuhal_file_moving *moving, slot *piece)
 {
@@ -133,9 +134,9 @@ static void begin_reading(reader *self, slot *piece)
                                           piece->memory, (uint32_t)piece->bytes, (uint64_t)(piece - self->slots)) == 0;
 }
 
-/* Claims a piece and takes a chunk for it. Waits for a chunk only if no piece is in flight. Takes the chunk before the
- * piece, because a claimed piece must be moved, and it may take long to get a chunk. Checks for work first, so that no
- * chunk is taken needlessly. */
+/* Claims a piece and takes a chunk for it. Waits for a chunk only if this thread has no piece in flight. Takes the
+ * chunk before it claims the piece, because a claimed piece must be moved, and the wait for a chunk may be long. Checks
+ * for work first, so that no chunk is taken needlessly. */
 static bool begin_piece(reader *self, slot *piece, bool first)
 {
     gpuhal_file_moving *moving = self->moving;
@@ -175,8 +176,8 @@ static void look(const gpuhal_file_job *job, const slot *piece, uint64_t from, u
     }
 }
 
-/* With ordinary read calls, reads the bytes that io_uring did not deliver. First bypasses the page cache; uses the
- * cache if that is refused or the file's last bytes are not a full block. */
+/* Reads the bytes that io_uring did not deliver with ordinary read() calls. Bypasses the page cache if possible. Uses
+ * the cache if the system refuses to bypass it, or for the file's last bytes that are not a full block. */
 static gpuhal_status read_piece(const gpuhal_file_moving *moving, const slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -228,8 +229,8 @@ static gpuhal_status from_device(const gpuhal_file_moving *moving, const slot *p
     return error ? gpuhal_file_failed(job->name, "writing", to + done, "pwrite", error) : status;
 }
 
-/* Reports progress on the thread that finishes a piece, unless another thread is in the progress function. So only one
- * thread at a time calls the application, and no thread waits for it. The last call is made when the transfer is
+/* The thread that finishes a piece reports progress, unless another thread is in the progress function. So only one
+ * thread at a time calls the application, and no other thread waits. The last call is made when the transfer is
  * done. */
 static void report_progress_unlocks(gpuhal_file_moving *moving)
 {
@@ -250,7 +251,7 @@ static void report_progress_unlocks(gpuhal_file_moving *moving)
     moving->reporting = false;
 }
 
-/* Finishes a piece. After a failure elsewhere it only returns the chunk. */
+/* Finishes a piece. After a failure of another piece, only returns the chunk. */
 static void end_piece(gpuhal_file_moving *moving, slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -273,10 +274,11 @@ static void end_piece(gpuhal_file_moving *moving, slot *piece)
     gpuhal_mutex_unlock(&moving->mutex);
 }
 
-/* Returns the next piece to finish, or NULL if there is none. If waiting on the io_uring fails (the program closed its
- * descriptor), the kernel may still be writing to the chunks of its reads, so these are never reused. Bytes read
- * directly into the buffer may arrive after the transfer has failed, since nothing shows when the kernel is done.
- * Pieces outside the ring are returned first: the thread reads them itself while the ring's reads continue. */
+/* Returns the next piece to finish, or NULL if there is none. Pieces outside the ring are returned first: this thread
+ * reads them while the ring's reads continue. If waiting on the io_uring fails (because the program closed the ring's
+ * descriptor), the kernel may still be writing to the chunks of the ring's reads, so these chunks are never reused.
+ * Without chunks, bytes may then arrive in the buffer after the transfer has failed, because the library cannot find
+ * out when the kernel is done. */
 static slot *next_piece(reader *self)
 {
     bool any = false;
@@ -300,7 +302,6 @@ static slot *next_piece(reader *self)
     return &self->slots[tag];
 }
 
-/* Moves pieces on one thread until there are none left. */
 static void work(void *user)
 {
     gpuhal_file_moving *moving = user;

@@ -1,5 +1,5 @@
-/* transfer/fill.c: repeats a pattern, with the plugin if it supports that and the range is aligned, otherwise by
- * writing blocks of it. */
+/* transfer/fill.c: fills a range with a repeated pattern. Uses the plugin's fill if the plugin has one and the range is
+ * aligned; otherwise writes blocks of the pattern. */
 #include "base/error.h"
 #include "transfer/copy.h"
 

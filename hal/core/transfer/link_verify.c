@@ -1,6 +1,6 @@
-/* transfer/link_verify.c: tests and measures the path between two devices with the functions behind the public calls
- * and ordinary buffers. It uses odd offsets, and ranges from one byte to many pages, because drivers handle unaligned
- * ends and the middle differently. */
+/* transfer/link_verify.c: tests and measures the path between two devices. It uses the functions behind the public
+ * calls, with ordinary buffers. The ranges have odd offsets and from one byte to many pages, because drivers handle
+ * unaligned ends and the middle of a range differently. */
 #include "transfer/peer.h"
 
 #include "base/error.h"
@@ -55,7 +55,8 @@ static gpuhal_status make_buffers(verification *v)
     return status;
 }
 
-/* If the bytes came over a link between the devices, the link is at fault. On any other path a device is at fault. */
+/* Reports wrong bytes. If the bytes came over a link between the devices, the link is at fault. On any other path a
+ * device is at fault. */
 static gpuhal_status found_wrong(const verification *v, uint64_t bytes, uint64_t at)
 {
     char how[256];
@@ -114,8 +115,8 @@ static int compare_times(const void *left, const void *right)
     return (one > other) - (one < other);
 }
 
-/* Uses the best time of large copies, since disturbances can only slow them down, and the median of small ones, whose
- * best is luck. */
+/* For large copies uses the shortest time, because disturbances can only slow copies down. For small copies uses the
+ * median, because the shortest time varies too much. */
 static gpuhal_status measure(const verification *v, gpuhal_link *link)
 {
     uint64_t times[SMALL_ROUNDS] = {0}, best = UINT64_MAX, spent = 0;
@@ -162,7 +163,7 @@ static gpuhal_status run(verification *v, gpuhal_link *link)
     return status;
 }
 
-/* Called after the copies were correct: the link may have been found broken before any copy used it. */
+/* Called after all copies were correct. Fails if the link was found to be broken before any copy used it. */
 static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
 {
     const gpuhal_link *link = gpuhal_link_between(from, to);
@@ -179,7 +180,7 @@ static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
     return GPUHAL_ERROR_DRIVER;
 }
 
-/* Records the result. The caller receives the test's error, not one from recording it. */
+/* Records the result. Preserves the test's error detail if recording fails. */
 static void record(gpuhal_device *from, gpuhal_device *to)
 {
     gpuhal_error_detail detail;

@@ -1,5 +1,5 @@
-/* transfer/move.c: see move.h. The common case, an aligned range with a slot, is one call. The rest is for large copies
- * and for devices that support less. */
+/* transfer/move.c: the long parts of move.h. In the common case, an aligned range with a slot, a move is one plugin
+ * call. The other cases are large copies, and devices without a slot. */
 #include "transfer/move.h"
 
 #include "memory/buffer.h"
@@ -15,9 +15,9 @@
 
 /* ---- page-locked host memory */
 
-/* Returns, with a reference, the buffer that contains all of these bytes and is page-locked for this driver as far as
- * the library knows: allocated by this backend for staging, or imported from the application. Returns NULL if there is
- * none. Memory that the application page-locked with the vendor's API is not recognized. */
+/* Returns the buffer that contains all of these bytes, with a reference, if the buffer is page-locked for this driver:
+ * it must be of kind UPLOAD or READBACK and allocated by this backend, or be imported from the application. Otherwise
+ * returns NULL. Memory that the application page-locked with the vendor's API is not recognized. */
 static gpuhal_buffer *find_page_locked(const gpuhal_device *device, void *host, uint64_t bytes, uint64_t *out_offset)
 {
     gpuhal_buffer *buffer =
@@ -35,8 +35,8 @@ static gpuhal_buffer *find_page_locked(const gpuhal_device *device, void *host, 
     return NULL;
 }
 
-/* Memory that is not coherent is left to staging, since writing to it requires the buffer's lock. The reference lasts
- * only for this call: as always, the caller keeps the host memory until queued work has ended. */
+/* Memory that is not coherent is moved by other paths, because writing to it requires the buffer's lock. The reference
+ * is held only during this call: the caller must keep the host memory until queued work has ended. */
 gpuhal_status gpuhal_move_locked(gpuhal_plugin_queue *queue, gpuhal_direction direction, gpuhal_device *device,
                                  const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes)
 {
@@ -61,17 +61,18 @@ gpuhal_status gpuhal_move_locked(gpuhal_plugin_queue *queue, gpuhal_direction di
 
 /* ---- staging */
 
-/* Returns whether the range is large enough to check for faster paths: every chunk of the pool is then used at least
- * twice, and an address lookup costs nothing in comparison. Ranges of up to 1 MiB, which gpuhal_move() passes directly
- * to the slot, are not checked. */
+/* Returns whether the range is so large that a check for faster paths pays off: every chunk of the pool would be used
+ * at least twice, and an address lookup takes little time in comparison. Ranges of up to 1 MiB are not checked, because
+ * gpuhal_move() passes them directly to the slot. */
 static bool is_large(const gpuhal_device *device, uint64_t bytes)
 {
     return __builtin_expect(bytes > device->gpu->settings.staging_limit_bytes, 0);
 }
 
-/* Returns whether staging in the library is faster, judging by the device's facts and the location of the bytes. The
- * driver stages pageable memory with a single thread, whereas a GPU with separate memory copies on its own in the
- * meantime. Returns false if the host can access the memory, and for the library's page-locked memory. */
+/* Returns whether staging in the library is probably faster than the slot, from the device's facts and the location of
+ * the bytes. For pageable memory, the driver stages with a single thread, but the library uses several threads while a
+ * GPU with separate memory copies. Returns false if the host can access the device memory, and for the library's
+ * page-locked memory. */
 static bool is_quicker_staged(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                               void *host, uint64_t bytes)
 {
@@ -88,9 +89,10 @@ static bool is_quicker_staged(gpuhal_direction direction, gpuhal_device *device,
     return !locked;
 }
 
-/* Measured (docs/measurements): in copies much larger than the caches, non-temporal stores are 1.3 to 1.5 times as
- * fast, since the destination is not read first. They need a destination aligned to 16 bytes, and are not ordered with
- * other stores. Without the fence the device or another thread could see memory that does not contain the bytes yet. */
+/* Measured (docs/measurements): in copies much larger than the caches, non-temporal stores are 1.3 to 1.5 times as fast
+ * as ordinary stores, because the CPU does not read the destination first. Non-temporal stores need a destination
+ * aligned to 16 bytes, and are not ordered with other stores. Without the fence the device or another thread could read
+ * the memory before it contains the bytes. */
 static void copy_past_caches(char *to, const char *from, uint64_t bytes)
 {
 #if defined(__SSE2__)
@@ -116,7 +118,7 @@ static void copy_past_caches(char *to, const char *from, uint64_t bytes)
 }
 
 typedef struct host_side {
-    char *bytes; /* only read with TO_DEVICE */
+    char *bytes; /* only read in direction TO_DEVICE */
     gpuhal_direction direction;
     bool past_caches;
 } host_side;
@@ -135,8 +137,8 @@ static gpuhal_status move_piece(void *user, void *chunk, uint64_t done, uint64_t
     return GPUHAL_OK;
 }
 
-/* Moves at aligned offset and size towards the device, and at any offset from it. Returns NOT_SUPPORTED if the device
- * has no memory for staging. */
+/* Moves through staging memory. In direction TO_DEVICE, offset and size must be aligned. Returns NOT_SUPPORTED if the
+ * device has no memory for staging. */
 static gpuhal_status move_staged(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                  uint64_t offset, void *host, uint64_t bytes)
 {
@@ -161,8 +163,8 @@ static gpuhal_status move_staged(gpuhal_direction direction, gpuhal_device *devi
 
 /* ---- the rule */
 
-/* Moves at aligned offset and size with the slot, or through staging if that is faster. Falls back to the slot if
- * staging memory runs out, even in the middle: moving some bytes twice does no harm. */
+/* Moves an aligned range with the slot, or through staging memory if that is faster. Falls back to the slot if staging
+ * memory runs out, even after some bytes were moved: moving these bytes twice does no harm. */
 static gpuhal_status move_quickly(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                   uint64_t offset, void *host, uint64_t bytes)
 {
@@ -191,8 +193,8 @@ static gpuhal_status move_whole_blocks(gpuhal_direction direction, gpuhal_device
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? move_staged(direction, device, memory, offset, host, bytes) : status;
 }
 
-/* Moves a range that no slot accepts. Chunks can be filled from any offset, so reading needs no slot for unaligned
- * ends. */
+/* Moves a range that no slot accepts. Device memory of any offset can be read into chunks, so reading needs no slot for
+ * unaligned ends. */
 static gpuhal_status move_without_slot(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                        uint64_t offset, void *host, uint64_t bytes)
 {

@@ -1,20 +1,21 @@
-/* transfer/move.h: the only path for bytes between host memory and device memory, in both directions. The rule is in
- * docs/transfers.md: use the plugin's write or read; its copy, if the host memory is page-locked memory of this device;
- * memcpy, if the host can access the device memory; or staging memory.
+/* transfer/move.h: moves bytes between host memory and device memory in both directions; all transfers use these
+ * functions. docs/transfers.md describes how the path is chosen: the plugin's write or read; the plugin's copy, if the
+ * host memory is page-locked memory of this device; memcpy, if the host can access the device memory; or staging
+ * memory.
  *
- * All functions expect checked ranges and open devices. */
+ * For all functions, the ranges must have been checked and the devices must be open. */
 #ifndef GPUHAL_TRANSFER_MOVE_H
 #define GPUHAL_TRANSFER_MOVE_H
 
 #include "transfer/slot.h"
 
-/* The long parts of gpuhal_move(): for any range, and for the steps after a slot returned something other than OK. */
+/* The long parts of gpuhal_move(): handles any range, and the steps after a slot has not returned OK. */
 gpuhal_move_fn gpuhal_move_any;
 gpuhal_status gpuhal_move_after(gpuhal_status status, gpuhal_direction direction, gpuhal_device *device,
                                 const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes);
 
-/* Moves at any offset and size, with any plugin. Unaligned ends are read, modified and written back. Inline, so that
- * small moves reach the plugin's function without overhead. */
+/* Moves a range of any offset and size, with any plugin. Unaligned ends are read, modified and written back. Inline, so
+ * that small moves reach the plugin's function without overhead. */
 static inline __attribute__((always_inline)) gpuhal_status gpuhal_move(gpuhal_direction direction,
                                                                        gpuhal_device *device,
                                                                        const gpuhal_memory *memory, uint64_t offset,
@@ -35,13 +36,13 @@ static inline __attribute__((always_inline)) gpuhal_status gpuhal_move(gpuhal_di
                : GPUHAL_OK;
 }
 
-/* Moves with the plugin's slot, or through staging if that is faster. Returns NOT_SUPPORTED if the plugin has no slot
- * for this memory, or NOT_READY if the range is not aligned, which says nothing about the memory; both without a
- * detail. */
+/* Moves with the plugin's slot, or through staging memory if that is faster. Returns NOT_SUPPORTED if the plugin has no
+ * slot for this memory. Returns NOT_READY if the range is not aligned; another range of the same memory may succeed.
+ * Neither status sets an error detail. */
 gpuhal_move_fn gpuhal_move_try;
-/* Moves with the device's copy if the host memory is page-locked memory of this device: on a plugin queue, or blocking
- * if `queue` is NULL. Otherwise returns NOT_SUPPORTED without a detail. With a queue it may also return NOT_READY, as a
- * slot does. */
+/* If the host memory is page-locked memory of this device, moves with the plugin's copy: on a plugin queue, or blocking
+ * if `queue` is NULL. For other host memory returns NOT_SUPPORTED without an error detail. With a queue it may also
+ * return NOT_READY, as a slot does. */
 gpuhal_status gpuhal_move_locked(gpuhal_plugin_queue *queue, gpuhal_direction direction, gpuhal_device *device,
                                  const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes);
 

@@ -1,6 +1,7 @@
-/* transfer/peer.c: see peer.h. Exactly one thread changes a link from UNKNOWN to TRYING and owns it until it stores the
- * result, so no lock is needed. Access is enabled in both directions for each ordered pair: the destination's device
- * may run a copy and read over the link, or the source's device may run it and write. Both cases are tested. */
+/* transfer/peer.c: see peer.h. Exactly one thread changes a link's state from UNKNOWN to TRYING. This thread owns the
+ * link until it stores the result, so no lock is needed. For each ordered pair of devices, access is enabled in both
+ * directions, because either device may run a copy: the destination's device by reading over the link, the source's
+ * device by writing. Both cases are tested. */
 #include "transfer/peer.h"
 
 #include "base/error.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Many pages, since a driver that maps peer memory wrongly does so page by page. */
+/* Many pages, because a driver may map only some pages of peer memory wrongly. */
 #define PROOF_BYTES (512u << 10)
 
 /* Time limit for copying half a MiB: a slower link is useless. */
@@ -25,10 +26,11 @@ enum { ENABLED_READING = 1, ENABLED_WRITING = 2 }; /* gpuhal_link.enabled */
 typedef struct proof {
     gpuhal_device *to_device, *from_device;
     gpuhal_memory to, from;
-    uint64_t to_offset, from_offset, bytes; /* of the copy; odd and different if the devices allow that */
+    uint64_t to_offset, from_offset, bytes; /* the copy's range; the offsets are odd and different if the devices allow
+                                             * it */
     unsigned char *sent, *got;
     bool stuck; /* the driver still uses both memories */
-    char how[512]; /* description of the link's fault; "": none found */
+    char how[512]; /* description of the link's fault; "" if no fault was found */
 } proof;
 
 bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from)
@@ -66,8 +68,8 @@ static void disable_one(gpuhal_device *device, gpuhal_device *other)
     gpuhal_call_end(call);
 }
 
-/* Enables access. Without access in the other direction, a driver that runs the copy on the source chooses a path of
- * its own. */
+/* Enables access in both directions. If the source's device could not access the destination, a driver that runs the
+ * copy on the source's device would choose another path. */
 static gpuhal_status enable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
 {
     gpuhal_status status = enable_one(to, from);
@@ -113,7 +115,8 @@ static gpuhal_status health(gpuhal_device *device)
     return gpuhal_device_result(device, call, device->ops.query_health(device->handle));
 }
 
-/* Returns the device that the plugin means by "lost". Queries both devices, unless one hangs. */
+/* Returns the device that was lost if the plugin returned DEVICE_LOST. Queries both devices, unless one of them
+ * hangs. */
 static gpuhal_device *culprit(gpuhal_status status, gpuhal_device *to, gpuhal_device *from)
 {
     bool asked = status == GPUHAL_ERROR_DEVICE_LOST && to->ops.query_health && from->ops.query_health &&
@@ -143,7 +146,7 @@ gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_m
                                 "copying %" PRIu64 " bytes from %s to %s", bytes, from_device->id, to_device->id);
 }
 
-/* Polls with increasing pauses: the link is new, and no other work waits for this. */
+/* Polls with increasing pauses, which is fast enough because no other work waits for the event. */
 static gpuhal_status wait_for(gpuhal_device *runner, gpuhal_plugin_event *event)
 {
     uint64_t end = gpuhal_os_monotonic_ns() + PATIENCE_NS, pause = 20000;
@@ -161,9 +164,9 @@ static gpuhal_status copy_pattern(const proof *p, gpuhal_plugin_queue *queue)
     return peer_copy(queue, p->to_device, &p->to, p->to_offset, p->from_device, &p->from, p->from_offset, p->bytes);
 }
 
-/* Copies on a new queue. Objects that are stuck in a driver cannot be released, and are leaked. The event is recorded
- * and awaited even after a failed copy: part of the copy may still be executing in both memories, which are released
- * next. The first failure is reported. */
+/* Copies on a new queue. Objects that a stuck driver uses cannot be released and are leaked. The event is recorded and
+ * awaited even after a failed copy: part of the copy may still be accessing both memories, which are released next.
+ * Returns the first failure. */
 static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
 {
     gpuhal_plugin_queue *queue = NULL;
@@ -197,11 +200,11 @@ static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
         runner->ops.queue_destroy(queue);
         gpuhal_call_end(call);
     }
-    (void)gpuhal_error_restore(&detail); /* with the plugin's description of the failure */
+    (void)gpuhal_error_restore(&detail); /* the detail contains the plugin's description of the failure */
     return status;
 }
 
-/* Copies on a new queue if possible, so that a link that never delivers does not block the caller forever. */
+/* Copies on a new queue if possible, so that a copy that never ends does not block the caller forever. */
 static gpuhal_status copy_in_time(proof *p, gpuhal_device *runner)
 {
     gpuhal_status status = runner->ops.queue_create ? copy_on_queue(p, runner) : GPUHAL_ERROR_NOT_SUPPORTED;
@@ -210,8 +213,8 @@ static gpuhal_status copy_in_time(proof *p, gpuhal_device *runner)
 
 /* ---- proving */
 
-/* Writes bytes to the source, and different ones to the destination. Each run uses new bytes, so that an earlier run's
- * bytes are not mistaken for its own. */
+/* Writes a pattern to the source and a different pattern to the destination. Each run uses new patterns, so that an
+ * earlier run's bytes are not mistaken for this run's bytes. */
 static gpuhal_status lay_out(proof *p, uint32_t seed)
 {
     for (size_t i = 0; i < PROOF_BYTES; i++) {
@@ -223,8 +226,8 @@ static gpuhal_status lay_out(proof *p, uint32_t seed)
     return status ? status : gpuhal_move(GPUHAL_TO_DEVICE, p->to_device, &p->to, 0, p->got, PROOF_BYTES);
 }
 
-/* Compares. `got` contains the destination's earlier bytes, and the copy is repeated there. `sent` is overwritten: each
- * run writes new bytes to it. */
+/* Compares the destination with the expected bytes. `got` contains the destination's bytes before the copy; the copy is
+ * repeated in it. `sent` is overwritten. */
 static gpuhal_status compare(proof *p, const gpuhal_device *runner)
 {
     memcpy(p->got + p->to_offset, p->sent + p->from_offset, (size_t)p->bytes);
@@ -244,8 +247,8 @@ static gpuhal_status compare(proof *p, const gpuhal_device *runner)
     return status;
 }
 
-/* Tests the link with one runner. Saves the description of a link failure, which is not the caller's failure: the copy
- * can use other paths. */
+/* Tests the link with one device as the runner of the copy. A link failure is not returned as an error, because the
+ * caller's copy can use other paths; its description is saved. */
 static gpuhal_status prove(proof *p, gpuhal_device *runner)
 {
     gpuhal_status status = lay_out(p, runner == p->to_device ? 1 : 2);
@@ -284,8 +287,9 @@ static gpuhal_status take_memory(proof *p)
     return status;
 }
 
-/* Tests both devices as the runner of the copy, if both can be. A returned error is not about the link. Memory that the
- * driver still uses is leaked: if it were released, it could belong to another buffer when the copy arrives. */
+/* Tests each device as the runner of the copy, if it can run copies. A returned error is not a fault of the link.
+ * Memory that the driver still uses is leaked: if it were released, it could belong to another buffer when the copy
+ * arrives. */
 static gpuhal_status prove_both(proof *p)
 {
     p->sent = malloc(PROOF_BYTES);
@@ -324,7 +328,8 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
         return GPUHAL_PEER_NONE;
     }
     uint64_t unit = (to->copy_mask | from->copy_mask) + 1;
-    /* Some units are left unused at both ends of each memory, to detect bytes that a copy writes outside its range. */
+    /* Each memory has some unused units before and after the range, to detect bytes that a copy writes outside its
+     * range. */
     proof p = {.to_device = to,
                .from_device = from,
                .to_offset = 3 * unit,
@@ -367,9 +372,9 @@ static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const g
     return true;
 }
 
-/* Lets one thread test the link. A thread that arrives in the meantime does not wait: TRYING is not usable, so its copy
- * takes another path. The state is stored last, with release, so that a thread that reads it with acquire sees
- * `enabled` and `why_broken`. */
+/* Only one thread tests the link. Other threads do not wait for the test: state TRYING is not usable, so their copies
+ * take another path. The state is stored last, with release order, so that a thread that reads it with acquire order
+ * sees `enabled` and `why_broken`. */
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);
@@ -399,8 +404,9 @@ void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device)
     atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_UNKNOWN);
 }
 
-/* Marks the link as broken. Access stays enabled until the end, since other threads' copies may be in flight. The state
- * is TRYING while `why_broken` is written, so that no other thread owns the link or reads the string. */
+/* Marks the link as broken. Access stays enabled until the gpuhal object is freed, because other threads' copies may be
+ * in flight. The state is TRYING while `why_broken` is written, so that no other thread owns the link or reads the
+ * string. */
 void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);

@@ -4,13 +4,13 @@
 
 #include "device/device.h"
 
-/* Longest time that a library thread spends in one event_block call. */
+/* Maximum time that a library thread spends in one event_block call. */
 #define GPUHAL_BLOCK_NS UINT64_C(100000000)
-/* Pause before querying a plugin again that wrongly reported an event as done. */
+/* Pause before the next query of a plugin that wrongly reported an event as done. */
 #define GPUHAL_DOUBT_NS UINT64_C(1000000)
 
-/* Increasing pauses between queries of a plugin that can neither block nor call back, or is not ready. 0 returns the
- * first pause. */
+/* Increasing pauses between queries of a plugin that can neither block nor call back, or that is not ready. For a pause
+ * of 0, returns the first pause. */
 #define GPUHAL_POLL_LEAST_NS UINT64_C(20000)
 #define GPUHAL_POLL_MOST_NS  UINT64_C(1000000)
 static inline uint64_t gpuhal_poll_longer(uint64_t pause_ns)
@@ -47,8 +47,9 @@ static inline gpuhal_status gpuhal_plugin_event_query(gpuhal_device *device, gpu
     return gpuhal_device_result(device, call, device->ops.event_query(event));
 }
 
-/* Repeats that with pauses while the plugin is NOT_READY; for threads that may block. A plugin that is NOT_READY has
- * recorded nothing. The device is checked each time, since a lost one would otherwise be polled forever. */
+/* Records an event, with pauses and retries as long as the plugin returns NOT_READY; for threads that may block. A
+ * plugin that returns NOT_READY has recorded nothing. Each iteration checks the device, because a lost device would
+ * otherwise be polled forever. */
 static inline gpuhal_status gpuhal_plugin_event_record_blocking(gpuhal_device *device, gpuhal_plugin_queue *queue,
                                                                 gpuhal_plugin_event *event)
 {
@@ -65,8 +66,9 @@ static inline gpuhal_status gpuhal_plugin_event_record_blocking(gpuhal_device *d
     return status;
 }
 
-/* Blocks for the event. Returns NOT_READY at the timeout, whichever code the plugin uses. Returns OK only if
- * event_query confirms it; a plugin that contradicts itself must not cause a busy loop. */
+/* Blocks until the event is done. Returns NOT_READY at the timeout, whichever code the plugin returns. Returns OK only
+ * if event_query also reports the event as done. If the plugin contradicts itself, pauses, so that callers do not loop
+ * without a pause. */
 static inline gpuhal_status gpuhal_plugin_event_block(gpuhal_device *device, gpuhal_plugin_event *event,
                                                       uint64_t timeout_ns)
 {

@@ -6,7 +6,7 @@
 
 #include <gpuhal/transfer.h>
 
-/* Return OUT_OF_RANGE with its detail. */
+/* Set the error detail and return OUT_OF_RANGE. */
 gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 gpuhal_status gpuhal_range_outside(const gpuhal_device *device, uint64_t size, uint64_t offset, uint64_t bytes);
 
@@ -19,15 +19,16 @@ static inline gpuhal_status gpuhal_range_check(const gpuhal_buffer *buffer, uint
     return gpuhal_device_check(buffer->device);
 }
 
-/* Does the same for a destination. */
+/* Does the same for a destination, and also refuses read-only memory. */
 static inline gpuhal_status gpuhal_range_check_written(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
     return __builtin_expect(buffer->read_only, 0) ? gpuhal_buffer_refuse_write(buffer)
                                                   : gpuhal_range_check(buffer, offset, bytes);
 }
 
-/* Return whether other devices may write or read this memory at its host address. It must be coherent. For reading it
- * must also be cached, since reading device memory over a bus byte by byte is slower than any copy. */
+/* Return whether other devices may write or read this memory at its host address. The memory must be coherent. For
+ * reading, the memory must also be cached, because uncached reads of device memory over a bus are slower than any
+ * copy. */
 static inline bool gpuhal_host_writes(const gpuhal_memory *memory)
 {
     return memory->host && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT);

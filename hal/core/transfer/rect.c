@@ -1,5 +1,5 @@
-/* transfer/rect.c: rectangular copies: one plugin call if a single device can do it, otherwise row by row. Between two
- * devices they go through host memory in batches of rows. */
+/* transfer/rect.c: rectangular copies. A copy within one device is a single plugin call if the plugin supports it,
+ * otherwise one copy per row. Copies between two devices move batches of rows through host memory. */
 #include "transfer/rect.h"
 
 #include "base/error.h"
@@ -27,8 +27,8 @@ static gpuhal_status invalid(const char *what)
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy_rect: %s", what);
 }
 
-/* Computes the pitches and *out_span, the number of bytes from the first to the last. Fails on overflow and on pitches
- * that make rows overlap. */
+/* Computes the pitches, and sets *out_span to the number of bytes from the first to the last byte of the box. Fails on
+ * overflow and if rows would overlap. */
 static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side *out, uint64_t *out_span)
 {
     *out = (side){rect->buffer, rect->host, rect->offset, rect->row_pitch, rect->slice_pitch};
@@ -54,15 +54,15 @@ static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side 
     return GPUHAL_OK;
 }
 
-/* Returns the offset of a row; row numbers continue across slices. */
+/* Returns the offset of a row. Rows are numbered across all slices. */
 static uint64_t row_offset(const side *s, const box *extent, uint64_t row)
 {
     return s->offset + row / extent->rows * s->slice_pitch + row % extent->rows * s->row_pitch;
 }
 
-/* Returns whether two boxes in one buffer share a byte. Both lists of rows are in ascending order, so one pass over
- * both suffices. If the current two rows do not overlap, the lower one cannot overlap any later row of the other side,
- * so it is skipped. */
+/* Returns whether two boxes in one buffer share a byte. The rows of each box are in ascending order, so one pass over
+ * both boxes is enough. If the current two rows do not overlap, the lower row cannot overlap any later row of the other
+ * box, so it is skipped. */
 static bool overlap(const side *a, const side *b, const box *extent)
 {
     uint64_t rows = extent->rows * extent->slices;
@@ -93,7 +93,8 @@ static gpuhal_plugin_rect plugin_rect(const side *s)
                                 s->slice_pitch};
 }
 
-/* Uses the plugin's slot. Returns NOT_SUPPORTED without a detail if there is none for this box. */
+/* Uses the plugin's slot. Returns NOT_SUPPORTED without an error detail if the plugin has no slot or the slot cannot
+ * copy this box. */
 static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue, const side *to, const side *from,
                                const box *extent)
 {
@@ -113,7 +114,7 @@ static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue
     return failed ? gpuhal_device_failed(device, status, "copying a rectangle") : status;
 }
 
-/* Copies one row. At least one side is a buffer; two buffers are on one device. */
+/* Copies one row. At least one side is a buffer. If both sides are buffers, they belong to the same device. */
 static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *from, uint64_t from_offset,
                               uint64_t bytes)
 {
@@ -143,7 +144,6 @@ static gpuhal_status copy_on_one_device(gpuhal_device *device, const side *to, c
     return status;
 }
 
-/* Copies `rows` rows of one slice through packed host memory. */
 static gpuhal_status copy_batch(const side *to, const side *from, uint64_t width, uint64_t rows, char *packed)
 {
     const box extent = {width, rows, 1};
@@ -152,8 +152,8 @@ static gpuhal_status copy_batch(const side *to, const side *from, uint64_t width
     return status ? status : copy_on_one_device(to->buffer->device, to, &middle, &extent);
 }
 
-/* Copies if the host cannot access either side's memory. Rows are packed into a bounded host buffer; longer rows go one
- * by one through the ring. */
+/* Copies if the host cannot access the memory of either side. Packs rows into a bounded host buffer. Rows that are too
+ * long for this buffer are copied one by one like linear copies. */
 static gpuhal_status copy_between_devices(const side *to, const side *from, const box *extent)
 {
     uint64_t batch_rows = extent->width <= BATCH_BYTES ? BATCH_BYTES / extent->width : 0;
@@ -182,7 +182,7 @@ static gpuhal_status copy_between_devices(const side *to, const side *from, cons
     return status;
 }
 
-/* Returns a buffer as host memory, for the other device to read or write. */
+/* Returns a side that describes the buffer as host memory, for the other device to read or write. */
 static side host_side(const side *s)
 {
     return (side){NULL, s->buffer->memory.host, s->offset, s->row_pitch, s->slice_pitch};
@@ -204,7 +204,6 @@ static gpuhal_status copy_now(const side *to, const side *from, const box *exten
     return copy_on_one_device(to->buffer ? to->buffer->device : from->buffer->device, to, from, extent);
 }
 
-/* Returns the counter of the path that copy_now() takes. */
 static gpuhal_counter *counter_of(const side *to, const side *from)
 {
     if (!to->buffer) {
@@ -232,7 +231,6 @@ static gpuhal_status publish_rows(const side *to, const box *extent)
     return status;
 }
 
-/* Makes all checks that involve both sides. */
 static gpuhal_status check(const side *to, const side *from, const box *extent, uint64_t to_span, uint64_t from_span)
 {
     gpuhal_status status = to->buffer ? gpuhal_range_check_written(to->buffer, to->offset, to_span) : GPUHAL_OK;

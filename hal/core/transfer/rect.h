@@ -6,13 +6,13 @@
 
 #include <gpuhal/transfer.h>
 
-/* Checks the box and computes pitches that are 0. Returns INVALID_ARGUMENT, OUT_OF_RANGE or device errors, with their
- * details. */
+/* Checks the box, and replaces pitches of 0 by computed pitches. Returns INVALID_ARGUMENT, OUT_OF_RANGE or a device
+ * error, and sets the error detail. */
 gpuhal_status gpuhal_rect_check(gpuhal_rect *to, gpuhal_rect *from, const uint64_t extent[3]);
 /* Copies a checked box. Blocks. */
 gpuhal_status gpuhal_rect_blocking(const gpuhal_rect *to, const gpuhal_rect *from, const uint64_t extent[3]);
-/* Submits a checked box to the plugin's queue. Returns NOT_SUPPORTED without a detail if the plugin does not accept
- * it. */
+/* Submits a checked box to the plugin's queue. Returns NOT_SUPPORTED without an error detail if the plugin does not
+ * accept the box. */
 gpuhal_status gpuhal_rect_submit(gpuhal_plugin_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from,
                                  const uint64_t extent[3]);
 

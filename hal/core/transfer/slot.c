@@ -30,7 +30,7 @@ gpuhal_status gpuhal_slot_move(gpuhal_direction direction, gpuhal_device *device
     return gpuhal_slot_result(direction, device, gpuhal_device_result(device, call, status), bytes);
 }
 
-/* plugin.h requires plugins to offer one of the two for all memory that the host cannot access. */
+/* plugin.h requires plugins to offer a slot or staging memory for all memory that the host cannot access. */
 gpuhal_status gpuhal_slot_no_way(gpuhal_device *device, gpuhal_direction direction)
 {
     return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED,
@@ -114,9 +114,9 @@ static gpuhal_status move_block(gpuhal_direction direction, gpuhal_device *devic
                                                 : status;
 }
 
-/* Modifies (towards the device) or extracts the part of an alignment block that a range covers. The block is read,
- * modified and written back. Nothing here prevents two threads from doing so with the same block, in which case the
- * later one would undo the earlier one's change. So pieces of one copy must not share a block
+/* Writes or reads the part of an alignment block that a range covers. To write it, the whole block is read, modified
+ * and written back. This function does not prevent two threads from modifying the same block, in which case the second
+ * thread would undo the first thread's change. So pieces of one copy must not share a block
  * (gpuhal_memory_copy_between()). Accessing the whole block is safe: memory is always allocated, imported or wrapped in
  * whole blocks (gpuhal_buffer_plan(), gpuhal_import_unit(), gpuhal_buffer_wrap()). */
 static gpuhal_status edge(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
@@ -145,7 +145,7 @@ gpuhal_status gpuhal_slot_move_blocks(gpuhal_direction direction, gpuhal_device 
 {
     char *side = host;
     const uint64_t rest = (0 - offset) & device->copy_mask;
-    const uint64_t head = bytes < rest ? bytes : rest; /* up to the next boundary */
+    const uint64_t head = bytes < rest ? bytes : rest; /* number of bytes up to the next block boundary */
     const uint64_t whole = (bytes - head) & ~device->copy_mask, tail = bytes - head - whole;
     gpuhal_status status = head > 0 ? edge(direction, device, memory, offset, side, head) : GPUHAL_OK;
     if (!status && whole > 0) {

@@ -1,6 +1,7 @@
-/* transfer/staged.c: see staged.h. A thread claims the next piece and starts it in the older of its chunks, once that
- * chunk's last piece has ended. It repeats this until no piece is left. The order of pieces does not matter, since they
- * share no byte. After any failure nothing remains in flight in a chunk: destroying its queue waits for the device. */
+/* transfer/staged.c: see staged.h. A thread repeatedly claims the next piece, waits until the last piece in the older
+ * of its chunks has ended, and starts the claimed piece in this chunk. The order of pieces does not matter, because
+ * they share no byte. After any failure no copy remains in flight in a chunk, because destroying the chunk's queue
+ * waits for the device. */
 #include "transfer/staged.h"
 
 #include "base/error.h"
@@ -10,14 +11,14 @@
 
 #include <string.h>
 
-/* Pieces are an eighth of the copy, so that the two halves of medium-sized copies overlap as well. They are limited to
- * the chunk's size, and large enough to be worth a submission. */
+/* A piece is an eighth of the copy, so that the CPU's and the device's work also overlap in medium-sized copies. The
+ * maximum is the chunk's size. The minimum is a size that is worth a submission. */
 #define LEAST_PIECE_BYTES (256u << 10)
 
 /* ---- one chunk, with a queue or blocking */
 
-/* Fills a plain chunk. If the device has no memory for this direction, it has a slot, or the host can access its
- * memory. */
+/* Reads device memory into a plain chunk. A device without staging memory for this direction has a slot, or memory that
+ * the host can access. */
 static gpuhal_status fill_plain(gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = chunk->device;
@@ -33,9 +34,9 @@ static gpuhal_status fill_plain(gpuhal_chunk *chunk, const gpuhal_memory *from, 
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_slot_no_way(device, GPUHAL_FROM_DEVICE) : status;
 }
 
-/* Starts a copy. From the device, it copies whole alignment blocks, up to one more at each end; the payload size leaves
- * room for them (gpuhal_staging_payload_bytes()). `lead` is the number of extra bytes in front until end_copy() removes
- * them. */
+/* Starts a copy. A copy from the device copies whole alignment blocks, so it may copy extra bytes at both ends; the
+ * payload size leaves room for these bytes (gpuhal_staging_payload_bytes()). `lead` is the number of extra bytes at the
+ * beginning until end_copy() removes them. */
 static gpuhal_status start_copy(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                                 uint64_t offset, uint64_t bytes)
 {
@@ -56,8 +57,8 @@ static gpuhal_status start_copy(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue,
     return status ? gpuhal_device_failed(device, status, "copying to staging memory") : GPUHAL_OK;
 }
 
-/* Finishes a copy after the device is done: makes the bytes visible and moves them to the beginning of the chunk.
- * Clears the members first, so that after a failure here the same piece is not finished twice. */
+/* Finishes a copy after the device is done. Makes the bytes visible and moves them to the beginning of the chunk.
+ * Clears the members first, so that the same piece is not finished twice if this function fails. */
 static gpuhal_status end_copy(gpuhal_chunk *chunk)
 {
     const uint64_t bytes = chunk->arriving, lead = chunk->lead, mask = chunk->device->copy_mask;
@@ -99,8 +100,8 @@ static gpuhal_status make_queue(gpuhal_chunk *chunk)
 }
 
 /* Starts a copy that await_copy() finishes. If the event cannot be recorded after the copy, no thread could wait for
- * the copy later. In that case the queue is destroyed now, which waits for the copy, and the next use creates
- * another. */
+ * the copy later. In this case the queue is destroyed now; its destruction waits for the copy. The next use of the
+ * chunk creates a new queue. */
 static gpuhal_status begin_copy(gpuhal_chunk *chunk, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = chunk->device;
@@ -120,7 +121,7 @@ static gpuhal_status begin_copy(gpuhal_chunk *chunk, const gpuhal_memory *memory
     return status;
 }
 
-/* Returns whether the started copy has ended, with or without a failure. */
+/* Also returns true if the copy has failed. */
 static bool has_ended(const gpuhal_chunk *chunk)
 {
     return gpuhal_plugin_event_query(chunk->device, chunk->event) != GPUHAL_NOT_READY;
@@ -156,7 +157,7 @@ typedef struct ring {
     uint64_t next;      /* the next unclaimed piece; `pieces` after a failure */
     uint32_t threads;   /* number requested, including the caller's */
     uint32_t most_threads;
-    uint32_t starved;     /* how often the device was found waiting, minus how often it was not */
+    uint32_t starved;     /* how often the device was found waiting, minus how often it was found busy */
     gpuhal_status status; /* the first failure */
     gpuhal_error_detail error;
 } ring;
@@ -169,8 +170,8 @@ typedef struct slot {
 
 enum { SLOTS = 2 };
 
-/* Makes all pieces unavailable from now on; each thread waits for its pieces in flight. The caller receives the first
- * failure. */
+/* Prevents more pieces from being claimed. Each thread still waits for its pieces in flight. The caller receives the
+ * first failure. */
 static void fail(ring *r, gpuhal_status status)
 {
     gpuhal_mutex_lock(&r->mutex);
@@ -182,9 +183,8 @@ static void fail(ring *r, gpuhal_status status)
     gpuhal_mutex_unlock(&r->mutex);
 }
 
-/* Claims the next piece. Returns false if none is left. Pieces lie on a grid of piece_bytes that begins `phase` bytes
- * before the copy. So the first piece is shorter by the phase, the last ends with the copy, and all others begin on the
- * grid. */
+/* Claims the next piece. Returns false if no piece is left. Pieces begin at multiples of piece_bytes, counted from
+ * `phase` bytes before the copy. So the first piece is shorter by `phase`, and the last piece ends with the copy. */
 static bool claim(ring *r, slot *s)
 {
     gpuhal_mutex_lock(&r->mutex);
@@ -202,9 +202,9 @@ static bool claim(ring *r, slot *s)
     return true;
 }
 
-/* Adds a helper if the device keeps waiting for the current threads, twice per thread: one late wake-up is not enough.
- * The count increases if a piece had ended before its thread returned to it, and decreases otherwise. The pool is
- * called without the mutex, since the new helper locks it. */
+/* Adds a helper if the device was found waiting at least twice per thread, because a single late wake-up is not a
+ * reason for a helper. The count increases if a piece had ended before its thread returned to it, and decreases
+ * otherwise. The thread pool is called without the mutex, because the new helper locks the mutex. */
 static void learn(ring *r, bool starved)
 {
     bool more = false;
@@ -221,8 +221,8 @@ static void learn(ring *r, bool starved)
     }
 }
 
-/* Starts a piece. A single piece has nothing to overlap with, and a blocking copy is then faster than starting and
- * waiting. */
+/* Starts a piece. If the copy has only one piece, a blocking copy is faster than an asynchronous copy, because there is
+ * no other piece to overlap with. */
 static gpuhal_status begin_piece(ring *r, slot *s)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -236,7 +236,8 @@ static gpuhal_status begin_piece(ring *r, slot *s)
                                                 : gpuhal_staged_move_chunk(s->chunk, copy->memory, offset, s->bytes);
 }
 
-/* Finishes a piece. After a failure of another piece it waits for the bytes in flight but does not pass them on. */
+/* Finishes a piece. After a failure of another piece, waits for the bytes in flight but does not pass them to
+ * `move`. */
 static gpuhal_status end_piece(ring *r, slot *s, bool go_on)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -247,9 +248,9 @@ static gpuhal_status end_piece(ring *r, slot *s, bool go_on)
     return take ? copy->move(copy->user, s->chunk->host, s->done, bytes) : status;
 }
 
-/* Runs one thread over its slots in turn: waits for the older piece and starts the next one in its place. The loop may
- * exit with pieces in flight in either slot. So the second loop waits for all slots, even after a failure: a chunk must
- * have nothing in flight when it is returned (staging.h). */
+/* Runs one thread, which uses its slots in turn: it waits for the older piece and starts the next piece in its place.
+ * The first loop may end with pieces in flight in any slot. The second loop therefore waits for all slots, even after a
+ * failure: a chunk must have no copy in flight when it is returned (staging.h). */
 static void carry(ring *r, slot *slots, uint32_t count)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -276,7 +277,7 @@ static void carry(ring *r, slot *slots, uint32_t count)
     }
 }
 
-/* Works with `first`, and with a second chunk if the device copies on its own and a chunk is free. */
+/* Moves pieces through the chunk `first`, and through a second chunk if copies are asynchronous and a chunk is free. */
 static void carry_with(ring *r, gpuhal_chunk *first)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -292,8 +293,8 @@ static void carry_with(ring *r, gpuhal_chunk *first)
     }
 }
 
-/* Runs a helper. If there is no free chunk, the helper is not needed, and no other is added: chunks are scarce, not
- * threads. */
+/* Runs a helper. If there is no free chunk, the helper ends and no more helpers are added, because chunks are scarce
+ * and not threads. */
 static void help(void *user)
 {
     ring *r = user;
@@ -320,8 +321,8 @@ static void plan(ring *r)
     r->pieces = (r->phase + copy->bytes - 1) / r->piece_bytes + 1;
 }
 
-/* Chooses the number of threads. A thread is worth waking for two pieces or more. Without queues both halves are
- * blocking calls, which two threads overlap; nothing then shows which half waits for the other. */
+/* Chooses the number of threads. A thread is worth waking for two pieces or more. Without queues there are two threads,
+ * because both sides make blocking calls, and the library cannot find out which side waits. */
 static void plan_threads(ring *r, const gpuhal_chunk *chunk)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -356,7 +357,7 @@ gpuhal_status gpuhal_staged_run(const gpuhal_staged_copy *copy)
     gpuhal_mutex_init(&r.mutex);
     gpuhal_thread_pool_submit(gpu, &r.job, r.threads - 1);
     carry_with(&r, chunk);
-    /* Returns once no helper is inside. `r` is on this stack, and is read without the mutex from now on. */
+    /* Returns once no helper uses `r`, which is on this stack and is read without the mutex from now on. */
     gpuhal_thread_pool_cancel(gpu, &r.job);
     gpuhal_mutex_finish(&r.mutex);
     if (r.threads > began_with) {

@@ -1,5 +1,5 @@
-/* transfer/staging.c: see staging.h. Pools are created under the device's mutex. A pool's own mutex protects its chunk
- * count and free list, and is not held while a plugin allocates. */
+/* transfer/staging.c: see staging.h. Pools are created under the device's mutex. A pool's own mutex protects the pool's
+ * chunk count and free list, and is not held while a plugin allocates. */
 #include "transfer/staging.h"
 
 #include "base/error.h"
@@ -13,13 +13,13 @@
 /* Measured (docs/measurements): with smaller chunks, waking a software device's threads costs more than moving a
  * piece. */
 #define CHUNK_BYTES (2u << 20)
-/* Devices that copy on their own need no thread per piece, but many pieces in flight: each thread that fills chunks has
- * two. Saturating a 64 GB/s link takes five to eight threads at 8 to 12 GB/s each, and the pool's 16 MiB must be enough
- * for all of them. */
+/* Chunk size for devices with asynchronous copies. Many pieces must be in flight, so each thread that fills chunks has
+ * two chunks. Five to eight threads at 8 to 12 GB/s each are needed to saturate a 64 GB/s link, and the pool's 16 MiB
+ * must be enough for all of these threads. */
 #define ENGINE_CHUNK_BYTES (1u << 20)
 
 static struct {
-    gpuhal_mutex mutex; /* protects the members below; taken last */
+    gpuhal_mutex mutex; /* protects the members below; no other mutex is locked while it is held */
     uint64_t bytes;
     uint32_t generation; /* fork generation of `bytes` */
 } process = {.mutex = GPUHAL_MUTEX_INITIALIZER};
@@ -28,13 +28,14 @@ struct gpuhal_staging {
     gpuhal_mutex mutex;         /* protects the members below */
     gpuhal_condition condition; /* a chunk was returned */
     gpuhal_chunk *free;
-    uint64_t made, most; /* number of existing chunks, and their maximum */
+    uint64_t made, most; /* number of existing chunks, and maximum number */
     uint64_t chunk_bytes;
     _Atomic uint32_t threads; /* atomic, not protected; see gpuhal_staging_threads() */
 };
 
-/* Returns whether queues help. Without event_block, waiting would mean polling. A software device copies with the CPU
- * that is supposed to stay free; a thread that blocks in the copy is then better (docs/measurements). */
+/* Returns whether staging is faster with queues. Without event_block, the library would have to poll. A software device
+ * copies with the CPU, so an asynchronous copy would not free the CPU, and a blocking copy is faster
+ * (docs/measurements). */
 bool gpuhal_staging_has_engine(const gpuhal_device *device)
 {
     return device->ops.queue_create && device->ops.event_block &&
@@ -48,7 +49,7 @@ static uint64_t chunk_bytes(const gpuhal_device *device)
     return half < wanted ? half & ~(uint64_t)4095 : wanted;
 }
 
-/* Returns the pool, created on first use: most devices never stage. */
+/* Returns the pool. It is created on first use, because most devices never stage. */
 static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_direction direction)
 {
     gpuhal_mutex_lock(&device->mutex);
@@ -98,7 +99,7 @@ static gpuhal_status chunk_create(gpuhal_device *device, gpuhal_direction direct
     return GPUHAL_OK;
 }
 
-/* Destroys the event before the queue: plugins must not receive events of a destroyed queue. */
+/* Destroys the event before the queue, because plugins must not receive events of a destroyed queue. */
 void gpuhal_staging_drop_queue(gpuhal_chunk *chunk)
 {
     gpuhal_device *device = chunk->device;
@@ -129,7 +130,7 @@ static void chunk_destroy(gpuhal_chunk *chunk)
 
 /* ---- the limit of the process */
 
-/* Takes a free chunk from any pool of the object. Returns NULL if there is none. */
+/* Takes a free chunk from any pool of the gpuhal object. Returns NULL if no chunk is free. */
 static gpuhal_chunk *take_anybodys(gpuhal *gpu)
 {
     for (uint32_t i = 0; i < 2 * gpuhal_device_count(gpu); i++) {
@@ -165,7 +166,7 @@ static void lock_process(void)
     }
 }
 
-/* Adds to the process's byte count unless that would exceed `most`, or subtracts. */
+/* Adds to the process's byte count unless the sum would exceed `most`, or subtracts from it. */
 static bool account(uint64_t add, uint64_t take_away, uint64_t most)
 {
     lock_process();
@@ -199,8 +200,8 @@ static bool reserve(gpuhal *gpu, uint64_t bytes, bool is_first)
 
 /* ---- taking and returning */
 
-/* Returns a free chunk, or sets *out_make if the caller may create one. Otherwise does neither. Called with the pool's
- * mutex held. */
+/* Returns a free chunk, or NULL. If it returns NULL, *out_make is true if the caller may create a chunk. Called with
+ * the pool's mutex held. */
 static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
 {
     gpuhal_chunk *chunk = pool->free;
@@ -215,8 +216,8 @@ static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
     return chunk;
 }
 
-/* Creates the chunk that take_free() allowed. If there is no room for it but others exist, sets *out_wait so that the
- * caller waits for one of them. */
+/* Creates the chunk that take_free() allowed. If there is no room for the chunk but the pool has other chunks, sets
+ * *out_wait so that the caller waits for one of these. */
 static gpuhal_status make(gpuhal_device *device, gpuhal_direction direction, struct gpuhal_staging *pool,
                           gpuhal_chunk **out_chunk, bool *out_wait)
 {

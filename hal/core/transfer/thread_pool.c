@@ -1,5 +1,6 @@
-/* transfer/thread_pool.c: see thread_pool.h. Jobs that need helpers are in one list, and a free thread helps the first.
- * There are never more threads than helpers wanted at one time, nor than processors. */
+/* transfer/thread_pool.c: see thread_pool.h. Jobs that need helpers are in one list, and a free thread helps the first
+ * job. The number of threads is at most the number of helpers wanted at one time, and at most the number of
+ * processors. */
 #include "transfer/thread_pool.h"
 
 #include <stdlib.h>
@@ -33,7 +34,6 @@ static void unlist(struct gpuhal_thread_pool *pool, gpuhal_thread_pool_job *job)
     job->listed = false;
 }
 
-/* Helps with the first job that needs helpers, and sleeps otherwise. */
 static void *serve(void *user)
 {
     struct gpuhal_thread_pool *pool = user;
@@ -51,8 +51,8 @@ static void *serve(void *user)
         if (--job->wanted == 0) {
             unlist(pool, job);
         }
-        /* Under the same lock that removed the job from the list, so that a cancelling thread finds the helper either
-         * on the list or running. */
+        /* Counted under the same lock that removed the job from the list, so that a cancelling thread finds the job
+         * listed or the helper running. */
         job->running++;
         pool->busy++;
         gpuhal_mutex_unlock(&pool->mutex);
@@ -66,7 +66,8 @@ static void *serve(void *user)
     return NULL;
 }
 
-/* Returns the pool, created on first use: most gpuhal objects move little. Returns NULL if out of memory. */
+/* Returns the pool, or NULL if out of memory. The pool is created on first use, because many gpuhal objects never need
+ * it. */
 static struct gpuhal_thread_pool *pool_of(gpuhal *gpu)
 {
     struct gpuhal_thread_pool *pool = atomic_load_explicit(&gpu->layers.thread_pool, memory_order_acquire);
@@ -76,7 +77,8 @@ static struct gpuhal_thread_pool *pool_of(gpuhal *gpu)
     gpuhal_mutex_init(&pool->mutex);
     gpuhal_condition_init(&pool->wake);
     gpuhal_condition_init(&pool->ended);
-    /* Two threads may both create one; the second frees its own, which no other thread has seen. */
+    /* Two threads may create a pool at the same time; the second thread frees its pool, which no other thread has
+     * seen. */
     struct gpuhal_thread_pool *other = NULL;
     if (!atomic_compare_exchange_strong(&gpu->layers.thread_pool, &other, pool)) {
         gpuhal_condition_finish(&pool->ended);
@@ -107,7 +109,7 @@ void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_
     }
     job->wanted += helpers;
     pool->wanted += helpers;
-    /* Threads that are not busy are asleep or about to look for work. */
+    /* Threads that are not busy are asleep or about to check for work, so they count as available. */
     while (pool->count - pool->busy < pool->wanted && pool->count < most &&
            gpuhal_thread_start(&pool->threads[pool->count], serve, pool) == 0) {
         pool->count++;
@@ -116,8 +118,8 @@ void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-/* From here on no thread takes the job, and on return no thread is inside: its memory belongs to the caller again.
- * Until then helpers may still request more helpers; `withdrawn` prevents that. */
+/* From here on no thread begins to help the job, and on return no thread uses the job, so the caller may free it. In
+ * between, running helpers may request more helpers; `withdrawn` makes such requests have no effect. */
 void gpuhal_thread_pool_cancel(gpuhal *gpu, gpuhal_thread_pool_job *job)
 {
     struct gpuhal_thread_pool *pool = atomic_load_explicit(&gpu->layers.thread_pool, memory_order_acquire);

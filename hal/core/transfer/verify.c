@@ -1,5 +1,5 @@
-/* transfer/verify.c: the self-test of a device. It copies patterns to the device, within it and back, and compares
- * every byte. It uses the functions behind the public calls, so it tests the paths that applications use. */
+/* transfer/verify.c: the self-test of a device. The test copies patterns to the device, within the device and back, and
+ * compares every byte. It uses the functions behind the public calls, so it tests the paths that applications use. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -48,7 +48,7 @@ static gpuhal_status compare(const verification *v, const char *action, uint64_t
     return GPUHAL_OK;
 }
 
-/* Reads a range back into memory that was overwritten with other bytes first, and compares. */
+/* Reads a range back into host memory that contains other bytes, and compares. */
 static gpuhal_status expect(const verification *v, gpuhal_buffer *buffer, const char *action, uint64_t offset,
                             const unsigned char *expected, uint64_t bytes)
 {
@@ -98,8 +98,9 @@ static gpuhal_status fill(const verification *v)
     return status ? status : expect(v, v->other, "filling", 0, v->sent, TEST_BYTES);
 }
 
-/* Records the result as the device's link to itself; gpuhal_select() skips devices that failed. A busy, refused or full
- * device has neither passed nor failed. The caller receives the test's error, not one from recording it. */
+/* Records the result as the device's link to itself; gpuhal_select() skips devices that failed. A failure other than
+ * DEVICE_LOST and DRIVER is not a test result, so it is not recorded. Preserves the test's error detail if recording
+ * fails. */
 static void record(gpuhal_device *device, gpuhal_status status)
 {
     gpuhal_link *own = gpuhal_link_between(device, device);
