@@ -1,4 +1,4 @@
-/* node/hardware.c: surveys the hardware in the steps that hardware.h lists, and returns the records. */
+/* node/hardware.c: runs the steps of the survey that hardware.h lists, and returns the records. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -17,7 +17,7 @@ static int compare(const void *left, const void *right)
     if (!one->address[0] || !other->address[0]) {
         return one->address[0] ? -1 : other->address[0] ? 1 : places;
     }
-    /* Domains above ffff have more digits. */
+    /* PCI domains above ffff have more digits. */
     const size_t length = strlen(one->address), other_length = strlen(other->address);
     const int order = strcmp(one->address, other->address);
     return length != other_length ? (length < other_length ? -1 : 1)

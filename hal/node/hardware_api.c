@@ -1,5 +1,5 @@
-/* node/hardware_api.c: uses the plugins' reports to explain why hardware that is usable in the kernel is not listed,
- * first by the vendor's API, then by the vendor-neutral APIs. */
+/* node/hardware_api.c: explains why no API lists hardware that the kernel supports. The reasons come from the plugins'
+ * reports, first for the vendor's API, then for the vendor-neutral APIs. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the vendor library's message without the step and the status before it, which the state implies. */
+/* Returns the vendor library's message without its prefix. The prefix contains the step and the status, which the
+ * plugin's state already shows. */
 static const char *reason_of(const gpuhal_candidate *candidate)
 {
     static const char *const steps[] = {"starting: ", "listing its devices: "};
@@ -23,7 +24,7 @@ static const char *reason_of(const gpuhal_candidate *candidate)
 
 /* ---- failed */
 
-/* Copies the version from the library's file name, "libcuda.so.580.65.06"; "": none. */
+/* Copies the version from the library's file name, such as "libcuda.so.580.65.06", or "" if the name has no version. */
 static void library_version(const gpuhal_candidate *candidate, char *to, size_t bytes)
 {
     int ignored = 0;
@@ -34,7 +35,7 @@ static void library_version(const gpuhal_candidate *candidate, char *to, size_t 
     free(path);
 }
 
-/* cuInit() error codes (cuda.h). A failure is never cached, so its code is available. */
+/* cuInit() error codes (cuda.h). Failures are never cached, so the error code is always available. */
 enum { CUDA_SYSTEM_NOT_READY = 802, CUDA_SYSTEM_DRIVER_MISMATCH = 803, CUDA_UNKNOWN = 999 };
 
 static bool has_code(const gpuhal_candidate *candidate, int64_t code)
@@ -98,7 +99,7 @@ static void find_failure(gpuhal_hardware_survey *survey, const gpuhal_hardware *
     const bool is_lost = strstr(reason, "GPU is lost") || strstr(reason, "fallen off the bus");
     gpuhal_hardware_found(out, is_lost ? GPUHAL_HARDWARE_OFF_BUS : GPUHAL_HARDWARE_DRIVER_ERROR,
                           GPUHAL_HARDWARE_PROBLEM, "%s: %s", gpuhal_hardware_api_name(candidate->name), reason);
-    if (has_code(candidate, CUDA_SYSTEM_NOT_READY)) { /* machines with NVSwitch: the fabric manager is not running */
+    if (has_code(candidate, CUDA_SYSTEM_NOT_READY)) { /* on machines with NVSwitch: the fabric manager is not running */
         gpuhal_hardware_text(out->fix, sizeof out->fix, "# ends the CUDA programs of this machine:");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo systemctl restart nvidia-fabricmanager");
     } else if (has_code(candidate, CUDA_UNKNOWN) && strcmp(one->kernel_driver, "nvidia") == 0 &&
@@ -110,7 +111,7 @@ static void find_failure(gpuhal_hardware_survey *survey, const gpuhal_hardware *
     }
 }
 
-/* The probe has just run, and would fail the same way again, so the command reads the log. */
+/* The probe has just run and would fail in the same way again, so the suggested command reads the kernel's log. */
 static void find_crash(const gpuhal_hardware *one, const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
@@ -120,8 +121,7 @@ static void find_crash(const gpuhal_hardware *one, const gpuhal_candidate *candi
                              "# a line names the cause; after the repair: gpuhal-probe --retry %s", candidate->name);
 }
 
-/* If CUDA lists a MIG instance of a GPU, it lists no other GPU: Multi-Instance GPU User Guide, "CUDA Device
- * Enumeration". */
+/* If CUDA lists a MIG instance, it lists no other GPU (Multi-Instance GPU User Guide, "CUDA Device Enumeration"). */
 static bool lists_a_part(const gpuhal_candidate *candidate)
 {
     bool found = false;
@@ -153,8 +153,8 @@ void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_fin
     }
 }
 
-/* A plugin that lists nothing assumes that this process may not open the nodes. The survey has already checked that it
- * may, so the driver is at fault. */
+/* If a driver lists no devices, its plugin assumes that this process may not open the nodes. The survey has already
+ * checked that the process may open them, so the driver is at fault. */
 static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                              gpuhal_hardware_finding *out)
 {
@@ -167,7 +167,7 @@ static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate 
     gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix, sizeof out->fix);
 }
 
-/* For a working driver that does not list the hardware. Returns whether the reason is known. */
+/* Finds out why a working driver does not list the hardware. Returns whether the reason is known. */
 static bool find_unlisted(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                           gpuhal_hardware_finding *out)
 {
@@ -183,7 +183,7 @@ static bool find_unlisted(gpuhal_hardware_survey *survey, const gpuhal_hardware 
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "CUDA_VISIBLE_DEVICES=GPU-… COMMAND");
         return true;
     }
-    if (one->unlisted[0]) { /* another API lists it */
+    if (one->unlisted[0]) { /* another API lists the hardware */
         gpuhal_hardware_find_stated(one, out);
         return true;
     }
@@ -210,8 +210,8 @@ static bool find_unlisted(gpuhal_hardware_survey *survey, const gpuhal_hardware 
     return false;
 }
 
-/* Returns whether the plugin's report explains it. A plugin whose library is missing, or that has no driver for this
- * vendor, explains nothing. */
+/* Returns whether the plugin's report explains why the hardware is not listed. The report explains nothing if the
+ * plugin's library is missing or has no driver for this vendor. */
 static bool find_of(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                     gpuhal_hardware_finding *out)
 {
@@ -265,14 +265,14 @@ bool gpuhal_hardware_has_library(const gpuhal_hardware_survey *survey, const gpu
     return candidate && candidate->driver && candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
 }
 
-/* Names the vendor's API, if any, or else the two APIs for any GPU. */
+/* Names the vendor's API, or the two vendor-neutral APIs if the vendor has none. */
 static void find_no_library(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                             const gpuhal_candidates *candidates, const char *const *apis, gpuhal_hardware_finding *out)
 {
     const bool is_own = strcmp(apis[0], "vulkan") != 0;
     const bool is_module = strcmp(one->kernel_driver, "nvidia") == 0 || strcmp(one->kernel_driver, "nvgpu") == 0;
-    /* The vendor's module without its library is an incomplete driver. If another GPU works, this GPU may only drive a
-     * display and need nothing more. */
+    /* The kernel module without the vendor's library is an incomplete driver. If another GPU is usable, this GPU may
+     * only drive a display and not need the library. */
     const bool is_problem = is_module && !gpuhal_hardware_machine_of(survey)->is_usable;
     const gpuhal_hardware_grade grade = is_problem ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_WARNING;
     if (is_own && !gpuhal_hardware_candidate_of(candidates, apis[0])) {

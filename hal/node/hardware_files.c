@@ -10,7 +10,7 @@
 
 #define PATH_BYTES GPUHAL_HARDWARE_PATH_BYTES
 
-/* Returns false if the path was truncated, since it would name another file. */
+/* Returns false if the path is too long, since a truncated path would name another file. */
 static bool make_path(const gpuhal_hardware_survey *survey, char path[PATH_BYTES], const char *format,
                       va_list arguments)
 {
@@ -19,8 +19,8 @@ static bool make_path(const gpuhal_hardware_survey *survey, char path[PATH_BYTES
     return length >= 0 && (size_t)length < PATH_BYTES - root;
 }
 
-/* If a file disappeared or is unreadable for this user, its value stays unknown. A lack of memory or descriptors is an
- * error of the survey. */
+/* If a file disappeared or this user may not read it, its value stays unknown. A lack of memory or descriptors is a
+ * survey error. */
 static void note(gpuhal_hardware_survey *survey, int error)
 {
     survey->last = error;

@@ -1,13 +1,14 @@
-/* node/hardware_hidden.c: which APIs can list hardware, and which hardware is hidden from this process by variables of
- * drivers and of this library. If a job, container or lease sets the variables, the hidden hardware was not given. */
+/* node/hardware_hidden.c: which APIs can list hardware, and which hardware the environment variables of drivers and of
+ * this library hide from this process. If a job, container or lease set the variables, the hidden hardware was not
+ * given to this process. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
 
 #include <string.h>
 
-/* Driver variables that hide devices. A LIST hides only devices that it does not name. The numbers in a MASK are
- * devices or their parts, so it may have more numbers than there are devices. */
+/* Driver variables that hide devices. A LIST hides only devices that it does not name. The numbers in a MASK identify
+ * devices or partitions, so a MASK may contain more numbers than there are devices. */
 typedef enum { FILTER, MASK, LIST } variable_kind;
 static const struct {
     const char *backend, *name;
@@ -85,8 +86,8 @@ static const char *value_of(size_t variable, const gpuhal_candidate *candidate, 
     return value && (*value || variables[variable].kind == LIST) ? value : NULL;
 }
 
-/* Returns whether the batch system, not the user, set the variable: it names at least as many devices as the job has,
- * or the size of the job is unknown. */
+/* Returns whether the batch system set the variable, not the user. This is assumed if the variable names at least as
+ * many devices as the job has, or if the job's size is unknown. */
 static bool is_of_batch(gpuhal_hardware_survey *survey, size_t variable, const char *value)
 {
     const gpuhal_hardware_batch *batch = gpuhal_hardware_machine_of(survey)->batch;
@@ -134,7 +135,7 @@ static void found_others(gpuhal_hardware_survey *survey, const gpuhal_hardware *
     gpuhal_hardware_give(survey, one, out->fix, sizeof out->fix);
 }
 
-/* Returns whether all GPUs requested from the container runtime are listed, and this GPU is not one of them. */
+/* Returns whether all GPUs requested from the container runtime are listed and do not include this GPU. */
 static bool find_others_of_container(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                      const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {

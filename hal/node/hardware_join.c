@@ -1,7 +1,7 @@
 /* node/hardware_join.c: matches listed devices with hardware by PCI address, by render node, or by another interface of
  * the same physical device, and adds the record's entries for hardware that is not listed.
  *
- * Devices that draw or compute on the host's CPU are not hardware. Hidden devices are matched as well; otherwise their
+ * Devices that draw or compute on the host's CPU are not hardware. Hidden devices are matched as well. Otherwise, their
  * hardware would seem broken.
  */
 #include "node/hardware.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The index for an interface without hardware. */
+/* Index of an interface without hardware. */
 #define NONE UINT32_MAX
 
 static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
@@ -37,7 +37,7 @@ static uint32_t find(const gpuhal_hardware_survey *survey, const gpuhal_interfac
     return found != NONE ? found : number_of(survey, at_render_node(survey, iface->values[GPUHAL_IDENTITY_DRM]));
 }
 
-/* Another interface of the physical device may report more. */
+/* Another interface of the physical device may report the address or the render node. */
 static uint32_t find_by_others(const gpuhal_identity *identity, const uint32_t *numbers, uint32_t physical)
 {
     for (uint32_t i = 0; i < identity->count; i++) {
@@ -48,8 +48,9 @@ static uint32_t find_by_others(const gpuhal_identity *identity, const uint32_t *
     return NONE;
 }
 
-/* On a system on a chip nothing may identify a device's GPU, and under WSL its address is one from Windows. The device
- * is then matched with the next unmatched hardware, of the same vendor if both vendors are known. */
+/* On a system on a chip, a device may report nothing that identifies its GPU. Under WSL, a device reports its address
+ * in Windows. Such a device is matched with the next unmatched hardware, which must have the same vendor if both
+ * vendors are known. */
 static uint32_t find_without_address(const gpuhal_hardware_survey *survey, const gpuhal_entry *entry)
 {
     const uint64_t vendor = gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_VENDOR_ID, 0);
@@ -64,7 +65,7 @@ static uint32_t find_without_address(const gpuhal_hardware_survey *survey, const
     return NONE;
 }
 
-/* Adds hardware that the system does not show, using the facts of its device. */
+/* Adds hardware that the system does not show, described by its device's facts. */
 static uint32_t add_stated(gpuhal_hardware_survey *survey, const gpuhal_entry *entry, const gpuhal_interface *iface)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
@@ -127,7 +128,7 @@ static void set_text(const gpuhal_facts *facts, gpuhal_key key, char *to, size_t
     gpuhal_hardware_text(to, bytes, "%s", gpuhal_text_or_empty(gpuhal_facts_text(facts, key)));
 }
 
-/* A part of a GPU gets an entry of its own; for a whole GPU only the reason is stored. */
+/* Adds an entry for a partition of a GPU. For a whole GPU, only stores the reason in its entry. */
 static void join_unlisted(gpuhal_hardware_survey *survey, const gpuhal_facts *facts)
 {
     const char *address = gpuhal_text_or_empty(gpuhal_facts_text(facts, GPUHAL_FACT_PCI_ADDRESS));
@@ -170,7 +171,7 @@ static void join_all_unlisted(gpuhal_hardware_survey *survey, const gpuhal_candi
 
 /* ---- the machine's record */
 
-/* Under WSL the bus never shows the addresses of Windows' GPUs. */
+/* Under WSL, the bus never shows GPUs at the addresses that Windows uses. */
 static bool bus_shows_everything(const gpuhal_hardware_survey *survey)
 {
     bool shows = survey->bus_is_known;
@@ -180,7 +181,7 @@ static bool bus_shows_everything(const gpuhal_hardware_survey *survey)
     return shows;
 }
 
-/* If several devices were at this address, the latest counts. */
+/* If the record has several devices at this address, uses the one that was seen last. */
 static void set_gone(gpuhal_hardware *one, const gpuhal_database_physical *known)
 {
     if (one && known->last_seen >= one->info.last_seen) {
@@ -209,7 +210,7 @@ static void join_record(gpuhal_hardware_survey *survey, const gpuhal_database *d
         }
         gpuhal_hardware *one = gpuhal_hardware_at_address(survey, known->pci);
         const bool fits = one && (!known->vendor_id || known->vendor_id == one->info.vendor_id);
-        /* If a plugin did not run or the bus is unreadable, a device is not proven to be gone. */
+        /* If a plugin did not run or the bus is not readable, a device that is not listed may still exist. */
         const bool gone =
             one ? one->info.state == GPUHAL_HARDWARE_GONE : whole || !gpuhal_database_lists(database, known->number);
         if (gone) {

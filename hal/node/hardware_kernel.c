@@ -1,5 +1,5 @@
-/* node/hardware_kernel.c: finds the causes in the kernel that prevent the use: no driver, a driver for virtual
- * machines, and nodes that are missing or not accessible. Checking a node does not open it. */
+/* node/hardware_kernel.c: finds hardware that is not usable because of the kernel: it has no driver or a driver for
+ * virtual machines, or its nodes are missing or not accessible. Checking a node does not open it. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -34,7 +34,7 @@ static const struct {
     {0xfb5d, 0x40fb, "a virtual machine's display"},                     /* bhyve */
 };
 
-/* Processing accelerators from NVIDIA and AMD are GPUs; those of other vendors only compute neural networks. */
+/* NVIDIA and AMD processing accelerators are GPUs. Accelerators of other vendors only compute neural networks. */
 static const char *display_of(const gpuhal_hardware *one)
 {
     for (size_t i = 0; i < sizeof displays / sizeof *displays; i++) {
@@ -81,7 +81,7 @@ static module_state state_of_module(gpuhal_hardware_survey *survey, size_t modul
     return MODULE_MISSING;
 }
 
-/* Returns the vendor's module with the most advanced state; MODULES: none. */
+/* Returns the vendor's module with the most advanced state, or MODULES if there is none. */
 static size_t best_module(gpuhal_hardware_survey *survey, uint32_t vendor, module_state *out_state)
 {
     size_t best = MODULES;
@@ -95,8 +95,8 @@ static size_t best_module(gpuhal_hardware_survey *survey, uint32_t vendor, modul
     return best;
 }
 
-/* Returns whether the module was built outside the kernel's package. Modules in the package are signed by the kernel's
- * vendor. */
+/* Returns whether the module does not belong to the kernel's package. The kernel's vendor signs the modules in the
+ * package. */
 static bool is_built_here(gpuhal_hardware_survey *survey, size_t module)
 {
     static const char *const folders[] = {"updates/dkms", "extra", "updates"};
@@ -205,7 +205,8 @@ static void find_refused(gpuhal_hardware_survey *survey, const char *node, gpuha
     snprintf(path, sizeof path, "%s%s", survey->root, node);
     const bool known = gpuhal_os_file_state(path, &state) == 0;
     const bool by_group = known && (state.mode & 0060) == 0060 && state.group != 0;
-    const bool by_all = known && (state.mode & 0006) == 0006; /* an access control list, or a security module */
+    const bool by_all = known && (state.mode & 0006) == 0006; /* if so, an access control list or a security module
+                                                               * denies access */
     const gpuhal_hardware_place place = gpuhal_hardware_machine_of(survey)->place;
     gpuhal_hardware_group(survey, known ? state.group : 0, group, sizeof group);
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM,
@@ -244,7 +245,7 @@ static void find_refused(gpuhal_hardware_survey *survey, const char *node, gpuha
     }
 }
 
-/* Returns whether the node prevents the use. */
+/* Returns whether the node's state prevents the use of the hardware. */
 static bool find_node(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const char *node,
                       gpuhal_hardware_finding *out)
 {
@@ -264,7 +265,7 @@ static bool find_node(gpuhal_hardware_survey *survey, const gpuhal_hardware *one
     return false;
 }
 
-/* For a GPU bound to nouveau although CUDA's library is installed. */
+/* Describes a GPU that is bound to nouveau although CUDA's library is installed. */
 static void find_nouveau(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
     const bool is_installed = state_of_module(survey, 0) >= MODULE_INSTALLED;

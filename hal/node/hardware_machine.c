@@ -1,5 +1,5 @@
-/* node/hardware_machine.c: the machine apart from the hardware: its kernel, the container or job that started this
- * process, its groups and packages. A survey reads it at most once, and only if a check needs it. */
+/* node/hardware_machine.c: reads facts about the machine other than its hardware: the kernel, the container or job that
+ * started this process, groups and packages. A survey reads them at most once, and only if a check needs them. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -13,7 +13,7 @@
 
 /* ---- the system */
 
-/* A derived distribution counts as the first matching entry. */
+/* A derived distribution is treated as the first matching distribution in the table. */
 static gpuhal_hardware_system system_of(gpuhal_hardware_survey *survey)
 {
     static const struct {
@@ -38,7 +38,7 @@ static gpuhal_hardware_system system_of(gpuhal_hardware_survey *survey)
 const gpuhal_hardware_machine *gpuhal_hardware_machine_of(gpuhal_hardware_survey *survey)
 {
     gpuhal_hardware_machine *machine = &survey->machine;
-    char variable[8]; /* four bytes of attributes, then the value */
+    char variable[8]; /* four attribute bytes, followed by the value */
     if (!machine->is_read) {
         machine->is_read = true;
         machine->system = system_of(survey);
@@ -120,9 +120,9 @@ static bool is_module(const char *word, size_t length, const char *module)
     return same;
 }
 
-/* Parses a line of a file. "blacklist nvidia" only prevents the kernel from loading the module automatically. "install
- * nvidia /bin/false" and "alias nvidia off" also stop modprobe, and take precedence. Returns whether the line also
- * stops modprobe. */
+/* Parses one line of a modprobe configuration file. "blacklist nvidia" only prevents the kernel from loading the module
+ * automatically. "install nvidia /bin/false" and "alias nvidia off" also stop modprobe, and take precedence. Returns
+ * whether the line also stops modprobe. */
 static bool find_block(gpuhal_hardware_survey *survey, const char *line, const char *file, const char *module,
                        gpuhal_hardware_block *out)
 {

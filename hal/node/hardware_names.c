@@ -1,4 +1,4 @@
-/* node/hardware_names.c: names hardware, using the system's list of PCI ids, if there is one, and a short table.
+/* node/hardware_names.c: names hardware from the system's list of PCI ids, if installed, and from a short table.
  *
  * The list is read in chunks of constant size, and only for hardware without a name. Malformed lines are ignored.
  */
@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const char *const lists[] = {"/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids"};
-/* Short names in common use; the list contains the companies' full names. */
+/* Commonly used short names. The PCI id list contains the full company names. */
 static const struct {
     uint32_t vendor;
     char name[16];
@@ -36,7 +36,7 @@ static const struct {
     {0x1013, "Cirrus Logic"},
     {0x1234, "Bochs"},
 };
-/* GPUs on a chip have no PCI id; they are named after their kernel driver. */
+/* GPUs on a system on a chip have no PCI id, so they are named after their kernel driver. */
 static const struct {
     char driver[12], vendor[12], name[16];
 } chips[] = {
@@ -56,7 +56,7 @@ static const struct {
     {"asahi", "Apple", "Apple"},
     {"dxgkrnl", "Microsoft", "GPU of Windows"},
 };
-/* A paravirtual adapter of WSL, which may represent any GPU of Windows. */
+/* PCI device id of WSL's paravirtual adapter, which may represent any Windows GPU. */
 #define BASIC_RENDER 0x008eu
 
 static const char *vendor_of(uint32_t vendor)
@@ -79,7 +79,7 @@ enum { PIECE = 16 << 10 };
 
 typedef struct pci_ids {
     intptr_t file;
-    uint64_t bytes, next; /* of the file; offset of its next line */
+    uint64_t bytes, next; /* file size; file offset of the next line */
     uint64_t begin;       /* file offset of `piece` */
     size_t held;
     char piece[PIECE];
@@ -140,7 +140,7 @@ static const char *entry_text(const char *line, size_t length, uint32_t *out_num
 /* Returns whether the list contains the vendor. If it does, the vendor's line is the next line. */
 static bool find_vendor(pci_ids *at, uint32_t vendor)
 {
-    uint64_t low = 0, high = at->bytes; /* the line begins at or after `low` and before `high` */
+    uint64_t low = 0, high = at->bytes; /* the vendor's line begins at or after `low` and before `high` */
     while (low < high) {
         const uint64_t middle = low + (high - low) / 2;
         const char *line = NULL, *text = NULL;
@@ -149,7 +149,7 @@ static bool find_vendor(pci_ids *at, uint32_t vendor)
         size_t length = 0;
         at->next = middle > 0 ? middle - 1 : 0;
         if (middle > 0 && !next_line(at, high, &length)) {
-            at->next = high; /* the rest of the line that contains `middle` */
+            at->next = high; /* `middle` is in the last line before `high` */
         }
         do {
             begin = at->next;
@@ -216,15 +216,15 @@ static void take_vendor(gpuhal_hardware_survey *survey, pci_ids *at, uint32_t ve
         if (!is_device && text && number != vendor) {
             break;
         }
-        is_its = is_device ? is_its : text != NULL; /* "C 03  Display controller" begins the classes */
+        is_its = is_device ? is_its : text != NULL; /* the list of classes begins with "C 03 Display controller" */
         if (text && is_its) {
             nameless = take_entry(survey, vendor, is_device, number, text, length - (size_t)(text - line));
         }
     }
 }
 
-/* Returns whether to search the list for the vendor of entry `i`. One search per vendor names all of the vendor's
- * hardware in the list. */
+/* Returns whether to search the list for the vendor of entry `i`. Only the vendor's first entry without a name needs a
+ * search, because the search names all of the vendor's hardware. */
 static bool is_looked_for(const gpuhal_hardware_survey *survey, uint32_t i)
 {
     const gpuhal_hardware *one = &survey->list[i];

@@ -1,5 +1,5 @@
-/* node/hardware_nodes.c: finds the names of the hardware's device nodes, DRM's and the vendor's. hardware_state.c
- * checks whether they exist and are accessible. */
+/* node/hardware_nodes.c: finds the names of the hardware's DRM nodes and vendor-specific nodes. hardware_state.c checks
+ * whether the nodes exist and are accessible. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -41,7 +41,7 @@ static bool read_drm(gpuhal_hardware_survey *survey, gpuhal_hardware *one, const
     return there;
 }
 
-/* In sysfs there is a virtio device between a paravirtual card and its nodes. */
+/* In sysfs, the DRM nodes of a paravirtual card belong to a virtio device below the card. */
 static void read_virtio(gpuhal_hardware_survey *survey, gpuhal_hardware *one, const char *device)
 {
     char **names, folder[384];
@@ -92,8 +92,8 @@ static uint32_t number_of(const char *text, const char *key)
     return gpuhal_hardware_value(text, key, value, sizeof value) ? (uint32_t)strtoul(value, NULL, 10) : 0;
 }
 
-/* The location consists of bus, device and function bits. CPUs are also nodes, with location 0. Each partition of a GPU
- * is a node with the GPU's location. */
+/* The location consists of bus, device and function bits. KFD also lists CPUs as nodes, with location 0. Each partition
+ * of a GPU is a separate node with the GPU's location. */
 static void read_kfd_node(gpuhal_hardware_survey *survey, const char *node)
 {
     char text[4096], address[24];

@@ -1,6 +1,6 @@
 /* node/hardware_order.c: the GPUs that this process was supposed to be given, according to Slurm's variables and the
- * variables that request devices from container runtimes. Its device nodes (hardware_given.c) and the drivers' lists
- * show which GPUs it was actually given.
+ * variables that request devices from container runtimes. The device nodes (hardware_given.c) and the drivers' lists
+ * show which GPUs the process was actually given.
  */
 #include "node/hardware.h"
 
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST = 4096 }; /* of one range; more is an error */
+enum { MOST = 4096 }; /* maximum number of devices in one range */
 
 /* ---- lists: "0,2-3,GPU-3fa0…", in Level Zero "0.0,0.1" */
 
-/* Reads an entry's numbers, also with a part ("0:1", "0.1"). Returns false for a UUID or an address. */
+/* Reads an entry's numbers, which may include a partition ("0:1", "0.1"). Returns false for a UUID or an address. */
 static bool read_numbers(const char *entry, unsigned long *out_first, unsigned long *out_last)
 {
     char *end = NULL;
@@ -38,7 +38,7 @@ uint32_t gpuhal_hardware_count_named(const char *value)
     const char *before = "";
     while (*value && *value != '-' && strncmp(value, "NoDevFiles", strlen("NoDevFiles")) != 0) {
         const size_t length = strcspn(value, ","), whole = strcspn(value, ",.");
-        const bool is_same = whole < length && strncmp(before, value, whole + 1) == 0; /* another part of the same
+        const bool is_same = whole < length && strncmp(before, value, whole + 1) == 0; /* another partition of the same
                                                                                         * device */
         unsigned long first = 0, last = 0;
         count += length == 0 || is_same ? 0 : read_numbers(value, &first, &last) ? (uint32_t)(last - first) + 1 : 1;
@@ -50,7 +50,7 @@ uint32_t gpuhal_hardware_count_named(const char *value)
 
 /* ---- Slurm */
 
-/* Parses "2", "a100:2" or "gpu:a100:2,gpu:v100:1". Returns 0 if the variable is not conclusive. */
+/* Parses "2", "a100:2" or "gpu:a100:2,gpu:v100:1". Returns 0 if the variable is not set or has another form. */
 static uint32_t count_in(const char *variable)
 {
     const char *value = gpuhal_os_environment(variable);
@@ -67,8 +67,8 @@ static uint32_t count_in(const char *variable)
     return count < MOST ? (uint32_t)count : 0;
 }
 
-/* A step has a list, and each of its tasks may use a part of that list. Batch scripts have the job's list. The other
- * variables contain only a number (sbatch(1), srun(1), "output environment variables"). */
+/* For a step, Slurm sets a list; each task of the step may use a part of the list. For a batch script, Slurm sets the
+ * job's list. The other variables contain only a number (sbatch(1), srun(1), "output environment variables"). */
 uint32_t gpuhal_hardware_count_of_job(void)
 {
     static const char *const lists[] = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"};
@@ -90,7 +90,8 @@ uint32_t gpuhal_hardware_count_of_job(void)
 
 /* ---- container runtimes */
 
-/* Returns the runtime's number for the GPU: its position among the GPUs of its driver, in bus order. */
+/* Returns the runtime's number for the GPU, which is the GPU's position in bus order among the GPUs of the same driver.
+ */
 static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
 {
     uint32_t number = 0;
@@ -101,7 +102,8 @@ static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_har
     return number;
 }
 
-/* With NVIDIA an entry may be a UUID prefix. *out_known is true if each entry is a number, a range, a UUID or empty. */
+/* NVIDIA's runtime also accepts UUID prefixes. *out_known is true if each entry is a number, a range, a UUID or empty.
+ */
 static bool names(const char *value, uint32_t number, const char *uuid, bool *out_known)
 {
     *out_known = true;
@@ -118,8 +120,9 @@ static bool names(const char *value, uint32_t number, const char *uuid, bool *ou
     return found;
 }
 
-/* NVIDIA's runtime does nothing if its variable is "void" or empty; another runtime may then have given GPUs. A path
- * refers to a list elsewhere. Entries of other forms (AMD UUIDs, PCI addresses, CDI names) are inconclusive. */
+/* NVIDIA's runtime does nothing if its variable is "void" or empty; in this case another runtime may have given GPUs to
+ * the container. A path refers to a list elsewhere. Entries of other forms (AMD UUIDs, PCI addresses, CDI names) are
+ * inconclusive. */
 bool gpuhal_hardware_find_order(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_order *out)
 {
     const bool is_nvidia = strcmp(one->kernel_driver, "nvidia") == 0,

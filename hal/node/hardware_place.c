@@ -1,5 +1,5 @@
-/* node/hardware_place.c: determines whether this process is on the host or in a container, and the kind of container,
- * which decides which GPUs the process is given. */
+/* node/hardware_place.c: determines whether this process runs on the host or in a container, and the kind of container.
+ * The kind determines which GPUs the process is given. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of the host's pid namespace (PROC_PID_INIT_INO in the kernel's proc_ns.h). */
+/* The inode number of the host's pid namespace (PROC_PID_INIT_INO in the kernel's proc_ns.h). */
 #define FIRST_PROCESSES "pid:[4026531836]"
 
-/* Evidence for each runtime: files, variables, and words in the source paths of its mounts of the container's root and
- * of files below /etc. The first matching entry is used, so more specific entries come first. */
+/* Evidence for each runtime: files, environment variables, and words in the source paths of two kinds of mounts, the
+ * container's root and files below /etc. The first matching entry is used, so more specific entries come first. */
 static const struct {
     gpuhal_hardware_place place;
     const char *files[3], *variables[3], *words[4];
@@ -29,8 +29,8 @@ static const struct {
     {GPUHAL_PLACE_CONTAINER, {"/run/systemd/container"}, {"container"}, {"containerd/", "/lxc/"}},
 };
 
-/* The control groups of containers. The name of a host service may also contain such a word. Therefore, if is_numbered,
- * the container's number must follow; the other words never occur in service names. */
+/* Words in the names of containers' control groups. Names of host services may contain the words with is_numbered, so
+ * the container's number must follow these words. The other words never occur in service names. */
 static const struct {
     gpuhal_hardware_place place;
     const char *word;
@@ -71,7 +71,7 @@ static bool is_own_mount(const char *line)
     return false;
 }
 
-/* Appends the lines of these mounts, as far as they fit. */
+/* Appends the lines of the runtime's own mounts, as many as fit. */
 static void add_mounts(gpuhal_hardware_survey *survey, char *text, size_t bytes)
 {
     enum { MOUNTS = 256 << 10 };
@@ -129,8 +129,8 @@ static bool starts_the_system(const char *name)
     return found;
 }
 
-/* A host that was made from an image, or entered from a container, may also have the image's files or inherited
- * variables. Its processes identify it as a host. */
+/* A host may also have a container's files or variables, if the host was made from an image or entered from a
+ * container. The host's processes show that it is a host. */
 gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_survey *survey, bool is_windows)
 {
     char mounts[4096] = "", group[4096], processes[64], first[32];

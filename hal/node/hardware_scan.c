@@ -1,5 +1,5 @@
-/* node/hardware_scan.c: finds the hardware on the buses: display controllers and accelerators on PCI, GPUs on a chip,
- * and Windows' GPUs under WSL. */
+/* node/hardware_scan.c: finds the hardware on the buses: display controllers and accelerators on PCI, GPUs of systems
+ * on a chip, and Windows GPUs under WSL. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -13,7 +13,7 @@
 /* PCI classes: display controllers, and processing accelerators. */
 #define CLASS_DISPLAY     0x03u
 #define CLASS_ACCELERATOR 0x12u
-/* Read from the configuration space of a device that does not respond. */
+/* Value read from the configuration space of a device that does not respond. */
 #define NO_ANSWER 0xffffu
 
 gpuhal_hardware *gpuhal_hardware_add(gpuhal_hardware_survey *survey)
@@ -56,8 +56,8 @@ static bool is_address(const char *name)
     return gpuhal_identity_pci(name, canonical) && strcmp(name, canonical) == 0;
 }
 
-/* Records a failure that would hide the device as the survey's error. Failures because the device has disappeared or is
- * not visible to this process are not recorded. */
+/* Records a failure that would hide the device as the survey's error. A failure is not recorded if the device has
+ * disappeared or is not visible to this process. */
 static void note_failure(gpuhal_hardware_survey *survey)
 {
     static const int harmless[] = {0, ENOENT, ENODEV, ENOTDIR, ELOOP, EINVAL, EACCES, EPERM, ENXIO};
@@ -92,8 +92,8 @@ static bool is_virtual_function(gpuhal_hardware_survey *survey, const char *addr
     return is_function;
 }
 
-/* Virtual functions bound to NVIDIA's driver are virtual GPUs for virtual machines; this system then cannot use the
- * card. */
+/* Returns whether the virtual function is bound to NVIDIA's driver, and is therefore a virtual GPU for virtual
+ * machines. This system cannot use the card of such a function. */
 static bool is_of_vgpu(gpuhal_hardware_survey *survey, const char *address, const char *card)
 {
     char target[256];
@@ -107,7 +107,7 @@ static bool is_of_vgpu(gpuhal_hardware_survey *survey, const char *address, cons
     return is_own;
 }
 
-/* Function 1 of old cards is function 0's second output. It has no driver and needs none. */
+/* Function 1 of an old card is the second output of function 0. It needs no driver. */
 static bool is_second_output(gpuhal_hardware_survey *survey, const char *address, uint32_t vendor)
 {
     char first[24];
@@ -138,7 +138,7 @@ static void read_driver(gpuhal_hardware_survey *survey, gpuhal_hardware *one, co
                                "/sys/module/%s/version", module);
 }
 
-/* Reads the list of CPUs in the form that users and Slurm read. */
+/* Reads the list of the CPUs near the device, such as "0-15,32-47". */
 static void read_processors(gpuhal_hardware_survey *survey, gpuhal_hardware *one)
 {
     if (!gpuhal_hardware_line(survey, one->local_cpus, sizeof one->local_cpus, PCI_DEVICES "/%s/local_cpulist",
@@ -148,8 +148,7 @@ static void read_processors(gpuhal_hardware_survey *survey, gpuhal_hardware *one
     }
 }
 
-/* Reading `config` wakes a device from deep sleep, and accesses an awake device. The first two bytes are the vendor
- * id. */
+/* Reading `config` accesses the device, and wakes a sleeping device. The first two bytes are the vendor id. */
 static bool is_off_bus(gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
 {
     char bytes[3];
@@ -197,7 +196,7 @@ static void scan_pci(gpuhal_hardware_survey *survey)
         gpuhal_hardware_enter(survey, PCI_DEVICES "/%s", names[i]);
         const bool is_function = is_virtual_function(survey, names[i], card);
         if (is_function && (!is_driven(survey, names[i]) || is_of_vgpu(survey, names[i], card))) {
-            continue; /* for virtual machines only */
+            continue; /* usable only by virtual machines */
         }
         (void)gpuhal_hardware_number(survey, &vendor, PCI_DEVICES "/%s/vendor", names[i]);
         gpuhal_hardware *one = is_second_output(survey, names[i], vendor) ? NULL : gpuhal_hardware_add(survey);
@@ -213,7 +212,7 @@ static void scan_pci(gpuhal_hardware_survey *survey)
     gpuhal_os_names_free(names, count);
 }
 
-/* In a container, NVIDIA's list may exist without the bus. */
+/* In a container, NVIDIA's list in /proc may exist although the bus is not visible. */
 static void scan_nvidia(gpuhal_hardware_survey *survey)
 {
     char **names;
@@ -249,7 +248,7 @@ static gpuhal_hardware *add_at_place(gpuhal_hardware_survey *survey, const char 
     return one;
 }
 
-/* A GPU has a render node; a display controller has none. `vgem` is a test driver without hardware. `amdgpu_xcp`
+/* GPUs have render nodes; plain display controllers do not. `vgem` is a test driver without hardware. `amdgpu_xcp`
  * devices are nodes for partitions of PCI GPUs. */
 static void scan_render_nodes(gpuhal_hardware_survey *survey)
 {
@@ -278,7 +277,7 @@ static void scan_render_nodes(gpuhal_hardware_survey *survey)
     gpuhal_os_names_free(names, count);
 }
 
-/* NVIDIA's Tegra driver has a render node only in some releases. */
+/* NVIDIA's Tegra driver creates a render node only in some releases. */
 static void scan_tegra(gpuhal_hardware_survey *survey)
 {
     char **names, target[256];

@@ -1,5 +1,5 @@
-/* node/hardware_state.c: finds the cause that prevents the use of hardware: the first check that fails, in the order
- * bus, kernel driver, nodes, vendor library. */
+/* node/hardware_state.c: finds out why hardware is not usable. It checks the bus, the kernel driver, the nodes and the
+ * vendor library, in this order; the first failed check is the reason. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"

@@ -1,6 +1,6 @@
 /* node/hardware_words.c: the text of findings, and command lines that fix them with the system's tools. If no remedy is
- * certain, the command diagnoses instead. A warning precedes a dangerous command, a restart of the machine is on a
- * separate line, and a diagnostic command is followed by a line that explains its output. */
+ * certain, the command is a diagnostic command. A warning precedes a dangerous command, a restart of the machine is on
+ * a separate line, and a diagnostic command is followed by a line that explains its output. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -56,7 +56,7 @@ void gpuhal_hardware_install_driver(gpuhal_hardware_survey *survey, const gpuhal
     }
 }
 
-/* NVIDIA's libraries must have the same version as the kernel module. */
+/* NVIDIA's user libraries must have the same version as NVIDIA's kernel module. */
 static void install_nvidia(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes)
 {
     const gpuhal_hardware_system system = gpuhal_hardware_machine_of(survey)->system;
@@ -96,7 +96,7 @@ void gpuhal_hardware_install_library(gpuhal_hardware_survey *survey, const gpuha
     gpuhal_hardware_give(survey, one, to, bytes);
     const bool is_rocm = is_amd && gpuhal_hardware_machine_of(survey)->place == GPUHAL_PLACE_APPTAINER;
     if (*to && (one->info.vendor_id == GPUHAL_VENDOR_NVIDIA || is_rocm)) {
-        return; /* the same command installs the library in the host's version */
+        return; /* the command above also installs the library with the host's version */
     }
     if (strcmp(one->kernel_driver, "dxgkrnl") == 0) {
         gpuhal_hardware_text(to, bytes, "ls /usr/lib/wsl/lib && sudo ldconfig");
@@ -115,7 +115,7 @@ void gpuhal_hardware_install_library(gpuhal_hardware_survey *survey, const gpuha
     }
 }
 
-/* Kubernetes uses the resource name from the vendor's device plugin. */
+/* Returns the resource name in Kubernetes, which is defined by the vendor's device plugin. */
 static const char *resource_of(const gpuhal_hardware *one)
 {
     return strcmp(one->kernel_driver, "nvidia") == 0   ? "nvidia.com/gpu"
@@ -125,8 +125,8 @@ static const char *resource_of(const gpuhal_hardware *one)
                                                        : "";
 }
 
-/* Returns the GPU list from the variable if other commands accept it as well, such as "2,3". Returns "" for all GPUs
- * and for any other form.
+/* Returns the variable's GPU list if other commands accept the same form, such as "2,3". Returns "" for all GPUs and
+ * for any other form.
  */
 static const char *list_of(const gpuhal_hardware_order *order)
 {
@@ -261,7 +261,7 @@ void gpuhal_hardware_add_restart(char *to, size_t bytes)
     gpuhal_hardware_add_line(to, bytes, "sudo reboot");
 }
 
-/* Driver packages sign the modules that they build with a key, and store the key in these files. */
+/* Driver packages sign the modules that they build. They store the signing key in these files. */
 void gpuhal_hardware_enrol_key(gpuhal_hardware_survey *survey, char *to, size_t bytes)
 {
     static const char *const keys[] = {

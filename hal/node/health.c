@@ -1,8 +1,8 @@
 /* node/health.c: derives a device's health from its samples. docs/telemetry.md lists the rules.
  *
- * A reason that is a state of the hardware (too hot) persists for HOLD_NS after it was last seen, so that a device at
- * the limit does not change with every sample. A reason that is an event persists until the sampler ends. The plugin
- * that reads vendor events ignores codes that are caused by applications. */
+ * If a reason is a hardware state (such as heat), it persists for HOLD_NS after it was last seen, so that the health of
+ * a device near a limit does not change with every sample. If a reason is an event, it persists until the sampler ends.
+ * The plugin that reads vendor events ignores event codes that applications cause. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"
@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HOLD_NS     UINT64_C(60000000000)
-#define FOR_EVER    UINT64_MAX
+#define HOLD_NS  UINT64_C(60000000000)
+#define FOR_EVER UINT64_MAX
 /* Up to this many packet replays per minute are considered noise. */
 #define REPLAYS_MAX 8u
 
-/* Copies a key's value from the newest sample. Returns false if it is missing or not sampled. */
+/* Copies a key's value from the newest sample. Returns false if the value is missing or the key is not sampled. */
 static bool value_of(const gpuhal_sampler *sampler, const gpuhal_sampled *own, gpuhal_key key, uint64_t *out_value)
 {
     const uint32_t k = gpuhal_sampler_find_key(sampler, key);
@@ -49,7 +49,7 @@ static bool has_lost_interface(const gpuhal_device *device)
     return false;
 }
 
-/* Errors in the first sample are old; an earlier sampler may have reported them. */
+/* Errors that the first sample already counts are old. An earlier sampler may have reported them. */
 static void see_errors(const gpuhal_sampler *sampler, gpuhal_sampled *own, gpuhal_key key,
                        struct gpuhal_health_count *before, uint32_t reason)
 {
@@ -86,7 +86,7 @@ static void see_state(const gpuhal_sampler *sampler, gpuhal_sampled *own, uint64
 {
     uint64_t reasons = 0;
     (void)value_of(sampler, own, GPUHAL_VALUE_THROTTLE_REASONS, &reasons);
-    /* NVIDIA sets HARDWARE together with its cause, heat or the power brake. */
+    /* NVIDIA's driver sets HARDWARE together with the cause, which is heat or the power brake. */
     const bool hot = (reasons & GPUHAL_THROTTLE_HARDWARE) && !(reasons & GPUHAL_THROTTLE_POWER_BRAKE);
     if (hot || (reasons & GPUHAL_THROTTLE_THERMAL)) {
         set(&own->memory, GPUHAL_HEALTH_THERMAL, now_ns + HOLD_NS);
@@ -99,12 +99,15 @@ static void see_state(const gpuhal_sampler *sampler, gpuhal_sampled *own, uint64
     }
 }
 
-/* Example: "cuda:1: slowed down by heat; new memory errors that could not be corrected". */
+/* Writes a sentence such as "cuda:1: slowed down by heat; new memory errors that could not be corrected". */
 static void describe(const gpuhal_sampler *sampler, const gpuhal_sampled *own, gpuhal_health *health)
 {
-    static const char *const words[GPUHAL_SAMPLER_REASONS] = {
-        "another interface of it is lost", "new memory errors that could not be corrected", "slowed down by heat",
-        "slowed down by the power supply", "its PCIe link repeats packets often", "the driver reported an error"};
+    static const char *const words[GPUHAL_SAMPLER_REASONS] = {"another interface of it is lost",
+                                                              "new memory errors that could not be corrected",
+                                                              "slowed down by heat",
+                                                              "slowed down by the power supply",
+                                                              "its PCIe link repeats packets often",
+                                                              "the driver reported an error"};
     size_t length = (size_t)snprintf(health->sentence, sizeof health->sentence, "%s:", own->device->id);
     const char *between = " ";
     for (uint32_t i = 0; i < GPUHAL_SAMPLER_REASONS; i++) {

@@ -1,4 +1,4 @@
-/* node/history.c: a sampler's samples: the newest sample, the ring, and statistics over a part of the ring. */
+/* node/history.c: stores a sampler's samples in a ring, and computes statistics over a part of the ring. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"
@@ -97,7 +97,7 @@ gpuhal_status gpuhal_sampler_history(gpuhal_sampler *sampler, const gpuhal_devic
 typedef struct sums {
     gpuhal_window window;
     uint64_t before;
-    long double sum; /* rounded if it exceeds the mantissa; end() keeps the mean within min and max */
+    long double sum; /* rounded if it exceeds the mantissa, so end() clamps the mean to [min, max] */
 } sums;
 
 static void take(sums *all, gpuhal_point point)

@@ -1,5 +1,5 @@
-/* node/registry_change.c: deletes, exports and imports records. Each call opens the registry separately, like another
- * process. Open gpuhal objects see the change when they next read the file. */
+/* node/registry_change.c: deletes, exports and imports records. Each call opens the registry separately, as another
+ * process would. Open gpuhal objects see the change when they next read the file. */
 #include "node/registry_view.h"
 
 #include "device/for_node.h"
@@ -95,7 +95,7 @@ gpuhal_status gpuhal_registry_forget_physical(const gpuhal_config *config, uint3
 
 /* ---- files */
 
-/* Returns the file's directory; malloc'ed. */
+/* Returns the file's directory in a string that the caller frees. */
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -127,7 +127,7 @@ gpuhal_status gpuhal_view_write(const gpuhal_view *view, const char *path)
     return error ? gpuhal_error_set(GPUHAL_ERROR_FILE, "%s cannot be written: %s", path, strerror(error)) : GPUHAL_OK;
 }
 
-/* Returns the error in an export, or NULL. */
+/* Returns a description of the error in an exported file, or NULL if the file is valid. */
 static const char *what_is_wrong(const gpuhal_serial_report *report)
 {
     if (report->newer) {

@@ -121,7 +121,7 @@ static void give_link(const gpuhal_database_link *known, void *out_record)
     gpuhal_record_give(out_record, &link, sizeof link);
 }
 
-/* Returns the plugin's name. For a plugin without a record, returns its file's identity. */
+/* Returns the plugin's name, or the identity of its file if the plugin has no record. */
 static const char *name_of(const gpuhal_database *database, const char *identity)
 {
     size_t count;

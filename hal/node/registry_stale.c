@@ -1,5 +1,5 @@
-/* node/registry_stale.c: describes why a cached result is stale. The first word of a key line identifies its subject:
- * registry/key.h. */
+/* node/registry_stale.c: describes why a cached result is stale. The first word of a key line identifies the line's
+ * subject (see registry/key.h). */
 #include "node/registry_view.h"
 
 #include "device/for_node.h"
@@ -13,7 +13,7 @@ static bool begins(const char *line, const char *word)
     return strncmp(line, word, strlen(word)) == 0;
 }
 
-/* The path follows the word and the state. */
+/* In a key line, the path follows the first word and the state. */
 static const char *path_in(const char *line)
 {
     const char *path = strchr(line, '/');
@@ -47,7 +47,7 @@ static void describe_variable(const char *line, char *to, size_t bytes)
     snprintf(to, bytes, "%s %s", copy, was && is ? "has another value" : is ? "is set now" : "is not set any more");
 }
 
-/* Describes a key line that is no longer current, or a current line that the key lacks. */
+/* Describes a line that only the old key or only the current key contains. */
 static void describe(const char *line, char *to, size_t bytes)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* node/registry_view.c: the view sources of the part node. The machine's record is an immutable database: a snapshot of
- * a gpuhal object's registry, or a database read from disk. */
+/* node/registry_view.c: the view sources of the library part `node`. The machine's record is an immutable database,
+ * either a snapshot of a gpuhal object's registry or a database read from disk. */
 #include "node/registry_view.h"
 
 #include "device/for_node.h"
@@ -22,8 +22,8 @@ static void end(void *state)
     free(source);
 }
 
-/* Adds the record to a view, which frees it. Takes ownership of the snapshot. If the snapshot is NULL, the source has
- * its own empty database. */
+/* Adds the record to a view. Takes ownership of the snapshot; the view releases it. If the snapshot is NULL, the source
+ * has its own empty database. */
 static gpuhal_status add_source(const gpuhal_settings *settings, gpuhal_snapshot *snapshot, const char *directory,
                                 gpuhal_view *view)
 {

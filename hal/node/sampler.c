@@ -10,7 +10,7 @@
 #define SECOND_NS       UINT64_C(1000000000)
 #define PERIOD_MIN_NS   UINT64_C(10000000)
 #define PERIOD_MAX_NS   (UINT64_C(86400) * SECOND_NS)
-#define PATIENCE_MIN_NS UINT64_C(100000000) /* minimum and maximum deadline of a source */
+#define PATIENCE_MIN_NS UINT64_C(100000000) /* minimum and maximum time that a source may take */
 #define PATIENCE_MAX_NS (UINT64_C(5) * SECOND_NS)
 #define HISTORY         300u
 #define HISTORY_MAX     100000u
@@ -49,7 +49,7 @@ static void stop(gpuhal_sampler *sampler)
     gpuhal_mutex_unlock(&sampler->mutex);
 }
 
-/* Stops all samplers; none begins another sample. gpuhal_close() waits for their workers as for all others. */
+/* Stops all samplers, so that none begins another sample. gpuhal_close() waits for all workers, including theirs. */
 static void end_all(gpuhal *gpu)
 {
     gpuhal_samplers *samplers = samplers_of(gpu);
@@ -84,8 +84,8 @@ static bool make_device(gpuhal_sampler *sampler, uint32_t d, gpuhal_device *devi
     return own->values && own->ring && own->missing;
 }
 
-/* Creates a sampler, which takes over the caller's reference to the gpuhal object. Returns NULL if memory is short; the
- * caller then keeps the reference. */
+/* Creates a sampler and moves the caller's reference to the gpuhal object into it. Returns NULL if memory is short; in
+ * this case the caller keeps the reference. */
 static gpuhal_sampler *make(gpuhal *gpu, const gpuhal_sampler_desc *desc)
 {
     gpuhal_sampler *sampler = calloc(1, sizeof *sampler);
@@ -246,7 +246,7 @@ static gpuhal_status check_lists(const gpuhal *gpu, const gpuhal_sampler_desc *d
     return GPUHAL_OK;
 }
 
-/* Chooses the devices for an empty list from the first `all` devices. `space` has room for `all`. */
+/* Chooses devices if the caller's list is empty, from the first `all` devices. `space` has room for `all` devices. */
 static void choose_devices(gpuhal *gpu, gpuhal_sampler_desc *desc, gpuhal_device **space, uint32_t all)
 {
     for (uint32_t d = 0; d < all && desc->device_count < UINT32_MAX; d++) {
@@ -259,7 +259,7 @@ static void choose_devices(gpuhal *gpu, gpuhal_sampler_desc *desc, gpuhal_device
     desc->devices = space;
 }
 
-/* Chooses the keys for an empty list: all except PCIe traffic, which takes up to a second to read. */
+/* Chooses keys if the caller's list is empty: all keys except PCIe traffic, which takes up to a second to read. */
 static void choose_keys(gpuhal_sampler_desc *desc, gpuhal_key usual[KEYS_MAX])
 {
     for (gpuhal_key key = FIRST_VALUE; key < FIRST_LINK && desc->key_count < KEYS_MAX; key++) {

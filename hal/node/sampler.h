@@ -23,33 +23,33 @@ typedef struct gpuhal_health_memory {
         uint64_t number; /* in the previous sample */
         bool known;
     } uncorrected, events;
-    uint64_t replays, replays_ns; /* at the beginning of the minute, and that time; 0: not sampled yet */
-    uint64_t until_ns[GPUHAL_SAMPLER_REASONS];    /* when each reason ends; 0: not set */
+    uint64_t replays, replays_ns; /* number at the beginning of the minute, and that time, or 0 before the first sample
+                                   */
+    uint64_t until_ns[GPUHAL_SAMPLER_REASONS]; /* time at which each reason ends, or 0 if it is not set */
 } gpuhal_health_memory;
 
 typedef struct gpuhal_sampled {
     gpuhal_device *device;
-    gpuhal_value *values;    /* from the newest sample, one per key */
-    gpuhal_status status;    /* of the newest sample */
-    uint64_t *ring;          /* [ring index][key] */
-    unsigned char *missing;  /* in the same order: 0 or the reason */
+    gpuhal_value *values;   /* from the newest sample, one per key */
+    gpuhal_status status;   /* of the newest sample */
+    uint64_t *ring;         /* [ring index][key] */
+    unsigned char *missing; /* in the order of `ring`: why each value is missing, or 0 */
     gpuhal_health health;
     gpuhal_health_memory memory;
 } gpuhal_sampled;
 
-/* A threshold on one device. */
 typedef struct gpuhal_limit {
     struct gpuhal_limit *next;
     uint32_t number;
     uint32_t device, key; /* indexes in the sampler's lists */
     gpuhal_threshold threshold;
     bool raised;
-    uint32_t in_a_row;    /* consecutive samples that would change the state */
+    uint32_t in_a_row; /* number of consecutive samples that would change the state */
 } gpuhal_limit;
 
 struct gpuhal_sampler {
-    gpuhal *gpu;             /* with a reference */
-    gpuhal_sampler *next;    /* in the object's list; protected by the mutex of gpuhal_samplers */
+    gpuhal *gpu;          /* referenced */
+    gpuhal_sampler *next; /* in the object's list; protected by the mutex of gpuhal_samplers */
     _Atomic uint32_t references;
     /* Constant members. */
     uint32_t flags, device_count, key_count, history;
@@ -59,20 +59,20 @@ struct gpuhal_sampler {
     gpuhal_sample *samples;  /* used only by the worker; their values are in sampled_values */
     gpuhal_value *sampled_values;
 
-    gpuhal_mutex mutex;      /* protects the members below */
+    gpuhal_mutex mutex; /* protects the members below */
     gpuhal_condition condition;
     bool stop, destroyed, runs;
-    uint64_t *times;         /* the ring's */
-    uint32_t newest, count;  /* ring index of the newest sample, and the number of samples */
-    gpuhal_limit *limits;    /* ordered by number, then by device */
+    uint64_t *times;        /* sample times, by ring index */
+    uint32_t newest, count; /* ring index of the newest sample, and the number of samples */
+    gpuhal_limit *limits;   /* ordered by number, then by device */
     uint32_t last_number;
     gpuhal_sampler_fn *on_health;
     void *on_health_user;
-    gpuhal_sampler_event *kept; /* a ring; NULL: not requested */
+    gpuhal_sampler_event *kept; /* a ring, or NULL if not requested */
     uint32_t first_kept, kept_count;
-    intptr_t descriptor;     /* -1: not requested */
-    uint32_t calling;        /* the threshold whose callback is running, or OF_HEALTH; 0: none */
-    const void *caller;      /* the thread that runs the callback, by gpuhal_job_caller() */
+    intptr_t descriptor; /* -1 if not requested */
+    uint32_t calling;    /* number of the threshold whose callback is running, or OF_HEALTH, or 0 */
+    const void *caller;  /* the thread that runs the callback, by gpuhal_job_caller() */
 };
 
 typedef struct gpuhal_samplers {
@@ -87,7 +87,7 @@ void gpuhal_sampler_free(gpuhal_sampler *sampler);
 void gpuhal_sampler_release(gpuhal_sampler *sampler);
 /* Returns OK, FORKED, or INVALID_ARGUMENT with a message that names the call. */
 gpuhal_status gpuhal_sampler_check(const gpuhal_sampler *sampler, const char *call);
-/* Each returns an index in the sampler's lists; UINT32_MAX: not sampled. */
+/* Each function returns an index in the sampler's lists, or UINT32_MAX if the device or key is not sampled. */
 uint32_t gpuhal_sampler_find_device(const gpuhal_sampler *sampler, const gpuhal_device *device);
 uint32_t gpuhal_sampler_find_key(const gpuhal_sampler *sampler, gpuhal_key key);
 
@@ -100,8 +100,8 @@ void gpuhal_sampler_examine(gpuhal_sampler *sampler);
 
 /* Adds the event to the list, and queues a call of `callback` unless it is NULL. Call with the mutex held. */
 void gpuhal_sampler_emit(gpuhal_sampler *sampler, const gpuhal_sampler_event *event, gpuhal_sampler_fn *callback);
-/* Waits until no callback of this threshold is running (OF_HEALTH: the health callback; 0: any), unless this thread is
- * running it. Call with the mutex held. */
+/* Waits until no callback of this threshold is running, unless this thread is running it. `number` may also be
+ * OF_HEALTH for the health callback, or 0 for all callbacks. Call with the mutex held. */
 void gpuhal_sampler_await_callback_unlocks(gpuhal_sampler *sampler, uint32_t number);
 
 #endif

@@ -8,13 +8,13 @@
 
 /* ---- callbacks */
 
-/* A pending callback, with a reference to the sampler. */
 typedef struct delivery {
     gpuhal_sampler *sampler;
     gpuhal_sampler_event event;
 } delivery;
 
-/* Returns the callback for the event, or NULL if it was removed or the sampler destroyed. Call with the mutex held. */
+/* Returns the event's callback, or NULL if the callback was removed or the sampler was destroyed. Call with the mutex
+ * held. */
 static gpuhal_sampler_fn *callback_of(const gpuhal_sampler *sampler, const gpuhal_sampler_event *event, void **out_user)
 {
     gpuhal_sampler_fn *callback = NULL;
@@ -44,8 +44,7 @@ static void deliver(void *user, gpuhal_status status)
     void *of_callback = NULL;
     gpuhal_mutex_lock(&sampler->mutex);
     gpuhal_sampler_fn *callback = callback_of(sampler, &own->event, &of_callback);
-    const uint32_t number =
-        own->event.kind == GPUHAL_SAMPLER_HEALTH ? GPUHAL_SAMPLER_OF_HEALTH : own->event.threshold;
+    const uint32_t number = own->event.kind == GPUHAL_SAMPLER_HEALTH ? GPUHAL_SAMPLER_OF_HEALTH : own->event.threshold;
     sampler->calling = callback ? number : 0;
     sampler->caller = gpuhal_job_caller();
     gpuhal_mutex_unlock(&sampler->mutex);
@@ -68,7 +67,7 @@ void gpuhal_sampler_await_callback_unlocks(gpuhal_sampler *sampler, uint32_t num
     }
 }
 
-/* If memory is short, the callback misses the event, but the list still contains it. */
+/* If memory is short, the callback is not called, but the event list still contains the event. */
 static void send(gpuhal_sampler *sampler, const gpuhal_sampler_event *event)
 {
     delivery *own = malloc(sizeof *own);
@@ -115,7 +114,7 @@ gpuhal_status gpuhal_sampler_descriptor(gpuhal_sampler *sampler, gpuhal_os_handl
     const bool has_memory = sampler->kept != NULL;
     const int error = has_memory && sampler->descriptor < 0 ? gpuhal_os_notifier_create(&sampler->descriptor) : 0;
     if (!has_memory || error) {
-        free(sampler->kept); /* without a descriptor no events are kept */
+        free(sampler->kept); /* events are kept only if there is a descriptor */
         sampler->kept = NULL;
     } else {
         *out_descriptor = gpuhal_os_descriptor_copy(sampler->descriptor);

@@ -1,4 +1,5 @@
-/* schedule/assign.c: gpuhal_assign(): converts steps to items for the search, and the search's result to devices. */
+/* schedule/assign.c: implements gpuhal_assign(): converts steps to items for the search, and converts the search's
+ * result to devices. */
 #include "schedule/assign_call.h"
 
 #include "device/for_schedule.h"
@@ -14,11 +15,11 @@ struct gpuhal_assignment {
     gpuhal *gpu;
     uint32_t step_count, device_count;
     bool in_turn;
-    gpuhal_device **devices; /* of each step; NULL if none */
+    gpuhal_device **devices; /* device of each step, or NULL */
     uint64_t *bytes;
 };
 
-/* Which groups are divided in successive attempts. */
+/* The groups that each successive attempt divides. */
 typedef enum division { WHOLE_GROUPS = 0, TOO_LARGE_ONES, ALL_GROUPS, DIVISIONS } division;
 
 /* ---- arguments */
@@ -88,7 +89,8 @@ static gpuhal_status read_offers(gpuhal *gpu, gpuhal_assign_call *own)
     if (!status && !own->units) {
         return gpuhal_error_host_memory();
     }
-    for (uint32_t i = own->offers.count; i-- > 0 && !status;) { /* the first interface of each unit wins */
+    for (uint32_t i = own->offers.count; i-- > 0 && !status;) { /* backwards, so that the first interface of each unit
+                                                                 * is kept */
         const gpuhal_offer *offer = &own->offers.list[i];
         own->units[offer->unit] = (gpuhal_assign_unit){
             .total_bytes = offer->total_bytes,
@@ -107,7 +109,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Makes the balance's key for an item's device. */
+/* Makes the key under which the balance stores an item's device. */
 static char *make_key(const gpuhal_assign_call *own, uint32_t index)
 {
     const gpuhal_assign_need *from = &own->steps[index];
@@ -133,7 +135,7 @@ static gpuhal_status find_former(const gpuhal_assign_call *own, uint32_t index, 
     return GPUHAL_OK;
 }
 
-/* Makes one item of each undivided group and of each other step. */
+/* Makes one item of each undivided group, and one item of each remaining step. */
 static gpuhal_status make_items(gpuhal_assign_call *own)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -167,8 +169,9 @@ static gpuhal_status make_items(gpuhal_assign_call *own)
     return status;
 }
 
-/* Returns whether the offer satisfies all steps of the item, ignoring bytes. *out_place is the index of its backend in
- * the first step's list; *out_last is true if it is the CPU and not all steps name it. */
+/* Returns whether the offer satisfies all steps of the item, ignoring bytes. *out_place is the index of the offer's
+ * backend in the first step's list. *out_last is true if the offer's device is the CPU and at least one step does not
+ * name the CPU. */
 static bool satisfies(const gpuhal_assign_call *own, uint32_t item, const gpuhal_offer *offer, uint32_t *out_place,
                       bool *out_last)
 {
@@ -200,7 +203,8 @@ static gpuhal_assign_place place_at(const gpuhal_offer *offer, uint32_t index, b
                                  .last = last};
 }
 
-/* Chooses among a unit's interfaces: the first in the need's list, then the preferred one, then the first. */
+/* Chooses one of a unit's interfaces: by the order of backends in the need's list, then the preferred interface, then
+ * the first interface. */
 static void make_places(gpuhal_assign_call *own)
 {
     const uint32_t units = own->offers.unit_count;
@@ -241,8 +245,8 @@ static bool has_place(const gpuhal_assign_call *own, uint32_t item)
     return has;
 }
 
-/* Divides groups for the next attempt: first the groups that do not fit on any unit, then all. Returns false if nothing
- * changes. */
+/* Divides groups for the next attempt: first the groups that do not fit on any unit, then all groups. Returns false if
+ * no group was divided. */
 static bool divide(gpuhal_assign_call *own, division how)
 {
     bool changed = false;
@@ -258,7 +262,7 @@ static bool divide(gpuhal_assign_call *own, division how)
 
 /* ---- the search */
 
-/* Checks first that every step fits on some device if it were alone. */
+/* Checks that each step would fit on some device if there were no other steps. */
 static gpuhal_status check_steps(const gpuhal_assign_call *own)
 {
     for (uint32_t i = 0; i < own->desc.step_count; i++) {
@@ -319,7 +323,8 @@ static gpuhal_status search(gpuhal_assign_call *own)
         status = result == GPUHAL_ASSIGN_NO_MEMORY ? gpuhal_error_host_memory() : GPUHAL_OK;
     }
     for (uint32_t item = 0; item < own->item_count && !status && result != GPUHAL_ASSIGN_FOUND; item++) {
-        stuck = has_place(own, stuck) && !has_place(own, item) ? item : stuck; /* this gives a clearer message */
+        stuck = has_place(own, stuck) && !has_place(own, item) ? item : stuck; /* the message for this item is clearer
+                                                                                */
     }
     return status || result == GPUHAL_ASSIGN_FOUND ? status : gpuhal_assign_refuse_item(own, stuck, result);
 }
@@ -334,7 +339,7 @@ static gpuhal_device *device_of(const gpuhal_assign_call *own, uint32_t index)
                : NULL;
 }
 
-/* Makes the balance's new entries. The balance is changed only after everything else has succeeded. */
+/* Makes the new entries of the balance. The caller changes the balance only after everything else has succeeded. */
 static gpuhal_status make_entries(const gpuhal_assign_call *own, struct gpuhal_balance_entry **out_entries)
 {
     struct gpuhal_balance_entry *entries = calloc((size_t)own->item_count + 1, sizeof *entries);

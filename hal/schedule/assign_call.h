@@ -1,19 +1,18 @@
-/* schedule/assign_call.h: one gpuhal_assign() call, shared by assign.c and assign_refuse.c. */
+/* schedule/assign_call.h: the data of one gpuhal_assign() call, shared by assign.c and assign_refuse.c. */
 #ifndef GPUHAL_SCHEDULE_ASSIGN_CALL_H
 #define GPUHAL_SCHEDULE_ASSIGN_CALL_H
 
 #include "schedule/assign.h"
 
-/* The members of one step that are used. */
+/* The members of a step that this version uses. */
 typedef struct gpuhal_assign_need {
     const char *name; /* may be NULL */
     uint32_t flags, group, busy_permille;
-    bool needs; /* whether it needs a device */
+    bool needs; /* whether the step needs a device */
     gpuhal_need need;
-    uint32_t item; /* its item in the current attempt */
+    uint32_t item; /* index of the step's item in the current attempt */
 } gpuhal_assign_need;
 
-/* One call, with all its allocations. */
 typedef struct gpuhal_assign_call {
     gpuhal_assign_desc desc;
     gpuhal_assign_need *steps;
@@ -22,15 +21,16 @@ typedef struct gpuhal_assign_call {
     gpuhal_assign_place *places;
     gpuhal_assign_unit *units;
     uint32_t *chosen;
-    bool *divides; /* for each step: its group is divided, so it may be on another unit than the rest */
+    bool *divides; /* for each step: whether its group is divided, so that the steps may be on different units */
     uint32_t item_count;
 } gpuhal_assign_call;
 
 uint32_t gpuhal_assign_first_step(const gpuhal_assign_call *own, uint32_t item);
-/* Reports a step that fits no device even if it were alone. Returns INFEASIBLE if only memory is short, else
- * NOT_FOUND. */
+/* Reports a step that would not fit on any device even if there were no other steps. Returns INFEASIBLE if only memory
+ * is short, else NOT_FOUND. */
 gpuhal_status gpuhal_assign_refuse_step(const gpuhal_assign_call *own, uint32_t index, bool by_bytes);
-/* Returns INFEASIBLE. The message says whether the item lacks a unit for the whole group or room beside other items. */
+/* Returns INFEASIBLE. The message says whether no unit can take the whole group, or the other items leave no room for
+ * the item. */
 gpuhal_status gpuhal_assign_refuse_item(const gpuhal_assign_call *own, uint32_t item, gpuhal_assign_result result);
 
 #endif

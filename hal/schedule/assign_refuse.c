@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Writes "\"encode\"", or "number 3". */
+/* Writes the step's quoted name, or "number 3" if it has no name. */
 static const char *name_step(const gpuhal_assign_call *own, uint32_t index, char *to, size_t size)
 {
     if (own->steps[index].name) {
@@ -17,7 +17,7 @@ static const char *name_step(const gpuhal_assign_call *own, uint32_t index, char
     return to;
 }
 
-/* Appends "cuda:0 has no memory of kind readback; …" for at most three devices, and the number of the others. */
+/* Appends "cuda:0 has no memory of kind readback; …" for at most three devices, and the number of remaining devices. */
 static void add_lacks(const gpuhal_assign_call *own, const gpuhal_need *need, uint64_t bytes, gpuhal_text *to)
 {
     uint32_t written = 0;

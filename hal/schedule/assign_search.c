@@ -1,4 +1,5 @@
-/* schedule/assign_search.c: finds a unit for each item, by depth-first search in the policy's order. Pure. */
+/* schedule/assign_search.c: finds a unit for each item, by depth-first search in the policy's order. All functions are
+ * pure. */
 #include "schedule/assign.h"
 
 #include <stdlib.h>
@@ -12,7 +13,6 @@ typedef struct key {
     uint32_t unit;
 } key;
 
-/* One level of the search. */
 typedef struct frame {
     key tried;
     bool placed;
@@ -24,12 +24,12 @@ typedef struct search {
     const gpuhal_assign_problem *problem;
     const uint32_t *order; /* items in search order */
     uint64_t left;         /* remaining effort */
-    uint32_t unit_limit;   /* maximum number of units; UINT32_MAX for all */
-    uint32_t step_limit;   /* maximum steps on one unit */
+    uint32_t unit_limit;   /* maximum number of units, or UINT32_MAX */
+    uint32_t step_limit;   /* maximum number of steps on one unit */
     uint32_t next;         /* ROUND_ROBIN: next unit */
     uint32_t units_used;
     uint32_t deepest;  /* number of items placed before the first backtracking */
-    bool packs;        /* use PACK instead of the policy */
+    bool packs;        /* use PACK in place of the policy */
     bool without_cpu;  /* do not use a CPU that is only a fallback */
     uint64_t *used;    /* bytes on each unit */
     uint64_t *limited; /* bytes on each offer with a limit */
@@ -49,7 +49,8 @@ static uint64_t add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* The unit's used bytes with the item on it. The bytes of an item that already runs there are not counted twice. */
+/* Returns the unit's used bytes with the item on the unit. If the item already runs there, its bytes are not counted
+ * twice. */
 static uint64_t used_with(const search *own, const gpuhal_assign_item *item, uint32_t unit)
 {
     const uint64_t used = own->used[unit], bytes = item->runs && is_former(item, unit) ? 0 : item->bytes;
@@ -61,7 +62,7 @@ static uint64_t left_of(uint64_t room, uint64_t used)
     return room == GPUHAL_UNKNOWN_BYTES ? room : room > used ? room - used : 0;
 }
 
-/* The unit's load with the item on it. */
+/* Returns the unit's load with the item on the unit. */
 static uint32_t load_with(const search *own, const gpuhal_assign_item *item, uint32_t unit)
 {
     const gpuhal_assign_unit *on = &own->problem->units[unit];
@@ -75,7 +76,7 @@ static const gpuhal_assign_place *place_of(const search *own, uint32_t item, uin
     return &own->problem->places[(size_t)item * own->problem->unit_count + unit];
 }
 
-/* The bytes that count against the offer's limit with the item on it. */
+/* Returns the bytes that count against the offer's limit with the item on the unit. */
 static uint64_t limited_with(const search *own, const gpuhal_assign_item *item, uint32_t unit,
                              const gpuhal_assign_place *place)
 {
@@ -83,7 +84,7 @@ static uint64_t limited_with(const search *own, const gpuhal_assign_item *item, 
     return own->problem->in_turn ? (used > bytes ? used : bytes) : add(used, bytes);
 }
 
-/* The bytes left beside this item. */
+/* Returns the bytes that the item leaves free on the unit. */
 static uint64_t left_with(const search *own, uint32_t index, uint32_t unit)
 {
     const gpuhal_assign_item *item = &own->problem->items[index];
@@ -105,7 +106,7 @@ static bool has_room(const search *own, uint32_t index, uint32_t unit)
            item->steps <= own->step_limit - own->steps[unit];
 }
 
-/* Returns whether the unit already has an item of the same, divided group. */
+/* Returns whether the unit already has an item of the same divided group. */
 static bool has_group(const search *own, uint32_t depth, uint32_t unit)
 {
     const uint32_t group = own->problem->items[own->order[depth]].group;
@@ -116,7 +117,7 @@ static bool has_group(const search *own, uint32_t depth, uint32_t unit)
     return has;
 }
 
-/* The lowest load possible for the item, ignoring the CPU. */
+/* Returns the lowest load that a unit other than the CPU would have with the item. */
 static uint32_t least_load(const search *own, uint32_t index)
 {
     uint32_t least = GPUHAL_UNKNOWN_PERMILLE;
@@ -141,11 +142,11 @@ static void set_policy(const search *own, uint32_t index, uint32_t unit, uint32_
     case GPUHAL_ASSIGN_SPREAD:
         out->of[2] = own->steps[unit];
         break;
-    case GPUHAL_ASSIGN_PACK: /* used units first, the fullest of them first */
+    case GPUHAL_ASSIGN_PACK: /* used units first, in descending order of used bytes */
         out->of[2] = own->items[unit] == 0;
         out->of[3] = left;
         break;
-    case GPUHAL_ASSIGN_MOST_FREE: /* unknown last */
+    case GPUHAL_ASSIGN_MOST_FREE: /* unknown values last */
         out->of[2] = UINT64_MAX - (left == GPUHAL_UNKNOWN_BYTES ? 0 : left);
         break;
     case GPUHAL_ASSIGN_LEAST_LOADED: {
@@ -156,7 +157,7 @@ static void set_policy(const search *own, uint32_t index, uint32_t unit, uint32_
         out->of[3] = UINT64_MAX - (left == GPUHAL_UNKNOWN_BYTES ? 0 : left);
         break;
     }
-    default: /* FIRST: by number */
+    default: /* FIRST: in order of unit numbers */
         break;
     }
 }
@@ -171,7 +172,7 @@ static bool comes_before(const key *a, const key *b)
     return a->unit < b->unit;
 }
 
-/* Finds the next unit after the tried one. */
+/* Finds the unit that follows `tried` in the policy's order. */
 static bool next_unit(const search *own, uint32_t depth, const key *tried, key *out)
 {
     const uint32_t index = own->order[depth];
@@ -264,7 +265,7 @@ static gpuhal_assign_result descend(search *own)
     return GPUHAL_ASSIGN_FOUND;
 }
 
-/* Tries strict limits before weaker ones: the first feasible limit is the best. */
+/* Tries strict limits before weaker limits, so the first feasible limit is the best. */
 static gpuhal_assign_result descend_by_limits(search *own)
 {
     const bool packs = own->problem->policy == GPUHAL_ASSIGN_PACK;
@@ -285,7 +286,7 @@ static gpuhal_assign_result descend_by_limits(search *own)
     return result;
 }
 
-/* Sorts larger items first, which can succeed if the policy's order did not. */
+/* Sorts items by size, largest first. The search may succeed in this order if it fails in the policy's order. */
 static void order_by_size(const gpuhal_assign_problem *problem, uint32_t *order)
 {
     for (uint32_t i = 1; i < problem->item_count; i++) {
@@ -298,7 +299,7 @@ static void order_by_size(const gpuhal_assign_problem *problem, uint32_t *order)
     }
 }
 
-/* Searches with the policy's limits, then in its order only, then by size. */
+/* Searches in the policy's order with its limits, then without limits, then in order of size. */
 static gpuhal_assign_result attempt(search *own, bool has_limits, uint32_t *order, uint32_t *out_stuck)
 {
     const gpuhal_assign_problem *problem = own->problem;
@@ -313,7 +314,7 @@ static gpuhal_assign_result attempt(search *own, bool has_limits, uint32_t *orde
         result = descend_by_limits(own);
         own->left = effort;
     }
-    if (result != GPUHAL_ASSIGN_FOUND) { /* also finds the item that is stuck without limits */
+    if (result != GPUHAL_ASSIGN_FOUND) { /* without limits, this also finds the item that is stuck */
         result = descend(own);
         *out_stuck = own->deepest < problem->item_count ? order[own->deepest] : 0;
     }
@@ -326,7 +327,7 @@ static gpuhal_assign_result attempt(search *own, bool has_limits, uint32_t *orde
     return result;
 }
 
-/* A fallback CPU is only for items that fit on no other unit: limits must not force items onto it. */
+/* A fallback CPU only receives items that fit on no other unit. Limits must not force items onto the CPU. */
 static gpuhal_assign_result run(search *own, uint32_t *order, uint32_t *out_stuck)
 {
     const gpuhal_assign_problem *problem = own->problem;

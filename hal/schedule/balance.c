@@ -1,5 +1,5 @@
-/* schedule/balance.c: keeps earlier choices, so that choices by load do not oscillate. Devices are compared by
- * pointer. */
+/* schedule/balance.c: records earlier choices, so that choices by load do not oscillate. Devices are compared by
+ * address. */
 #include "schedule/need.h"
 
 #include "device/for_schedule.h"

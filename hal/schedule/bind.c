@@ -1,4 +1,5 @@
-/* schedule/bind.c: binds threads to the processors near a device, as listed by the kernel for its bus address. */
+/* schedule/bind.c: binds threads to the processors near a device. The kernel lists these processors for the device's
+ * bus address. */
 #include "schedule/strategy.h"
 
 #include "device/for_schedule.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads a number below the limit; returns NULL if there is none. */
+/* Reads a number below the limit. Returns the rest of the string, or NULL if there is no such number. */
 static const char *read_processor(const char *at, uint32_t *out_number)
 {
     uint32_t number = 0;
@@ -43,7 +44,8 @@ bool gpuhal_processors_read(const char *list, gpuhal_processors *out_processors)
     return true;
 }
 
-/* Finds the device's processor list by its address, else by the number of the physical device; "" if unknown. */
+/* Finds the device's processor list by its bus address, else by the number of the physical device. Writes "" if the
+ * list is unknown. */
 static gpuhal_status find_list(const gpuhal_device *device, char *to, size_t size)
 {
     gpuhal_view *view = NULL;

@@ -1,8 +1,8 @@
-/* schedule/grant.c: decides which request is granted next and which devices it is granted. Depends only on the table:
- * it accesses no files, processes or clocks.
+/* schedule/grant.c: decides which request is granted next, and with which devices. The decision depends only on the
+ * table. The code accesses no files, processes or clocks.
  *
- * One pass visits the waiting requests in order. The leased part of each device is summed up once. A request that fits
- * is granted, and each earlier request for one of its devices counts as overtaken. */
+ * One pass visits the waiting requests in order. It sums up the leased part of each device once. It grants each request
+ * that fits, and counts one overtaking for each earlier request that waits for one of the granted devices. */
 #include "schedule/ledger.h"
 #include "schedule/need.h"
 
@@ -15,7 +15,7 @@ typedef struct room {
     uint64_t bytes[GPUHAL_LEDGER_DEVICES];
 } room;
 
-/* The part of one device to be granted to a request. */
+/* The part of one device that a request would be granted. */
 typedef struct share {
     uint32_t device, slots;
     uint64_t bytes;
@@ -36,7 +36,7 @@ static uint64_t less(uint64_t from, uint64_t bytes)
     return from > bytes ? from - bytes : 0;
 }
 
-/* With `empty`, nothing counts as leased or used. A device of unknown memory has unlimited room. */
+/* With `empty`, nothing counts as leased or used. If a device's memory size is unknown, its room is unlimited. */
 static void room_of(const gpuhal_ledger_state *state, bool empty, room *out)
 {
     gpuhal_ledger_use use = {0};
@@ -51,7 +51,7 @@ static void room_of(const gpuhal_ledger_state *state, bool empty, room *out)
     }
 }
 
-/* A request for all slots of a device fits only while no slot is leased. */
+/* A request for all slots of a device fits only if none of them is leased. */
 static bool fits(const gpuhal_ledger_state *state, const room *left, uint32_t device, uint32_t slots, uint64_t bytes,
                  share *out)
 {
@@ -65,14 +65,14 @@ static uint32_t place_of(const gpuhal_ledger_record *record, uint32_t device)
     return record->places[device] % GPUHAL_LEDGER_DEVICES;
 }
 
-/* Counts the places up to the device's that rank below their predecessor. Equal devices have equal tiers. */
+/* Counts the places that rank below their predecessor, up to the device's own place. Equal devices have equal tiers. */
 static uint32_t tier_of(const gpuhal_ledger_record *record, uint32_t device)
 {
     const uint64_t own = bit(place_of(record, device));
     return (uint32_t)__builtin_popcountll(record->lesser & (own | (own - 1)));
 }
 
-/* The load by the rule of gpuhal_load(), with the leased share of the slots as future work. */
+/* Returns the load as gpuhal_load() defines it. The leased share of the slots counts as future work. */
 static uint32_t use_of(const gpuhal_ledger_state *state, const room *left, uint32_t index)
 {
     const gpuhal_ledger_device *device = &state->devices[index];
@@ -82,8 +82,8 @@ static uint32_t use_of(const gpuhal_ledger_state *state, const room *left, uint3
     return load == GPUHAL_UNKNOWN_PERMILLE ? (uint32_t)leased : load;
 }
 
-/* The requester's order decides. Among equal devices, healthy ones come first, then those used least, by leases and
- * other programs. */
+/* Compares by the requester's order. Among devices of equal rank, prefers a healthy device, then the device with less
+ * use by leases and other programs. */
 static bool is_better(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record, const room *left,
                       uint32_t one, uint32_t other)
 {
@@ -123,7 +123,7 @@ static bool choose_any(const gpuhal_ledger_state *state, const gpuhal_ledger_rec
     return true;
 }
 
-/* The range of a request's items. Usually contains no items of other requests. */
+/* A range that contains all items of a request, and usually no items of other requests. */
 typedef struct range {
     uint32_t first, past;
 } range;
@@ -166,8 +166,8 @@ int64_t gpuhal_grant_priority(int32_t priority, uint64_t asked_ns, uint64_t now_
 
 typedef struct waiting {
     uint64_t ticket;
-    uint64_t wanted; /* devices that it may be granted; 0 while it depends on a device used exclusively without a
-                      * lease */
+    uint64_t wanted; /* devices that the request may be granted; 0 while it depends on a device that a process without a
+                      * lease uses exclusively */
     int64_t priority;
     range items;
 } waiting;
@@ -220,13 +220,13 @@ static bool grant(gpuhal_ledger_state *state, gpuhal_ledger_record *record, cons
 typedef struct pass {
     gpuhal_ledger_state *state;
     waiting *list;
-    uint32_t count, passed; /* length of the list; number of requests at its beginning that did not fit */
+    uint32_t count, passed; /* length of `list`; number of requests at its beginning that did not fit */
     room left;
     uint64_t kept; /* devices reserved for requests that were overtaken too often */
     bool moved;    /* a request was removed, so item ranges may have changed */
 } pass;
 
-/* Counts a granted request against the requests before it. */
+/* Counts one overtaking for each earlier request that waits for the granted devices. */
 static void overtake(pass *own, uint64_t mask)
 {
     for (uint32_t i = 0; i < own->passed; i++) {
@@ -239,15 +239,16 @@ static void overtake(pass *own, uint64_t mask)
     }
 }
 
-/* Returns whether the request depends on a device that a process without a lease uses exclusively. This can take any
- * time, so in the meantime nothing is reserved for the request and it does not count as overtaken. */
+/* Returns whether the request depends on a device that a process without a lease uses exclusively. The exclusive use
+ * may last arbitrarily long. Until it ends, nothing is reserved for the request, and the request does not count as
+ * overtaken. */
 static bool waits_for_stranger(const gpuhal_ledger_record *record, uint64_t wanted)
 {
     return record->count > 0 ? (uint32_t)__builtin_popcountll(record->candidates) < record->count
                              : (wanted & ~record->candidates) != 0;
 }
 
-/* Visits all items once, not once per request. The list is ordered by ticket. */
+/* Finds the item ranges of all requests with one visit of each item. `list` is ordered by ticket. */
 static void find_items(pass *own)
 {
     for (uint32_t i = 0; i < own->state->item_count; i++) {
@@ -292,8 +293,8 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
                              bool (*is_alive)(void *user, const gpuhal_ledger_record *record), void *user,
                              uint32_t *out_places, bool *out_changed)
 {
-    waiting list[GPUHAL_LEDGER_RECORDS]; /* 64 KiB of stack, since an allocation could fail in the middle of a
-                                          * section */
+    waiting list[GPUHAL_LEDGER_RECORDS]; /* 64 KiB on the stack, since an allocation could fail in the middle of a
+                                          * critical section */
     pass own = {.list = list};
     uint32_t granted = 0;
     const uint32_t count = begin_pass(&own, state, now_ns);
@@ -303,7 +304,7 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
         const range items = own.moved ? (range){0, state->item_count} : list[i].items;
         const bool fits_now = choose(state, record, items, &own.left, own.kept, &got);
         const bool blocks = own.passed == 0 || record->overtaken >= GPUHAL_LEDGER_OVERTAKEN_MAX;
-        /* In a stalled queue, the liveness check is skipped for later requests. */
+        /* If a request blocks the later requests, the liveness check is skipped for these. */
         if ((fits_now || blocks) && !is_alive(user, record)) {
             gpuhal_ledger_remove(state, list[i].ticket);
             own.moved = true;

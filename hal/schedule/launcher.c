@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Slurm's number of tasks on each machine of a job step: "2(x3),1". The other variable is the machine's index. */
+/* Slurm's numbers of tasks on the machines of a job step, such as "2(x3),1", and the index of this machine. */
 #define TASKS_PER_NODE "SLURM_STEP_TASKS_PER_NODE"
 #define NODE           "SLURM_NODEID"
 
-/* In order of precedence: a launcher started inside another one comes first. In a batch job, Slurm's variables are
- * those of the job script, even for ranks that mpirun or torchrun starts there. */
+/* The launchers' variables in order of precedence: if one launcher can start another, the inner launcher comes first.
+ * In a batch job, ranks started by mpirun or torchrun inherit Slurm's variables, which describe the job script. */
 static const struct rules {
     const char *name, *rank, *rank_count, *local_rank, *local_count;
 } launchers[] = {
@@ -22,7 +22,7 @@ static const struct rules {
     {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", TASKS_PER_NODE},
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
-/* PMIx sets the rank but nothing about the machine. */
+/* PMIx sets the rank, but no variable about the machine. */
 static const char pmix_rank[] = "PMIX_RANK";
 
 typedef struct variable {
@@ -40,7 +40,6 @@ static bool read_number(const char *text, uint32_t *out_number)
     return good;
 }
 
-/* Returns the value; NULL if not set. */
 static const char *find_variable(gpuhal_lookup_fn *lookup, void *user, const char *name, variable *out)
 {
     const char *value = lookup(user, name);
@@ -64,7 +63,8 @@ static gpuhal_status read_variable(gpuhal_lookup_fn *lookup, void *user, const c
                                   "%s is \"%s\", which is not a number from 0 to 4294967294", name, out->text);
 }
 
-/* Reads the leading digits of a string. Returns the rest; NULL if there are no digits or too many. */
+/* Reads the leading digits of a string. Returns the rest of the string, or NULL if there are no digits or too many
+ * digits. */
 static const char *take_number(const char *text, uint64_t *out_number)
 {
     char digits[12];
@@ -76,11 +76,11 @@ static const char *take_number(const char *text, uint64_t *out_number)
     return gpuhal_records_u64(digits, out_number) && *out_number < UINT32_MAX ? text + length : NULL;
 }
 
-/* Reads the number for machine `place` from a list "2(x3),1". Returns false for any other string, or if the list is too
- * short. */
+/* Reads the number for machine `place` from a list "2(x3),1". Returns false if the string has another form or the list
+ * is too short. */
 static bool read_list(const char *text, uint32_t place, uint32_t *out_number)
 {
-    uint64_t before = 0; /* number of machines */
+    uint64_t before = 0; /* number of machines in the entries already read */
     bool found = false;
     while (text) {
         uint64_t number = 0, machines = 1;
@@ -102,7 +102,7 @@ static bool read_list(const char *text, uint32_t place, uint32_t *out_number)
     return false;
 }
 
-/* Reads the number of ranks on this machine. A list is ignored if the machine's index is unknown. */
+/* Reads the number of ranks on this machine. Ignores a list if the machine's index is unknown. */
 static gpuhal_status read_local_count(gpuhal_lookup_fn *lookup, void *user, const struct rules *rules, variable *out)
 {
     variable node;
@@ -123,7 +123,7 @@ static gpuhal_status read_local_count(gpuhal_lookup_fn *lookup, void *user, cons
                                   out->text, node.number);
 }
 
-/* Checks that one variable is less than the other (or equal, with `may_equal`), if both are set. */
+/* If both variables are set, checks that `smaller` is less than `larger` (or equal, with `may_equal`). */
 static gpuhal_status check_pair(const variable *smaller, bool may_equal, const variable *larger)
 {
     const bool good = !smaller->is_set || !larger->is_set || smaller->number < larger->number ||
@@ -151,7 +151,7 @@ static gpuhal_status read_launcher(gpuhal_lookup_fn *lookup, void *user, const s
     status = status ? status : check_pair(&local, false, &local_count);
     status = status ? status : check_pair(&local_count, true, &count);
     status = status ? status : check_pair(&local, false, &count);
-    status = status ? status : check_pair(&local, true, &rank); /* a machine's ranks are numbered in rank order */
+    status = status ? status : check_pair(&local, true, &rank); /* local ranks on a machine follow the order of ranks */
     if (!status) {
         *out = (gpuhal_launcher){.rank = rank.number,
                                  .rank_count = count.number,
@@ -162,7 +162,7 @@ static gpuhal_status read_launcher(gpuhal_lookup_fn *lookup, void *user, const s
     return status;
 }
 
-/* A rank without a local rank is useless, but must not be treated as no rank. */
+/* Returns an error for a rank without a local rank, since such a rank must not be treated as a missing rank. */
 static gpuhal_status check_lone_rank(gpuhal_lookup_fn *lookup, void *user)
 {
     for (size_t i = 0; i <= LAUNCHERS; i++) {
@@ -194,8 +194,8 @@ gpuhal_status gpuhal_launcher_find(gpuhal_lookup_fn *lookup, void *user, gpuhal_
     return check_lone_rank(lookup, user);
 }
 
-/* Returns the number of GPUs in the variable that Slurm sets to restrict a rank's GPUs; `otherwise` if it is not
- * set. */
+/* Returns the number of GPUs in the variable with which Slurm restricts a rank's GPUs, or `otherwise` if the variable
+ * is not set. */
 static uint32_t count_shown(gpuhal_lookup_fn *lookup, void *user, uint32_t otherwise)
 {
     static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};

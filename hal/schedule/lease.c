@@ -1,5 +1,5 @@
-/* schedule/lease.c: the public lease functions: waiting for a request (lease_asked.c) to be granted, and releasing
- * leases. */
+/* schedule/lease.c: implements the public lease functions, which wait until a request (lease_asked.c) is granted, and
+ * release leases. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often the first processes in the queue check for leases of dead processes. Later ones check less often, so that a
- * thousand waiting processes do not keep the machine busy. */
+/* Intervals at which waiting processes check for leases of dead processes. Only the first processes in the queue check
+ * often, so that a thousand waiting processes do not keep the machine busy. */
 #define LOOK_NS      UINT64_C(40000000)
 #define LOOK_LAST_NS UINT64_C(2000000000)
 #define CANCEL_NS    UINT64_C(250000000)
@@ -43,7 +43,7 @@ static void take_out(gpuhal_leases *leases, const gpuhal_lease *lease)
 
 /* ---- waiting */
 
-/* Finds a device whose driver is late, so that its use by other programs is unknown. */
+/* Finds a device whose use by other programs is unknown because its driver is late. */
 static const gpuhal_lease_device *find_late(const gpuhal_lease *lease)
 {
     uint32_t i = 0;
@@ -53,7 +53,7 @@ static const gpuhal_lease_device *find_late(const gpuhal_lease *lease)
     return i < lease->device_count ? &lease->devices[i] : NULL;
 }
 
-/* Samples the devices' use and health, before every decision. */
+/* Samples the use and health of the devices. Must be called before every decision. */
 static gpuhal_status sample_all(gpuhal_lease *lease)
 {
     const gpuhal_status status =
@@ -84,7 +84,7 @@ static uint64_t earlier(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Waits until the request's word has changed, the request is cancelled, or the time is over. */
+/* Waits until the request's word has changed, the request is cancelled, or `until_ns` is reached. */
 static void wait_for_word(const gpuhal_lease *lease, uint32_t word, uint64_t until_ns)
 {
     uint64_t now = gpuhal_os_monotonic_ns();
@@ -103,7 +103,7 @@ static gpuhal_status not_in_time(const gpuhal_lease *lease)
                             lease->record.ticket, taken);
 }
 
-/* Waits until the request is granted. Retries while another process or object has the ledger locked. */
+/* Waits until the request is granted. Retries while another process or another gpuhal object has locked the ledger. */
 static gpuhal_status wait_until_held(gpuhal_lease *lease, bool *out_held)
 {
     uint32_t before = 0, word = 0;
@@ -142,7 +142,7 @@ static gpuhal_status enter_once(gpuhal_lease *lease, bool *out_held)
     return status ? status : gpuhal_lease_enter(lease, out_held, NULL);
 }
 
-/* Retries until the deadline if the ledger is locked or full. */
+/* Enters the request. Retries until the deadline if the ledger is locked or full. */
 static gpuhal_status enter_in_time(gpuhal_lease *lease, bool *out_held)
 {
     for (;;) {
@@ -158,7 +158,7 @@ static gpuhal_status enter_in_time(gpuhal_lease *lease, bool *out_held)
     }
 }
 
-/* Enters the request and waits. If it returns OK, the lease was granted. */
+/* Enters the request and waits. Returns OK if the lease was granted. */
 static gpuhal_status obtain(gpuhal_lease *lease)
 {
     bool held = false;
@@ -180,7 +180,7 @@ static gpuhal_status obtain(gpuhal_lease *lease)
     return status;
 }
 
-/* Ends the wait. If the request was cancelled in the meantime, the grant is returned. */
+/* Ends the wait. If the request was cancelled in the meantime, releases a granted lease. */
 static gpuhal_status conclude(gpuhal_lease *lease, gpuhal_status status)
 {
     gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
@@ -276,7 +276,7 @@ static void *wait_as_worker(void *user)
     if (due) {
         due->status = status;
         if (!gpuhal_serve_call(gpu, call_back, due)) {
-            call_back(due, status); /* no memory to call it on another thread */
+            call_back(due, status); /* memory is short, so the callback runs on this thread */
         }
     }
     gpuhal_lease_unreference(lease);
@@ -366,13 +366,13 @@ gpuhal_leases *gpuhal_leases_create(void)
 {
     gpuhal_leases *leases = malloc(sizeof *leases);
     if (leases) {
-        memset(leases, 0, offsetof(gpuhal_leases, known)); /* the device table is filled on use */
+        memset(leases, 0, offsetof(gpuhal_leases, known)); /* entries of the device table are initialised on use */
         gpuhal_mutex_init(&leases->mutex);
     }
     return leases;
 }
 
-/* Workers cancel waiting requests; gpuhal_close() waits for the workers. */
+/* The workers cancel waiting requests. gpuhal_close() waits for the workers. */
 void gpuhal_leases_end(gpuhal *gpu)
 {
     gpuhal_leases *leases = gpuhal_leases_of(gpu);

@@ -38,7 +38,8 @@ static gpuhal_status take_desc(const gpuhal_lease_desc *given, gpuhal_lease_desc
     return GPUHAL_OK;
 }
 
-/* Adds a device, unless another interface of it was added. With `certain`, naming a device twice is an error.
+/* Adds a device, unless another interface of the same device was already added. With `certain`, naming a device twice
+ * is an error.
  */
 static gpuhal_status add_device(gpuhal_lease *lease, gpuhal_device *device, uint64_t bytes, uint32_t slots,
                                 bool certain, bool named)
@@ -143,7 +144,7 @@ gpuhal_status gpuhal_lease_make(gpuhal *gpu, const gpuhal_lease_desc *given, uin
     lease->record.priority = desc.priority;
     lease->record.expires_ns = desc.duration_ns;
     snprintf(lease->record.label, sizeof lease->record.label, "%s", desc.label ? desc.label : "");
-    gpuhal_records_clean(lease->record.label); /* it is shown on other users' terminals */
+    gpuhal_records_clean(lease->record.label); /* other users' terminals show the label */
     status = add_devices(lease, &desc);
     status = status ? status : gpuhal_lease_order(lease);
     if (status) {

@@ -1,5 +1,5 @@
-/* schedule/lease_device.c: devices in the ledger, identified by UUID, else PCI address, else id; and the limits that
- * leases set for the object's allocations. */
+/* schedule/lease_device.c: describes devices for the ledger, which identifies them by UUID, else PCI address, else id.
+ * Also sets the limits of the object's allocations according to its leases. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -27,7 +27,7 @@ static uint64_t number_of(const gpuhal_device *device, gpuhal_key key)
     return found ? number : 0;
 }
 
-/* Returns the string of the first interface of the device that reports it. */
+/* Returns the key's string from the first interface of the device that reports the key. */
 static const char *text_of_part(gpuhal_device *device, gpuhal_key key)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(device->gpu); d++) {
@@ -71,7 +71,8 @@ struct gpuhal_known_device *gpuhal_lease_known(gpuhal_leases *leases, const gpuh
     return &leases->known[leases->known_count++];
 }
 
-/* A device's lease slots: as many as work slots, but enough for several processes on machines with few processors.
+/* Returns the number of a device's lease slots: the number of work slots, but enough for several processes on a machine
+ * with few processors.
  */
 static uint32_t slots_for_leases(const gpuhal_device *device)
 {
@@ -80,8 +81,8 @@ static uint32_t slots_for_leases(const gpuhal_device *device)
     return slots > LEAST ? slots : LEAST;
 }
 
-/* The address is that of the whole device, so it does not identify a partition. On AMD, this is also true of the UUID;
- * NVIDIA's partitions have different UUIDs. */
+/* A partition has the PCI address of the whole device, so the address does not identify the partition. AMD partitions
+ * also have the whole device's UUID, but NVIDIA partitions have UUIDs of their own. */
 static void describe(gpuhal_device *device, gpuhal_ledger_device *out)
 {
     const char *uuid = text_of_part(device, GPUHAL_FACT_UUID);
@@ -102,7 +103,7 @@ static void describe(gpuhal_device *device, gpuhal_ledger_device *out)
     }
 }
 
-/* Cached, since a device's identity does not change. */
+/* The description is cached, since a device's identity does not change. */
 void gpuhal_lease_describe(gpuhal_device *device, gpuhal_ledger_device *out)
 {
     gpuhal_leases *leases = gpuhal_leases_of(device->gpu);
@@ -136,7 +137,7 @@ bool gpuhal_lease_is_candidate(const gpuhal_device *device)
            !gpuhal_lease_is_processor(device);
 }
 
-/* The CPU is one device; all other devices share its processors. */
+/* The default is different for the CPU, because all other devices share its processors. */
 uint32_t gpuhal_lease_default_slots(const gpuhal_device *device)
 {
     const uint32_t processors = gpuhal_os_processors();
@@ -158,7 +159,7 @@ uint64_t gpuhal_lease_allocated(gpuhal_device *device)
     return bytes;
 }
 
-/* A lease without bytes removes the limit: its holder wants none. */
+/* A lease without bytes removes the limit, because its holder requested no limit. */
 static void limit_device(gpuhal_leases *leases, gpuhal_device *device)
 {
     const struct gpuhal_known_device *known = gpuhal_lease_known(leases, device);

@@ -1,7 +1,7 @@
-/* schedule/lease_health.c: excludes unhealthy devices from leasing: they are lost, need a reset, failed their
- * self-test, or have a compute mode that forbids all programs, or all but the one that uses them. Also excludes devices
- * that allow this process fewer bytes than requested. A device with only a warning of gpuhal_ailments() is leased after
- * its equals (grant.c). */
+/* schedule/lease_health.c: excludes unhealthy devices from leasing. Such devices are lost, need a reset, failed their
+ * self-test, or have a compute mode that forbids all programs or allows only a program that already uses the device.
+ * Also excludes devices on which this process may use fewer bytes than requested. If gpuhal_ailments() reports only a
+ * warning, the device is leased after devices of equal rank (grant.c). */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -51,8 +51,8 @@ static const char *words_of(gpuhal_lease_left_out reason)
     return words[reason];
 }
 
-/* Counts the devices excluded because the limit of this process's control groups may be too low; *out_last is the last
- * of them. */
+/* Counts the devices that are excluded because a limit of this process's control groups may be too low. *out_last is
+ * the last of these devices. */
 static uint32_t count_limited(const gpuhal_lease *lease, const gpuhal_lease_device **out_last)
 {
     uint32_t count = 0;
@@ -74,8 +74,8 @@ static gpuhal_status refuse_bytes(const gpuhal_lease_device *device)
                             strcmp(source, "cgroup") == 0 ? "dmem.max" : source, device->bytes);
 }
 
-/* Writes "cuda:0 is lost; cuda:3 needs a reset, as its driver reports". Devices in exclusive use are not named, since
- * they will be free again. */
+/* Writes a list such as "cuda:0 is lost; cuda:3 needs a reset, as its driver reports". The list omits devices in
+ * exclusive use, since they will be free again. */
 static uint32_t find_left_out(gpuhal_lease *lease, gpuhal_text *to)
 {
     uint32_t count = 0;

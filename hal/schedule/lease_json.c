@@ -1,4 +1,4 @@
-/* schedule/lease_json.c: the ledger and the devices as JSON. */
+/* schedule/lease_json.c: writes the ledger and the devices as JSON. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -29,7 +29,6 @@ static void append_text(gpuhal_text *json, const char *text)
     free(printable);
 }
 
-/* Writes null for an unknown number. */
 static void append_number(gpuhal_text *json, const char *name, bool known, uint64_t number)
 {
     if (known) {
@@ -39,7 +38,6 @@ static void append_number(gpuhal_text *json, const char *name, bool known, uint6
     }
 }
 
-/* Writes null for "" and NULL. */
 static void append_known(gpuhal_text *json, const char *name, const char *text)
 {
     gpuhal_text_printf(json, ", \"%s\": ", name);
@@ -56,7 +54,7 @@ static const char *name_of(const gpuhal_device *device)
     return gpuhal_device_text(device, GPUHAL_FACT_NAME, &name) == GPUHAL_OK ? name : NULL;
 }
 
-/* `own` is this object's device, or NULL; `index` is the ledger entry, or GPUHAL_LEDGER_DEVICES if there is none. */
+/* `own` is this object's device, or NULL. `index` is the index of the ledger entry, or GPUHAL_LEDGER_DEVICES. */
 static void append_device(gpuhal_text *json, gpuhal *gpu, const gpuhal_lease_view *view, const gpuhal_lease_device *own,
                           uint32_t index)
 {
@@ -87,7 +85,7 @@ static bool is_listed(const gpuhal_lease_view *view, uint32_t index)
     return listed;
 }
 
-/* Appends this object's devices in its order, then devices that only other processes see. */
+/* Appends this object's devices in the object's order, then devices that only other processes see. */
 static void append_devices(gpuhal_text *json, gpuhal *gpu, const gpuhal_lease_view *view)
 {
     uint32_t listed = view->device_count;
@@ -154,8 +152,8 @@ static void append_process(gpuhal_text *json, int64_t pid, const char *before)
     gpuhal_text_printf(json, "}");
 }
 
-/* Appends the process that requested the lease while it exists, else the holder with the lowest pid. A pid of another
- * namespace, or one that has been reused, identifies no process here. */
+/* Appends the process that requested the lease if it still exists, else the holder with the lowest pid. A pid from
+ * another namespace or a reused pid does not identify the process. */
 static void append_holder(gpuhal_text *json, const gpuhal_ledger *ledger, const gpuhal_lease_view *view,
                           const gpuhal_ledger_record *record)
 {

@@ -1,5 +1,5 @@
-/* schedule/lease_ledger.c: enters a lease in the ledger, checks it, and removes it. Each function is one critical
- * section. */
+/* schedule/lease_ledger.c: enters a lease in the ledger, checks the lease, and removes it. Each function runs one
+ * critical section. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -16,7 +16,7 @@ gpuhal_status gpuhal_leases_open(gpuhal *gpu)
     if (folder && strcmp(folder, "none") == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "leases: the ledger is \"none\": no leases are kept");
     }
-    const int cancel = gpuhal_os_cancel_defer(); /* /proc is read with the mutex held */
+    const int cancel = gpuhal_os_cancel_defer(); /* files in /proc are read with the mutex held */
     gpuhal_mutex_lock(&leases->mutex);
     gpuhal_status status = GPUHAL_OK;
     if (!leases->opened) {
@@ -56,7 +56,8 @@ static gpuhal_status find_devices(gpuhal_lease *lease, gpuhal_ledger *ledger)
     return GPUHAL_OK;
 }
 
-/* Locks the byte of a free place. An expired lease may still have its byte locked, without a record. */
+/* Locks the byte of a free place. Skips places whose byte is locked, since an expired lease has no record but may still
+ * have its byte locked. */
 static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     uint64_t taken[GPUHAL_LEDGER_RECORDS / 64] = {0};
@@ -85,15 +86,15 @@ static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
     return no_room("leases and requests", GPUHAL_LEDGER_RECORDS);
 }
 
-/* Sets which devices may be granted now, and their order. */
+/* Sets the devices that may be granted now, and their order. */
 static void state_candidates(gpuhal_lease *lease)
 {
     gpuhal_ledger_record *record = &lease->record;
     record->candidates = record->ailing = record->lesser = 0;
     for (uint32_t i = 0; i < lease->device_count; i++) {
         const gpuhal_lease_device *device = &lease->devices[i];
-        record->lesser |= (uint64_t)device->lesser
-                          << device->place; /* even if the first device of a tier is excluded */
+        record->lesser |= (uint64_t)device->lesser << device->place; /* so that tiers stay separate even if the first
+                                                                      * device of a tier is excluded */
         record->places[device->index] = device->place;
         if (!device->left_out) {
             record->candidates |= UINT64_C(1) << device->index;
@@ -116,7 +117,7 @@ static bool add(const gpuhal_lease *lease, gpuhal_ledger_state *state)
     return fits;
 }
 
-/* Removes the request from a ledger that is otherwise unchanged. */
+/* Removes the request that this section entered; the ledger is otherwise unchanged. */
 static gpuhal_status give_up(gpuhal_ledger *ledger, uint64_t ticket, gpuhal_status status)
 {
     gpuhal_error_detail why;
@@ -127,7 +128,7 @@ static gpuhal_status give_up(gpuhal_ledger *ledger, uint64_t ticket, gpuhal_stat
     return status;
 }
 
-/* Also counts devices that are in exclusive use now. */
+/* Returns whether the request could be granted if nothing were in use. Devices in exclusive use count as available. */
 static bool is_possible(const gpuhal_lease *lease, const gpuhal_ledger_state *state)
 {
     gpuhal_ledger_record record = lease->record;
@@ -153,7 +154,6 @@ static gpuhal_status infeasible(const gpuhal_lease *lease)
                             lease->device_count, lease->device_count == 1 ? "" : "s", fewer);
 }
 
-/* Copies the granted devices to the lease. */
 static void collect(gpuhal_lease *lease, const gpuhal_ledger_state *state, const gpuhal_ledger_record *record)
 {
     for (uint32_t i = 0; i < state->item_count; i++) {
@@ -177,11 +177,11 @@ static gpuhal_status enter(gpuhal_lease *lease, gpuhal_ledger *ledger)
     gpuhal_ledger_record *record = &lease->record;
     const bool full = gpuhal_ledger_is_full(state);
     if (full) {
-        gpuhal_ledger_settle(ledger, true); /* a request that finds no room never gets to its first check, which also
-                                             * does this */
+        gpuhal_ledger_settle(ledger, true); /* the first check does this too, but without room for the request there is
+                                             * no first check */
     }
     if (full || lease->waits_not) {
-        (void)gpuhal_ledger_sweep(ledger, 0); /* a waiting request does this in its first check */
+        (void)gpuhal_ledger_sweep(ledger, 0); /* a request that waits does this in its first check */
     }
     gpuhal_status status = find_devices(lease, ledger);
     status = status ? status : take_place(lease, ledger);
@@ -262,7 +262,7 @@ gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held, bool *out_
 
 /* ---- waiting and leaving */
 
-/* Updates the candidates: a device may have failed or recovered while the request waits. */
+/* Updates the candidates, because a device may have failed or recovered while the request waited. */
 static void restate(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, lease->record.ticket);
@@ -311,7 +311,8 @@ gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *o
     return status ? status : ended;
 }
 
-/* Finds the lease's record. If `liveness` was replaced, the record itself must show that it belongs to this lease. */
+/* Finds the lease's record. If `liveness` was replaced, the record's contents must show that the record belongs to this
+ * lease. */
 static const gpuhal_ledger_record *find_own(const gpuhal_lease *lease, const gpuhal_ledger *ledger)
 {
     const gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, lease->record.ticket);
@@ -330,7 +331,7 @@ static void remove_own(const gpuhal_lease *lease, gpuhal_ledger *ledger)
     }
 }
 
-/* Always unlocks the byte: if the ledger cannot be written, other processes detect that the lease is dead. */
+/* Always unlocks the byte, so that other processes detect a dead lease if the ledger cannot be written. */
 gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *out_held)
 {
     gpuhal_ledger *ledger = &gpuhal_leases_of(lease->gpu)->ledger;
@@ -367,7 +368,7 @@ gpuhal_status gpuhal_lease_leave_to_others(gpuhal_lease *lease)
     gpuhal_status status = gpuhal_ledger_begin_leave(ledger);
     const gpuhal_ledger_record *record = status ? NULL : find_own(lease, ledger);
     bool lives = false;
-    gpuhal_os_descriptor_close(lease->file); /* not unlocked, since the other processes share the open file
+    gpuhal_os_descriptor_close(lease->file); /* the byte stays locked, since other processes share the open file
                                               * description */
     lease->file = -1;
     if (record && lease->epoch == ledger->files.epoch) {

@@ -1,9 +1,9 @@
-/* schedule/lease_memory.c: the memory of a device that processes without a lease use.
+/* schedule/lease_memory.c: computes how much memory of a device is used by processes without a lease.
  *
- * The allocations of lease holders are subtracted from the used bytes, up to their leased bytes. They are known for
- * this object, and for processes listed by a source. For unknown holders, and for other objects of this process, all
- * leased bytes count as allocated. So leased memory is never mistaken for memory of other programs, but other programs'
- * memory may be mistaken for a holder's until the holder allocates. */
+ * The allocations of lease holders are subtracted from the used bytes, up to their leased bytes. These allocations are
+ * known for this object, and for the processes that a plugin lists. For unknown holders, and for other objects of this
+ * process, all leased bytes count as allocated. Therefore, leased memory is never mistaken for memory of other
+ * programs. But memory of other programs may be mistaken for a holder's memory until the holder allocates. */
 #include "schedule/leases.h"
 
 static uint64_t least(uint64_t one, uint64_t other)
@@ -14,8 +14,8 @@ static uint64_t least(uint64_t one, uint64_t other)
 static uint64_t allocated_by(const gpuhal_lease_reading *sample, const gpuhal_ledger *ledger,
                              const gpuhal_ledger_record *record, uint64_t leased)
 {
-    /* A holder in another pid namespace is listed with another pid, and so is a program that was started with an
-     * inherited lease. */
+    /* The process list may contain other pids than the record if the holder is in another pid namespace, or is a
+     * program that inherited the lease. */
     if (record->space != ledger->space || (record->flags & GPUHAL_LEASE_INHERIT)) {
         return leased;
     }
@@ -27,7 +27,7 @@ static uint64_t allocated_by(const gpuhal_lease_reading *sample, const gpuhal_le
     return sample->has_processes ? 0 : leased;
 }
 
-/* False for an inherited lease, since other processes allocate. */
+/* Returns false for an inherited lease, since other processes allocate under this lease. */
 static bool is_of_object(gpuhal_leases *leases, uint64_t epoch, const gpuhal_ledger_record *record)
 {
     bool found = false;
@@ -39,8 +39,8 @@ static bool is_of_object(gpuhal_leases *leases, uint64_t epoch, const gpuhal_led
     return found && !(record->flags & GPUHAL_LEASE_INHERIT);
 }
 
-/* Returns the bytes used beyond leases according to the sample. *out_others is true if other processes have leased
- * bytes. */
+/* Returns the bytes used beyond leases, according to the sample. *out_others is true if other processes have leases
+ * with bytes on the device. */
 static uint64_t foreign_of(gpuhal_leases *leases, const gpuhal_ledger_state *state, uint64_t epoch,
                            const gpuhal_lease_device *device, bool *out_others)
 {
@@ -66,7 +66,7 @@ static uint64_t foreign_of(gpuhal_leases *leases, const gpuhal_ledger_state *sta
     return device->sample.used_bytes > covered ? device->sample.used_bytes - covered : 0;
 }
 
-/* Small changes are not worth writing the ledger. */
+/* Ignores small changes, since they do not justify a write of the ledger. */
 static bool is_another_load(uint32_t one, uint32_t other)
 {
     enum { NOISE = 50 };
@@ -102,7 +102,8 @@ bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease
     return state_use(known, foreign, &device->sample);
 }
 
-/* A lease without bytes is unlimited: only a process list shows its holder's use. */
+/* Returns whether a lease on the device has no limit in bytes. For such a lease, only a process list shows how many
+ * bytes the holder uses. */
 static bool has_unlimited(const gpuhal_ledger_state *state, uint32_t index)
 {
     bool found = false;

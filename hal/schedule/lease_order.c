@@ -1,5 +1,5 @@
-/* schedule/lease_order.c: the order of preference if several devices are acceptable, by the rule of gpuhal_select().
- * Only facts are compared here; use decides among equals, in the ledger (grant.c). */
+/* schedule/lease_order.c: orders the acceptable devices by preference, by the rule of gpuhal_select(). This order
+ * compares only facts. The ledger (grant.c) orders devices of equal rank by their use. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -13,7 +13,7 @@ static gpuhal_lease_device *find(gpuhal_lease *lease, const gpuhal_device *devic
     return &lease->devices[i];
 }
 
-/* Lost devices are not ranked and come last. */
+/* Lost devices are not ranked, so they come last. */
 gpuhal_status gpuhal_lease_order(gpuhal_lease *lease)
 {
     gpuhal_device *devices[GPUHAL_LEDGER_DEVICES];

@@ -1,7 +1,7 @@
-/* schedule/lease_processes.c: finds the processes that have a lease. A lease is a lock on one byte of `liveness`. It
- * belongs to the open file description, so every process with such a descriptor has the lease. The kernel lists these
- * locks in /proc/PID/fdinfo/FD (proc(5): "lock:", since Linux 4.1), for processes of the same user; for root, of all
- * users.
+/* schedule/lease_processes.c: finds the processes that have a lease. A lease is a lock on one byte of `liveness`. The
+ * lock belongs to the open file description, so every process with a descriptor of this description has the lease. The
+ * kernel lists these locks in /proc/PID/fdinfo/FD (proc(5): "lock:", since Linux 4.1), for processes of the same user,
+ * or for all processes if this user is root.
  */
 #include "schedule/leases.h"
 
@@ -39,7 +39,7 @@ static void add(gpuhal_lease_holders *holders, int64_t pid, uint32_t place)
     holders->list[holders->count++] = (gpuhal_lease_holder){.pid = pid, .place = place};
 }
 
-/* Reads the number at *text and advances *text past it and one more character. */
+/* Reads the number at *text. Advances *text past the number and one more character. */
 static uint64_t read_number(const char **text)
 {
     char *end = NULL;
@@ -48,7 +48,8 @@ static uint64_t read_number(const char **text)
     return number;
 }
 
-/* "lock:\t1: OFDLCK ADVISORY  WRITE -1 08:01:1310726 5 5": device and inode, first and last byte. */
+/* Parses "lock:\t1: OFDLCK ADVISORY WRITE -1 08:01:1310726 5 5". The last three fields are device and inode, first
+ * byte, and last byte. */
 static void read_lock(const walk *own, const char *line)
 {
     const char *kind = strstr(line, "OFDLCK");
@@ -94,14 +95,14 @@ gpuhal_status gpuhal_lease_holders_read(uint64_t inode, gpuhal_lease_holders *ou
     size_t count = 0;
     *out = (gpuhal_lease_holders){0};
     if (gpuhal_os_directory_names("/proc", &names, &count)) {
-        return GPUHAL_OK; /* processes are unknown */
+        return GPUHAL_OK; /* the processes stay unknown */
     }
     for (size_t i = 0; i < count && !out->failed; i++) {
         walk own = {.holders = out, .inode = inode, .pid = strtoll(names[i], NULL, 10)};
         char path[PATH_BYTES];
         if (own.pid > 0) {
             snprintf(path, sizeof path, "/proc/%" PRId64 "/fd", own.pid);
-            (void)gpuhal_os_directory_links(path, look_at_descriptor, &own); /* unreadable for other users' processes */
+            (void)gpuhal_os_directory_links(path, look_at_descriptor, &own); /* fails for other users' processes */
         }
     }
     gpuhal_os_names_free(names, count);
@@ -126,8 +127,8 @@ bool gpuhal_lease_holder_name(int64_t pid, char out_name[GPUHAL_LEASE_COMMAND_BY
     return true;
 }
 
-/* For an inherited lease, or a lease of another pid namespace, every process with its descriptor is a holder; for other
- * leases only the process that requested it. */
+/* For an inherited lease or a lease of another pid namespace, every process with the descriptor is a holder. For other
+ * leases, only the process that requested the lease is a holder. */
 static bool is_holder(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record,
                       const gpuhal_lease_holder *holder)
 {
@@ -147,7 +148,8 @@ const gpuhal_lease_holder *gpuhal_lease_holder_next(const gpuhal_ledger *ledger,
     return holder && holder < end ? holder : NULL;
 }
 
-/* The requester's pid may have been reused. */
+/* Returns whether process `pid` requested the lease. Compares start times, because the requester's pid may have been
+ * reused. */
 static bool has_asked(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record, int64_t pid)
 {
     const bool has_number = record->space == ledger->space && pid == record->pid;

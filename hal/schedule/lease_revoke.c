@@ -1,5 +1,5 @@
-/* schedule/lease_revoke.c: revokes a lease or cancels a request of another process; permitted for its user and for
- * root. */
+/* schedule/lease_revoke.c: revokes a lease or cancels a request of another process. Only the same user and root may do
+ * this. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -20,7 +20,7 @@ static gpuhal_status check_record(const gpuhal_ledger *ledger, uint64_t number, 
     return GPUHAL_OK;
 }
 
-/* "process 4711 (sleep), process 4712 (train)". */
+/* Writes a list such as "process 4711 (sleep), process 4712 (train)". */
 static void name_processes(const gpuhal_ledger *ledger, const gpuhal_lease_holders *holders,
                            const gpuhal_ledger_record *record, gpuhal_text *to)
 {
@@ -40,7 +40,7 @@ static void name_processes(const gpuhal_ledger *ledger, const gpuhal_lease_holde
     }
 }
 
-/* The record was alive when it was found: records of ended processes had been removed. */
+/* The lease was alive when its record was found, because records of ended processes had been removed before. */
 static gpuhal_status refuse(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record, uint64_t inode)
 {
     gpuhal_lease_holders holders;

@@ -1,5 +1,5 @@
-/* schedule/lease_sample.c: samples devices before one of them is leased: memory, load, health, and the processes if
- * other holders also use memory. Recent samples are reused. */
+/* schedule/lease_sample.c: samples the memory, load and health of devices before one of them is leased. Also lists the
+ * processes if other holders use memory. Reuses recent samples. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -10,13 +10,13 @@
 #include <stdlib.h>
 
 #define FRESH_NS     UINT64_C(100000000)
-#define PROCESSES_NS UINT64_C(1000000000) /* limit for listing the processes of all devices */
-/* FAR_NS: time that hanging drivers may take without a deadline. LAST_NS: time that drivers always have, since granting
- * a lease without knowing the free memory could take memory that other programs use. */
+#define PROCESSES_NS UINT64_C(1000000000) /* time limit for listing the processes of all devices */
+/* FAR_NS is the time that hanging drivers may take if there is no deadline. LAST_NS is the time that drivers always
+ * have. Without it, a lease could be granted memory that other programs use. */
 #define FAR_NS   UINT64_C(6000000000)
 #define LEAST_NS UINT64_C(1000000000)
 
-/* BUSY is last because it is optional. */
+/* BUSY must be last because it is optional. */
 enum { FREE, USED, RESERVED, LIMIT, ERRORS, THROTTLE, REPAIR, LINKS, FABRIC, BUSY, VALUES };
 
 static const gpuhal_key keys[VALUES] = {
@@ -32,7 +32,7 @@ static const gpuhal_key keys[VALUES] = {
     [BUSY] = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE,
 };
 
-/* One call: the devices to sample, and their samples. */
+/* The devices to sample in one call, and their samples. */
 typedef struct reading {
     gpuhal_lease_device **devices;
     gpuhal_sample *samples;
@@ -46,21 +46,21 @@ static bool is_exclusive(const gpuhal_device *device)
     return gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_COMPUTE_MODE, 0) == GPUHAL_COMPUTE_EXCLUSIVE;
 }
 
-/* In another pid namespace, such as a container's, this process is listed with another pid (NVML lists the machine's
- * pids, and /proc lists none outside its namespace). An unknown process is taken for this one if this one has the
- * device open, since no other process can then have an exclusive device. */
+/* In a pid namespace such as a container's, drivers list this process with another pid: NVML lists pids of the machine,
+ * and /proc lists only pids of its own namespace. If this process has opened the exclusive device, an unknown process
+ * must be this process, since no other process can open the device. */
 static bool is_stranger(gpuhal_device *device, const gpuhal_process *process, const gpuhal_lease_reading *last)
 {
     const bool is_here = last->own_bytes > 0 || atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN;
     return (process->flags & GPUHAL_PROCESS_COMPUTE) && process->pid != (uint32_t)gpuhal_os_process_own() && !is_here;
 }
 
-/* An exclusive device is not taken if a service shares it. */
+/* An exclusive device does not count as taken if its only user is a service that shares the device. */
 static void sample_processes(gpuhal_device *device, uint64_t until_ns, gpuhal_lease_reading *out)
 {
     gpuhal_process list[GPUHAL_LEASE_PROCESSES] = {{.size = sizeof *list}};
     uint32_t count = 0;
-    /* A hanging driver may take half of the remaining time, so that the others are also sampled. */
+    /* A hanging driver may take at most half of the remaining time, so that the other devices are also sampled. */
     const uint64_t now = gpuhal_os_monotonic_ns(), limit_ns = until_ns > now ? (until_ns - now) / 2 : 0;
     const gpuhal_status status =
         limit_ns == 0 ? GPUHAL_ERROR_TIMEOUT
@@ -80,13 +80,13 @@ static void sample_processes(gpuhal_device *device, uint64_t until_ns, gpuhal_le
     out->taken = out->taken && !shares;
 }
 
-/* Sampling a CPU's load takes a while and does not affect the decision. */
+/* Skips a CPU's load, because sampling it takes a while and does not affect the decision. */
 static bool asks_busy(const gpuhal_lease_device *device, bool compares)
 {
     return compares && !gpuhal_lease_is_processor(device->device);
 }
 
-/* A CPU need not be sampled if none of its memory is requested. */
+/* Skips a CPU if none of its memory is requested. */
 static bool is_needed(const gpuhal_lease_device *device, bool compares)
 {
     const gpuhal_lease_reading *last = &device->sample;
@@ -96,7 +96,7 @@ static bool is_needed(const gpuhal_lease_device *device, bool compares)
     return !fresh && (device->bytes > 0 || !gpuhal_lease_is_processor(device->device));
 }
 
-/* Copies the object's last sample of each device, and lists the devices to sample now. */
+/* Copies the object's last sample of each device. Lists the devices that must be sampled now. */
 static void list(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, reading *own)
 {
     gpuhal_leases *leases = gpuhal_leases_of(gpu);
@@ -126,17 +126,17 @@ static void list(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, read
     }
 }
 
-/* A limit that cannot be read is enforced by the kernel or driver itself. */
+/* A limit that cannot be read is ignored, since the kernel or driver enforces it. */
 static void take_limit(const gpuhal_value *limit, gpuhal_lease_reading *out)
 {
     out->limit_bytes = limit->missing ? UINT64_MAX : limit->u64;
     snprintf(out->limit_source, sizeof out->limit_source, "%s", limit->source);
 }
 
-/* The reported free bytes are capped by this process's group limit (NVML from 615 on), but the bytes beyond it are not
- * in use. A driver that reports its reserved bytes does not count them as used; CUDA also excludes them from the total:
- * for an H100, nvidia-smi reports 81559 MiB, 551 of them reserved, and CUDA 79.1 GiB. A driver that does not report
- * them counts them as used. */
+/* Since version 615, NVML caps the reported free bytes at the limit of this process's control group, but the bytes
+ * beyond the limit are not in use. Drivers that report reserved bytes do not count them as used. CUDA also excludes
+ * reserved bytes from the total: for an H100, nvidia-smi reports 81559 MiB with 551 MiB reserved, and CUDA reports 79.1
+ * GiB. Drivers that do not report reserved bytes count them as used. */
 static uint64_t used_of(const gpuhal_value *values, uint64_t total)
 {
     const bool says_used = !values[USED].missing && (!values[RESERVED].missing || values[FREE].missing);
@@ -168,7 +168,7 @@ static void take(const gpuhal_sample *sample, uint64_t until_ns, gpuhal_lease_de
     out->when_ns = gpuhal_os_monotonic_ns();
 }
 
-/* Returns 0 for the default timeouts of gpuhal_sample_all(). */
+/* Returns a timeout for gpuhal_sample_all(), or 0 for its default timeouts. */
 static uint64_t time_for_drivers(uint64_t deadline_ns)
 {
     const uint64_t now = gpuhal_os_monotonic_ns(), left_ns = deadline_ns > now ? deadline_ns - now : 0;
@@ -221,7 +221,7 @@ gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uin
     }
     if (!status) {
         keep(gpuhal_leases_of(gpu), &own);
-        gpuhal_error_restore(&before); /* a value that a driver lacks is not an error of the lease */
+        gpuhal_error_restore(&before); /* a value that the driver does not report is not a lease error */
     }
     free(own.devices);
     free(own.samples);

@@ -1,4 +1,4 @@
-/* schedule/lease_state.c: a lease's state and expiry, and a lease held by a parent process. */
+/* schedule/lease_state.c: reports a lease's state and expiry, and adopts leases held by a parent process. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -28,7 +28,7 @@ gpuhal_status gpuhal_lease_state(gpuhal_lease *lease)
     gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
     gpuhal_mutex_lock(&leases->mutex);
     const gpuhal_lease_phase phase = lease->phase;
-    const uint64_t expires = phase == GPUHAL_LEASE_IS_HELD ? lease->expires_ns : 0; /* valid only then */
+    const uint64_t expires = phase == GPUHAL_LEASE_IS_HELD ? lease->expires_ns : 0; /* valid only in this phase */
     status = lease->status;
     gpuhal_mutex_unlock(&leases->mutex);
     if (phase == GPUHAL_LEASE_IS_HELD) {
@@ -137,8 +137,8 @@ gpuhal_status gpuhal_lease_ledger(gpuhal *gpu, const char **out_folder, uint32_t
 
 /* ---- the lease of a parent */
 
-/* gpuhal-lease run also sets the limit in GPUHAL_DEVICES. It is removed here: the adopted lease limits the device, and
- * this process's own leases add to it. */
+/* `gpuhal-lease run` also sets a limit in GPUHAL_DEVICES. Removes this limit, because the adopted lease limits the
+ * device, and leases of this process add to the lease's bytes. */
 static void take_over_limit(gpuhal_device *device, uint64_t bytes)
 {
     (void)atomic_compare_exchange_strong(&device->limit_bytes, &bytes, device->gpu->settings.memory_limit_bytes);

@@ -1,5 +1,5 @@
-/* schedule/lease_view.c: creates a view of the leases: a copy of the ledger, fresh samples of this object's devices,
- * and the processes that have the leases. */
+/* schedule/lease_view.c: creates a view of the leases. A view contains a copy of the ledger, fresh samples of this
+ * object's devices, and the processes that have the leases. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -29,7 +29,7 @@ static bool is_leased(const gpuhal_ledger_state *state, uint32_t index)
     return leased;
 }
 
-/* Adds GPUs, and other devices that a lease has named. */
+/* Adds GPUs, and other devices that leases have named. */
 static void add_devices(gpuhal *gpu, gpuhal_lease_view *out)
 {
     const uint32_t count = gpuhal_device_count(gpu);
@@ -40,7 +40,7 @@ static void add_devices(gpuhal *gpu, gpuhal_lease_view *out)
         own->index = gpuhal_ledger_find_device(out->state, &own->described);
         bool shown = gpuhal_lease_is_candidate(own->device);
         if (own->index < GPUHAL_LEDGER_DEVICES && gpuhal_lease_is_preferred(own->device)) {
-            own->bytes = shown ? 0 : 1; /* so that a CPU's memory is also sampled */
+            own->bytes = shown ? 0 : 1; /* CPUs are sampled only if bytes are requested */
             own->lists_processes = is_leased(out->state, own->index);
             shown = true;
         }
@@ -66,7 +66,7 @@ gpuhal_status gpuhal_lease_view_read(gpuhal *gpu, gpuhal_lease_view *out)
         own->left_out = gpuhal_lease_why_left_out(own);
         if (own->left_out == GPUHAL_LEASE_IS_TAKEN && own->index < GPUHAL_LEDGER_DEVICES &&
             is_leased(out->state, own->index)) {
-            own->left_out = GPUHAL_LEASE_TAKES_IT; /* taken by the lease's holder */
+            own->left_out = GPUHAL_LEASE_TAKES_IT; /* the holder of the lease uses the device */
         }
     }
     gpuhal_os_cancel_restore(cancel);

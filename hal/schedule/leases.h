@@ -1,7 +1,7 @@
-/* schedule/leases.h: the leases and work slots of one gpuhal object; shared by the files of this folder.
+/* schedule/leases.h: the leases and work slots of one gpuhal object, for the files of this folder.
  *
  * `mutex` of gpuhal_leases protects the lists, the phases of leases and the samples. It may be locked inside the
- * ledger's critical section (ledger.h). No other lock is acquired while it is held.
+ * ledger's critical section (ledger.h). A thread that has locked it must not acquire another lock.
  */
 #ifndef GPUHAL_SCHEDULE_LEASES_H
 #define GPUHAL_SCHEDULE_LEASES_H
@@ -16,16 +16,17 @@ enum { GPUHAL_LEASE_PROCESSES = 32, GPUHAL_LEASE_COMMAND_BYTES = 64 };
 /* The last sample of a device's use and health. */
 typedef struct gpuhal_lease_reading {
     uint64_t when_ns, used_bytes; /* when_ns is 0 before the first sample */
-    uint64_t own_bytes;           /* part of used_bytes that this object has allocated */
-    uint64_t limit_bytes;         /* limit of this process's group in the kernel or driver; all ones if unlimited */
+    uint64_t own_bytes;           /* bytes of used_bytes that this object has allocated */
+    uint64_t limit_bytes;         /* limit of this process's control group in the kernel or driver, or all ones if
+                                   * unlimited */
     char limit_source[16];        /* as in gpuhal_value */
     uint32_t busy_permille;       /* UINT32_MAX if unknown */
     uint32_t ailments;            /* GPUHAL_AILMENT_… */
     bool asked_busy;
-    bool lost;            /* as reported by its driver */
-    bool taken;           /* its compute mode allows only one process, and another process uses it */
+    bool lost;            /* the driver reports the loss */
+    bool taken;           /* the device's compute mode allows only one process, and another process uses the device */
     bool known;           /* used_bytes is valid */
-    bool late;            /* its driver did not return in time */
+    bool late;            /* the driver did not return in time */
     bool wants_processes; /* other processes have leases on the device, or may have exclusive access */
     bool asked_processes; /* the process list was queried */
     bool has_processes;   /* the process list is complete */
@@ -42,9 +43,9 @@ typedef enum {
     GPUHAL_LEASE_IS_LOST,
     GPUHAL_LEASE_NEEDS_RESET,
     GPUHAL_LEASE_IS_PROHIBITED,
-    GPUHAL_LEASE_FAILED_TEST, /* the self-test; leased anyway if the caller names it */
-    GPUHAL_LEASE_IS_LIMITED,  /* this process may use fewer bytes of it than requested */
-    GPUHAL_LEASE_IS_TAKEN,    /* a process has exclusive access; requests wait until that ends */
+    GPUHAL_LEASE_FAILED_TEST, /* failed the self-test; leased anyway if the caller names the device */
+    GPUHAL_LEASE_IS_LIMITED,  /* this process may use fewer bytes than requested */
+    GPUHAL_LEASE_IS_TAKEN,    /* another process has exclusive access; requests wait until this ends */
     GPUHAL_LEASE_REASONS
 } gpuhal_lease_left_out;
 
@@ -54,14 +55,14 @@ typedef struct gpuhal_lease_device {
     gpuhal_ledger_device described;
     gpuhal_lease_reading sample;
     gpuhal_lease_left_out left_out;
-    bool lists_processes; /* its processes must always be listed */
-    bool named;           /* by the caller; false if the request is for any GPU */
-    uint32_t index;       /* in the ledger; valid only within one critical section */
-    uint64_t bytes;       /* requested, or leased */
+    bool lists_processes; /* the process list is always needed */
+    bool named;           /* the caller named the device; false if the request is for any GPU */
+    uint32_t index;       /* index in the ledger; valid only within one critical section */
+    uint64_t bytes;       /* requested or leased bytes */
     uint32_t slots;
     bool leased;
     uint8_t place; /* order of preference among the candidates */
-    bool lesser;   /* ranks below the device at the previous place; false if equal */
+    bool lesser;   /* ranks below the device at the previous place; false if both rank equally */
 } gpuhal_lease_device;
 
 /* A process that has the descriptor of a lease. */
@@ -78,7 +79,8 @@ typedef struct gpuhal_lease_holders {
 /* A copy of the ledger for display. */
 typedef struct gpuhal_lease_view {
     gpuhal_ledger_state *state;   /* a copy */
-    gpuhal_lease_device *devices; /* of this object; `index` is GPUHAL_LEDGER_DEVICES if no request has named it yet */
+    gpuhal_lease_device *devices; /* this object's devices; `index` is GPUHAL_LEDGER_DEVICES if no request has named the
+                                   * device yet */
     uint32_t device_count;
     uint64_t epoch, inode;
     gpuhal_ledger_use use;
@@ -96,20 +98,21 @@ struct gpuhal_lease {
     gpuhal_lease *next; /* protected by the mutex */
     gpuhal_lease_device *devices;
     uint32_t device_count;
-    gpuhal_ledger_record record; /* the request; ticket and place are valid once it waits */
-    intptr_t file;               /* file with the locked byte; -1 if none */
-    const void *words;           /* waited on; the wait detects if a change of epoch has unmapped them */
-    uint64_t epoch;              /* epoch of its files */
-    uint64_t deadline_ns;        /* of the wait; UINT64_MAX for none */
+    gpuhal_ledger_record record; /* the request; ticket and place are valid once the request waits */
+    intptr_t file;               /* file with the locked byte, or -1 */
+    const void *words;           /* mapped words to wait on; the wait detects that a change of epoch has unmapped them
+                                  */
+    uint64_t epoch;              /* epoch of `file` and `words` */
+    uint64_t deadline_ns;        /* deadline of the wait, or UINT64_MAX */
     bool waits_not;              /* return BUSY instead of waiting */
     _Atomic bool cancelled;
     /* For requests: */
-    struct gpuhal_lease_call *due; /* pending callback; may be NULL */
-    _Atomic uint32_t references;   /* the user's and the waiting worker's */
+    struct gpuhal_lease_call *due; /* pending callback, or NULL */
+    _Atomic uint32_t references;   /* one for the user and one for the waiting worker */
     /* Protected by the mutex: */
     bool released;
     gpuhal_lease_phase phase;
-    gpuhal_status status; /* result once it is over */
+    gpuhal_status status; /* result of a lease that is over */
     uint64_t expires_ns;
     intptr_t notifier; /* -1 until requested */
 };
@@ -131,7 +134,7 @@ typedef struct gpuhal_leases {
         bool is_described;
         gpuhal_ledger_device described;
         gpuhal_lease_reading sample;
-        uint64_t adopted_bytes; /* of a lease held by a parent process; 0 if none */
+        uint64_t adopted_bytes; /* bytes of a lease held by a parent process, or 0 */
     } known[GPUHAL_LEDGER_DEVICES];
 } gpuhal_leases;
 
@@ -139,9 +142,9 @@ typedef struct gpuhal_leases {
 gpuhal_leases *gpuhal_leases_create(void);
 /* For gpuhal_close(): cancels requests and releases leases. */
 void gpuhal_leases_end(gpuhal *gpu);
-/* NULL does nothing. */
+/* Does nothing if `leases` is NULL. */
 void gpuhal_leases_destroy(gpuhal_leases *leases);
-/* Limits the object's allocations to the lease that a parent process holds for it (GPUHAL_LEASE). */
+/* If a parent process holds a lease for this process (GPUHAL_LEASE), limits the object's allocations to this lease. */
 void gpuhal_leases_adopt(gpuhal *gpu);
 
 /* ---- lease_asked.c: one lease. */
@@ -149,23 +152,25 @@ void gpuhal_leases_adopt(gpuhal *gpu);
 /* Creates a lease from a description, with one reference. It is not in any list yet. */
 gpuhal_status gpuhal_lease_make(gpuhal *gpu, const gpuhal_lease_desc *given, uint64_t timeout_ns,
                                 gpuhal_lease **out_lease);
-/* Drops a reference, and frees the lease with the last one. */
+/* Drops a reference. Frees the lease if it was the last reference. */
 void gpuhal_lease_unreference(gpuhal_lease *lease);
 
 /* ---- lease_order.c: the devices' order of preference. */
 
-/* Sets `place` of each device of the request: its gpuhal_rank() position by the rule of gpuhal_select(). */
+/* Sets `place` of each device of the request to the device's position in gpuhal_rank(), by the rule of gpuhal_select().
+ */
 gpuhal_status gpuhal_lease_order(gpuhal_lease *lease);
 
 /* ---- lease_ledger.c: one lease in the ledger. */
 
 /* Initialises the ledger on first use. Returns NOT_SUPPORTED if leases are disabled. */
 gpuhal_status gpuhal_leases_open(gpuhal *gpu);
-/* Enters the request in the ledger. *out_held is set if it was granted immediately. If a device must be sampled again,
- * since other processes have leases on it, only sets *out_again; with `out_again` NULL, it is not sampled again. */
+/* Enters the request in the ledger. Sets *out_held if the request was granted immediately. If a device must be sampled
+ * again, because other processes have leases on it, sets *out_again and does not enter the request. If `out_again` is
+ * NULL, no device is sampled again. */
 gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held, bool *out_again);
-/* Checks whether the request was granted (*out_held). Removes leases and requests of ended processes. *out_before is
- * the result of gpuhal_ledger_sweep(). */
+/* Checks whether the request was granted, and sets *out_held. Removes leases and requests of ended processes.
+ * *out_before is the result of gpuhal_ledger_sweep(). */
 gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *out_before, uint32_t *out_word);
 /* Removes the lease or request from the ledger. With `unless_held`, keeps a lease that was granted in the meantime and
  * sets *out_held. */
@@ -175,7 +180,7 @@ gpuhal_status gpuhal_lease_leave_to_others(gpuhal_lease *lease);
 
 /* ---- lease_device.c: devices in the ledger. */
 
-/* Returns the object's record of the device; NULL if there are too many devices. Called with the mutex held. */
+/* Returns the object's record of the device, or NULL if there are too many devices. Called with the mutex held. */
 struct gpuhal_known_device *gpuhal_lease_known(gpuhal_leases *leases, const gpuhal_device *device);
 /* Fills in the ledger entry of the device's physical device or partition. */
 void gpuhal_lease_describe(gpuhal_device *device, gpuhal_ledger_device *out);
@@ -183,63 +188,65 @@ uint32_t gpuhal_lease_default_slots(const gpuhal_device *device);
 /* Returns whether the device is the preferred interface of a GPU or accelerator and not a software device. If a request
  * names no devices, such devices are leased if they are healthy. */
 bool gpuhal_lease_is_candidate(const gpuhal_device *device);
-/* Returns whether it is the preferred interface of its physical device or partition. */
+/* Returns whether the device is the preferred interface of its physical device or partition. */
 bool gpuhal_lease_is_preferred(const gpuhal_device *device);
 /* Returns whether the device is a CPU or a software device. */
 bool gpuhal_lease_is_processor(const gpuhal_device *device);
-/* Limits allocations on each device of the object to the bytes that it has leased there. */
+/* Limits the object's allocations on each device to the bytes that the object has leased on this device. */
 void gpuhal_leases_limit(gpuhal *gpu);
 /* Returns the bytes that this object has allocated on the device, through all its interfaces. */
 uint64_t gpuhal_lease_allocated(gpuhal_device *device);
 
 /* ---- lease_sample.c: samples of devices. */
 
-/* Samples, concurrently, the devices without a recent sample. With `compares`, also samples their load, since some of
- * them are to be chosen. Returns HOST_MEMORY. Blocks for drivers until at most one second after `deadline_ns`; with 0
- * or a distant deadline, as long as gpuhal_sample_all() does. */
+/* Samples the devices without a recent sample, all at the same time. With `compares`, also samples the load, which is
+ * needed to choose among the devices. Returns OK or HOST_MEMORY. Waits for drivers until at most one second after
+ * `deadline_ns`. If the deadline is 0 or distant, waits as long as gpuhal_sample_all() does. */
 gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, bool compares,
                                   uint64_t deadline_ns);
 
 /* ---- lease_health.c: excludes unhealthy devices. */
 
-/* Returns the reason according to the last sample. */
+/* Returns why the device is excluded, according to the last sample. */
 gpuhal_lease_left_out gpuhal_lease_why_left_out(const gpuhal_lease_device *device);
 /* Returns the reason's JSON name, such as "reset_needed". */
 const char *gpuhal_lease_left_out_name(gpuhal_lease_left_out reason);
-/* Returns OK if enough devices of the request can be leased. Else returns INFEASIBLE if the request is for more bytes
- * than this process may use, NO_DEVICE if it is for any device, or DEVICE_LOST. The message names the excluded devices
- * and the reasons. */
+/* Returns OK if enough devices of the request can be leased. Otherwise, returns INFEASIBLE if the request exceeds the
+ * bytes that this process may use, NO_DEVICE if the request is for any device, or DEVICE_LOST. The message names the
+ * excluded devices and the reasons. */
 gpuhal_status gpuhal_lease_check_health(gpuhal_lease *lease);
-/* Writes which named devices of the request other processes use exclusively: "; cuda:0 is exclusive, and another
- * process has it", truncated to the buffer; "" if none. */
+/* Writes which named devices of the request are used exclusively by other processes, such as "; cuda:0 is exclusive,
+ * and another process has it", truncated to the buffer. Writes "" if there are none. */
 void gpuhal_lease_name_taken(const gpuhal_lease *lease, char *to, size_t bytes);
 
 /* ---- lease_memory.c: memory that other programs use. */
 
-/* Called in the critical section. Updates in the ledger how many bytes of the device are used beyond its leases, and
- * its load. Returns whether they have changed. If the result depends on a process list that was not queried, the device
- * is sampled again next time. */
+/* Called in the critical section. Updates the device's load in the ledger and its number of bytes used beyond leases.
+ * Returns whether a value has changed. If the result depends on a process list that was not queried, the next call of
+ * gpuhal_lease_sample() samples the device again. */
 bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease_device *device);
 
-/* Computes the bytes used by processes without a lease on a device in the copy of the ledger. Returns false if they are
- * unknown: a holder uses the device without a limit, and no source lists the processes. */
+/* Computes the bytes used by processes without a lease on a device in the copy of the ledger. Returns false if the
+ * number is unknown because a holder uses the device without a limit and no plugin lists the processes. */
 bool gpuhal_lease_find_foreign(gpuhal *gpu, const gpuhal_lease_view *view, const gpuhal_lease_device *device,
                                uint64_t *out_bytes);
 
 /* ---- lease_processes.c: the processes that have a lease. */
 
-/* Lists the processes that have a descriptor of `liveness` (the file with this inode) that locks a byte, as far as this
- * user may inspect them. The list must be finished even on failure. Returns HOST_MEMORY. */
+/* Lists the processes with a descriptor of `liveness` (the file with this inode) that locks a byte. Omits processes
+ * that this user may not inspect. The list must be finished even on failure. Returns OK or HOST_MEMORY. */
 gpuhal_status gpuhal_lease_holders_read(uint64_t inode, gpuhal_lease_holders *out_holders);
 void gpuhal_lease_holders_finish(gpuhal_lease_holders *holders);
-/* Returns the lease's next holder after `last` (the first if NULL); NULL if there are no more. */
+/* Returns the lease's next holder after `last`, or the first holder if `last` is NULL. Returns NULL if there are no
+ * more. */
 const gpuhal_lease_holder *gpuhal_lease_holder_next(const gpuhal_ledger *ledger, const gpuhal_lease_holders *holders,
                                                     const gpuhal_ledger_record *record,
                                                     const gpuhal_lease_holder *last);
 /* Returns whether the process or one of its ancestors has the lease. */
 bool gpuhal_lease_is_of_holder(const gpuhal_ledger *ledger, const gpuhal_lease_holders *holders,
                                const gpuhal_ledger_record *record, int64_t pid);
-/* Reads the name of a process's program. Returns false if it has ended. The name may contain control characters. */
+/* Reads the name of a process's program. Returns false if the process has ended. The name may contain control
+ * characters. */
 bool gpuhal_lease_holder_name(int64_t pid, char out_name[GPUHAL_LEASE_COMMAND_BYTES]);
 
 /* ---- lease_view.c: snapshots of the ledger. */

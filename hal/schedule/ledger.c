@@ -1,5 +1,5 @@
-/* schedule/ledger.c: the ledger's critical section between threads and processes. Every section removes expired leases,
- * removes leases of dead processes if necessary, and wakes granted requests. */
+/* schedule/ledger.c: implements the ledger's critical section between threads and processes. Every section removes
+ * expired leases, removes leases of dead processes if necessary, and wakes granted requests. */
 #include "schedule/ledger.h"
 
 #include "device/for_schedule.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Sections take microseconds. A process stopped in the middle of one must not block the others. */
+/* A section takes microseconds. A process that is stopped in the middle of a section must not block other processes. */
 #define LOCK_NS        UINT64_C(2000000000)
 #define FIRST_PAUSE_NS UINT64_C(10000)
 #define PAUSE_NS       UINT64_C(16000000)
@@ -42,7 +42,8 @@ static uint64_t earlier(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Counts from the first unsuccessful try, since earlier calls of this object may also have failed. */
+/* Returns the error for a locked ledger. The reported time counts from the first unsuccessful try, which may belong to
+ * an earlier call of this object. */
 static gpuhal_status locked(gpuhal_ledger *ledger, uint64_t begin_ns, uint64_t now_ns)
 {
     ledger->locked_ns = ledger->locked_ns > 0 ? ledger->locked_ns : begin_ns;
@@ -103,7 +104,8 @@ static bool is_linked(intptr_t file)
     return gpuhal_os_shared_info(file, &info, &unlinked) == 0 && !unlinked;
 }
 
-/* Abandons removed files to the processes that have them open. */
+/* Locks the ledger. If the files were removed, opens new files and leaves the removed files to the processes that have
+ * opened them. */
 static gpuhal_status lock(gpuhal_ledger *ledger, uint64_t until_ns)
 {
     for (int tries = 0; tries < 4; tries++) {
@@ -123,7 +125,6 @@ static gpuhal_status lock(gpuhal_ledger *ledger, uint64_t until_ns)
 
 /* ---- liveness */
 
-/* Returns whether the record's process may be alive. */
 static bool process_lives(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
 {
     if ((record->flags & GPUHAL_LEASE_INHERIT) || record->space == 0 || record->space != ledger->space) {
@@ -135,15 +136,15 @@ static bool process_lives(const gpuhal_ledger *ledger, const gpuhal_ledger_recor
     return started == UINT64_MAX || started == record->started;
 }
 
-/* If the state of the byte is unknown, it counts as locked. */
+/* If the state of the byte is unknown, the byte counts as locked. */
 static bool has_its_byte(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
 {
     bool locked = true;
     return gpuhal_os_byte_is_locked(ledger->files.liveness, record->place, 1, &locked) != 0 || locked;
 }
 
-/* The child of a fork inherits the descriptors of its parent and keeps the locks. So the process itself is checked too,
- * unless the lease is to be inherited. */
+/* A forked child inherits its parent's descriptors and thereby keeps the locks. Therefore, the process is also checked,
+ * unless children inherit the lease. */
 static bool is_alive(void *user, const gpuhal_ledger_record *record)
 {
     const gpuhal_ledger *ledger = user;
@@ -200,8 +201,9 @@ static bool waits(const gpuhal_ledger_record *record)
     return record->state == GPUHAL_RECORD_WAITS;
 }
 
-/* Checks requests anywhere, different ones each time: otherwise requests of dead processes would stay until their turn.
- * Checking the byte is sufficient here, and costs a tenth of checking the process. */
+/* Checks a few requests anywhere in the table, different requests each time. Otherwise, requests of dead processes
+ * would stay in the table until they could be granted. Checking the byte is sufficient for this, and takes a tenth of
+ * the time of checking the process. */
 static void sweep_some(gpuhal_ledger *ledger)
 {
     gpuhal_ledger_state *state = ledger->state;
@@ -219,8 +221,8 @@ static bool is_of_one(const gpuhal_ledger_record *const *list, uint32_t count, c
 {
     bool found = false;
     for (uint32_t i = 0; i < count; i++) {
-        found = found || (list[i]->pid == record->pid && list[i]->started == record->started &&
-                          list[i]->space == record->space);
+        found = found ||
+                (list[i]->pid == record->pid && list[i]->started == record->started && list[i]->space == record->space);
     }
     return found;
 }
@@ -274,8 +276,8 @@ static gpuhal_status replaced(const gpuhal_ledger *ledger, const gpuhal_ledger_r
                             ledger->files.liveness_path, record->pid, ledger->files.ledger_path);
 }
 
-/* Handles a new `liveness` file, without the records' bytes. Requests can no longer be woken, and only the processes
- * show whether leases are held. If none are held, adopts the new file. */
+/* Handles a new `liveness` file, which does not contain the bytes of the records. Requests can no longer be woken, and
+ * only the existence of processes shows whether leases are held. If no lease is held, adopts the new file. */
 static gpuhal_status pair(gpuhal_ledger *ledger, bool leaves)
 {
     gpuhal_ledger_state *state = ledger->state;
@@ -305,7 +307,7 @@ static gpuhal_status begin(gpuhal_ledger *ledger, uint64_t until_ns, bool leaves
     gpuhal_status status = lock_and_load(ledger, until_ns);
     if (!status && !gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
         unlock(ledger);
-        gpuhal_ledger_files_lose(&ledger->files); /* this process may have an old file open */
+        gpuhal_ledger_files_lose(&ledger->files); /* this process may have opened an old file */
         status = lock_and_load(ledger, until_ns);
     }
     if (!status && !gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
@@ -338,7 +340,7 @@ gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger, uint64_t until_ns)
     return GPUHAL_OK;
 }
 
-/* Changes the words of granted requests, except this thread's own. */
+/* Changes the words of granted requests, except for this thread's own request. */
 static void announce(gpuhal_ledger *ledger)
 {
     const uint32_t word = (uint32_t)ledger->state->generation;

@@ -1,20 +1,20 @@
 /* schedule/ledger.h: the machine's leases, in a folder that processes share:
  *
- *     ledger     leases and waiting requests; two copies, written alternately, so that one of them is always complete
- *     liveness   byte i is locked while the lease or waiting request at place i is alive; word i changes when that
+ *     ledger     leases and waiting requests; two copies, written alternately, so that one copy is always complete
+ *     liveness   byte i is locked while the lease or waiting request at place i is alive; word i changes when this
  *                request is granted
  *
- * A lock on the first byte of `ledger` makes a critical section between processes. The kernel releases it when the
- * owner ends. Children that another thread forks during the section inherit the lock, until they close the file or
- * execute another program. If the owner of such a lock is killed, other processes return BUSY as long as such a child
- * exists. If a process is killed in the middle of writing, the unfinished copy fails its checksum, and the other copy
- * is valid. A locked byte without a lease in the table shows that the valid copy is outdated; then nothing is granted
- * until that lease has ended. The table identifies the `liveness` file with its bytes. If that file was removed or
- * replaced, the bytes of the new file are meaningless, and nothing is granted while a process with an earlier lease
- * exists. Everything read from a file is copied and checked before use.
+ * A lock on the first byte of `ledger` makes a critical section between processes. The kernel releases the lock when
+ * the owner ends. If another thread forks a child during the section, the child inherits the lock until it closes the
+ * file or executes another program. If the owner is killed, other processes return BUSY as long as such a child exists.
+ * If a process is killed in the middle of writing, the unfinished copy fails its checksum, and the other copy is valid.
+ * A locked byte without a lease in the table shows that the valid copy is outdated. In this case nothing is granted
+ * until the lease with this byte has ended. The table identifies the `liveness` file to which its bytes belong. If this
+ * file was removed or replaced, the bytes of the new file are meaningless, and nothing is granted while a process with
+ * an earlier lease exists. All data read from a file is copied and checked before use.
  *
- * Within a process, only one thread at a time is between gpuhal_ledger_begin() and gpuhal_ledger_end(). No drivers,
- * plugins or callbacks are called there.
+ * Within a process, only one thread at a time is between gpuhal_ledger_begin() and gpuhal_ledger_end(). This thread
+ * must not call drivers, plugins or callbacks in between.
  */
 #ifndef GPUHAL_SCHEDULE_LEDGER_H
 #define GPUHAL_SCHEDULE_LEDGER_H
@@ -28,29 +28,30 @@ enum {
     GPUHAL_LEDGER_RECORDS = 2048,
     GPUHAL_LEDGER_ITEMS = 8192,
     GPUHAL_LEDGER_OVERTAKEN_MAX = 8,
-    GPUHAL_LEDGER_LOOKERS = 4, /* number of processes, longest waiting first, that often check for dead holders */
-    GPUHAL_LEDGER_GATE = 1023, /* word of `ledger`, between head and copies, used to wait for the lock */
+    GPUHAL_LEDGER_LOOKERS = 4, /* number of longest waiting processes, which check for dead holders more often */
+    GPUHAL_LEDGER_GATE = 1023, /* index of the word in `ledger`, between head and copies, on which threads wait for the
+                                * lock */
     GPUHAL_LEDGER_KEY_BYTES = 64,
     GPUHAL_LEDGER_LABEL_BYTES = GPUHAL_LEASE_LABEL_MAX + 1
 };
 #define GPUHAL_LEDGER_ALL_SLOTS UINT32_MAX
-/* Maximum generation and ticket in a table, so that they never wrap. */
+/* Maximum generation and ticket in a table. Both are limited so that they never wrap. */
 #define GPUHAL_LEDGER_COUNTER_MAX (UINT64_C(1) << 63)
 /* Maximum bytes that a request can have on a device. */
 #define GPUHAL_LEDGER_BYTES_MAX (UINT64_C(1) << 62)
-/* Waiting this long raises a request's priority by one. A request of the lowest priority is not overtaken by requests
- * that arrive more than 3 s later. */
+/* Waiting time that raises a request's priority by one. Even a request of the lowest priority is not overtaken by
+ * requests that arrive more than 3 s later. */
 #define GPUHAL_LEDGER_AGING_NS UINT64_C(500000000)
 
 /* A physical device or partition. */
 typedef struct gpuhal_ledger_device {
-    char key[GPUHAL_LEDGER_KEY_BYTES]; /* UUID, else PCI address, else id; for an AMD partition followed by "/" and its
-                                        * number */
-    char address[32];                  /* PCI address; "" if unknown, or for a partition */
-    uint64_t bytes;                    /* 0 if unknown, and therefore unlimited */
-    uint64_t foreign_bytes;            /* used beyond leases in the last sample */
+    char key[GPUHAL_LEDGER_KEY_BYTES]; /* UUID, else PCI address, else id; for an AMD partition, "/" and the partition's
+                                        * number are appended */
+    char address[32];                  /* PCI address, or "" if unknown or if this is a partition */
+    uint64_t bytes;                    /* memory size, or 0 if unknown and therefore unlimited */
+    uint64_t foreign_bytes;            /* bytes used beyond leases in the last sample */
     uint32_t slots;
-    uint32_t busy_permille;            /* load in the last sample; UINT32_MAX if unknown */
+    uint32_t busy_permille; /* load in the last sample, or UINT32_MAX if unknown */
 } gpuhal_ledger_device;
 
 enum { GPUHAL_RECORD_WAITS = 1, GPUHAL_RECORD_HELD = 2 };
@@ -58,20 +59,20 @@ enum { GPUHAL_RECORD_WAITS = 1, GPUHAL_RECORD_HELD = 2 };
 /* A lease or a waiting request. */
 typedef struct gpuhal_ledger_record {
     uint64_t ticket;     /* increases with each request; unique */
-    uint64_t candidates; /* mask of devices that may be granted now: any `count` of them, or those of its items */
-    uint64_t ailing;     /* mask of devices with warnings, granted after their equals */
-    uint64_t lesser;     /* mask of places whose device ranks below that of the previous place */
-    uint64_t bytes;      /* of each device */
-    uint64_t since_ns;   /* gpuhal_os_boot_ns() when it entered its state */
+    uint64_t candidates; /* mask of devices that may be granted now, any `count` of them or the devices of the items */
+    uint64_t ailing;     /* mask of devices with warnings, which are granted after devices of equal rank */
+    uint64_t lesser;     /* mask of places whose device ranks below the device at the previous place */
+    uint64_t bytes;      /* bytes on each device */
+    uint64_t since_ns;   /* gpuhal_os_boot_ns() when the record entered its state */
     uint64_t asked_ns;   /* time of the request */
-    uint64_t expires_ns; /* lease: expiry time; request: duration; 0 for never */
-    uint64_t space, started; /* identify the process together with its id */
+    uint64_t expires_ns; /* expiry time of a lease, duration of a request; 0 for never */
+    uint64_t space, started; /* identify the process together with `pid` */
     int64_t pid;
-    uint32_t place;      /* index of its byte and its word */
-    uint32_t state;      /* GPUHAL_RECORD_… */
-    uint32_t count;      /* number of devices; 0 if its items name them */
-    uint32_t slots;      /* of each device; GPUHAL_LEDGER_ALL_SLOTS */
-    uint32_t flags;      /* GPUHAL_LEASE_… */
+    uint32_t place; /* index of the record's byte and word */
+    uint32_t state; /* GPUHAL_RECORD_… */
+    uint32_t count; /* number of devices, or 0 if items name the devices */
+    uint32_t slots; /* slots on each device, or GPUHAL_LEDGER_ALL_SLOTS */
+    uint32_t flags; /* GPUHAL_LEASE_… */
     uint32_t overtaken;
     uint32_t user;
     int32_t priority;
@@ -88,7 +89,7 @@ typedef struct gpuhal_ledger_item {
 typedef struct gpuhal_ledger_state {
     uint64_t generation, next_ticket;
     uint32_t device_count, record_count, item_count, reserved;
-    uint64_t liveness_inode, liveness_device; /* identify the file with the bytes of these records */
+    uint64_t liveness_inode, liveness_device; /* identify the file that contains the bytes of these records */
     gpuhal_ledger_device devices[GPUHAL_LEDGER_DEVICES];
     gpuhal_ledger_record records[GPUHAL_LEDGER_RECORDS];
     gpuhal_ledger_item items[GPUHAL_LEDGER_ITEMS];
@@ -96,31 +97,30 @@ typedef struct gpuhal_ledger_state {
 
 /* ---- ledger_state.c: operations on the table alone. */
 
-/* Adds two sizes; saturates at UINT64_MAX, since leases on a device of unknown memory may have any size. */
+/* Adds two sizes. The sum saturates at UINT64_MAX, since leases may have any size on a device whose memory size is
+ * unknown. */
 static inline uint64_t gpuhal_ledger_sum(uint64_t bytes, uint64_t more)
 {
     return more > UINT64_MAX - bytes ? UINT64_MAX : bytes + more;
 }
 
-/* Returns whether the table is consistent: valid counts and indices, unique places and tickets, and no device with more
- * granted than it has. */
+/* Returns whether the table is consistent: counts and indices are valid, places and tickets are unique, and no device
+ * has more leases than its bytes and slots allow. */
 bool gpuhal_ledger_is_sound(const gpuhal_ledger_state *state);
-/* Finds the device by key or address; GPUHAL_LEDGER_DEVICES if it is missing. Partitions have no address here. For
- * other devices the address decides, since vendors' drivers report different UUIDs for one device. If the entry has no
- * UUID, the device's UUID is added. If the entry has another UUID and no record refers to it, it is replaced by the
- * device's description. */
+/* Finds the device by key or address. Returns GPUHAL_LEDGER_DEVICES if the table has no entry for the device.
+ * Partitions have no address in the table. Other devices are found by address if known, since different drivers report
+ * different UUIDs for the same device. If the entry has no UUID, adds the device's UUID. If the entry has another UUID
+ * and no record refers to the entry, replaces the entry with the device's description. */
 uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledger_device *device);
 /* Finds the device or adds it. If the table is full, replaces a device that is neither used by a record nor in the mask
  * `kept`. Returns GPUHAL_LEDGER_DEVICES if there is no room. */
 uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device, uint64_t kept);
-/* Returns the record; NULL if there is none. */
 gpuhal_ledger_record *gpuhal_ledger_find(gpuhal_ledger_state *state, uint64_t ticket);
 const gpuhal_ledger_record *gpuhal_ledger_find_const(const gpuhal_ledger_state *state, uint64_t ticket);
-/* Removes the record and its items. */
 void gpuhal_ledger_remove(gpuhal_ledger_state *state, uint64_t ticket);
 /* Adds an item. Returns false if the table is full. */
 bool gpuhal_ledger_add_item(gpuhal_ledger_state *state, const gpuhal_ledger_item *item);
-/* The slots and bytes of each device that are leased. */
+/* The leased slots and bytes of each device. */
 typedef struct gpuhal_ledger_use {
     uint64_t slots[GPUHAL_LEDGER_DEVICES], bytes[GPUHAL_LEDGER_DEVICES];
 } gpuhal_ledger_use;
@@ -135,60 +135,61 @@ bool gpuhal_ledger_is_held(const gpuhal_ledger_state *state, uint64_t ticket);
 bool gpuhal_grant_is_possible(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record);
 /* Returns the priority of a request for a lease or a work slot, raised by its waiting time. */
 int64_t gpuhal_grant_priority(int32_t priority, uint64_t asked_ns, uint64_t now_ns);
-/* Grants the requests that can be granted, by priority with aging, then in order of arrival. A request that does not
- * fit may be overtaken by at most GPUHAL_LEDGER_OVERTAKEN_MAX later ones; after that its devices are reserved for it.
- * Calls `is_alive` for a request before granting it or blocking others for it, and removes it if its process is dead.
- * Writes the places of granted requests to `out_places` (GPUHAL_LEDGER_RECORDS entries) and returns their number. Sets
- * *out_changed if anything has changed. */
+/* Grants the requests that can be granted, by priority with aging, then in order of arrival. At most
+ * GPUHAL_LEDGER_OVERTAKEN_MAX later requests may overtake a request that does not fit. After that, the devices of the
+ * overtaken request are reserved. Calls `is_alive` for a request before granting it or reserving devices for it.
+ * Removes the request if its process is dead. Writes the places of granted requests to `out_places`
+ * (GPUHAL_LEDGER_RECORDS entries) and returns their number. Sets *out_changed if anything has changed. */
 uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
                              bool (*is_alive)(void *user, const gpuhal_ledger_record *record), void *user,
                              uint32_t *out_places, bool *out_changed);
 
 /* ---- ledger_folder.c */
 
-/* Finds the folder: `named`; if that is NULL, /run/gpuhal below `root`, which an administrator creates, if this user
- * may write there; else a folder of the user. *out_folder is malloc'ed; *out_shared is false for a folder of the
- * user. */
+/* Finds the folder. Uses `named` if it is not NULL, else /run/gpuhal below `root` if an administrator has created it
+ * and this user may write to it, else a folder of the user. The caller frees *out_folder. *out_shared is false for a
+ * folder of the user. */
 gpuhal_status gpuhal_ledger_folder_find(const char *root, const char *named, char **out_folder, bool *out_shared);
 
 /* ---- ledger_file.c: the files. */
 
 typedef struct gpuhal_ledger_files {
     char *folder, *ledger_path, *liveness_path;
-    bool shared; /* named or machine-wide folder: files may belong to other users */
+    bool shared;               /* the folder is named or machine-wide, so files may belong to other users */
     intptr_t ledger, liveness; /* -1 if not open */
-    const void *words, *gate;  /* mapped from `liveness`, and from `ledger` */
-    uint64_t known;            /* checksum of the copy in the state; 0 if none */
-    uint32_t copy;             /* index of that copy */
+    const void *words, *gate;  /* `words` is mapped from `liveness`, `gate` from `ledger` */
+    uint64_t known;            /* checksum of the copy in the state, or 0 */
+    uint32_t copy;             /* index of the copy in the state */
     unsigned char *image;      /* buffer for reading and writing copies */
-    intptr_t spare;            /* descriptor of `liveness` from an ended lease, for reuse; -1 if none */
+    intptr_t spare;            /* descriptor of `liveness` from an ended lease, for reuse, or -1 */
     uint64_t epoch;            /* changes when the files are replaced */
-    uint64_t inode, device;    /* of `liveness`; 0 before the first open, or if it was removed */
+    uint64_t inode, device;    /* identify `liveness`; 0 before the first open, and after its removal */
 } gpuhal_ledger_files;
 
-/* `root` and `folder` as for gpuhal_ledger_folder_find(). Creates no files. */
+/* Passes `root` and `folder` to gpuhal_ledger_folder_find(). Creates no files. */
 gpuhal_status gpuhal_ledger_files_init(gpuhal_ledger_files *files, const char *root, const char *folder);
 void gpuhal_ledger_files_finish(gpuhal_ledger_files *files);
-/* Opens the files unless they are open, after checking the folder and its owner. Returns FILE with a message. */
+/* Opens the files unless they are already open. First checks the folder and its owner. Returns FILE with a message. */
 gpuhal_status gpuhal_ledger_files_open(gpuhal_ledger_files *files);
 void gpuhal_ledger_files_close(gpuhal_ledger_files *files);
-/* Closes the files because one was removed or replaced; reopening them starts a new epoch. */
+/* Closes the files after one of them was removed or replaced. Reopening the files starts a new epoch. */
 void gpuhal_ledger_files_lose(gpuhal_ledger_files *files);
-/* Returns whether the open `liveness` is the file of the state's records. */
+/* Returns whether the open `liveness` file contains the bytes of the state's records. */
 bool gpuhal_ledger_files_are_paired(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state);
 /* Called with the lock on `ledger`. Reads the newest complete copy, unless `state` is up to date. Starts a new ledger
- * in an empty file, and in a damaged one if no byte is locked; otherwise returns FILE with instructions. A file that is
- * neither empty nor a ledger is left unchanged; returns FILE. */
+ * in an empty file, and in a damaged ledger if no byte is locked. If the ledger is damaged and a byte is locked,
+ * returns FILE with instructions. If the file is neither empty nor a ledger, leaves the file unchanged and returns
+ * FILE. */
 gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
-/* Called with the lock. Writes the other copy. If that fails, the previous copy stays valid. */
+/* Called with the lock. Overwrites the older copy. If the write fails, the newer copy stays valid. */
 gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
 /* Opens `liveness` again, for the byte of one lease. An inherited lease is alive as long as a descriptor is open, so it
- * always gets a new one, which no earlier child can have. Returns 0 or errno. */
+ * never reuses a descriptor, which an earlier child may have inherited. Returns 0 or errno. */
 int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, bool inherited, intptr_t *out_file);
-/* Unlocks the byte and closes the file. If `reusable` (of this epoch, and no other process can have it), keeps the file
- * for the next lease. */
+/* Unlocks the byte and closes the file. If `reusable` (the file belongs to this epoch, and no other process can have
+ * its descriptor), keeps the file open for the next lease. */
 void gpuhal_ledger_files_close_liveness(gpuhal_ledger_files *files, intptr_t file, uint32_t place, bool reusable);
-/* Returns GPUHAL_ERROR_FILE with "PATH: cannot be WHAT: error (number)" and what to do about it. */
+/* Returns GPUHAL_ERROR_FILE with the message "PATH: cannot be WHAT: error (number)" and a remedy. */
 gpuhal_status gpuhal_ledger_files_failed(const char *path, const char *what, int error);
 
 /* ---- ledger.c: the critical section. */
@@ -197,43 +198,45 @@ typedef struct gpuhal_ledger {
     gpuhal_mutex mutex; /* locked from begin to end; protects all members */
     gpuhal_ledger_files files;
     gpuhal_ledger_state *state;
-    uint32_t *places;    /* places of granted requests to be woken at the end; GPUHAL_LEDGER_RECORDS entries */
+    uint32_t *places; /* places of granted requests to be woken at the end; GPUHAL_LEDGER_RECORDS entries */
     uint32_t place_count;
     bool changed;
-    uint64_t locked_ns;  /* time of the first unsuccessful try to lock; 0 if the last one succeeded */
-    uint64_t gave_up_ns; /* when a thread last timed out waiting for the lock; 0 if none since the last success */
+    uint64_t locked_ns;  /* time of the first unsuccessful try to lock, or 0 if the last try succeeded */
+    uint64_t gave_up_ns; /* when a thread last timed out waiting for the lock, or 0 if none did since the last success
+                          */
     uint64_t sweeps;
     uint64_t space, started; /* identify this process */
     int64_t pid;
     uint32_t user;
-    uint64_t fresh;      /* ticket of the request that this thread has just entered, which is alive; 0 if none */
-    intptr_t fresh_file; /* file with the lock on that request's byte */
+    uint64_t fresh;      /* ticket of the live request that this thread has just entered, or 0 */
+    intptr_t fresh_file; /* file with the lock on the byte of this request */
     uint32_t fresh_place;
 } gpuhal_ledger;
 
 gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *root, const char *folder);
 void gpuhal_ledger_finish(gpuhal_ledger *ledger);
-/* Enters the critical section; the state is loaded, and expired leases are removed. Returns BUSY if the lock is not
- * acquired by `until_ns` or within two seconds; FILE, also if `liveness` was removed or replaced while leases are
- * held. */
+/* Enters the critical section, loads the state, and removes expired leases. Returns BUSY if the lock is not acquired
+ * before `until_ns` or within two seconds. Returns FILE if a file cannot be used, or if `liveness` was removed or
+ * replaced while leases are held. */
 gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger, uint64_t until_ns);
 /* Enters the section to remove a record of the caller, even if `liveness` was replaced. Keeps expired leases. */
 gpuhal_status gpuhal_ledger_begin_leave(gpuhal_ledger *ledger);
 /* Grants the requests that can be granted. With `reap`, first removes leases of ended processes. */
 void gpuhal_ledger_settle(gpuhal_ledger *ledger, bool reap);
-/* Returns whether there may be no room for a request for all devices. */
+/* Returns whether the table may have too little room for a request for all devices. */
 static inline bool gpuhal_ledger_is_full(const gpuhal_ledger_state *state)
 {
     return state->record_count == GPUHAL_LEDGER_RECORDS ||
            state->item_count > GPUHAL_LEDGER_ITEMS - GPUHAL_LEDGER_DEVICES;
 }
-/* Removes the record if its processes are dead. Returns whether they are. */
+/* Removes the record if its processes are dead. Returns whether they are dead. */
 bool gpuhal_ledger_drop_dead(gpuhal_ledger *ledger, const gpuhal_ledger_record *record);
-/* Removes requests of dead processes: those among the lookers, a few others, and all if the table is full. Returns how
- * many lookers have a lower ticket; if all have, the number of requests with a lower ticket. */
+/* Removes requests of dead processes among the lookers and a few other requests, or among all requests if the table is
+ * full. Returns the number of lookers with a lower ticket. If all lookers have a lower ticket, returns the number of
+ * requests with a lower ticket. */
 uint32_t gpuhal_ledger_sweep(gpuhal_ledger *ledger, uint64_t ticket);
-/* Leaves the section: writes changes and wakes granted requests. If writing fails, nothing has changed, and the byte of
- * a fresh request is unlocked so that it is not mistaken for that of a lease. */
+/* Leaves the section, writes changes, and wakes granted requests. If writing fails, the ledger stays unchanged, and the
+ * byte of a fresh request is unlocked so that it is not mistaken for the byte of a lease. */
 gpuhal_status gpuhal_ledger_end(gpuhal_ledger *ledger);
 /* Reads the word of a place from any descriptor of `liveness`. May be called outside the critical section. */
 uint32_t gpuhal_ledger_word(intptr_t liveness, uint32_t place);

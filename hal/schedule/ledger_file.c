@@ -1,6 +1,6 @@
-/* schedule/ledger_file.c: the ledger's files; see ledger.h. `ledger` begins with a head, which is written once. The two
- * copies follow; their disk space is allocated in advance. A copy is written with one call. The valid copy is the one
- * with a correct checksum and the higher generation. */
+/* schedule/ledger_file.c: reads and writes the ledger's files (see ledger.h). `ledger` begins with a head, which is
+ * written once. The head is followed by the two copies, whose disk space is allocated in advance. A copy is written
+ * with one call. If both copies have a correct checksum, the copy with the higher generation is valid. */
 #include "schedule/ledger.h"
 
 #include "device/for_schedule.h"
@@ -19,7 +19,7 @@ typedef struct head {
 } head;
 
 typedef struct copy_head {
-    uint64_t checksum; /* of everything after it */
+    uint64_t checksum; /* of all bytes that follow */
     uint64_t generation, next_ticket;
     uint32_t device_count, record_count, item_count, reserved;
     uint64_t liveness_inode, liveness_device;
@@ -93,7 +93,7 @@ void gpuhal_ledger_files_close(gpuhal_ledger_files *files)
 void gpuhal_ledger_files_lose(gpuhal_ledger_files *files)
 {
     gpuhal_ledger_files_close(files);
-    files->inode = 0; /* the inode number may be reused for the next file */
+    files->inode = 0; /* the next file may reuse the inode number */
 }
 
 bool gpuhal_ledger_files_are_paired(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state)
@@ -119,8 +119,8 @@ static gpuhal_status foreign(const char *path, const char *what)
                             what);
 }
 
-/* Users share leases through a folder owned by root and writable by a group. *out_mode is the mode of the files in
- * it. */
+/* Users share leases through a folder that root owns and a group can write to. *out_mode is the mode for files in the
+ * folder. */
 static gpuhal_status check_folder(const gpuhal_ledger_files *files, uint32_t *out_mode)
 {
     gpuhal_file_info info;
@@ -178,7 +178,8 @@ gpuhal_status gpuhal_ledger_files_open(gpuhal_ledger_files *files)
     status = status ? status : open_one(files->ledger_path, mode, &files->ledger, &info);
     status = status ? status : open_one(files->liveness_path, mode, &files->liveness, &info);
     if (!status) {
-        files->words = gpuhal_os_words_map(files->liveness, GPUHAL_LEDGER_RECORDS); /* the file may still be empty */
+        files->words = gpuhal_os_words_map(files->liveness, GPUHAL_LEDGER_RECORDS); /* works even if the file is still
+                                                                                     * empty */
         files->gate = gpuhal_os_words_map(files->ledger, GPUHAL_LEDGER_GATE + 1);
     }
     if (!status && (files->inode != info.inode || files->device != info.device)) {
@@ -215,7 +216,7 @@ int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, bool inherited
     if (error) {
         return error;
     }
-    /* Another file with this name does not match the words and bytes in use. */
+    /* If another file has this name now, it does not contain the words and bytes in use. */
     error = gpuhal_os_shared_info(files->liveness, &own, &unlinked);
     error = error ? error : gpuhal_os_shared_info(*out_file, &again, &unlinked);
     error = error ? error : own.inode == again.inode && own.device == again.device ? 0 : ENOENT;
@@ -227,7 +228,7 @@ int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, bool inherited
 
 /* ---- copies */
 
-/* Every step is reversible, so a change of one word always changes the result. */
+/* Every step can be reversed, so a change of a single word always changes the checksum. */
 static uint64_t checksum(const unsigned char *bytes, size_t count)
 {
     uint64_t sum = count * UINT64_C(0x9e3779b97f4a7c15);
@@ -265,8 +266,8 @@ static size_t payload_bytes(const copy_head *own)
            own->item_count * sizeof(gpuhal_ledger_item);
 }
 
-/* Reads one copy into the state. Returns false if it is incomplete or inconsistent; the next ticket is still set, as
- * the start of a new table. */
+/* Reads one copy into the state. Returns false if the copy is incomplete or inconsistent. Even then, sets the next
+ * ticket for a new table. */
 static bool read_copy(gpuhal_ledger_files *files, uint32_t copy, const copy_head *own, gpuhal_ledger_state *state,
                       int *out_error)
 {
@@ -321,7 +322,7 @@ gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledge
     memcpy(files->image, &own.checksum, sizeof own.checksum);
     const int error = gpuhal_os_shared_write(files->ledger, copy_offset(copy), files->image, bytes);
     if (error) {
-        /* The partial write must not count as damage of the table. */
+        /* The incomplete write must not count as damage of the table. */
         const copy_head none = {0};
         (void)gpuhal_os_shared_write(files->ledger, copy_offset(copy), &none, sizeof none);
         files->known = 0;
@@ -335,7 +336,7 @@ gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledge
 
 /* ---- damage */
 
-/* Returns whether a byte is locked that belongs to no record of the state. */
+/* Returns whether a locked byte belongs to no record of the state. */
 static bool has_unknown_leases(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state)
 {
     bool known[GPUHAL_LEDGER_RECORDS] = {false}, locked = true;
@@ -362,7 +363,7 @@ static gpuhal_status damaged(const gpuhal_ledger_files *files)
                             files->ledger_path, files->liveness_path);
 }
 
-/* Refuses a file of another program; leaves it unchanged. */
+/* Returns the error for a file of another program. The file stays unchanged. */
 static gpuhal_status not_ours(const char *path)
 {
     return gpuhal_error_set(GPUHAL_ERROR_FILE,
@@ -371,8 +372,8 @@ static gpuhal_status not_ours(const char *path)
                             path);
 }
 
-/* Sets the size of `liveness`. It has no head: a file that the table does not name is either new or already has this
- * size. */
+/* Sets the size of `liveness`. The file has no head. If the table does not name the file, the file is either new or
+ * already has this size. */
 static gpuhal_status size_liveness(const gpuhal_ledger_files *files, bool is_named)
 {
     const uint64_t wanted = (uint64_t)GPUHAL_LEDGER_RECORDS * sizeof(uint32_t);
@@ -400,7 +401,7 @@ static gpuhal_status begin_anew(gpuhal_ledger_files *files, gpuhal_ledger_state 
     if (has_unknown_leases(files, state)) {
         return damaged(files);
     }
-    /* Clears both copies: an older copy with a higher generation would be valid. */
+    /* Clears both copies, because an older copy with a higher generation would be valid. */
     int error = gpuhal_os_file_truncate(files->ledger, 0);
     error = error ? error : gpuhal_os_shared_write(files->ledger, 0, &the_head, sizeof the_head);
     error = error ? error : gpuhal_os_shared_allocate(files->ledger, copy_offset(COPIES));
@@ -415,7 +416,8 @@ static gpuhal_status begin_anew(gpuhal_ledger_files *files, gpuhal_ledger_state 
     return gpuhal_ledger_files_store(files, state);
 }
 
-/* Returns OK for a head of this version, and, with *out_new set, for an empty file or a damaged ledger. */
+/* Returns OK if the head has this version. Also returns OK for an empty file and for a damaged ledger, and sets
+ * *out_new. */
 static gpuhal_status check_head(gpuhal_ledger_files *files, bool *out_new)
 {
     head found = {0};
@@ -438,7 +440,7 @@ static gpuhal_status check_head(gpuhal_ledger_files *files, bool *out_new)
                : GPUHAL_OK;
 }
 
-/* Recovers the ledger if the newer copy is incomplete or both are. */
+/* Recovers the ledger if the newer copy or both copies are incomplete. */
 static gpuhal_status recover(gpuhal_ledger_files *files, gpuhal_ledger_state *state, bool has_older)
 {
     if (!has_older) {

@@ -1,5 +1,5 @@
-/* schedule/ledger_folder.c: finds the ledger's folder. Opening it checks that it is safe. An unsafe folder is an error;
- * no other folder is tried. */
+/* schedule/ledger_folder.c: finds the ledger's folder. gpuhal_ledger_files_open() checks that the folder is safe. An
+ * unsafe folder is an error; no other folder is tried. */
 #include "schedule/ledger.h"
 
 #include "device/for_schedule.h"

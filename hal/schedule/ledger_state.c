@@ -22,7 +22,7 @@ static bool record_is_sound(const gpuhal_ledger_state *state, const gpuhal_ledge
            is_text(record->label, sizeof record->label);
 }
 
-/* Records are ordered by ticket, so no ticket occurs twice. */
+/* Checks the records. They must be in ascending order of tickets, so no ticket occurs twice. */
 static bool records_are_sound(const gpuhal_ledger_state *state)
 {
     uint64_t taken[GPUHAL_LEDGER_RECORDS / 64] = {0};
@@ -110,13 +110,13 @@ bool gpuhal_ledger_is_sound(const gpuhal_ledger_state *state)
     return records_are_sound(state) && items_are_sound(state);
 }
 
-/* UUIDs contain no colon; addresses and ids do. */
+/* Returns whether the key is a UUID. Addresses and ids contain a colon; UUIDs do not. */
 static bool has_uuid(const gpuhal_ledger_device *device)
 {
     return strchr(device->key, ':') == NULL;
 }
 
-/* The devices of all leases and waiting requests. */
+/* Returns the mask of devices in all leases and waiting requests. */
 static uint64_t named_devices(const gpuhal_ledger_state *state)
 {
     uint64_t mask = 0;
@@ -129,7 +129,8 @@ static uint64_t named_devices(const gpuhal_ledger_state *state)
     return mask;
 }
 
-/* HIP and RADV report different UUIDs for one device. But the device may also have been replaced by another one. */
+/* Updates an entry that was found by address but has another UUID. HIP and RADV report different UUIDs for the same
+ * device, but another device may also have been installed at this address. */
 static void adapt(gpuhal_ledger_state *state, uint32_t index, const gpuhal_ledger_device *device)
 {
     gpuhal_ledger_device *known = &state->devices[index];
@@ -155,7 +156,7 @@ uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledg
     return GPUHAL_LEDGER_DEVICES;
 }
 
-/* The set of devices changes: new partitions have new UUIDs. */
+/* Unused entries are replaced if necessary, because new partitions have new UUIDs. */
 uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device, uint64_t kept)
 {
     uint32_t index = gpuhal_ledger_find_device(state, device);

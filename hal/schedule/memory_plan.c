@@ -1,10 +1,10 @@
-/* schedule/memory_plan.c: gpuhal_memory_plan(): argument checks, search and result.
+/* schedule/memory_plan.c: implements gpuhal_memory_plan(), with argument checks, search and result.
  *
- * Only the order of the first and last steps matters; they become columns. The first plan results from the rules of
- * skyline.c alone, and is optimal for many models. If it is not known to be optimal, the keys that prefer some boxes
- * are changed pseudorandomly (with a fixed seed), and changes that do not make the plan worse are kept. The work for
- * this is limited. If the caller allows time, plan_search.c searches all plans. If there are too many items for that,
- * changing the keys continues.
+ * Only the order of the first and last steps matters; these steps become columns. The first plan follows only the rules
+ * of skyline.c, and is optimal for many models. If the plan is not known to be optimal, the keys by which boxes are
+ * preferred are changed pseudorandomly (with a fixed seed). Changes that do not make the plan worse are kept. The work
+ * for this phase is limited. If the caller allows more time, plan_search.c searches all plans. If there are too many
+ * items for this search, the keys are changed further.
  */
 #include <gpuhal/schedule/memory_plan.h>
 
@@ -76,7 +76,7 @@ static uint32_t edges_below(const uint64_t *edges, uint32_t count, uint64_t valu
     return low;
 }
 
-/* Makes boxes of the items with bytes. The first use of an item, and the step after its last use, are column
+/* Makes a box of each item whose size is not 0. The first use of an item, and the step after its last use, are column
  * boundaries. */
 static void make_boxes(const gpuhal_memory_plan_problem *problem, uint64_t *edges, gpuhal_skyline_box *boxes,
                        uint32_t *out_boxes, uint32_t *out_columns)
@@ -123,24 +123,24 @@ static void change(uint16_t *keys, uint32_t count, uint32_t *state)
     }
 }
 
-/* One plan's memory apart from the skyline; each array has room for all items. */
+/* The memory for making one plan, in addition to the skyline. Each array has room for all items. */
 typedef struct memory {
-    uint64_t *edges; /* two for each item; later reused for the offsets of the best plan and of a trial */
+    uint64_t *edges; /* two for each item; reused for the offsets of the best plan and of a trial */
     gpuhal_skyline_box *boxes;
     uint16_t *keys, *trial_keys;
 } memory;
 
-/* The search for one plan. Offsets are in the order of boxes. */
+/* The search for one plan. Offsets are stored in the order of boxes. */
 typedef struct planning {
     gpuhal_skyline *skyline;
     memory *memory;
     uint32_t box_count, column_count;
     uint64_t *offsets, *trial;
     uint64_t best;     /* total of `offsets` */
-    uint64_t goal;     /* the search ends when the total does not exceed it */
-    uint64_t until_ns; /* limit of CPU time */
+    uint64_t goal;     /* total at which the search ends */
+    uint64_t until_ns; /* CPU time at which the search ends */
     uint32_t random;
-    bool impossible;   /* no plan reaches the goal */
+    bool impossible; /* no plan reaches the goal */
 } planning;
 
 static bool has_time(const planning *p)
@@ -180,8 +180,8 @@ static uint64_t total_of(const planning *p, const uint64_t *offsets)
     return total;
 }
 
-/* Tries the goal first, which is often possible, then bisects between it and the best plan. Each try may use half of
- * the remaining time; with a capacity, a single try may use all of it. */
+/* First tries to reach the goal, which is often possible, then bisects between the goal and the best plan. Each try may
+ * use half of the remaining time. With a capacity, there is only one try, which may use all of the time. */
 static void search_all(planning *p, gpuhal_plan_search *search, bool has_capacity)
 {
     uint64_t low = p->goal;
@@ -221,7 +221,7 @@ static gpuhal_status search(planning *p, bool has_capacity)
     return GPUHAL_OK;
 }
 
-/* Returns the status if the caller has set a capacity. */
+/* Returns OK unless the plan exceeds the caller's capacity. */
 static gpuhal_status judge(const planning *p, uint64_t capacity, const gpuhal_memory_plan_info *info)
 {
     if (capacity == 0 || info->total_bytes <= capacity) {

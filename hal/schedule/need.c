@@ -1,4 +1,4 @@
-/* schedule/need.c: compares needs with a device's offer and describes missing properties. Pure. */
+/* schedule/need.c: compares needs with a device's offer and describes missing properties. All functions are pure. */
 #include "schedule/need.h"
 
 #include <gpuhal/buffer.h>
@@ -59,7 +59,7 @@ static const char *kind_name(uint32_t bit)
     return gpuhal_memory_kind_name((gpuhal_memory_kind)bit);
 }
 
-/* Writes the names of the bits, "fp64, bf16"; a number for a bit without a name. */
+/* Writes the names of the bits, such as "fp64, bf16". Writes a number for a bit without a name. */
 static void list_bits(uint32_t bits, const char *(*name_of)(uint32_t bit), char *to, size_t size)
 {
     size_t at = 0;
@@ -113,7 +113,7 @@ void gpuhal_offer_describe_lack(const gpuhal_offer *offer, const gpuhal_need *ne
                  bytes);
         break;
     case GPUHAL_LACK_NOTHING:
-    case GPUHAL_LACK_NAME: /* the next three are for selectors */
+    case GPUHAL_LACK_NAME: /* this and the next two are for selectors */
     case GPUHAL_LACK_STAY:
     case GPUHAL_LACK_INTERFACE:
     default:

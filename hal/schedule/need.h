@@ -1,5 +1,5 @@
-/* schedule/need.h: compares needs with device offers (need.c), adds promises to offers (promise.c), and keeps earlier
- * choices (balance.c). need.c and assign_search.c are pure: they call nothing machine-dependent.
+/* schedule/need.h: compares needs with device offers (need.c), adds promises to offers (promise.c), and records earlier
+ * choices (balance.c). The functions of need.c and assign_search.c are pure; they do not query the machine.
  */
 #ifndef GPUHAL_SCHEDULE_NEED_H
 #define GPUHAL_SCHEDULE_NEED_H
@@ -10,15 +10,16 @@
 
 /* ---- need.c */
 
-/* Copies a need of any struct size. Returns false for a size of 0, unknown bits, or a list without names. NULL becomes
- * an empty need. */
+/* Copies a need of any struct size. NULL becomes an empty need. Returns false if the size is 0, a bit is unknown, or a
+ * list has no names. */
 bool gpuhal_need_read(const gpuhal_need *need, gpuhal_need *out_need);
-/* Returns the first unmet requirement; BYTES only if `bytes`, which may differ from the need's, exceeds the room. */
+/* Returns the first unmet requirement. Returns BYTES only if `bytes`, which may differ from the need's bytes, exceeds
+ * the room. */
 gpuhal_lack gpuhal_offer_lacks(const gpuhal_offer *offer, const gpuhal_need *need, uint64_t bytes);
-/* Describes a lack, worded to follow the device's id: "has 4 bytes free of the 8 that are needed". */
+/* Describes a lack in words that follow a device's id, such as "has 4 bytes free of the 8 that are needed". */
 void gpuhal_offer_describe_lack(const gpuhal_offer *offer, const gpuhal_need *need, uint64_t bytes, gpuhal_lack lack,
                                 char *to, size_t size);
-/* Returns the index of the offer's backend in the need's list; GPUHAL_NONE if it is missing. */
+/* Returns the index of the offer's backend in the need's list, or GPUHAL_NONE if it is missing. */
 uint32_t gpuhal_need_backend_place(const gpuhal_need *need, const gpuhal_offer *offer);
 
 /* ---- promise.c */
@@ -32,22 +33,22 @@ void gpuhal_promises_add(const gpuhal_promise *promises, uint32_t count, gpuhal_
 
 struct gpuhal_balance {
     gpuhal *gpu;
-    uint32_t generation; /* fork generation when it was created */
+    uint32_t generation; /* fork generation at creation */
     uint32_t margin_permille;
-    const gpuhal_device *next_after; /* ROUND_ROBIN: the last choice; may be NULL */
-    const gpuhal_device *first;      /* first device of the last ranking by load; may be NULL */
+    const gpuhal_device *next_after; /* ROUND_ROBIN: the last choice, or NULL */
+    const gpuhal_device *first;      /* first device of the last ranking by load, or NULL */
     struct gpuhal_balance_entry {
         char *key;
         const gpuhal_device *device;
     } * entries; /* choices of the last assignment */
     uint32_t count;
 };
-/* Returns INVALID_ARGUMENT if the balance belongs to another gpuhal object or to the parent process of a fork. NULL is
- * valid. */
+/* Returns INVALID_ARGUMENT if the balance belongs to another gpuhal object or was created by the parent process of a
+ * fork. A NULL balance is valid. */
 gpuhal_status gpuhal_balance_check(const gpuhal_balance *balance, const gpuhal *gpu, const char *call);
-/* Returns the effective margin; for NULL the default. */
+/* Returns the effective margin, or the default margin if the balance is NULL. */
 uint32_t gpuhal_balance_margin(const gpuhal_balance *balance);
-/* Returns the device that was last chosen for a key; NULL if none. */
+/* Returns the device that was last chosen for a key, or NULL. */
 const gpuhal_device *gpuhal_balance_find(const gpuhal_balance *balance, const char *key);
 
 #endif

@@ -1,4 +1,4 @@
-/* schedule/place.c: gpuhal_place(): argument checks and result. */
+/* schedule/place.c: implements the argument checks and the result of gpuhal_place(). */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -13,7 +13,7 @@ struct gpuhal_placement {
 
 /* ---- checks of a problem */
 
-/* Adds, unless the sum would exceed 2^63. */
+/* Adds `bytes` to *sum. Returns false if the sum would exceed 2^63. */
 static bool add(uint64_t *sum, uint64_t bytes)
 {
     const uint64_t most = (uint64_t)1 << 63;
@@ -54,7 +54,8 @@ static gpuhal_status check_layers(const gpuhal_placement_problem *problem)
     return GPUHAL_OK;
 }
 
-/* 0, or a positive number with a finite reciprocal (the seconds per unit). False for NAN. */
+/* Returns whether the value is 0, or a positive number whose reciprocal (the seconds per unit) is finite. False for
+ * NAN. */
 static bool is_speed(double value)
 {
     return value == 0 || (value > 0 && gpuhal_is_finite(1 / value));
@@ -157,7 +158,7 @@ static gpuhal_placement *placement_of(gpuhal_place_model *model, const gpuhal_pl
     return placement;
 }
 
-/* Explains why there are no ranges; with too many free orders, for the given order. */
+/* Explains why there are no ranges. If there are too many free orders, explains it for the given order. */
 static gpuhal_status refuse(gpuhal_place_model *model, gpuhal_placement_shortfall *shortfall)
 {
     gpuhal_place_order order;

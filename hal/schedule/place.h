@@ -1,10 +1,10 @@
 /* schedule/place.h: the parts of gpuhal_place().
  *
  *   place.c           checks the problem and creates the result
- *   place_model.c     sums, and windows: how many layers fit on a device
- *   place_order.c     the orders of devices as search states; identical devices share states
- *   place_search.c    the best ranges for one order, by dynamic programming
- *   place_solve.c     the objectives as searches; a heuristic if there are too many orders
+ *   place_model.c     sums over layers, and windows (the layers that fit on a device)
+ *   place_order.c     represents orders of devices as search states; identical devices share states
+ *   place_search.c    finds the best ranges for one order, by dynamic programming
+ *   place_solve.c     converts objectives to searches; uses a heuristic if there are too many orders
  *   place_shortfall.c explains why there is no placement
  *
  * A range of layers is [first, past). All tables have layer_count + 1 columns, one for each boundary between layers.
@@ -18,16 +18,16 @@
 #include <stdbool.h>
 
 enum {
-    GPUHAL_PLACE_CELLS_MAX = 1 << 22 /* maximum cells of the search's table, 16 bytes each; for larger tables a
-                                      * heuristic is used */
+    GPUHAL_PLACE_CELLS_MAX = 1 << 22 /* maximum number of cells of the search's table, 16 bytes each; a heuristic
+                                      * replaces larger tables */
 };
 
-/* The cost that a search minimises: lexicographically `first`, a whole number, then `second`, in seconds. */
+/* The cost that a search minimises, in lexicographic order. `first` is an integer, and `second` is in seconds. */
 typedef struct gpuhal_cost {
     double first, second;
 } gpuhal_cost;
 
-/* fmax() and fmin() are in libm, which the library does not need otherwise. */
+/* These functions replace fmax() and fmin(), for which the library would need libm. */
 static inline double gpuhal_larger(double a, double b)
 {
     return a > b ? a : b;
@@ -38,7 +38,7 @@ static inline double gpuhal_smaller(double a, double b)
     return a < b ? a : b;
 }
 
-/* isinf() and isfinite() are macros whose branches for other types cause warnings with some compilers. */
+/* Replaces isfinite(), which is a macro with branches for other types that cause warnings with some compilers. */
 static inline bool gpuhal_is_finite(double value)
 {
     return value >= -DBL_MAX && value <= DBL_MAX; /* false for NAN */
@@ -49,7 +49,7 @@ static inline bool gpuhal_cost_less(gpuhal_cost a, gpuhal_cost b)
     return a.first < b.first || (a.first == b.first && a.second < b.second);
 }
 
-/* Constraints to ignore, in order to find the one that prevents a placement. */
+/* Constraints that are ignored to find out which constraint prevents a placement. */
 enum {
     GPUHAL_PLACE_NO_MEMORY = 1u,
     GPUHAL_PLACE_NO_DEVICES = 2u,
@@ -59,7 +59,7 @@ enum {
 
 /* An upper bound for every stage and every link. */
 typedef struct gpuhal_place_bound {
-    double seconds, share; /* INFINITY for no bound */
+    double seconds, share; /* INFINITY means no bound */
 } gpuhal_place_bound;
 
 typedef struct gpuhal_place_model {
@@ -68,24 +68,27 @@ typedef struct gpuhal_place_model {
     size_t columns;                                /* layer_count + 1 */
     uint64_t usable[GPUHAL_PLACEMENT_DEVICES_MAX]; /* capacity minus margin */
     uint64_t output_max;
-    uint32_t *ties;   /* for each layer its tie, numbered densely from 1; 0 if none */
-    uint32_t *tied;   /* for each tie, the number of its layers in the window */
-    uint32_t *queue;  /* of layers, for sliding maxima and minima */
-    double *seconds;  /* row for each device: seconds of the layers before the column */
-    double *moved;    /* same for the bytes to be moved to the device; NULL if not counted */
-    uint32_t *window; /* row for each device: first layer of the longest range that ends at the column and fits */
+    uint32_t *ties;   /* tie of each layer, numbered densely from 1, or 0 */
+    uint32_t *tied;   /* for each tie: number of its layers in the window */
+    uint32_t *queue;  /* layers, for sliding maxima and minima */
+    double *seconds;  /* one row for each device: seconds of all layers before the column */
+    double *moved;    /* one row for each device: bytes to be moved for all layers before the column; NULL if not
+                       * counted */
+    uint32_t *window; /* one row for each device: first layer of the longest range that ends at the column and fits */
     uint32_t relaxed;
 } gpuhal_place_model;
 
-/* The states of a search. Fixed order: state s has used devices of positions below s, the last at s - 1. Free order: a
- * state has one digit for each class of identical devices, the number of them in use. */
+/* The states of a search. In a fixed order, the last used device of state s is at position s - 1, and all used devices
+ * are at positions below s. In a free order, a state has one digit for each class of identical devices, which is the
+ * number of used devices in the class. */
 typedef struct gpuhal_place_order {
     bool is_free;
-    uint32_t count;                               /* positions, or classes */
-    uint32_t size[GPUHAL_PLACEMENT_DEVICES_MAX];  /* size of the class; 1 if fixed */
-    uint32_t first[GPUHAL_PLACEMENT_DEVICES_MAX]; /* its first member in `devices`; the position if fixed */
+    uint32_t count;                               /* number of positions or classes */
+    uint32_t size[GPUHAL_PLACEMENT_DEVICES_MAX];  /* size of the class, or 1 in a fixed order */
+    uint32_t first[GPUHAL_PLACEMENT_DEVICES_MAX]; /* index in `devices` of the class's first device, or the position in
+                                                   * a fixed order */
     uint32_t devices[GPUHAL_PLACEMENT_DEVICES_MAX];
-    uint64_t stride[GPUHAL_PLACEMENT_DEVICES_MAX]; /* weight of its digit */
+    uint64_t stride[GPUHAL_PLACEMENT_DEVICES_MAX]; /* weight of the class's digit */
     uint64_t states;
 } gpuhal_place_order;
 
@@ -115,25 +118,25 @@ double gpuhal_place_link_seconds(const gpuhal_place_model *model, uint32_t from,
 double gpuhal_place_stage_seconds(const gpuhal_place_model *model, gpuhal_place_range range);
 
 /* place_order.c */
-/* Makes the single order of the `count` given devices. */
+/* Makes a fixed order of the given `count` devices. */
 void gpuhal_place_order_fixed(gpuhal_place_order *order, const uint32_t *devices, uint32_t count);
 /* Makes all orders. Returns false if there are too many. */
 bool gpuhal_place_order_free(gpuhal_place_order *order, const gpuhal_place_model *model);
 /* Returns the number of table rows: one for each state and each possible last device. */
 size_t gpuhal_place_rows(const gpuhal_place_order *order);
 size_t gpuhal_place_row(const gpuhal_place_order *order, uint64_t state, uint32_t last);
-/* Return a device of class `last`; the second function one that follows a device of class `before`, another device if
- * the classes are equal. */
+/* Both functions return a device of class `last`. The second function returns a device that can follow a device of
+ * class `before`; if the classes are equal, this is another device of the class. */
 uint32_t gpuhal_place_device(const gpuhal_place_order *order, uint32_t last);
 uint32_t gpuhal_place_next_device(const gpuhal_place_order *order, uint32_t before, uint32_t last);
 /* Returns whether a device of class `last` can be the last one used in `state`. */
 bool gpuhal_place_has_last(const gpuhal_place_order *order, uint64_t state, uint32_t last);
-/* Returns the preceding state; in a fixed order, the highest possible one. */
+/* Returns the preceding state. In a fixed order, returns the highest preceding state. */
 uint64_t gpuhal_place_before(const gpuhal_place_order *order, uint64_t state, uint32_t last);
 
 /* place_search.c */
 /* Finds the best ranges. `model->window` must be up to date. @p out_ranges may be NULL. The cost is INFINITY if there
- * are none. */
+ * are no ranges. */
 gpuhal_status gpuhal_place_search(gpuhal_place_model *model, const gpuhal_place_order *order, gpuhal_place_bound bound,
                                   gpuhal_cost *out_cost, gpuhal_place_ranges *out_ranges);
 /* Returns whether ranges exist. `bits` has gpuhal_place_bit_words() words. */
@@ -144,11 +147,10 @@ size_t gpuhal_place_bit_words(const gpuhal_place_model *model, const gpuhal_plac
 /* place_solve.c */
 /* Finds the best ranges for the problem's objective. @p out_ranges->count is 0 if there are none. */
 gpuhal_status gpuhal_place_solve(gpuhal_place_model *model, gpuhal_place_ranges *out_ranges, double *out_gap);
-/* Returns the objective's value of the ranges. */
 double gpuhal_place_value(gpuhal_place_model *model, const gpuhal_place_ranges *ranges);
 
 /* place_shortfall.c */
-/* Finds the smallest total of missing bytes for ranges in this order; UINT64_MAX if no amount of memory would
+/* Finds the smallest total of missing bytes for ranges in this order, or UINT64_MAX if no amount of memory would
  * suffice. */
 gpuhal_status gpuhal_place_missing(gpuhal_place_model *model, const gpuhal_place_order *order, uint64_t *out_bytes);
 /* Finds the constraint that prevents a placement. Returns INFEASIBLE with a message, or HOST_MEMORY. */

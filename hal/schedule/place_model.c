@@ -1,6 +1,6 @@
-/* schedule/place_model.c: sums over layers, and windows: for each device and boundary, the longest range of layers that
- * ends there and fits. A longer range never needs less memory. So windows move only forward, and each layer enters and
- * leaves a window once. */
+/* schedule/place_model.c: computes sums over layers, and windows. For each device and boundary, the window is the
+ * longest range of layers that ends at the boundary and fits on the device. A longer range never needs less memory.
+ * Therefore, windows only move forward, and each layer enters and leaves a device's window once. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -67,7 +67,7 @@ static gpuhal_status number_ties(gpuhal_place_model *model)
     return status;
 }
 
-/* A device's total seconds must be finite, so that differences of sums are numbers. */
+/* A device's total seconds must be finite, so that no difference of sums is NAN. */
 static gpuhal_status sum(gpuhal_place_model *model)
 {
     const gpuhal_placement_problem *problem = model->problem;
@@ -139,12 +139,12 @@ void gpuhal_place_model_finish(gpuhal_place_model *model)
 
 /* ---- windows */
 
-/* A window over the layers of one device. */
 typedef struct window {
     gpuhal_place_model *model;
     uint32_t device, first, past;
     uint64_t bytes;        /* bytes of weights and states */
-    uint32_t head, length; /* part of model->queue: layers whose workspace no later layer exceeds, largest first */
+    uint32_t head, length; /* range of model->queue with the layers whose workspace no later layer exceeds, largest
+                            * first */
 } window;
 
 static void enter(window *w)
@@ -157,7 +157,7 @@ static void enter(window *w)
            layer_at(model, model->queue[w->head + w->length - 1])->workspace_bytes <= l->workspace_bytes) {
         w->length--;
     }
-    model->queue[w->head + w->length++] = layer; /* one entry at most for each layer that has entered */
+    model->queue[w->head + w->length++] = layer; /* at most one entry for each layer that has entered */
 }
 
 static void leave(window *w)

@@ -1,4 +1,4 @@
-/* schedule/place_order.c: the possible orders of devices, as numbered states. Every state is larger than its
+/* schedule/place_order.c: represents the possible orders of devices as numbered states. Every state is larger than its
  * predecessor, so a search visits the states once, in ascending order. */
 #include "schedule/place.h"
 

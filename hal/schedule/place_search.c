@@ -1,9 +1,10 @@
-/* schedule/place_search.c: the best ranges for given orders, by dynamic programming.
+/* schedule/place_search.c: finds the best ranges for given orders, by dynamic programming.
  *
- * best(state, last, j) is the lowest cost of having the layers before j on the devices of the state, with the last
- * range on `last`. It is computed from arrive(i): the lowest cost of having the layers before i on the preceding
- * devices, including the transfer to `last`. Since a range's cost is a difference of sums, the minimum over all i of a
- * window is a sliding minimum: a column is removed from the queue when a later one is at least as good. */
+ * best(state, last, j) is the lowest cost of placing the layers before j on the devices of the state, with the last
+ * range on `last`. It is computed from arrive(i), which is the lowest cost of placing the layers before i on the
+ * preceding devices, including the transfer to `last`. Since a range's cost is a difference of sums, the minimum over
+ * all i of a window is a sliding minimum. A column is removed from the queue when a later column is at least as good.
+ */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -22,21 +23,21 @@ typedef struct search {
 
 static const gpuhal_cost unreachable = {INFINITY, INFINITY};
 
-/* The link to a device of another class, or to another device of the same class. */
+/* Returns the link to a device of another class, or to another device of the same class. */
 static gpuhal_place_line line_of(const search *s, uint32_t from, uint32_t to)
 {
     return gpuhal_place_line_of(s->model, gpuhal_place_device(s->order, from),
                                 gpuhal_place_next_device(s->order, from, to));
 }
 
-/* The cost of a range on `device` in addition to its layers. */
+/* Returns the cost of a range on `device`, without the cost of its layers. */
 static gpuhal_cost begin_cost(const gpuhal_place_model *model, uint32_t device)
 {
     return (gpuhal_cost){.first = model->problem->objective == GPUHAL_PLACEMENT_FEWEST_DEVICES,
                          .second = model->problem->devices[device].start_seconds};
 }
 
-/* The cost of the layers before `column` on the device. */
+/* Returns the cost of the layers before `column` on the device. */
 static gpuhal_cost sum_at(const gpuhal_place_model *model, uint32_t device, uint32_t column)
 {
     const size_t cell = device * model->columns + column;
@@ -53,10 +54,11 @@ static gpuhal_cost minus(gpuhal_cost a, gpuhal_cost b)
     return (gpuhal_cost){a.first - b.first, a.second - b.second};
 }
 
-/* The possible predecessors: in a fixed order every lower state, else the state with one device less. */
+/* An iterator over possible predecessors, which are all lower states in a fixed order, else the state with one device
+ * less. */
 typedef struct from {
     uint64_t state, end;
-    uint32_t last; /* next last device to try in `state` */
+    uint32_t last; /* last device in `state` to try next */
 } from;
 
 static from first_from(const gpuhal_place_order *order, uint64_t state, uint32_t last)
@@ -85,7 +87,7 @@ static bool next_from(const gpuhal_place_order *order, from *f, uint64_t *out_st
     return false;
 }
 
-/* The cost after the transfer over a link behind the layers before `column`, which is not 0. */
+/* Adds the cost of the transfer over the link after the layers before `column`. `column` must not be 0. */
 static gpuhal_cost step(const search *s, gpuhal_cost before, gpuhal_place_line line, uint32_t column)
 {
     const double bytes = (double)s->model->problem->layers[column - 1].output_bytes;
@@ -121,7 +123,7 @@ static void fill_arrive(search *s, uint64_t state, uint32_t last)
     }
 }
 
-/* The queue contains only columns that a later window may use; their costs increase from head to end. */
+/* The queue contains only columns that a later window may use. Their costs increase from head to end. */
 static void fill_best(search *s, uint64_t state, uint32_t last)
 {
     gpuhal_place_model *model = s->model;
@@ -251,7 +253,7 @@ gpuhal_status gpuhal_place_search(gpuhal_place_model *model, const gpuhal_place_
     return GPUHAL_OK;
 }
 
-/* ---- feasibility: the same with one bit for each cost */
+/* ---- feasibility: the same search with one bit in place of each cost */
 
 static size_t words_of(const gpuhal_place_model *model)
 {
@@ -291,7 +293,7 @@ static void arrive_bits(const search *s, const uint64_t *reached, uint32_t from_
 static void range_bits(const gpuhal_place_model *model, uint32_t device, const uint64_t *arrive, uint64_t *out_bits)
 {
     const uint32_t *window = &model->window[device * model->columns];
-    uint32_t newest = UINT32_MAX; /* last column below `past`; its ranges reach furthest */
+    uint32_t newest = UINT32_MAX; /* last column below `past`, whose ranges reach furthest */
     memset(out_bits, 0, words_of(model) * sizeof *out_bits);
     for (uint32_t past = 1; past <= model->layer_count; past++) {
         newest = bit(arrive, past - 1) ? past - 1 : newest;

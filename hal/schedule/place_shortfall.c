@@ -1,5 +1,5 @@
-/* schedule/place_shortfall.c: explains why there is no placement: finds the first constraint whose removal would allow
- * one, and the amount of memory that would suffice. */
+/* schedule/place_shortfall.c: explains why there is no placement. Finds the first constraint without which a placement
+ * would exist, and the amount of memory that would suffice. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the smallest number of missing bytes: a search with bytes as costs. Because of ties and workspaces they are not
- * differences of sums, so each range is examined */
+/* ---- the smallest number of missing bytes: a search with bytes as costs. Because of ties and workspaces, the bytes of
+ * a range are not a difference of sums, so each range is examined */
 
 typedef struct bytes_search {
     gpuhal_place_model *model;
@@ -58,7 +58,7 @@ static void fill_arrive(bytes_search *s, uint64_t state, uint32_t last)
     }
 }
 
-/* Examines the ranges that end at `past`, shortest first. `model->tied` counts the ties of the range. */
+/* Examines the ranges that end at `past`, shortest first. `model->tied` counts the layers of each tie in the range. */
 static uint64_t least_before(bytes_search *s, uint32_t device, uint32_t past)
 {
     gpuhal_place_model *model = s->model;
@@ -96,7 +96,7 @@ gpuhal_status gpuhal_place_missing(gpuhal_place_model *model, const gpuhal_place
 {
     const uint32_t relaxed = model->relaxed;
     bytes_search s = {.model = model, .order = order};
-    /* Each row examines every pair of boundaries, or only some of them if that would take long. */
+    /* Each row examines every pair of boundaries, or only some pairs if all would take too long. */
     s.stride = 1 + (uint32_t)((double)gpuhal_place_rows(order) * (double)model->columns * (double)model->columns / 1e9);
     s.best = malloc(gpuhal_place_rows(order) * model->columns * sizeof *s.best);
     s.arrive = malloc(model->columns * sizeof *s.arrive);
@@ -239,7 +239,7 @@ gpuhal_status gpuhal_place_refuse(gpuhal_place_model *model, const gpuhal_place_
     };
     bool possible = false;
     gpuhal_status status = find_layer(model, shortfall);
-    /* Checks whether a placement in the existing memory would be possible with all links. */
+    /* Checks whether a placement in the existing memory would be possible if all links existed. */
     status = status ? status : is_possible_without(model, order, GPUHAL_PLACE_NO_LINKS, &possible);
     if (!status && possible) {
         shortfall->constraint = GPUHAL_PLACEMENT_BY_LINKS;

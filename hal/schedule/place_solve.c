@@ -1,5 +1,5 @@
-/* schedule/place_solve.c: converts objectives to searches. The slowest stage and the largest share are bounds that are
- * lowered as far as possible. Then the shortest step within the bound is searched. */
+/* schedule/place_solve.c: converts objectives to searches. For the slowest stage and the largest share, the objective's
+ * value is a bound. The search lowers the bound as far as possible, and then finds the shortest step within it. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -57,8 +57,8 @@ double gpuhal_place_value(gpuhal_place_model *model, const gpuhal_place_ranges *
 
 /* ---- one set of orders */
 
-/* Finds the lowest bound that allows ranges, with a relative error of 1e-11. The bit patterns of non-negative doubles
- * are ordered like their values. */
+/* Finds the lowest bound that allows ranges, with a relative error of 1e-11. The search bisects bit patterns, because
+ * the bit patterns of non-negative doubles have the same order as their values. */
 static gpuhal_status least_bound(gpuhal_place_model *model, const gpuhal_place_order *order, double *out_value)
 {
     uint64_t *bits = malloc(gpuhal_place_bit_words(model, order) * sizeof *bits);
@@ -66,7 +66,7 @@ static gpuhal_status least_bound(gpuhal_place_model *model, const gpuhal_place_o
         return gpuhal_error_host_memory();
     }
     const double most = DBL_MAX;
-    uint64_t low = 0, high = 0; /* `high` is feasible if anything is; `low` is not */
+    uint64_t low = 0, high = 0; /* `high` is feasible if any bound is; `low` is not feasible */
     memcpy(&high, &most, sizeof high);
     const uint64_t enough = UINT64_C(1) << 16; /* there are 2^52 doubles between a value and twice the value */
     gpuhal_place_windows(model, no_bound);
@@ -99,7 +99,7 @@ static gpuhal_status solve_orders(gpuhal_place_model *model, const gpuhal_place_
         if (status) {
             return status;
         }
-        bound = bound_of(model, value * (1 + 1e-11)); /* values that differ only by rounding count as equal */
+        bound = bound_of(model, value * (1 + 1e-11)); /* treats values that differ only by rounding as equal */
     }
     gpuhal_cost cost;
     gpuhal_place_windows(model, bound);
@@ -125,7 +125,7 @@ static uint32_t fewest_devices(const gpuhal_place_model *model, double bytes)
     return count > 0 ? count : 1;
 }
 
-/* Returns a lower bound of the value for all orders. */
+/* Returns a lower bound of the objective's value over all orders. */
 static double lower_bound(gpuhal_place_model *model)
 {
     const gpuhal_placement_problem *problem = model->problem;
@@ -165,7 +165,7 @@ static double lower_bound(gpuhal_place_model *model)
     }
 }
 
-/* The quality of an order: first its missing bytes, then its value. */
+/* The quality of an order. Missing bytes are compared first, then the objective's value. */
 typedef struct attempt {
     gpuhal_cost cost;
     gpuhal_place_ranges ranges;
@@ -198,7 +198,7 @@ static void move(uint32_t *devices, uint32_t from, uint32_t to)
     devices[to] = device;
 }
 
-/* Moves one device at a time to a better position, until there is none or `tries` orders were tried. */
+/* Moves one device at a time to a better position, until no move is an improvement or `tries` orders were tried. */
 static gpuhal_status improve(gpuhal_place_model *model, uint32_t count, uint32_t tries, attempt *best)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -221,7 +221,7 @@ static gpuhal_status improve(gpuhal_place_model *model, uint32_t count, uint32_t
     return status;
 }
 
-/* Starts with the given order and with the fastest devices first. */
+/* Tries two initial orders: the given order, and the order with the fastest devices first. */
 static gpuhal_status search_orders(gpuhal_place_model *model, gpuhal_place_ranges *out_ranges, double *out_gap)
 {
     const gpuhal_placement_device *devices = model->problem->devices;
@@ -245,7 +245,7 @@ static gpuhal_status search_orders(gpuhal_place_model *model, gpuhal_place_range
     if (!status && gpuhal_cost_less(sorted.cost, best.cost)) {
         best = sorted;
     }
-    /* An order without a placement requires examining every pair of boundaries. */
+    /* Every pair of boundaries has to be examined for an order without a placement. */
     if (best.cost.first > 0) {
         tries = gpuhal_smaller(tries, 1e9 / (work * (double)model->columns));
     }

@@ -1,8 +1,8 @@
-/* schedule/plan_search.c: the search for a plan within a capacity (plan_search.h).
+/* schedule/plan_search.c: searches for a plan within a capacity (see plan_search.h).
  *
- * A node of the search has a list of the unplaced boxes of one part, and places one of them. A bound shows whether all
- * others can still fit, before they are split into parts. The bound also ends a node as soon as the boxes tried there
- * cannot be passed over.
+ * A search node has a list of the unplaced boxes of one part, and places one of them. Before the remaining boxes are
+ * split into parts, a bound shows whether all of them can still fit. The bound also ends a node as soon as one of the
+ * boxes tried at the node must come next.
  */
 #include "schedule/plan_search_state.h"
 
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORDERS = 4, STEPS_PER_LOOK = 16 /* between clock reads */ };
+enum { ORDERS = 4, STEPS_PER_LOOK = 16 /* number of steps between clock reads */ };
 
-/* The next box has this offset and rank, or comes later. */
+/* A lower bound of the next box's offset and rank. */
 typedef struct position {
     double offset;
     uint32_t rank;
@@ -36,7 +36,7 @@ static bool is_before(const tile *a, position b)
     return a->lowest != b.offset ? a->lowest < b.offset : a->rank < b.rank;
 }
 
-/* Insertion sort: few positions change from one depth to the next. */
+/* Uses insertion sort, because few positions change from one depth to the next. */
 static void sort(const gpuhal_plan_search *s, uint16_t *list, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
@@ -50,7 +50,8 @@ static void sort(const gpuhal_plan_search *s, uint16_t *list, uint32_t count)
     }
 }
 
-/* A box that was passed over can no longer be at its lowest position: it lies on a box that comes later. */
+/* Returns the lowest position of a box that was passed over. Such a box must lie on a box that is placed later, so it
+ * can no longer be at its own lowest position. */
 static double place_on_others(const gpuhal_plan_search *s, const tile *own, double from)
 {
     double place = (double)UINT64_MAX;
@@ -68,7 +69,7 @@ static double place_from(const gpuhal_plan_search *s, const tile *own, position 
     return is_before(own, from) ? place_on_others(s, own, from.offset) : own->lowest;
 }
 
-/* Records the positions at a node whose boxes all fit, for comparison in fits(). */
+/* Records the positions of the boxes at a node where all boxes fit. fits() compares them with later positions. */
 static void find_places(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -76,7 +77,7 @@ static void find_places(gpuhal_plan_search *s, const uint16_t *list, uint32_t co
     }
 }
 
-/* Inserts into a list of @p at elements, sorted by descending position. */
+/* Inserts an element into a list of @p at elements in descending order of positions. */
 static void insert(fall *falling, uint32_t at, fall added)
 {
     for (; at > 0 && falling[at - 1].place < added.place; at--) {
@@ -85,9 +86,9 @@ static void insert(fall *falling, uint32_t at, fall added)
     falling[at] = added;
 }
 
-/* Returns whether the unplaced boxes of a node's list can fit if the next one is placed at `from` or later: in each
- * section, a box and all boxes that are not lower need room above its position. A section's result can only have
- * changed if a position is higher than it was at the node, so other sections are skipped. */
+/* Returns whether the unplaced boxes of a node's list can fit if the next box is placed at `from` or later. In each
+ * section, a box and all boxes that are not lower need room above the position of the box. A section's result can only
+ * have changed if one of its positions is higher than it was at the node, so all other sections are skipped. */
 static bool fits(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     const double *before = &s->places[list - s->lists];
@@ -127,7 +128,7 @@ static bool fits(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, po
 
 /* ---- placing */
 
-/* Places the box at its lowest position. Returns false if a box above it no longer fits. */
+/* Places the box at its lowest position. Returns false if another box then no longer fits above it. */
 static bool place(gpuhal_plan_search *s, tile *own)
 {
     const double top = own->lowest + own->height;
@@ -149,7 +150,7 @@ static bool place(gpuhal_plan_search *s, tile *own)
     return true;
 }
 
-/* Undoes every placed box of the list and its changes. */
+/* Removes every placed box of the list, and undoes the changes that placing the boxes caused. */
 static void take_back(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, uint32_t changes)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -165,7 +166,7 @@ static void take_back(gpuhal_plan_search *s, const uint16_t *list, uint32_t coun
     }
 }
 
-/* Identical boxes lead to the same plans. */
+/* Returns whether the list contains an identical earlier box, which leads to the same plans. */
 static bool is_like_one_before(const gpuhal_plan_search *s, const uint16_t *list, uint32_t at, position from)
 {
     const tile *own = &s->tiles[list[at]];
@@ -204,9 +205,10 @@ static void sum_sections(gpuhal_plan_search *s, const uint16_t *list, uint32_t c
     }
 }
 
-/* Ranks the boxes of a part. Among boxes with the same position, the one in the fuller section comes first, or the
- * longer one, depending on the order. No order is good for all problems, but the right one often leads directly to a
- * plan. */
+/* Ranks the boxes of a part. Among boxes with the same position, the box in the fullest section, the longest box or the
+ * largest box comes first, depending on `order`. No order is good for all problems, but the right order often leads
+ * directly to a plan.
+ */
 static void rank(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, const part *own)
 {
     sum_sections(s, list, count, own);
@@ -231,7 +233,7 @@ static void rank(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, co
 
 static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own);
 
-/* Moves the tiles that begin in section `last` or earlier to the front of a list; returns their number. */
+/* Moves the tiles that begin in section `last` or earlier to the front of a list. Returns the number of these tiles. */
 static uint32_t move_to_front(const gpuhal_plan_search *s, uint16_t *list, uint32_t count, uint32_t last)
 {
     uint32_t moved = 0;
@@ -245,8 +247,8 @@ static uint32_t move_to_front(const gpuhal_plan_search *s, uint16_t *list, uint3
     return moved;
 }
 
-/* Solves a part that was split off, with new ranks according to the boxes left in its sections. With the ranks of the
- * whole problem, many problems are not solved. */
+/* Solves a part that was split off. Computes new ranks from the boxes left in the sections of the part, because many
+ * problems are not solved with the ranks of the whole problem. */
 static gpuhal_plan_result solve_ranked(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own)
 {
     rank_change *changes = &s->rank_changes[list - s->lists];
@@ -261,7 +263,6 @@ static gpuhal_plan_result solve_ranked(gpuhal_plan_search *s, uint16_t *list, ui
     return result;
 }
 
-/* Splits a list's unplaced boxes into parts and solves each. */
 static gpuhal_plan_result solve_parts(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, const part *own)
 {
     uint16_t *left = &s->lists[s->list_end];
@@ -293,7 +294,6 @@ static gpuhal_plan_result solve_parts(gpuhal_plan_search *s, const uint16_t *lis
     return result;
 }
 
-/* Returns whether the step limit or the time limit is reached. */
 static bool is_over(gpuhal_plan_search *s)
 {
     bool over = s->steps >= s->step_limit;
@@ -304,7 +304,7 @@ static bool is_over(gpuhal_plan_search *s)
     return over;
 }
 
-/* Never places a box so high that another one fits beneath it, or below earlier boxes. */
+/* Never places a box so high that another box fits beneath it. Never places a box below earlier boxes. */
 static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own)
 {
     double room = (double)UINT64_MAX;

@@ -1,10 +1,11 @@
-/* schedule/plan_search_create.c: creates a plan search (plan_search.h): sections and overlapping boxes. */
+/* schedule/plan_search_create.c: creates a plan search (see plan_search.h). Finds the sections and the overlapping
+ * boxes. */
 #include "schedule/plan_search_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the section of each column; returns the number of sections. */
+/* Finds the section of each column. Returns the number of sections. */
 static uint32_t make_sections(const gpuhal_skyline_box *boxes, uint32_t box_count, uint32_t *columns,
                               uint32_t column_count)
 {
@@ -93,8 +94,8 @@ gpuhal_plan_search *gpuhal_plan_search_create(const gpuhal_skyline_box *boxes, u
     s->rank_changes = malloc(listed * sizeof *s->rank_changes);
     s->spanning = malloc(s->section_count * sizeof *s->spanning);
     s->sums = malloc(s->section_count * sizeof *s->sums);
-    bool made = s->tiles && s->rankings && s->falling && s->raised && s->lists && s->places &&
-                s->rank_changes && s->spanning && s->sums;
+    bool made = s->tiles && s->rankings && s->falling && s->raised && s->lists && s->places && s->rank_changes &&
+                s->spanning && s->sums;
     if (made) {
         fill_tiles(s, boxes, columns);
         const size_t overlaps = count_overlaps(s);

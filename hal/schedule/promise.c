@@ -24,7 +24,7 @@ gpuhal_status gpuhal_promises_check(const gpuhal *gpu, const char *call, const g
     return problem ? gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s", call, problem) : GPUHAL_OK;
 }
 
-/* A promise for one interface counts for all interfaces of the unit. */
+/* A promise for one interface counts for all interfaces of the same unit. */
 void gpuhal_promises_add(const gpuhal_promise *promises, uint32_t count, gpuhal_offers *offers)
 {
     for (uint32_t i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-/* schedule/rank.c: gpuhal_rank(): ranks devices and gives the reason for each rank. */
+/* schedule/rank.c: implements gpuhal_rank(), which ranks devices and reports the reason for each rank. */
 #include "device/for_schedule.h"
 #include "schedule/need.h"
 
@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One call, with all its allocations. */
 typedef struct ranking {
     gpuhal_offers offers;
     gpuhal_lack *lacks;
@@ -32,7 +31,7 @@ static gpuhal_status read_desc(const gpuhal_rank_desc *desc, gpuhal_rank_desc *o
                                   "unknown, or reserved is not 0");
 }
 
-/* Finds the previously first unit; GPUHAL_NONE if it is gone. */
+/* Finds the unit that was first in the previous ranking. Returns GPUHAL_NONE if the unit is gone. */
 static uint32_t find_kept(const gpuhal_balance *balance, const gpuhal_offers *offers)
 {
     for (uint32_t i = 0; balance && balance->first && i < offers->count; i++) {
@@ -84,7 +83,7 @@ static const char *type_name(int type)
     return names[type];
 }
 
-/* "less free memory: 4 of 16 bytes, cuda:0 has 8". */
+/* Writes a reason such as "less free memory: 4 of 16 bytes, cuda:0 has 8". */
 static void describe_bytes(const char *what, uint64_t own, const gpuhal_offer *other, uint64_t its, char *to,
                            size_t size)
 {
@@ -174,7 +173,7 @@ static void describe(const ranking *own, const gpuhal_need *need, uint32_t at, b
     }
 }
 
-/* The first device's reason is why the second one ranks below it. */
+/* Explains the first device's rank by the reason why the second device ranks lower. */
 static void describe_first(const ranking *own, gpuhal_ranked *out)
 {
     uint32_t fitting = 0;
@@ -213,8 +212,8 @@ static void describe_first(const ranking *own, gpuhal_ranked *out)
 
 /* ---- the result */
 
-/* The least severe lack of any device decides: if only memory is short, the need can be satisfied but the machine is
- * too full. */
+/* Chooses the status by the least severe lack of any device. If a device lacks only memory, the machine can satisfy the
+ * need but is too full. */
 static gpuhal_status refuse(const ranking *own, const gpuhal_need *need)
 {
     bool short_of_bytes = false;

@@ -1,7 +1,7 @@
-/* schedule/skyline.c: drops boxes onto a floor of columns (skyline.h).
+/* schedule/skyline.c: drops boxes onto a floor of columns (see skyline.h).
  *
- * Each choice examines at most CANDIDATES_MAX boxes. Everything else is a search in a tree or a heap, so n boxes take
- * O(n log n). A segment is identified by its first column.
+ * Each choice examines at most CANDIDATES_MAX boxes. All other operations are searches in a tree or a heap, so placing
+ * n boxes takes O(n log n) time. A segment is identified by its first column.
  */
 #include "schedule/skyline.h"
 
@@ -10,11 +10,11 @@
 
 enum {
     NONE = UINT32_MAX,
-    CANDIDATES_MAX = 256, /* boxes examined by one choice, from the left */
-    FINALISTS = 3         /* boxes whose losses are compared */
+    CANDIDATES_MAX = 256, /* number of boxes that one choice examines, from the left */
+    FINALISTS = 3         /* number of boxes whose losses are compared */
 };
 
-/* Leaf c of the tree is column c; `added` applies to all leaves below the node. */
+/* Leaf c of the tree is column c. `added` applies to all leaves below the node. */
 typedef struct node {
     uint64_t most, added; /* maximum of the leaves below, including `added` */
 } node;
@@ -22,7 +22,7 @@ typedef struct node {
 typedef struct segment {
     uint64_t height;
     uint32_t end;  /* last column */
-    uint32_t left; /* previous segment; may be NONE */
+    uint32_t left; /* previous segment, or NONE */
     uint32_t heap; /* index in the heap */
 } segment;
 
@@ -30,12 +30,13 @@ struct gpuhal_skyline {
     const gpuhal_skyline_box *boxes; /* sorted by first column, then longest first */
     uint32_t box_count, column_count;
     uint32_t box_leaves, column_leaves; /* powers of two */
-    uint32_t *starts;                   /* for each column, and one more: first box that begins there or later */
-    uint32_t *ends, *all_ends; /* tree: lowest last column of the unplaced boxes below, or NONE; and its initial
-                                * state */
+    uint32_t *starts;                   /* first box that begins in the column or later; has one more entry than there
+                                         * are columns */
+    uint32_t *ends, *all_ends; /* tree with the lowest last column of the unplaced boxes below each node, or NONE;
+                                * initial state of the tree */
     node *potentials, *all_potentials;
     segment *segments;
-    uint32_t *heap; /* of segments, lowest on top; among equals the leftmost */
+    uint32_t *heap; /* segments; the lowest segment is on top, the leftmost one if heights are equal */
     uint32_t heap_count;
 };
 
@@ -98,7 +99,7 @@ static void box_set_end(gpuhal_skyline *s, uint32_t box, uint32_t end)
     }
 }
 
-/* Returns the first box from `box` on that ends at column `end` or earlier; NONE if there is none. */
+/* Returns the first box from `box` on that ends at column `end` or earlier, or NONE. */
 static uint32_t box_next(const gpuhal_skyline *s, uint32_t box, uint32_t end)
 {
     uint32_t p = box + s->box_leaves;
@@ -163,7 +164,6 @@ static void heap_remove(gpuhal_skyline *s, uint32_t x)
 
 /* ---- segments */
 
-/* Returns the segment to the right of x; NONE if there is none. */
 static uint32_t right_of(const gpuhal_skyline *s, uint32_t x)
 {
     return s->segments[x].end + 1 < s->column_count ? s->segments[x].end + 1 : NONE;
@@ -189,7 +189,6 @@ static void add_segment(gpuhal_skyline *s, uint32_t x, uint32_t end, uint64_t he
     heap_add(s, x);
 }
 
-/* Merges x with neighbours of the same height. */
 static void merge(gpuhal_skyline *s, uint32_t x)
 {
     const uint32_t left = s->segments[x].left, right = right_of(s, x);
@@ -241,24 +240,25 @@ typedef struct finalist {
 typedef struct choice {
     finalist best[FINALISTS]; /* in descending order of score */
     uint32_t count;
-    uint32_t least_end, most_first; /* over all candidates; show whether one fits beside a box */
+    uint32_t least_end, most_first; /* minimum and maximum over all candidates; show whether a candidate fits beside a
+                                     * box */
 } choice;
 
-/* The segment that boxes are compared on. */
+/* The segment for which boxes are compared. */
 typedef struct floor_segment {
     uint32_t x, end;
-    uint32_t scale; /* fixed point with 20 fraction bits: the full width scores GPUHAL_SKYLINE_KEY_END */
+    uint32_t scale; /* fixed point with 20 fraction bits; a box of full width scores GPUHAL_SKYLINE_KEY_END */
 } floor_segment;
 
-/* Returns whether a box that fits begins in this column. */
+/* Returns whether an unplaced box begins in this column and ends at column `end` or earlier. */
 static bool begins_at(const gpuhal_skyline *s, uint32_t column, uint32_t end)
 {
     const uint32_t box = s->starts[column], past = s->starts[column + 1];
     return box < past && box_next(s, box, end) < past;
 }
 
-/* Full width and each edge score at most as much as a key. If another box that fits begins right after this one, that
- * also counts as an edge. */
+/* Width and each edge score at most as much as a key. A side of the box is also an edge if another box that fits begins
+ * right after it. */
 static uint32_t score_of(const gpuhal_skyline *s, const floor_segment *on, uint32_t box, uint32_t key)
 {
     const uint32_t first = s->boxes[box].first, last = s->boxes[box].last;
@@ -300,8 +300,8 @@ static uint32_t look(const gpuhal_skyline *s, uint32_t x, const uint16_t *keys, 
     return seen;
 }
 
-/* Adds the room that is wasted over columns first to last of segment x beside a box of this height, and raises
- * *potential to that of these columns. */
+/* Adds the room that would be wasted in columns `first` to `last` of segment x beside a box of this height. Raises
+ * *potential to the largest potential of these columns. */
 static void lose(const gpuhal_skyline *s, uint32_t x, uint32_t first, uint32_t last, uint64_t height, uint64_t outside,
                  uint64_t *potential, double *lost)
 {
@@ -311,7 +311,8 @@ static void lose(const gpuhal_skyline *s, uint32_t x, uint32_t first, uint32_t l
     *lost += (double)rise * (last - first + 1);
 }
 
-/* Returns the finalist with the lowest total, as far as known, then with the least wasted room. */
+/* Returns the finalist with the lowest total known so far. If totals are equal, returns the finalist with the least
+ * wasted room. */
 static uint32_t choose(const gpuhal_skyline *s, uint32_t x, const choice *c)
 {
     const uint32_t end = s->segments[x].end;

@@ -1,5 +1,5 @@
-/* schedule/slots.c: work slots of one gpuhal object's devices, protected by the mutex of gpuhal_leases. Each waiting
- * request has its own condition, so that a grant wakes only that request. */
+/* schedule/slots.c: implements the work slots of one gpuhal object's devices. The mutex of gpuhal_leases protects them.
+ * Each waiting request has its own condition, so that a grant wakes only this request. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -21,13 +21,13 @@ struct gpuhal_work_slot {
     gpuhal *gpu;
     gpuhal_work_slots *of;
     gpuhal_work_slot *next;
-    gpuhal_work_slot *older, *newer; /* in the list `all` */
+    gpuhal_work_slot *older, *newer; /* neighbours in the list `all` */
     int32_t priority;
     uint64_t asked_ns;
     slot_state state;
     gpuhal_condition condition; /* signalled when the state has changed */
     intptr_t notifier;          /* -1 until requested */
-    struct due *due;            /* pending callback; may be NULL */
+    struct due *due;            /* pending callback, or NULL */
 };
 
 /* A callback, which may outlive the slot. */
@@ -96,7 +96,7 @@ static void end_wait(gpuhal_work_slot *slot, slot_state state)
     if (call) {
         call->status = state == GRANTED ? GPUHAL_OK : GPUHAL_ERROR_CANCELLED;
         if (!gpuhal_serve_call(slot->gpu, call_back, call)) {
-            free(call); /* out of memory: state and descriptor still report the grant */
+            free(call); /* memory is short; the state and the descriptor still report the grant */
         }
     }
 }

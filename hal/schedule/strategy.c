@@ -1,4 +1,5 @@
-/* schedule/strategy.c: creates strategies by name, including the application's own, and gets devices from them. */
+/* schedule/strategy.c: creates strategies by name, including the application's own strategies, and queries the devices
+ * that they choose. */
 #include "schedule/strategy.h"
 
 #include "device/for_schedule.h"
@@ -8,7 +9,6 @@
 
 enum { NAME_BYTES = 64 };
 
-/* A registered strategy. */
 typedef struct gpuhal_strategy_entry {
     struct gpuhal_strategy_entry *next;
     gpuhal_strategy_table table;
@@ -17,10 +17,10 @@ typedef struct gpuhal_strategy_entry {
 
 struct gpuhal_strategy {
     gpuhal *gpu;
-    const gpuhal_strategy_table *table; /* the library's or an entry's */
+    const gpuhal_strategy_table *table; /* table of the library or of an entry */
     void *state;
     uint32_t worker_count;
-    gpuhal_processors allowed; /* of the creating thread; empty if the system does not report them */
+    gpuhal_processors allowed; /* processors of the creating thread; empty if the system does not report them */
 };
 
 gpuhal_strategies *gpuhal_strategies_create(void)
@@ -127,8 +127,8 @@ static gpuhal_status find_table(gpuhal *gpu, const char *name, const gpuhal_stra
     return status;
 }
 
-/* Returns the status of an application's function. Adds an error detail if the function set none, or one with another
- * status. */
+/* Returns the status of an application's function. Adds an error detail if the function set no detail, or a detail with
+ * another status. */
 static gpuhal_status result_of(const gpuhal_strategy_table *table, const char *function, gpuhal_status status)
 {
     if (status == GPUHAL_OK || (status < 0 && gpuhal_last_error()->status == status)) {

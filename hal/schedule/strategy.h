@@ -1,5 +1,5 @@
-/* schedule/strategy.h: strategies. strategy.c has the public functions, strategy_builtin.c the library's strategy
- * tables, launcher.c the variables of launchers, bind.c the processors near a device. */
+/* schedule/strategy.h: strategies. strategy.c contains the public functions, and strategy_builtin.c the library's
+ * strategy tables. launcher.c reads the variables of launchers, and bind.c finds the processors near a device. */
 #ifndef GPUHAL_SCHEDULE_STRATEGY_H
 #define GPUHAL_SCHEDULE_STRATEGY_H
 
@@ -7,16 +7,16 @@
 
 #include <gpuhal/schedule/strategy.h>
 
-/* The share of a device's memory that a strategy allows while it exists. */
+/* The limit that a strategy sets on a device's memory as long as the strategy exists. */
 typedef struct gpuhal_strategy_limit {
     struct gpuhal_strategy_limit *next;
     gpuhal_device *device;
     uint64_t share_bytes;
-    uint64_t before_bytes; /* previous limit of the application; 0 if none */
-    uint64_t set_bytes;    /* effective limit: the smallest one on the device */
+    uint64_t before_bytes; /* previous limit of the application, or 0 */
+    uint64_t set_bytes;    /* effective limit, which is the smallest limit of the device's strategies */
 } gpuhal_strategy_limit;
 
-/* The strategies registered by the application with a gpuhal object, and the limits of existing ones. */
+/* The strategies that the application has registered with a gpuhal object, and the limits of existing strategies. */
 typedef struct gpuhal_strategies {
     gpuhal_mutex mutex; /* protects the lists; entries are only added */
     struct gpuhal_strategy_entry *first;
@@ -24,37 +24,37 @@ typedef struct gpuhal_strategies {
 } gpuhal_strategies;
 /* Returns NULL if out of memory. */
 gpuhal_strategies *gpuhal_strategies_create(void);
-/* NULL does nothing. */
+/* Does nothing if `strategies` is NULL. */
 void gpuhal_strategies_destroy(gpuhal_strategies *strategies);
 
 /* ---- strategy_builtin.c */
 
-/* Returns a strategy of the library; NULL for other names and for "auto". */
+/* Returns the library's strategy with this name, or NULL for any other name and for "auto". */
 const gpuhal_strategy_table *gpuhal_strategy_builtin(const char *name);
 /* Chooses a strategy by the number of devices. */
 gpuhal_status gpuhal_strategy_choose(gpuhal *gpu, const char **out_name);
 
 /* ---- launcher.c */
 
-/* Returns the value of a variable; NULL if not set. */
+/* Returns the value of a variable, or NULL if it is not set. */
 typedef const char *gpuhal_lookup_fn(void *user, const char *name);
-/* gpuhal_launcher_read() with variables from any source. *out_variable names the variable of the local rank; "" without
- * a launcher. */
+/* Does the same as gpuhal_launcher_read(), with variables from any source. *out_variable is the name of the variable
+ * with the local rank, or "" without a launcher. */
 gpuhal_status gpuhal_launcher_find(gpuhal_lookup_fn *lookup, void *user, gpuhal_launcher *out_launcher,
                                    const char **out_variable);
-/* Same with the variables of this process. */
+/* Calls gpuhal_launcher_find() with the environment variables of this process. */
 gpuhal_status gpuhal_launcher_here(gpuhal_launcher *out_launcher, const char **out_variable);
 
-/* Sets *out_bound if the launcher assigned this rank its own devices: Slurm exposes fewer devices to it than the job
- * step has on this machine. The local rank is then not an index among them. `listed` is the number of devices to assume
- * if no variable restricts them. */
+/* Sets *out_bound if the launcher assigned separate devices to this rank. In this case Slurm exposes fewer devices to
+ * the rank than the job step has on this machine, and the local rank is not an index into the exposed devices. `listed`
+ * is the number of exposed devices to assume if no variable restricts them. */
 gpuhal_status gpuhal_launcher_find_bound(gpuhal_lookup_fn *lookup, void *user, const gpuhal_launcher *launcher,
                                          uint32_t listed, bool *out_bound);
 gpuhal_status gpuhal_launcher_is_bound(const gpuhal_launcher *launcher, uint32_t listed, bool *out_bound);
 
 /* ---- bind.c */
 
-/* Parses a processor list of the kernel, "0-31,64-95". Returns false for any other string and for an empty list. */
+/* Parses a kernel processor list such as "0-31,64-95". Returns false for any other string and for an empty list. */
 bool gpuhal_processors_read(const char *list, gpuhal_processors *out_processors);
 /* Binds the calling thread to the allowed processors near the device. */
 gpuhal_status gpuhal_bind_near(const gpuhal_device *device, const gpuhal_processors *allowed);

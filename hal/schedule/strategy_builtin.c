@@ -1,5 +1,5 @@
-/* schedule/strategy_builtin.c: the library's strategies cpu, single_device and rank_per_device, and the choice made by
- * `auto`. */
+/* schedule/strategy_builtin.c: implements the library's strategies cpu, single_device and rank_per_device, and the
+ * choice for `auto`. */
 #include "schedule/strategy.h"
 
 #include "device/for_schedule.h"
@@ -9,16 +9,15 @@
 
 enum { SHARE_PERMILLE = 900 };
 
-/* The state of these strategies. */
 typedef struct workers {
     uint32_t count;
-    uint32_t device_count;       /* at least 1; worker i uses device i modulo this */
+    uint32_t device_count;       /* at least 1; worker i uses device i modulo this number */
     gpuhal_strategy_limit limit; /* single_device */
     gpuhal_device *devices[];
 } workers;
 
-/* Lists the eligible devices: one interface of each, without the CPU and devices that must be named; or only the
- * CPU. */
+/* With `of_cpu`, lists only the CPU. Otherwise, lists one interface of each eligible device; the CPU and devices that
+ * must be named are not eligible. */
 static gpuhal_status list_devices(gpuhal *gpu, bool of_cpu, gpuhal_offers *out_offers)
 {
     const gpuhal_offers_desc all = {.call = "gpuhal_strategy_create"};
@@ -107,7 +106,7 @@ static void set_smallest(gpuhal_strategies *strategies, gpuhal_device *device, u
     (void)gpuhal_device_limit_memory(device, bytes);
 }
 
-/* If the application has changed the limit in the meantime, its limit is the one to restore. */
+/* If the application has changed the limit in the meantime, the new limit is restored later. */
 static void add_limit(gpuhal_strategy_limit *own)
 {
     gpuhal_strategies *strategies = gpuhal_strategies_of(own->device->gpu);
@@ -192,7 +191,7 @@ static gpuhal_status begin_ranks(void *user, gpuhal *gpu, const gpuhal_strategy_
         return status;
     }
     status = list_devices(gpu, false, &offers);
-    bool is_bound = false; /* not checked if the program restricts the devices, which affects every rank alike */
+    bool is_bound = false; /* not checked if the program restricts the devices, because this affects every rank alike */
     if (!status && !gpu->settings.devices && !gpu->settings.environment_devices) {
         status = gpuhal_launcher_is_bound(&launcher, offers.count, &is_bound);
     }

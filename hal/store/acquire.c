@@ -1,4 +1,4 @@
-/* store/acquire.c: puts and acquires entries: finds or creates them, and waits for other threads that do so. */
+/* store/acquire.c: puts and acquires entries. Finds or creates an entry, and waits for other threads that create it. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -11,8 +11,8 @@ typedef struct request {
     gpuhal_queue *queue;
     const void *key;
     uint64_t key_bytes, hash;
-    uint64_t deadline_ns; /* 0: do not wait. Not set for a hit, which reads no clock. */
-    const gpuhal_item_desc *desc; /* completed; NULL: do not create an entry */
+    uint64_t deadline_ns;         /* 0: do not wait. Not set for a hit, so that a hit reads no clock. */
+    const gpuhal_item_desc *desc; /* complete description, or NULL if no entry may be created */
     gpuhal_item *item;            /* result */
     bool modifies;
     bool counted; /* as a hit or a miss */
@@ -35,7 +35,7 @@ static void count(request *r, bool hit)
 
 /* ---- creating an entry */
 
-/* Adds a new entry to the table, pinned, for this thread to fill. NOT_READY if another thread was first. */
+/* Adds a new, pinned entry to the table, which this thread must fill. Returns NOT_READY if another thread was first. */
 static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
 {
     gpuhal_store *store = r->store;
@@ -44,8 +44,8 @@ static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
     if (!status) {
         gpuhal_index_add(store, entry);
         for (int list = 0; list < GPUHAL_STORE_LISTS; list++) {
-            entry->links[list].attempt = store->attempts; /* so that searches end, however many entries other threads
-                                                           * add */
+            entry->links[list].attempt = store->attempts; /* searches skip new entries, so they end even if other
+                                                           * threads keep adding entries */
         }
         store->pinned++;
         entry->references++;
@@ -75,8 +75,8 @@ static gpuhal_status make_unlocks(const request *r, gpuhal_entry **out_entry)
     return status;
 }
 
-/* Abandons the entry: removes it from the table, and makes threads that wait for it return the same failure. Call with
- * the mutex held. */
+/* Abandons the entry. Removes it from the table, and passes its failure to the threads that wait for it. Call with the
+ * mutex held. */
 static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_store *store = r->store;
@@ -96,7 +96,7 @@ static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* A loader may return an unknown status, or one without an error message. */
+/* Calls the loader. Replaces an unknown status, and sets the error message. */
 static gpuhal_status call_loader(const request *r, gpuhal_item *item)
 {
     gpuhal_error_clear();
@@ -113,14 +113,14 @@ static gpuhal_status call_loader(const request *r, gpuhal_item *item)
                             is_known ? ": " : "", is_known ? why.sentence : "");
 }
 
-/* Calls the loader, and records a timepoint after its work. Allocates the buffers without the queue, because the loader
+/* Runs the loader and records a timepoint after its work. Allocates the buffers without the queue, because the loader
  * may use them immediately, with or without the queue. Call without the mutex. */
 static gpuhal_status run_loader(const request *r, gpuhal_entry *entry, gpuhal_entry_use *out_use)
 {
     gpuhal_item item = {.store = r->store, .entry = entry};
     *out_use = (gpuhal_entry_use){.queue = r->queue, .modifies = true};
     gpuhal_status status = gpuhal_entry_allocate(r->store, entry, NULL, r->deadline_ns);
-    status = status ? status : gpuhal_uses_announce(entry, r->queue); /* even if the loader then fails */
+    status = status ? status : gpuhal_uses_announce(entry, r->queue); /* required even if the loader fails later */
     status = status ? status : call_loader(r, &item);
     return status || !r->queue ? status : gpuhal_queue_record(r->queue, false, &out_use->timepoint);
 }
@@ -159,7 +159,7 @@ static gpuhal_status load_unlocks(request *r)
 
 /* ---- finding an entry */
 
-/* Removes the entry from the table, so that it is created again. Call with the mutex held. */
+/* Removes the entry from the table, so that a new entry is created. Call with the mutex held. */
 static gpuhal_status forget_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_entry *gone = gpuhal_entry_remove(r->store, entry);
@@ -169,8 +169,8 @@ static gpuhal_status forget_unlocks(const request *r, gpuhal_entry *entry)
     return GPUHAL_NOT_READY;
 }
 
-/* Handles an entry after the work to fill or modify it has failed. If other callers have pinned it, its buffers stay
- * until they release it. */
+/* Handles an entry after the work that fills or modifies it has failed. If other callers have pinned the entry, its
+ * buffers stay until they release it. */
 static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
 {
     if (entry->host || entry->file) {
@@ -187,7 +187,7 @@ static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
     return gpuhal_failure_status(entry->failure);
 }
 
-/* Call with the mutex held. NOT_READY means that the caller must look again. */
+/* Call with the mutex held. Returns NOT_READY if the caller must repeat the lookup. */
 static gpuhal_status look_unlocks(request *r)
 {
     gpuhal_entry *entry = gpuhal_index_find(r->store, r->key, r->key_bytes, r->hash);
@@ -215,8 +215,7 @@ static gpuhal_status look_unlocks(request *r)
     return status;
 }
 
-/* Pins the entry if there is nothing to do or wait for; look_unlocks() handles all other cases. Call with the mutex
- * held. */
+/* Pins the entry if no work or wait is needed. look_unlocks() handles all other cases. Call with the mutex held. */
 static bool hit(request *r)
 {
     gpuhal_entry *entry = gpuhal_index_find(r->store, r->key, r->key_bytes, r->hash);
@@ -231,7 +230,7 @@ static bool hit(request *r)
 
 /* ---- the public functions */
 
-/* Checks the arguments of both functions, and allocates the result. */
+/* Checks the arguments of put and acquire, and allocates the result. */
 static gpuhal_status begin(request *r, const gpuhal_item_desc *given, bool loads, gpuhal_item_desc *desc)
 {
     gpuhal *gpu = r->store->device->gpu;
@@ -284,7 +283,7 @@ static gpuhal_status put(request *r)
     if (status) {
         return give_up_unlocks(r, entry);
     }
-    for (uint32_t i = 0; i < r->desc->part_count; i++) { /* the caller's references, not the last ones */
+    for (uint32_t i = 0; i < r->desc->part_count; i++) { /* never the last references, because the entry has its own */
         gpuhal_buffer_release(r->desc->parts[i].buffer);
     }
     r->item->entry = entry;
@@ -303,7 +302,11 @@ gpuhal_status gpuhal_store_put(gpuhal_store *store, gpuhal_queue *queue, const v
     if (!store || !given || !out_item) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_store_put: an argument is NULL");
     }
-    request r = {.call = "gpuhal_store_put", .store = store, .queue = queue, .key = key, .key_bytes = key_bytes,
+    request r = {.call = "gpuhal_store_put",
+                 .store = store,
+                 .queue = queue,
+                 .key = key,
+                 .key_bytes = key_bytes,
                  .deadline_ns = timeout_ns ? gpuhal_deadline(timeout_ns) : 0};
     gpuhal_status status = begin(&r, given, false, &desc);
     if (status) {
@@ -343,7 +346,7 @@ static gpuhal_status acquire_slowly(request *r)
             gpuhal_mutex_lock(&store->mutex);
             status = gpuhal_uses_failure(entry) ? GPUHAL_NOT_READY : status;
             gone = gpuhal_entry_unpin(store, entry);
-            store->references--; /* not the last reference, because the caller has the store */
+            store->references--; /* never the last reference, because the caller has one */
             gpuhal_mutex_unlock(&store->mutex);
             gpuhal_entry_free(gone);
         }
@@ -351,7 +354,7 @@ static gpuhal_status acquire_slowly(request *r)
     return status;
 }
 
-/* Pins requests, starting with the first, as long as they need only a pin. Returns their number. */
+/* Pins the leading requests that need only a pin. Returns their number. */
 static uint32_t pin_hits(request *requests, uint32_t count)
 {
     gpuhal_store *store = requests[0].store;
@@ -365,7 +368,7 @@ static uint32_t pin_hits(request *requests, uint32_t count)
     return hits;
 }
 
-/* The time that a call may wait. */
+/* The time for which a call may wait. */
 typedef struct patience {
     uint64_t timeout_ns, deadline_ns;
     bool begun;
@@ -380,7 +383,7 @@ static uint64_t deadline_of(patience *time)
     return time->deadline_ns;
 }
 
-/* Returns the number of pinned requests; all of them if the status is OK. */
+/* Returns the number of pinned requests. If the status is OK, all requests are pinned. */
 static uint32_t acquire(request *requests, uint32_t count, patience *time, gpuhal_status *out_status)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -401,7 +404,7 @@ static uint32_t acquire(request *requests, uint32_t count, patience *time, gpuha
     return pinned;
 }
 
-/* The caller has not used an acquired item at this point. */
+/* Releases an item that the caller has not used. */
 static void undo(gpuhal_item *item, bool is_acquired)
 {
     if (is_acquired) {
@@ -412,7 +415,7 @@ static void undo(gpuhal_item *item, bool is_acquired)
     }
 }
 
-/* Entries per lock of the store's mutex, so that other threads can lock it in between. */
+/* Number of entries for which the mutex is locked once. Other threads can lock it in between. */
 enum { TURN = 32 };
 
 /* Acquires at most TURN keys in the same way as `like`. */
@@ -488,9 +491,7 @@ gpuhal_status gpuhal_store_acquire_many(gpuhal_store *store, gpuhal_queue *queue
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_store_acquire_many: an argument is NULL, or flags has unknown bits");
     }
-    const request like = {.call = "gpuhal_store_acquire_many",
-                          .store = store,
-                          .queue = queue,
-                          .modifies = flags & GPUHAL_ACQUIRE_MODIFY};
+    const request like = {
+        .call = "gpuhal_store_acquire_many", .store = store, .queue = queue, .modifies = flags & GPUHAL_ACQUIRE_MODIFY};
     return acquire_many(&like, keys, count, timeout_ns, out_items);
 }

@@ -1,6 +1,5 @@
-/* store/compact.c: moves unpinned entries elsewhere in the pool, so that contiguous memory or whole segments become
- * free. All bytes of an entry are in the new place before the entry gives up the old place. Moving does not change an
- * entry's age. */
+/* store/compact.c: moves unpinned entries within the pool, so that contiguous memory or whole segments become free. An
+ * entry keeps its old memory until all of its bytes are in the new memory. Moving does not change an entry's age. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -9,17 +8,17 @@
 
 #include <stdlib.h>
 
-/* Number of places that are released together, because searching for the freed memory costs the same for one place as
+/* Number of buffers that are released together, because a search for the freed memory costs the same for one buffer as
  * for many. */
 enum { PLACES = 64 };
 
-/* Entries that can move, their parts, and the places that they have left. */
+/* Entries that can move, their parts, and the buffers that they no longer use. */
 typedef struct moving {
     gpuhal_store *store;
     uint64_t deadline_ns;
-    uint32_t flags;         /* for allocations */
-    gpuhal_entry **entries; /* each with a reference */
-    gpuhal_buffer **parts;  /* of the entries, for the pool */
+    uint32_t flags;         /* flags for allocations */
+    gpuhal_entry **entries; /* each entry is referenced */
+    gpuhal_buffer **parts;  /* buffers of the entries, to pass to the pool */
     size_t entry_count, part_count;
     gpuhal_buffer *places[PLACES];
     size_t place_count;
@@ -27,8 +26,8 @@ typedef struct moving {
 
 /* ---- choosing entries */
 
-/* Counts the entries, and also lists them once the arrays are allocated. Entries that could not be filled must stay.
- * Call with the mutex held. */
+/* Counts the entries. Once the arrays are allocated, also lists them. Excludes entries whose filling has failed. Call
+ * with the mutex held. */
 static void list_movable(moving *m)
 {
     m->entry_count = m->part_count = 0;
@@ -79,7 +78,7 @@ static void release_entry(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_entry_free(gone);
 }
 
-/* Keeps only the entries that have a part in the stretch, and frees the list of parts. */
+/* Keeps only the entries with a part in the chosen range, and frees the list of parts. */
 static void keep_inside(moving *m, bool begun)
 {
     const size_t count = m->entry_count;
@@ -103,7 +102,7 @@ static void keep_inside(moving *m, bool begun)
     free((void *)m->parts);
 }
 
-/* Chooses the stretch to free. Returns its bytes, or 0 if there is none. */
+/* Chooses the memory range to free. Returns its size, or 0 if no range is suitable. */
 static uint64_t begin(moving *m, uint64_t bytes)
 {
     uint64_t begun = 0;
@@ -131,7 +130,7 @@ static void give_up_places(moving *m)
     m->place_count = 0;
 }
 
-/* Moves the part to new memory with the same contents. Call without the mutex; only this thread uses the part. */
+/* Moves the part and its contents to new memory. Call without the mutex. No other thread may use the part. */
 static gpuhal_status move_part(moving *m, gpuhal_entry_part *part)
 {
     gpuhal_buffer *from = part->device, *to = NULL;
@@ -169,8 +168,8 @@ static bool is_late(const moving *m)
     return m->deadline_ns > 0 && gpuhal_os_monotonic_ns() >= m->deadline_ns;
 }
 
-/* Returns false if the entry still obstructs the stretch, because it was pinned in the meantime, its filling does not
- * end, or there is no room. An entry that left device memory in the meantime does not obstruct. */
+/* Returns false if the entry is still in the range, because it was pinned in the meantime, its filling does not end, or
+ * there is no room. Returns true if the entry left device memory in the meantime. */
 static bool move_entry(moving *m, gpuhal_entry *entry)
 {
     gpuhal_store *store = m->store;
@@ -184,7 +183,8 @@ static bool move_entry(moving *m, gpuhal_entry *entry)
         moved = move_parts(m, entry);
         gpuhal_mutex_lock(&store->mutex);
         store->moves += moved;
-        (void)gpuhal_entry_end_work(store, entry, GPUHAL_ENTRY_DEVICE); /* the list has a reference */
+        (void)gpuhal_entry_end_work(store, entry, GPUHAL_ENTRY_DEVICE); /* never the last reference, because the list
+                                                                         * has one */
     }
     gpuhal_mutex_unlock(&store->mutex);
     return moved;
@@ -192,7 +192,7 @@ static bool move_entry(moving *m, gpuhal_entry *entry)
 
 /* ---- freeing memory */
 
-/* Until note_end(), other threads that need room wait. */
+/* Makes other threads that need room wait until note_end(). */
 static void note_begin(gpuhal_store *store)
 {
     gpuhal_mutex_lock(&store->mutex);
@@ -208,8 +208,8 @@ static void note_end(gpuhal_store *store)
     gpuhal_mutex_unlock(&store->mutex);
 }
 
-/* Moves the entries in a stretch of `bytes`, or of a whole segment if `bytes` is 0. Returns the freed bytes, or 0 if
- * the stretch did not become free. *out_begun is true if a stretch was chosen. */
+/* Moves the entries out of a range of `bytes`, or out of a whole segment if `bytes` is 0. Returns the number of freed
+ * bytes, or 0 if the range did not become free. *out_begun is true if a range was chosen. */
 static uint64_t make_free(gpuhal_store *store, uint64_t bytes, uint32_t flags, uint64_t deadline_ns, bool *out_begun)
 {
     moving m = {.store = store, .flags = GPUHAL_ALLOCATE_NO_EVICT | flags, .deadline_ns = deadline_ns};

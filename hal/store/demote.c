@@ -1,14 +1,14 @@
-/* store/demote.c: copies entries from device memory to host memory, and from host memory to the file. The least
- * recently used copies leave host memory to make room. */
+/* store/demote.c: copies entries from device memory to host memory, and from host memory to the file. To make room, the
+ * least recently used copies leave host memory. */
 #include "store/store.h"
 
 #include "base/error.h"
 
 #include <inttypes.h>
 
-/* Drops the copy of an entry that is also in device memory. First waits until the work that restored it has succeeded,
- * because until then only the copy has its bytes. If the entry was used during the wait, it may have left device memory
- * and be returning. Call with the mutex held. */
+/* Drops the copy of an entry that is also in device memory. First waits until the work that restored the entry has
+ * succeeded, because until then only the copy has the entry's bytes. If the entry was used during the wait, another
+ * thread may be restoring it again. Call with the mutex held. */
 static bool drop_copy_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_host_copy *copy = NULL;
@@ -66,7 +66,7 @@ static bool leave_host_unlocks(gpuhal_store *store, gpuhal_entry *entry)
     return leaves;
 }
 
-/* Returns whether the copy may leave host memory at all; among thousands of copies perhaps only one may. */
+/* Returns whether the copy may leave host memory. Of thousands of copies, only one may be allowed to. */
 static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, const void *user)
 {
     uint64_t room = 0, largest_room = 0, largest = 0;
@@ -78,7 +78,7 @@ static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, cons
     return gpuhal_file_bytes(entry, &largest) <= room && largest <= largest_room;
 }
 
-/* Makes one copy leave host memory. Returns false if none can. */
+/* Makes one copy leave host memory. Returns false if no copy can leave. */
 static bool free_one(gpuhal_store *store, uint64_t attempt, uint64_t deadline_ns)
 {
     bool freed = false;
@@ -108,14 +108,14 @@ static uint64_t bytes_in_host(gpuhal_store *store)
     return bytes;
 }
 
-/* Returns whether there is more room than when host memory had `used` bytes in use. Room that other threads made counts
- * even if this thread finds no more. */
+/* Makes room. Returns whether less than `used` bytes of host memory are in use now, even if only other threads made
+ * room. */
 static bool find_room(gpuhal_store *store, uint64_t used, uint64_t attempt, uint64_t deadline_ns)
 {
     return free_one(store, attempt, deadline_ns) || bytes_in_host(store) < used;
 }
 
-/* Reserves `bytes` within the limit. */
+/* Reserves `bytes` of the host memory limit. */
 static gpuhal_status reserve(gpuhal_store *store, uint64_t bytes, uint64_t attempt, uint64_t deadline_ns)
 {
     const uint64_t limit = store->desc.host_bytes;
@@ -142,7 +142,7 @@ static gpuhal_status copy_to_host(gpuhal_store *store, gpuhal_entry *entry, uint
     if (status) {
         return status;
     }
-    do { /* the limit has room, but there may be no large enough block */
+    do { /* the limit has room, but no free block may be large enough */
         used = bytes_in_host(store);
         status = gpuhal_host_create(store, entry, &copy);
     } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && find_room(store, used, attempt, deadline_ns));

@@ -1,4 +1,4 @@
-/* store/entry.c: an entry's states, references and pins. */
+/* store/entry.c: implements the states, references and pins of an entry. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -275,7 +275,7 @@ gpuhal_file_copy *gpuhal_entry_detach_file(gpuhal_store *store, gpuhal_entry *en
     return copy;
 }
 
-/* The entry will be freed without the mutex, so it is removed from the counts now. */
+/* The entry will be freed without the mutex, so the store's counts must exclude it now. */
 gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry)
 {
     if (--entry->references > 0) {
@@ -294,14 +294,14 @@ gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_entry_unlink(store, entry, GPUHAL_STORE_COPIED);
     store->pinned -= entry->pins > 0;
     gpuhal_entry_count(store, entry);
-    /* If a thread works with the entry, it becomes ABSENT when that work ends. */
+    /* If a thread works with the entry, the entry becomes ABSENT when this work ends. */
     if (!entry->worker) {
         gpuhal_entry_change(store, entry, GPUHAL_ENTRY_ABSENT);
     }
     return gpuhal_entry_unreference(store, entry);
 }
 
-/* Inserts the entry into its lists with gpuhal_entry_append() or gpuhal_entry_return(). */
+/* Inserts the entry into its lists. `insert` is gpuhal_entry_append() or gpuhal_entry_return(). */
 static void enlist(gpuhal_store *store, gpuhal_entry *entry,
                    void (*insert)(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list))
 {
@@ -364,7 +364,7 @@ gpuhal_entry_state gpuhal_entry_tier(const gpuhal_entry *entry)
     return entry->host ? GPUHAL_ENTRY_HOST : GPUHAL_ENTRY_FILE;
 }
 
-/* A thread that waits for its own work would wait until its deadline. */
+/* Returns BUSY if this thread works with the entry, because it would wait for itself until the deadline. */
 gpuhal_status gpuhal_entry_wait_unlocks(gpuhal_store *store, gpuhal_entry *entry, const char *call,
                                         uint64_t deadline_ns)
 {
@@ -376,8 +376,8 @@ gpuhal_status gpuhal_entry_wait_unlocks(gpuhal_store *store, gpuhal_entry *entry
         return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: \"%s\": this thread is filling the entry", call, text);
     }
     entry->references++;
-    /* Callers call again after each change, perhaps for a new entry with the same key, so no wait begins after the
-     * deadline. */
+    /* No wait begins after the deadline, because callers call again after each change, perhaps for a new entry with the
+     * same key. */
     while (entry->state == state && status == GPUHAL_NOT_READY) {
         if (gpuhal_os_monotonic_ns() < deadline_ns) {
             gpuhal_condition_wait_until(&store->condition, &store->mutex, deadline_ns);

@@ -1,13 +1,12 @@
-/* store/exchange.c: restores an entry if neither host memory nor the file has room for the entry that has to leave for
- * it. The restored entry's bytes move to memory that no limit counts, and the leaving entry's copy takes their
- * place. */
+/* store/exchange.c: restores entry A if entry B has to leave for it, but neither host memory nor the file has room for
+ * a copy of B. The copy of A moves to memory that no limit counts, and the copy of B takes its place. */
 #include "store/store.h"
 
 #include "base/error.h"
 
 #include <string.h>
 
-/* Returns whether an entry stays in device memory only because there is no room for its copy. */
+/* Returns whether any entry stays in device memory only because there is no room for its copy. */
 static bool would_help(gpuhal_store *store)
 {
     gpuhal_pressure_figures figures = {0};
@@ -31,7 +30,8 @@ static gpuhal_status fill_spare(gpuhal_store *store, const gpuhal_entry *entry, 
     return status;
 }
 
-/* Replaces the entry's copies with a copy that no limit counts. Readers of an old copy have references to it. */
+/* Replaces the entry's copies with a copy that no limit counts. Threads that read an old copy have a reference to it.
+ */
 static void change_copy(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy *spare)
 {
     gpuhal_mutex_lock(&store->mutex);
@@ -61,7 +61,8 @@ gpuhal_status gpuhal_exchange_begin(gpuhal_store *store, gpuhal_entry *entry)
     return GPUHAL_OK;
 }
 
-/* Only this copy has the entry's bytes. If the file has no room, the copy counts from now on, above the limit. */
+/* Keeps the copy, because only it has the entry's bytes. If the file has no room, the copy counts from now on, even if
+ * it exceeds the limit. */
 static void keep_spare(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_error_detail before;

@@ -1,5 +1,5 @@
-/* store/figures.c: counts the device memory that a store can release, and the reasons why it cannot release more. Call
- * everything with the mutex held. */
+/* store/figures.c: counts the device memory that a store can release, and finds the reasons why it cannot release more.
+ * Call all functions with the mutex held. */
 #include "store/store.h"
 
 uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry)
@@ -9,15 +9,15 @@ uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry)
     return wants_copy ? GPUHAL_ROOM_SPILL : GPUHAL_ROOM_EVICT;
 }
 
-/* Room for copies, according to the limits and the results of the last attempts. */
+/* Room for copies, according to the limits and the results of the most recent attempts. */
 typedef struct room {
     uint64_t host, file;
     uint64_t file_piece; /* the largest free block */
-    uint32_t lacks;      /* reasons if there is not enough room */
+    uint32_t lacks;      /* reasons for insufficient room */
 } room;
 
-/* Returns the bytes of copies that can be dropped for others, because a loader or the file also has the entry. Copies
- * of entries in device memory are kept, because with a copy these entries leave without copying. */
+/* Returns the bytes of copies that can be dropped for other copies, because a loader or the file can restore the entry.
+ * Excludes copies of entries in device memory, because the copies allow these entries to leave without copying. */
 static uint64_t spare_in_host(const gpuhal_store *store)
 {
     uint64_t bytes = 0;
@@ -44,7 +44,7 @@ static room find_room(const gpuhal_store *store)
     return r;
 }
 
-/* Uses room for the entry. Returns false if there is not enough. */
+/* Subtracts the room for the entry's copy. Returns false if there is not enough room. */
 static bool take_room(room *r, const gpuhal_entry *entry)
 {
     uint64_t largest = 0;
@@ -58,7 +58,7 @@ static bool take_room(room *r, const gpuhal_entry *entry)
     return fits;
 }
 
-/* An entry that a loader can restore can also leave without a copy. */
+/* Counts an entry. If a loader can restore the entry, it can leave even without a copy. */
 static void count_entry(const gpuhal_store *store, const gpuhal_entry *entry, uint32_t which, room *r,
                         gpuhal_pressure_figures *out_figures)
 {

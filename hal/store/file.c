@@ -1,5 +1,5 @@
-/* store/file.c: copies of entries in the store's unnamed file. Each part of an entry has a block of the file. Each
- * chunk of a block has a checksum in memory, so that damaged bytes are never returned as the entry's contents. */
+/* store/file.c: copies of entries in the store's unnamed file. Each part of an entry has a block in the file. Each
+ * chunk of a block has a checksum in memory, so damaged bytes are never returned as the entry's contents. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -14,11 +14,11 @@
 
 /* Blocks and chunks begin at multiples of UNIT, as reads that bypass the page cache require. */
 enum { PIECE_BYTES = 256 << 10, UNIT = 4096 };
-/* Within the limits of a block region and of a file offset. */
+/* Maximum file size. It does not exceed the limits of block regions and file offsets. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 60)
 
 struct gpuhal_store_file {
-    char *name;           /* for messages */
+    char *name; /* file name for messages */
     intptr_t file;
     gpuhal_blocks blocks; /* protected by the store's mutex */
     gpuhal_bins *bins;
@@ -38,7 +38,7 @@ void gpuhal_file_close(gpuhal_store *store)
     }
 }
 
-/* The file may be sparse; only written bytes occupy disk space. */
+/* Creates the file, which may be sparse. Only written bytes occupy disk space. */
 static bool set_up(struct gpuhal_store_file *own, const char *folder, uint64_t limit)
 {
     const size_t bytes = strlen(folder) + sizeof "a store's file in ";
@@ -66,7 +66,7 @@ gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder)
     }
     const int error = gpuhal_os_file_open_unnamed(folder, &own->file);
     if (error) {
-        /* Creating the folder would not help if another file is in its place. */
+        /* ENOTDIR means that a file is in the folder's place, so the message must not suggest to create the folder. */
         const gpuhal_status status = error == ENOTDIR ? GPUHAL_ERROR_INVALID_ARGUMENT : gpuhal_file_status(error);
         gpuhal_error_set(status, "gpuhal_store_create: no file can be made in %s: %s", folder, strerror(error));
         gpuhal_error_add_call("open", error, strerror(error));
@@ -193,7 +193,7 @@ static gpuhal_status create(gpuhal_store *store, const gpuhal_entry *entry, gpuh
 /* The checksums of a part's chunks. The bytes may be added in any order. */
 typedef struct summing {
     _Atomic uint32_t *sums;
-    uint64_t size; /* of the part */
+    uint64_t size; /* size of the part */
 } summing;
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -234,8 +234,8 @@ static gpuhal_status unreadable(const gpuhal_entry *entry, gpuhal_status status)
 
 /* ---- between the file and device memory; call without the mutex */
 
-/* Moves a part in chunks that several threads move in parallel. When reading, the bytes reach device memory before they
- * are verified; until then no other thread uses the entry. */
+/* Moves a part in chunks, which several threads move in parallel. A read verifies the bytes only after they have
+ * reached device memory. No other thread uses the entry before then. */
 static gpuhal_status move_part(gpuhal_store *store, const gpuhal_file_copy *copy, const gpuhal_entry *entry,
                                uint32_t part, bool writes, _Atomic uint32_t *sums)
 {
@@ -283,7 +283,7 @@ gpuhal_status gpuhal_file_give(gpuhal_store *store, gpuhal_file_copy *copy, cons
 
 /* ---- between the file and host memory; call without the mutex */
 
-/* The system decides when to write to the disk. */
+/* Writes a part. The system decides when the bytes are written to the disk. */
 static gpuhal_status write_part(const gpuhal_store *store, const gpuhal_file_copy *copy, uint32_t part,
                                 const char *from, uint64_t size)
 {
@@ -315,7 +315,7 @@ gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, c
         gpuhal_file_release(copy);
         copy = NULL;
     }
-    if (error || !status) { /* a full file may still be overwritten */
+    if (error || !status) { /* blocks that already have disk space can be overwritten */
         gpuhal_mutex_lock(&store->mutex);
         store->file_error = error;
         gpuhal_mutex_unlock(&store->mutex);

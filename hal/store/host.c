@@ -1,4 +1,5 @@
-/* store/host.c: copies of entries in host memory, page-locked if the device has such memory, otherwise pageable. */
+/* store/host.c: copies of entries in host memory, which is page-locked if the device supports this, otherwise pageable.
+ */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Creates a pool of memory that the device writes and the host reads, or else of UPLOAD memory. Pageable memory needs
+/* Creates a pool of READBACK memory (the device writes, the host reads) or else of UPLOAD memory. Pageable memory needs
  * no pool. */
 gpuhal_status gpuhal_host_open(gpuhal_store *store)
 {
@@ -52,7 +53,7 @@ gpuhal_host_copy *gpuhal_host_retain(gpuhal_host_copy *copy)
     return copy;
 }
 
-/* Allocates from the pool, or pageable memory if there is no pool. */
+/* Allocates from the pool, or allocates pageable memory if there is no pool. */
 static gpuhal_status allocate(gpuhal_pool *pool, uint64_t bytes, gpuhal_host_part *part)
 {
     if (!pool) {
@@ -61,7 +62,7 @@ static gpuhal_status allocate(gpuhal_pool *pool, uint64_t bytes, gpuhal_host_par
     }
     const uint32_t flags = GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_NO_EVICT;
     gpuhal_status status = gpuhal_pool_allocate(pool, NULL, bytes, flags, 0, &part->buffer);
-    /* Only transfers write this memory. After each transfer the host sees the written bytes, even if the memory is not
+    /* Only transfers write this memory. The host sees the bytes after each transfer, even if the memory is not
      * coherent. */
     part->memory = status ? NULL : part->buffer->memory.host;
     return status;

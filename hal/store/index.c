@@ -22,7 +22,8 @@ void gpuhal_index_finish(gpuhal_store *store)
     free(store->rows);
 }
 
-/* Hashes eight bytes at a time, and each time mixes the upper half into the lower half, which selects the row. */
+/* Hashes eight bytes at a time. Each step mixes the upper half of the hash into the lower half, which selects the row.
+ */
 uint64_t gpuhal_key_hash(const void *key, uint64_t bytes)
 {
     const unsigned char *at = key;
@@ -52,7 +53,7 @@ static void insert(gpuhal_store *store, gpuhal_entry *entry)
     *row = entry;
 }
 
-/* If host memory is short, the rows become longer instead. */
+/* Enlarges the table. If host memory is short, keeps the table, so its rows become longer. */
 static void grow(gpuhal_store *store)
 {
     gpuhal_entry **old = store->rows;

@@ -1,4 +1,4 @@
-/* store/item.c: items, which callers get for entries, and their release. */
+/* store/item.c: implements items and their release. Callers receive an item when they put or acquire an entry. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -18,7 +18,7 @@ gpuhal_buffer *gpuhal_item_buffer(const gpuhal_item *item, const char *name)
     return NULL;
 }
 
-/* Records the use. If that fails, the use is recorded when a thread waits for it. If it failed because the queue has
+/* Records the use. If recording fails, the use is recorded later, when a thread waits for it. But if the queue has
  * failed, the contents are unknown, and *out_failure is the reason. Call without the mutex. */
 static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
 {
@@ -31,8 +31,8 @@ static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
     gpuhal_error_restore(&before);
 }
 
-/* The memory may be released immediately after the item, so the pool must know the queue, which may differ from the
- * queue of the acquire. Call without the mutex. */
+/* Notifies the pool of the queue, because the memory may be released immediately after the item. This queue may differ
+ * from the queue that acquired the item. Call without the mutex. */
 static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
 {
     gpuhal_error_detail before;
@@ -40,13 +40,13 @@ static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
         return;
     }
     gpuhal_error_save(&before);
-    (void)gpuhal_uses_announce(entry, queue); /* if host memory is short, the pool still knows the work that the library
-                                               * sees */
+    (void)gpuhal_uses_announce(entry, queue); /* if host memory is short, the pool still knows of work that was enqueued
+                                               * through the library */
     gpuhal_error_restore(&before);
 }
 
-/* Ends the modification of the entry through the item. Returns a timepoint or NULL, and the outdated copies; release
- * all of them without the mutex. Call with the mutex held. */
+/* Ends the modification of the entry through the item. Returns a timepoint or NULL, and the outdated copies. The caller
+ * must release all of them without the mutex. Call with the mutex held. */
 static gpuhal_timepoint *end_use(const gpuhal_item *item, const gpuhal_entry_use *use, gpuhal_failure *failure,
                                  gpuhal_host_copy **out_host, gpuhal_file_copy **out_file)
 {
@@ -93,10 +93,10 @@ static void end_modifying(gpuhal_item *item, gpuhal_queue *queue)
     free(item);
 }
 
-/* Items per lock of the store's mutex, so that other threads can lock it in between. */
+/* Number of items for which the mutex is locked once. Other threads can lock it in between. */
 enum { TURN = 32 };
 
-/* Ends items of one store. Locks once, unless there is something to free. */
+/* Ends items of one store. Locks the mutex only once unless an entry or store has to be freed. */
 static void end_reading(gpuhal_item *const *items, uint32_t count, gpuhal_queue *queue)
 {
     gpuhal_store *store = items[0]->store;
@@ -122,7 +122,7 @@ static void end_reading(gpuhal_item *const *items, uint32_t count, gpuhal_queue 
     }
 }
 
-/* Counts the leading items that only read and belong to one store. An item that modifies is handled alone. */
+/* Counts the leading items that only read and belong to the same store. A modifying item is handled alone. */
 static uint32_t turn_of(gpuhal_item *const *items, uint32_t count)
 {
     uint32_t turn = 1;

@@ -1,5 +1,5 @@
-/* store/lru.c: least-recently-used lists of the entries that can leave a tier, one list per priority. The links are in
- * the entries, so the cost of using an entry does not depend on their number. */
+/* store/lru.c: least-recently-used lists of the entries that can leave a tier, one list per priority. Entries contain
+ * their own links, so the cost of using an entry does not depend on the number of entries. */
 #include "store/store.h"
 
 static uint32_t class_of(const gpuhal_entry *entry)
@@ -21,7 +21,7 @@ void gpuhal_entry_append(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_
     link->stamp = ++store->stamps;
 }
 
-/* The entry was among the oldest; otherwise it would not have been removed. */
+/* Searches for the position from the oldest entry on, because only old entries are removed and returned. */
 void gpuhal_entry_return(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list)
 {
     gpuhal_entry_lists *lists = &store->lists[list];
@@ -55,7 +55,7 @@ gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, ui
                                 gpuhal_entry_filter *filter, const void *user)
 {
     gpuhal_entry *entry = NULL;
-    for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES && !entry; class++) {
+    for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES && !entry; class ++) {
         entry = store->lists[list].oldest[class];
         while (entry && (entry->links[list].attempt >= attempt || !filter(store, entry, user))) {
             entry = entry->links[list].newer;

@@ -1,6 +1,6 @@
-/* store/path.c: file contents as entries, which are read once for all callers. The key contains the file's device and
- * inode instead of its path, so the path does not matter. The key also contains the file's state, so a changed file is
- * a different entry. The old entry leaves like any entry that a loader can restore. */
+/* store/path.c: stores file contents as entries, which are read once for all callers. The key contains the file's
+ * device and inode, so all paths of a file share an entry. The key also contains the file's state, so a changed file
+ * gets a new entry. The old entry leaves like any entry that a loader can restore. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -38,7 +38,8 @@ static bool is_same(const gpuhal_file_state *one, const gpuhal_file_state *other
            one->modified_ns == other->modified_ns && one->changed_ns == other->changed_ns;
 }
 
-/* The call opens the file, so it reads the file that has this name at some time between the two checks. */
+/* Loads the file's contents. gpuhal_read_file() opens the file that has this name at some time between the two checks.
+ */
 static gpuhal_status load(void *user, gpuhal_queue *queue, gpuhal_item *item)
 {
     const contents *own = user;

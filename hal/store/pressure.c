@@ -1,11 +1,10 @@
 /* store/pressure.c: releases memory when the store's pool or its device runs short (pool/pressure.h): first from
- * entries that need no copy, then from the others. Also frees contiguous memory by moving entries. */
+ * entries that need no copy, then from the remaining entries. Also moves entries to free contiguous memory. */
 #include "store/store.h"
 
 #include "base/error.h"
 
-static uint64_t give(gpuhal_store *store, const gpuhal_pool *pool, uint64_t bytes, uint32_t which,
-                     uint64_t deadline_ns)
+static uint64_t give(gpuhal_store *store, const gpuhal_pool *pool, uint64_t bytes, uint32_t which, uint64_t deadline_ns)
 {
     const bool helps = !pool || pool == store->pool;
     return helps ? gpuhal_store_make_room(store, bytes, which, deadline_ns) : 0;
@@ -23,7 +22,7 @@ static uint64_t spill(void *user, gpuhal_device *device, gpuhal_pool *pool, uint
     return give(user, pool, bytes, GPUHAL_ROOM_SPILL, deadline_ns);
 }
 
-/* Outside the store's pool only segments that return to the driver help. */
+/* For memory outside of all pools, returns whole segments to the driver. */
 static uint64_t compact(void *user, gpuhal_device *device, gpuhal_pool *pool, uint64_t bytes, uint64_t deadline_ns)
 {
     gpuhal_store *store = user;

@@ -1,4 +1,4 @@
-/* store/read.c: reads bytes of an entry into host memory, from any tier. */
+/* store/read.c: reads bytes of an entry from any tier into host memory. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -16,7 +16,7 @@ typedef struct reading {
     void *to;
 } reading;
 
-/* NULL: any name. */
+/* Returns whether the part has this name. NULL matches any name. */
 static bool is_named(const gpuhal_entry_part *part, const char *name)
 {
     return !name || (part->name && strcmp(part->name, name) == 0);
@@ -88,7 +88,8 @@ static gpuhal_status read_device_unlocks(const reading *r, gpuhal_entry *entry, 
     return status;
 }
 
-/* Tries copies first, because they survive the loss of the device. NOT_READY means that the caller must look again. */
+/* Tries copies first, because they survive the loss of the device. Returns NOT_READY if the caller must repeat the
+ * lookup. */
 static gpuhal_status look(const reading *r, gpuhal_entry *entry)
 {
     uint32_t part = 0;
@@ -117,7 +118,11 @@ gpuhal_status gpuhal_store_read(gpuhal_store *store, const void *key, uint64_t k
         return status ? status : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_store_read: to is NULL");
     }
     const uint64_t hash = gpuhal_key_hash(key, key_bytes);
-    const reading r = {.store = store, .name = name, .offset = offset, .bytes = bytes, .to = to,
+    const reading r = {.store = store,
+                       .name = name,
+                       .offset = offset,
+                       .bytes = bytes,
+                       .to = to,
                        .deadline_ns = gpuhal_deadline(timeout_ns)};
     gpuhal_entry *entry = NULL;
     gpuhal_mutex_lock(&store->mutex);

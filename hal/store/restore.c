@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 
-/* Allocates memory and copies to it, in the queue if possible. Call without the mutex. */
+/* Allocates memory and copies the entry's bytes to it, in the queue if possible. Call without the mutex. */
 static gpuhal_status bring_back(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns,
                                 gpuhal_entry_use *out_use)
 {
@@ -30,7 +30,7 @@ static gpuhal_status bring_back(gpuhal_store *store, gpuhal_entry *entry, gpuhal
     return status;
 }
 
-/* Does the same in exchange for an entry whose copy has no other place. */
+/* Restores the entry in exchange for an entry whose copy would have no other place (see exchange.c). */
 static gpuhal_status exchange(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, gpuhal_entry_use *out_use)
 {
     gpuhal_status status = gpuhal_exchange_begin(store, entry);
@@ -78,8 +78,7 @@ gpuhal_status gpuhal_restore_unlocks(gpuhal_store *store, gpuhal_entry *entry, g
     return status;
 }
 
-/* A thread that checks copies may read the uses without a pin, so they are detached from the entry before they are
- * freed. */
+/* Other threads may read the uses without a pin, so the uses are detached from the entry before they are freed. */
 gpuhal_status gpuhal_restore_failed(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_entry past = {.uses = entry->uses, .use_count = entry->use_count};

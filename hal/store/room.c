@@ -17,7 +17,7 @@ void gpuhal_entry_release_parts(gpuhal_entry *entry)
     }
 }
 
-/* Completes every way of leaving: releases the memory once there is a copy, or none is needed. Call with the mutex
+/* Completes the leaving of an entry that has a copy or needs none. Releases the entry's memory. Call with the mutex
  * held. */
 static void end_leaving_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
@@ -37,11 +37,11 @@ static void end_leaving_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 
 typedef struct search {
     uint32_t rungs;
-    uint64_t too_large; /* no tier has room for a copy this large */
+    uint64_t too_large; /* smallest size for which no tier has room */
     uint64_t deadline_ns;
 } search;
 
-/* Returns whether the limits of the other tiers leave no room for `bytes`. */
+/* Returns whether `bytes` exceed the room in all other tiers. */
 static bool is_too_large(const gpuhal_store *store, uint64_t bytes)
 {
     const uint64_t limit = store->desc.host_bytes, used = store->in_host.bytes + store->host_reserved;
@@ -50,8 +50,8 @@ static bool is_too_large(const gpuhal_store *store, uint64_t bytes)
     return (used < limit ? limit - used : 0) < bytes && in_file < bytes;
 }
 
-/* Begins leaving by making a copy. If there is no room for the copy, entries of at least this size are skipped. Call
- * with the mutex held. */
+/* Copies an entry that has to leave. If there is no room for the copy, the search skips entries of at least this size.
+ * Call with the mutex held. */
 static bool copy_out_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     gpuhal_mutex_unlock(&store->mutex);
@@ -100,17 +100,16 @@ static uint64_t make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, u
     gpuhal_entry *entry = NULL;
     gpuhal_mutex_lock(&store->mutex);
     const uint64_t attempt = ++store->attempts;
-    while (given < bytes &&
-           (entry = gpuhal_entry_next(store, GPUHAL_STORE_UNPINNED, attempt, may_leave, &s)) != NULL) {
+    while (given < bytes && (entry = gpuhal_entry_next(store, GPUHAL_STORE_UNPINNED, attempt, may_leave, &s)) != NULL) {
         given += leave_unlocks(store, entry, &s);
     }
     gpuhal_mutex_unlock(&store->mutex);
     return given;
 }
 
-/* The order of use takes precedence over time. The first pass waits for the work that fills an older entry until the
- * deadline of gpuhal_ladder_patience(). After that, a younger entry without such work may leave. The last pass waits
- * until the deadline. */
+/* Leaving in the order of use is more important than being fast. The first pass waits for the work that fills an older
+ * entry until the deadline of gpuhal_ladder_patience(). After that, younger entries that need no such wait may leave.
+ * The last pass waits until the deadline. */
 uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns)
 {
     gpuhal_error_detail before;
@@ -123,8 +122,8 @@ uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t wh
     return given;
 }
 
-/* Waits for another thread that makes an entry leave or moves entries, including dropped entries. Returns false if
- * there is no such thread, or at the deadline. */
+/* Waits for another thread that makes an entry leave, even a dropped entry, or that moves entries. Returns false if
+ * there is no such thread or the deadline has passed. */
 static bool await_room(gpuhal_store *store, uint64_t deadline_ns)
 {
     gpuhal_mutex_lock(&store->mutex);
@@ -136,15 +135,15 @@ static bool await_room(gpuhal_store *store, uint64_t deadline_ns)
     return waits;
 }
 
-/* Room made by other threads counts as well. */
+/* Returns whether there is more room. Room made by other threads also counts. */
 static bool find_room(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns)
 {
     const uint32_t both = GPUHAL_ROOM_EVICT | GPUHAL_ROOM_SPILL;
     return gpuhal_store_make_room(store, bytes, both, deadline_ns) > 0 || await_room(store, deadline_ns);
 }
 
-/* Returns the number of bytes that have to leave device memory; 0 if there is room for the entry. Returns UINT64_MAX if
- * there would be no room even if all entries left that can. Call with the mutex held. */
+/* Returns the number of bytes that have to leave device memory, or 0 if there is room for the entry. Returns UINT64_MAX
+ * if all entries that can leave would not make enough room. Call with the mutex held. */
 static uint64_t excess_of(const gpuhal_store *store, const gpuhal_entry *entry)
 {
     const uint64_t limit = store->desc.device_bytes ? store->desc.device_bytes : UINT64_MAX;
@@ -154,7 +153,8 @@ static uint64_t excess_of(const gpuhal_store *store, const gpuhal_entry *entry)
     }
     const uint64_t left = limit - entry->bytes, used = store->in_device.bytes;
     const bool is_full = most && store->in_device.entries >= most;
-    return used > left ? used - left : is_full; /* any entry that leaves reduces the number */
+    return used > left ? used - left : is_full; /* if only the number of entries is at its limit, one entry of any size
+                                                 * has to leave */
 }
 
 static void describe_limits(const gpuhal_store_desc *desc, char *text, size_t size)
@@ -195,7 +195,7 @@ static gpuhal_status no_room(const gpuhal_store *store, const gpuhal_entry *entr
         gpuhal_pressure_figures figures = {0};
         gpuhal_store_count(store, GPUHAL_ROOM_EVICT, &figures);
         gpuhal_store_count(store, GPUHAL_ROOM_SPILL, &figures);
-        figures.bytes = tried ? figures.bytes : 0; /* otherwise they could leave now, but it would not help */
+        figures.bytes = tried ? figures.bytes : 0; /* without a try, these bytes could leave but would not be enough */
         describe_kept(&figures, kept, sizeof kept);
     }
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
@@ -206,23 +206,22 @@ static gpuhal_status no_room(const gpuhal_store *store, const gpuhal_entry *entr
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Returns whether other threads have invalidated the result of a search that saw `had` in device memory and `moves`
- * moves. Call with the mutex held. */
+/* Returns whether `had` or `moves`, which a search saw, have changed since, so that a new search may find room. Call
+ * with the mutex held. */
 static bool has_changed(const gpuhal_store *store, gpuhal_store_tier had, uint64_t moves)
 {
     return store->in_device.bytes < had.bytes || store->in_device.entries < had.entries || store->moves != moves;
 }
 
-/* Returns whether a call that may wait has passed its deadline. A call that may not wait continues as long as it finds
+/* Returns whether a call that may wait has reached its deadline. A call that may not wait continues as long as it finds
  * room. */
 static bool is_late(uint64_t deadline_ns)
 {
     return deadline_ns > 0 && gpuhal_os_monotonic_ns() >= deadline_ns;
 }
 
-/* Reserves the entry's share of the store's limits, and makes room if possible. Room that other threads made counts
- * even if this thread finds no more. Other threads may take the room that this thread found, so no further search
- * begins after the deadline. */
+/* Reserves the entry's share of the store's limits, and makes room if possible. Room that other threads made also
+ * counts. No search begins after the deadline, because other threads could take the found room again and again. */
 static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -249,7 +248,7 @@ static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t 
 }
 
 /* With a timeout of 0, a pool still waits up to a second for other threads that request memory. A caller whose deadline
- * has passed must not wait for them, so it gets a timeout of 1 ns. */
+ * has passed must not wait, so the timeout is 1 ns in this case. */
 static gpuhal_status try_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue, uint32_t flags,
                               uint64_t deadline_ns)
 {
@@ -258,16 +257,17 @@ static gpuhal_status try_part(gpuhal_store *store, gpuhal_entry_part *part, gpuh
     return gpuhal_pool_allocate_for_store(store->pool, queue, part->bytes, flags, left_ns, &part->device);
 }
 
-/* Work that ends soon may still use the freed memory; if it does not end, more entries leave. */
+/* Returns the deadline of a short wait for work that still uses freed memory. If the work does not end in time, more
+ * entries leave. */
 static uint64_t soon(uint64_t deadline_ns)
 {
     const uint64_t slice_ns = gpuhal_deadline(SLICE_NS);
     return slice_ns < deadline_ns ? slice_ns : deadline_ns;
 }
 
-/* Uses other sources if the store's own entries are not enough. The store's entries first move, if that may be enough;
- * then they leave in their order, whatever it costs. No entry leaves for a request that by itself exceeds the pool's
- * limit. */
+/* Allocates a part. If moving entries may be enough, the store's entries move first. Then they leave in their order,
+ * regardless of the cost. If this is not enough, other sources are used. No entry leaves for a request that alone
+ * exceeds the pool's limit. */
 static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue,
                                    uint64_t deadline_ns, bool hopeless)
 {
@@ -299,7 +299,7 @@ static uint64_t missing_bytes(const gpuhal_entry *entry)
 
 gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns)
 {
-    /* Checked first, so that no entry leaves for a request that the pool will refuse anyway. */
+    /* Checks the total first, so that no entry leaves for a request that the pool must refuse. */
     const uint64_t bytes = missing_bytes(entry);
     const gpuhal_request whole = {.pool = store->pool, .queue = queue, .bytes = bytes, .block_bytes = bytes};
     gpuhal_status status = gpuhal_pool_check_request(&whole);

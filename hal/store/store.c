@@ -50,7 +50,7 @@ gpuhal_status gpuhal_store_create(gpuhal_pool *pool, const gpuhal_store_desc *gi
     }
     status = gpuhal_host_open(store);
     status = status || !desc.folder ? status : gpuhal_file_open(store, desc.folder);
-    store->desc.folder = NULL; /* belongs to the caller, and is no longer needed */
+    store->desc.folder = NULL; /* the string belongs to the caller and is no longer needed */
     status = status ? status : gpuhal_store_offer(store);
     if (status) {
         gpuhal_store_destroy(store);
@@ -86,8 +86,8 @@ gpuhal_status gpuhal_store_drop(gpuhal_store *store, const void *key, uint64_t k
     return entry ? GPUHAL_OK : gpuhal_store_not_found("gpuhal_store_drop", key, key_bytes);
 }
 
-/* Removes the entries whose keys begin with the prefix. Returns those without users as a list linked by `next`. Call
- * with the mutex held. */
+/* Removes the entries whose keys begin with the prefix. Returns the entries without users as a list linked by `next`.
+ * Call with the mutex held. */
 static gpuhal_entry *remove_all(gpuhal_store *store, const void *prefix, uint64_t bytes, uint64_t *out_count)
 {
     gpuhal_entry *list = NULL;

@@ -1,12 +1,12 @@
-/* store/store.h: a store as the files of this folder see it.
+/* store/store.h: the internals of a store, for the files of this folder.
  *
  * The entries are in a hash table (index.c). Least-recently-used lists (lru.c) contain the entries that can leave
- * device memory, and those with a copy in host memory. `mutex` protects everything in the store and its entries except
- * the contents of buffers and copies. It is never held during a call to a plugin, a queue, a pool, the file system or
- * the application. A thread that works with an entry without the mutex has a reference to it. In addition, it either
- * has a pin, so that the buffers stay, or has changed the state to LOADING, SPILLING, MOVING or RESTORING, so that no
- * other thread uses the parts. Copies have reference counts: a copy that a thread is reading stays even if its entry
- * drops it.
+ * device memory and the entries with a copy in host memory. `mutex` protects everything in the store and its entries
+ * except the contents of buffers and copies. The mutex is never held during a call to a plugin, a queue, a pool, the
+ * file system or the application. A thread that works with an entry without the mutex must have a reference to the
+ * entry. It must also have a pin, so that the buffers stay, or have changed the state to LOADING, SPILLING, MOVING or
+ * RESTORING, so that no other thread uses the parts. Copies are reference-counted, so a copy stays while a thread reads
+ * it, even if the entry drops the copy.
  */
 #ifndef GPUHAL_STORE_STORE_H
 #define GPUHAL_STORE_STORE_H
@@ -29,20 +29,20 @@ typedef struct gpuhal_entry gpuhal_entry;
 
 /* The lists that an entry can be in. */
 typedef enum gpuhal_entry_order {
-    GPUHAL_STORE_UNPINNED, /* in device memory, not pinned; can leave */
-    GPUHAL_STORE_COPIED,   /* with a copy in host memory, and no thread works with it */
+    GPUHAL_STORE_UNPINNED, /* entries in device memory that are not pinned and can leave */
+    GPUHAL_STORE_COPIED,   /* entries with a copy in host memory with which no thread works */
     GPUHAL_STORE_LISTS
 } gpuhal_entry_order;
 
 typedef struct gpuhal_entry_link {
     gpuhal_entry *older, *newer;
     bool in_list;
-    uint64_t stamp;   /* number of the append; newer entries have larger numbers */
-    uint64_t attempt; /* the last search for room that took it or that began before it was added */
+    uint64_t stamp;   /* sequence number; newer entries have larger numbers */
+    uint64_t attempt; /* last search for room that took the entry or began before the entry was added */
 } gpuhal_entry_link;
 
 typedef struct gpuhal_host_part {
-    gpuhal_buffer *buffer; /* from the store's host pool; NULL: pageable memory */
+    gpuhal_buffer *buffer; /* from the store's host pool, or NULL for pageable memory */
     void *memory;
 } gpuhal_host_part;
 
@@ -60,45 +60,45 @@ typedef struct gpuhal_file_part {
 typedef struct gpuhal_file_copy {
     _Atomic uint32_t references;
     gpuhal_store *store;
-    _Atomic uint32_t *sums; /* of each chunk of each part */
+    _Atomic uint32_t *sums; /* checksums of all chunks of all parts */
     uint32_t count;
     gpuhal_file_part parts[];
 } gpuhal_file_copy;
 
 typedef struct gpuhal_entry_part {
-    char *name; /* NULL: unnamed */
+    char *name; /* NULL if unnamed */
     uint64_t bytes;
-    gpuhal_buffer *device; /* from the store's pool; NULL: not in device memory */
+    gpuhal_buffer *device; /* from the store's pool, or NULL if not in device memory */
 } gpuhal_entry_part;
 
 /* A queue's work with an entry, enqueued before an item was released. */
 typedef struct gpuhal_entry_use {
     gpuhal_queue *queue;         /* with a reference */
-    gpuhal_timepoint *timepoint; /* of modifying work; NULL: recorded when a thread waits for it */
-    uint64_t number;             /* before it is added: number of the newest use when its recording began */
+    gpuhal_timepoint *timepoint; /* timepoint of modifying work; if NULL, a thread that waits records it */
+    uint64_t number;             /* before the use is added: number of the newest use when its recording began */
     bool modifies;
 } gpuhal_entry_use;
 
 struct gpuhal_entry {
-    gpuhal_entry *next;           /* in its row of the table */
+    gpuhal_entry *next; /* next entry in the same row of the table */
     gpuhal_entry_link links[GPUHAL_STORE_LISTS];
     bool in_device;  /* counted in the store's `in_device` */
-    bool has_memory; /* all its parts have device memory */
+    bool has_memory; /* all parts have device memory */
     bool is_fixed;   /* counted in the store's `fixed` */
-    bool listed;     /* in the table, which has a reference */
+    bool listed;     /* the table contains the entry and has a reference */
     bool reloadable; /* a loader can restore its contents */
-    bool keeps_copy; /* even though it is reloadable */
+    bool keeps_copy; /* the entry keeps a copy even though it is reloadable */
     int32_t priority;
     gpuhal_entry_state state;
-    gpuhal_entry_state from; /* while a thread works with it: the previous state */
+    gpuhal_entry_state from; /* previous state, while a thread works with the entry */
     uint32_t references, pins;
-    uint64_t worker;          /* gpuhal_os_thread_id() of the thread that works with it; 0: none */
-    gpuhal_host_copy *host;   /* up to date; NULL: none */
-    gpuhal_file_copy *file;   /* up to date; NULL: none */
-    gpuhal_failure *failure;  /* reason why it is FAILED or was not loaded */
-    gpuhal_entry_use *uses;   /* has room for one more use per pin, because a release must not fail */
+    uint64_t worker;         /* gpuhal_os_thread_id() of the thread that works with the entry, or 0 */
+    gpuhal_host_copy *host;  /* up to date, or NULL */
+    gpuhal_file_copy *file;  /* up to date, or NULL */
+    gpuhal_failure *failure; /* reason why the entry is FAILED or was not loaded */
+    gpuhal_entry_use *uses;  /* array with room for one more use per pin, because a release must not fail */
     size_t use_count, use_space;
-    uint64_t use_number; /* of the newest use */
+    uint64_t use_number; /* number of the newest use */
     uint64_t bytes, hash, key_bytes;
     const unsigned char *key;
     uint32_t part_count;
@@ -109,7 +109,7 @@ struct gpuhal_item {
     gpuhal_store *store; /* with a reference */
     gpuhal_entry *entry; /* with a reference, and a pin */
     bool modifies;
-    bool fills; /* from gpuhal_store_put(): its release ends LOADING */
+    bool fills; /* item from gpuhal_store_put(), whose release ends LOADING */
 };
 
 enum { GPUHAL_STORE_CLASSES = 2 * GPUHAL_ITEM_PRIORITY_MAX + 1 };
@@ -125,33 +125,34 @@ struct gpuhal_store {
     gpuhal_store_desc desc; /* with defaults filled in */
     gpuhal_mutex mutex;
     gpuhal_condition condition; /* signalled when an entry's state has changed */
-    uint64_t references;        /* the application's, and one per item */
+    uint64_t references;        /* one for the application and one per item */
     gpuhal_entry **rows;
     uint64_t row_mask, entry_count;
     gpuhal_entry_lists lists[GPUHAL_STORE_LISTS];
     uint64_t attempts, stamps;
     uint32_t pinned;
-    uint32_t passing;            /* entries that are SPILLING, and calls that move entries; there may be room soon */
-    gpuhal_pool *host_pool;      /* NULL: copies are in pageable memory, or there are none */
+    uint32_t passing;       /* number of SPILLING entries and of calls that move entries; if not 0, there may be
+                             * room soon */
+    gpuhal_pool *host_pool; /* NULL if copies are in pageable memory or not made */
     gpuhal_pressure_entry *sources[3];
     gpuhal_store_tier in_device; /* includes memory that is reserved but not yet allocated */
-    uint64_t arriving;           /* bytes of `in_device` that are not allocated yet */
-    gpuhal_store_tier fixed;     /* entries in device memory that cannot leave now: pinned, or no tier has room for a
-                                  * copy */
+    uint64_t arriving;           /* bytes of `in_device` that are reserved but not allocated yet */
+    gpuhal_store_tier fixed;     /* entries in device memory that cannot leave now, because they are pinned or no tier
+                                  * has room for a copy */
     gpuhal_store_tier in_host, in_file;
-    struct gpuhal_store_file *file; /* NULL: no folder was specified */
-    uint64_t host_reserved;      /* for copies in progress */
-    bool host_refused;           /* the last copy got no memory although the limit had room */
-    int file_error;              /* errno of the last write; reset when a write succeeds or space is freed */
+    struct gpuhal_store_file *file; /* NULL if no folder was specified */
+    uint64_t host_reserved;         /* bytes for copies in progress */
+    bool host_refused;              /* the allocation for the last copy failed although the limit had room */
+    int file_error;                 /* errno of the last failed write; 0 once a write succeeds or space is freed */
     uint64_t hits, misses, loads, evictions, spills, restores, spilled_bytes, restored_bytes, moves, moved_bytes;
 };
 
-/* The functions of each file follow, lowest layer first. Each file uses only functions above it in this list. The
- * caller holds the mutex unless a comment says otherwise. */
+/* The functions of each file follow, lowest layer first. Each file uses only functions that are declared above its own.
+ * The caller holds the mutex unless a comment says otherwise. */
 
 /* ---- lru.c */
 
-/* Appends the entry as the newest of its priority, or moves it there. */
+/* Makes the entry the newest of its priority, whether or not it is in the list. */
 void gpuhal_entry_append(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list);
 /* Inserts a removed entry at its old position, before all entries that were appended later. */
 void gpuhal_entry_return(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list);
@@ -159,8 +160,8 @@ void gpuhal_entry_return(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_
 void gpuhal_entry_unlink(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list);
 /* Returns whether a search can use an entry. */
 typedef bool gpuhal_entry_filter(const gpuhal_store *store, const gpuhal_entry *entry, const void *user);
-/* Returns the oldest entry of the lowest priority that passes the filter, and marks it as taken by this search; NULL if
- * there is none. Skips entries that were added after the search began, or taken by this or a later search. Each call
+/* Returns the oldest entry of the lowest priority that passes the filter, or NULL. Marks the entry as taken by this
+ * search. Skips entries that were added after the search began or were taken by this or a later search. Each call
  * starts at the oldest entry, because the list may have changed, so the filter must reject entries that are known to be
  * useless. */
 gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, uint64_t attempt,
@@ -168,7 +169,7 @@ gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, ui
 
 /* ---- index.c */
 
-/* Allocates the table; returns false if host memory is short. Call this function and the next without the mutex. */
+/* Allocates the table. Returns false if host memory is short. Call this function and the next without the mutex. */
 bool gpuhal_index_init(gpuhal_store *store);
 void gpuhal_index_finish(gpuhal_store *store);
 uint64_t gpuhal_key_hash(const void *key, uint64_t bytes);
@@ -177,38 +178,38 @@ void gpuhal_index_add(gpuhal_store *store, gpuhal_entry *entry);
 void gpuhal_index_remove(gpuhal_store *store, gpuhal_entry *entry);
 /* Returns whether the entry's key begins with the prefix. */
 bool gpuhal_key_begins(const gpuhal_entry *entry, const void *prefix, uint64_t bytes);
-/* Writes the beginning of a key for messages, with quotes, backslashes and non-printable bytes as \xNN. Returns
+/* Writes the beginning of a key for messages. Writes quotes, backslashes and non-printable bytes as \xNN. Returns
  * `text`. */
 enum { GPUHAL_KEY_TEXT = 80 };
 const char *gpuhal_key_text(const void *key, uint64_t bytes, char text[GPUHAL_KEY_TEXT]);
 
-/* Returns INVALID_ARGUMENT for a NULL store or an invalid key, or FORKED, with details. Call this function and the next
- * without the mutex. */
+/* Returns OK, INVALID_ARGUMENT for a NULL store or an invalid key, or FORKED, and sets the error detail. Call this
+ * function and the next without the mutex. */
 gpuhal_status gpuhal_store_check(const char *call, const gpuhal_store *store, const void *key, uint64_t key_bytes);
 gpuhal_status gpuhal_store_not_found(const char *call, const void *key, uint64_t key_bytes);
 
 /* ---- uses.c */
 
-/* Makes room for the uses of one more pin and of one load. Returns false if host memory is short. */
+/* Makes room for the uses of one more pin and one load. Returns false if host memory is short. */
 bool gpuhal_uses_reserve(gpuhal_entry *entry);
-/* Adds the use that an item's release has recorded, and takes ownership of its references. Returns a timepoint to
- * release without the mutex, or NULL. */
+/* Adds the use that an item's release has recorded, and takes ownership of the use's references. Returns a timepoint
+ * that the caller must release without the mutex, or NULL. */
 gpuhal_timepoint *gpuhal_uses_add(gpuhal_entry *entry, gpuhal_entry_use use);
 /* Adds a read by the queue. Returns the same as gpuhal_uses_add(). */
 gpuhal_timepoint *gpuhal_uses_add_read(gpuhal_entry *entry, gpuhal_queue *queue);
 /* Returns whether the modifying uses (or `all` uses) precede later work of the queue or, if the queue is NULL, have
- * ended. Returns false if one is known to have failed. */
+ * ended. Returns false if a use is known to have failed. */
 bool gpuhal_uses_are_before(const gpuhal_entry *entry, const gpuhal_queue *queue, bool all);
 /* Returns why the contents are unknown, or NULL if no failure is known. */
 gpuhal_failure *gpuhal_uses_failure(const gpuhal_entry *entry);
-/* Makes the queue (NULL: this thread) wait for the modifying uses or for `all` uses. Call without the mutex but with a
- * reference. TIMEOUT; HOST_MEMORY; the failure of the queue or of a modifying use. */
+/* Makes the queue (or this thread if the queue is NULL) wait for the modifying uses or for `all` uses. Call without the
+ * mutex but with a reference. Returns OK, TIMEOUT, HOST_MEMORY, or the failure of the queue or of a modifying use. */
 gpuhal_status gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
                                uint64_t deadline_ns);
-/* Notifies the pool that the queue uses the parts, including for work that the library does not see. HOST_MEMORY. Call
- * without the mutex but with a pin. */
+/* Notifies the pool that the queue uses the parts, even for work that is not enqueued through the library. Returns OK
+ * or HOST_MEMORY. Call without the mutex but with a pin. */
 gpuhal_status gpuhal_uses_announce(const gpuhal_entry *entry, gpuhal_queue *queue);
-/* Returns whether there is nothing to announce; true for a NULL queue. */
+/* Returns whether gpuhal_uses_announce() has nothing to do. True for a NULL queue. */
 bool gpuhal_uses_are_announced(const gpuhal_entry *entry, const gpuhal_queue *queue);
 /* Call without the mutex. */
 void gpuhal_uses_free(gpuhal_entry *entry);
@@ -218,15 +219,15 @@ void gpuhal_uses_free(gpuhal_entry *entry);
 /* Creates the pool for copies, if the store needs one. Returns the same as gpuhal_pool_create(). */
 gpuhal_status gpuhal_host_open(gpuhal_store *store);
 void gpuhal_host_close(gpuhal_store *store);
-/* Allocates memory for a copy of the entry. OUT_OF_MEMORY, HOST_MEMORY. */
+/* Allocates memory for a copy of the entry. Returns OK, OUT_OF_MEMORY or HOST_MEMORY. */
 gpuhal_status gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
-/* Same, in pageable memory that no limit counts. */
+/* Allocates pageable memory for a copy, which no limit counts. */
 gpuhal_status gpuhal_host_create_spare(const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 /* retain(NULL) returns NULL; release(NULL) does nothing. */
 gpuhal_host_copy *gpuhal_host_retain(gpuhal_host_copy *copy);
 void gpuhal_host_release(gpuhal_host_copy *copy);
-/* Copies the entry's parts from device memory, and waits. The second copies to device memory, in the queue if there is
- * one and the copy is page-locked. */
+/* take() copies the entry's parts from device memory, and waits. give() copies to device memory, in the queue if there
+ * is a queue and the copy is page-locked. */
 gpuhal_status gpuhal_host_take(gpuhal_host_copy *copy, const gpuhal_entry *entry);
 gpuhal_status gpuhal_host_give(const gpuhal_host_copy *copy, const gpuhal_entry *entry, gpuhal_queue *queue);
 
@@ -235,72 +236,73 @@ gpuhal_status gpuhal_host_give(const gpuhal_host_copy *copy, const gpuhal_entry 
 /* Creates the file. Returns the same as gpuhal_store_create(). gpuhal_file_close() must follow even after an error. */
 gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder);
 void gpuhal_file_close(gpuhal_store *store);
-/* Creates a copy of the parts from the copy in host memory or, if `host` is NULL, from device memory. OUT_OF_MEMORY
- * above the limit; FILE; HOST_MEMORY; a failure to read the device. */
+/* Copies the parts to the file from the copy in host memory or, if `host` is NULL, from device memory. Returns OK,
+ * OUT_OF_MEMORY if the limit is exceeded, FILE, HOST_MEMORY, or a failure to read device memory. */
 gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, const gpuhal_host_copy *host,
                                gpuhal_file_copy **out_copy);
 /* retain(NULL) returns NULL; release(NULL) does nothing. */
 gpuhal_file_copy *gpuhal_file_retain(gpuhal_file_copy *copy);
 void gpuhal_file_release(gpuhal_file_copy *copy);
-/* Copy all parts to device memory, or bytes of one part to host memory, and verify them: FILE if they differ from the
- * written bytes. */
+/* give() copies all parts to device memory; the second function copies bytes of one part to host memory. Both return
+ * FILE if the bytes differ from the written bytes. */
 gpuhal_status gpuhal_file_give(gpuhal_store *store, gpuhal_file_copy *copy, const gpuhal_entry *entry);
 gpuhal_status gpuhal_file_read(gpuhal_store *store, gpuhal_file_copy *copy, const gpuhal_entry *entry, uint32_t part,
                                uint64_t offset, void *to, uint64_t bytes);
-/* Returns the number of file bytes that a copy of the entry needs, and its largest block. */
+/* Returns the number of file bytes that a copy of the entry needs. *out_largest is the size of the largest block. */
 uint64_t gpuhal_file_bytes(const gpuhal_entry *entry, uint64_t *out_largest);
-/* Reads the number of free bytes and the largest free block. Returns the reasons why there is not more: GPUHAL_LACKS_
- * bits. Call with the mutex held. */
+/* Reads the number of free bytes and the size of the largest free block. Returns GPUHAL_LACKS_ bits, the reasons why
+ * there is no more room. Call with the mutex held. */
 uint32_t gpuhal_file_room(const gpuhal_store *store, uint64_t *out_bytes, uint64_t *out_largest);
 
 /* ---- entry.c */
 
-/* Changes the state, and wakes threads that wait for a change. */
+/* Changes the state, and wakes threads that wait for the change. */
 void gpuhal_entry_change(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state to);
-/* Completes the description, which must have a loader if and only if `loads` is true. INVALID_ARGUMENT. Call without
- * the mutex. */
+/* Completes the description, which must have a loader if and only if `loads` is true. Returns OK or INVALID_ARGUMENT.
+ * Call without the mutex. */
 gpuhal_status gpuhal_item_desc_take(const char *call, const gpuhal_item_desc *given, bool loads,
                                     gpuhal_item_desc *out_desc);
-/* Creates an entry that is not in the table, with one reference. INVALID_ARGUMENT, TOO_LARGE, HOST_MEMORY. Call without
- * the mutex. */
+/* Creates an entry that is not in the table, with one reference. Returns OK, INVALID_ARGUMENT, TOO_LARGE or
+ * HOST_MEMORY. Call without the mutex. */
 gpuhal_status gpuhal_entry_create(const gpuhal_store *store, const char *call, const gpuhal_item_desc *desc,
                                   const void *key, uint64_t key_bytes, gpuhal_entry **out_entry);
-/* Returns the entry if this was its last reference, otherwise NULL. The caller passes it to gpuhal_entry_free() without
- * the mutex. */
+/* Drops a reference. Returns the entry if it was the last reference, otherwise NULL. The caller must pass the result to
+ * gpuhal_entry_free() without the mutex. */
 gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry);
 /* Frees the entry and all its members. NULL does nothing. Call without the mutex. */
 void gpuhal_entry_free(gpuhal_entry *entry);
 /* Removes the entry from the table. Returns the same as gpuhal_entry_unreference(). */
 gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry);
-/* Counts the entry in the store's limit, until gpuhal_entry_leaves_device(), which does nothing if the entry is not
+/* Counts the entry in the store's limit until gpuhal_entry_leaves_device(). The latter does nothing if the entry is not
  * counted. */
 void gpuhal_entry_enters_device(gpuhal_store *store, gpuhal_entry *entry);
 /* Updates `fixed` after a change of the entry's pins, memory or loader, or of the index. */
 void gpuhal_entry_count(gpuhal_store *store, gpuhal_entry *entry);
-/* Call before releasing the parts, so that an entry without memory is not counted as fixed. */
+/* Must be called before the parts are released, so that an entry without memory does not count as fixed. */
 void gpuhal_entry_loses_memory(gpuhal_store *store, gpuhal_entry *entry);
 void gpuhal_entry_leaves_device(gpuhal_store *store, gpuhal_entry *entry);
-/* Attach a copy to an entry without one. Detaching returns the copy, to be released without the mutex, or NULL. */
+/* Attach a copy to an entry that has none of this kind. Detaching returns the copy, which the caller must release
+ * without the mutex, or NULL. */
 void gpuhal_entry_attach_host(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy *copy);
 gpuhal_host_copy *gpuhal_entry_detach_host(gpuhal_store *store, gpuhal_entry *entry);
 void gpuhal_entry_attach_file(gpuhal_store *store, gpuhal_entry *entry, gpuhal_file_copy *copy);
 gpuhal_file_copy *gpuhal_entry_detach_file(gpuhal_store *store, gpuhal_entry *entry);
-/* Begin and end a period in which only this thread uses the entry's parts. The second changes the state to ABSENT if
- * the entry was dropped in the meantime, and returns the same as gpuhal_entry_unreference(). If the state is the
- * previous state, the entry keeps its age; otherwise it becomes the newest. */
+/* Begin and end a period in which only this thread uses the entry's parts. end_work() changes the state to ABSENT if
+ * the entry was dropped in the meantime, and returns the same as gpuhal_entry_unreference(). If the entry returns to
+ * its previous state, it keeps its age; otherwise it becomes the newest. */
 void gpuhal_entry_begin_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state);
 gpuhal_entry *gpuhal_entry_end_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state);
-/* Waits until the thread that works with the entry has finished. NOT_READY: the caller must look again. The failure of
- * a load; TIMEOUT; BUSY if this thread works with it. */
+/* Waits until the thread that works with the entry has finished. Returns NOT_READY if the caller must repeat the
+ * lookup, the failure of a load, TIMEOUT, or BUSY if this thread works with the entry. */
 gpuhal_status gpuhal_entry_wait_unlocks(gpuhal_store *store, gpuhal_entry *entry, const char *call,
                                         uint64_t deadline_ns);
-/* Waits for the work that filled and modified the entry; other threads can use it during the wait. *out_filled is true
- * if the work has succeeded. Returns false if the entry was used during the wait; it is then no longer among the
- * oldest. */
+/* Waits for the work that filled and modified the entry. Other threads can use the entry during the wait. *out_filled
+ * is true if the work has succeeded. Returns false if the entry was used during the wait and is therefore no longer
+ * among the oldest. */
 bool gpuhal_entry_await_fill_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, bool *out_filled);
 /* Returns the state of an entry that is no longer in device memory. */
 gpuhal_entry_state gpuhal_entry_tier(const gpuhal_entry *entry);
-/* Pins the entry. HOST_MEMORY. */
+/* Pins the entry. Returns OK or HOST_MEMORY. */
 gpuhal_status gpuhal_entry_pin(gpuhal_store *store, gpuhal_entry *entry);
 /* Returns the same as gpuhal_entry_unreference(). */
 gpuhal_entry *gpuhal_entry_unpin(gpuhal_store *store, gpuhal_entry *entry);
@@ -310,63 +312,63 @@ void gpuhal_store_unreference(gpuhal_store *store);
 
 /* ---- demote.c: call without the mutex */
 
-/* Copies the device memory of an entry that this thread works with to host memory, where other entries may have to make
- * room, or else to the file. Waits until the deadline for the work that fills those entries. */
+/* Copies an entry with which this thread works from device memory to host memory, or else to the file. Other entries
+ * may have to leave host memory for it; until the deadline, waits for the work that fills them. */
 gpuhal_status gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns);
 
 /* ---- figures.c: call with the mutex held */
 
-/* Entries that may leave device memory: those that need not be copied first (EVICT), or the others (SPILL). */
+/* Entries that may leave device memory: entries that need no copy (EVICT), and entries that must be copied first
+ * (SPILL). */
 enum { GPUHAL_ROOM_EVICT = 1, GPUHAL_ROOM_SPILL = 2 };
 /* Returns the rung of an entry in device memory. */
 uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry);
-/* Adds the bytes that a rung could release; EVICT also counts pinned bytes. */
+/* Adds the bytes that a rung could release. With EVICT, also counts pinned bytes. */
 void gpuhal_store_count(const gpuhal_store *store, uint32_t which, gpuhal_pressure_figures *figures);
 
 /* ---- compact.c: call without the mutex */
 
-/* Moves unpinned entries elsewhere in the pool, so that a stretch of `bytes` becomes free or, if there is none, whole
- * segments with `bytes` in total. Returns the number of bytes that became free. The segments are returned to the
- * driver. */
+/* Moves unpinned entries within the pool, so that a range of `bytes` becomes free or, if this is not possible, whole
+ * segments with `bytes` in total, which are returned to the driver. Returns the number of freed bytes. */
 uint64_t gpuhal_store_make_piece(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns);
-/* Frees only segments, until they have `bytes` in total. */
+/* Frees only segments, until the freed segments have `bytes` in total. */
 uint64_t gpuhal_store_empty_segments(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns);
 
 /* ---- room.c: call without the mutex */
 
-/* Makes entries leave device memory until `bytes` are released or no more can leave. If the deadline allows, waits for
- * work that fills older entries before a younger entry leaves. Returns the number of bytes that became free. */
+/* Makes entries leave device memory until `bytes` are released or no more entries can leave. If the deadline allows,
+ * waits for work that fills older entries before a younger entry leaves. Returns the number of bytes that became free.
+ */
 uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns);
-/* Releases the memory of all parts to the pool, for use after the work that uses it now. */
+/* Releases the memory of all parts to the pool, which reuses it after the work that still uses it. */
 void gpuhal_entry_release_parts(gpuhal_entry *entry);
-/* Allocates all parts that have no device memory, or none of them. */
+/* Allocates device memory for all parts that have none. If an allocation fails, allocates nothing. */
 gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue,
                                     uint64_t deadline_ns);
 
 /* ---- pressure.c: call without the mutex */
 
-/* Lets the store's entries make room for other buffers of its device. The second ends this, and waits for a thread that
- * is making room. */
+/* offer() registers the store, so that its entries make room for other buffers of its device. The second function ends
+ * this, and waits for a thread that is making room. */
 gpuhal_status gpuhal_store_offer(gpuhal_store *store);
 void gpuhal_store_withdraw(gpuhal_store *store);
 
 /* ---- exchange.c: call without the mutex, from the thread that works with the entry */
 
 /* Moves the copy of an entry that found no room in device memory to memory that no limit counts, so that another entry
- * can use the copy's place. OUT_OF_MEMORY with the caller's detail if that would not help or such memory is short; FILE
- * if the copy is damaged. */
+ * can use the copy's place. Returns OUT_OF_MEMORY with the caller's error detail if this would not help or such memory
+ * is short. Returns FILE if the copy is damaged. */
 gpuhal_status gpuhal_exchange_begin(gpuhal_store *store, gpuhal_entry *entry);
-/* Ends the exchange: drops the copy if the entry is back in device memory, otherwise finds a place for the copy
- * again. */
+/* Ends the exchange. If the entry is in device memory again, drops the copy; otherwise finds a place for the copy. */
 void gpuhal_exchange_end(gpuhal_store *store, gpuhal_entry *entry, bool is_back);
 
 /* ---- restore.c */
 
-/* Restores an entry that no other thread works with to device memory, and pins it. */
+/* Restores an entry to device memory and pins it. No other thread may be working with the entry. */
 gpuhal_status gpuhal_restore_unlocks(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue,
                                      uint64_t deadline_ns);
-/* Falls back to the entry's copy after the work that restored it has failed; the entry has not been modified since. It
- * must not be pinned. Returns NOT_READY. */
+/* Falls back to the entry's copy after the work that restored the entry has failed. The entry must not have been
+ * modified since and must not be pinned. Returns NOT_READY. */
 gpuhal_status gpuhal_restore_failed(gpuhal_store *store, gpuhal_entry *entry);
 
 #endif

@@ -1,7 +1,7 @@
-/* store/uses.c: the work that queues do with an entry before it is released, so that later users can be ordered after
- * this work. For modifying work a timepoint is recorded at the release, because its failure matters. For reading work
- * only the queue is recorded, so reading costs no event; its timepoint is recorded when a modifying user must be
- * ordered after the reads. */
+/* store/uses.c: tracks the work that queues do with an entry before its items are released, so that later users can be
+ * ordered after this work. The release of a modifying item records a timepoint, because a failure of the work matters.
+ * The release of a reading item records only the queue, so reads cost no event. Their timepoint is recorded when a
+ * modifying user must be ordered after them. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -29,7 +29,7 @@ static bool is_done(const gpuhal_entry_use *use)
     return use->timepoint && gpuhal_timepoint_now(use->timepoint) == GPUHAL_TIMEPOINT_DONE;
 }
 
-/* Call with the mutex held; a queue only frees memory when its last reference is released. */
+/* Call with the mutex held, which is safe because releasing a queue only frees memory. */
 static gpuhal_timepoint *take_out(gpuhal_entry *entry, size_t i)
 {
     gpuhal_timepoint *timepoint = entry->uses[i].timepoint;
@@ -39,8 +39,8 @@ static gpuhal_timepoint *take_out(gpuhal_entry *entry, size_t i)
 }
 
 /* Returns whether the new use supersedes the old use, or the old use has ended successfully. A modifying use supersedes
- * modifying uses of the same queue that were recorded before its own recording began. Removing one old use per call is
- * enough, because each release adds one. */
+ * modifying uses of the same queue if they were recorded before its own recording began. Removing one old use per call
+ * is enough, because each release adds one use. */
 static bool is_superfluous(const gpuhal_entry_use *old, const gpuhal_entry_use *use)
 {
     bool covered = old->queue == use->queue && old->modifies && use->modifies && use->timepoint && old->timepoint &&
@@ -98,8 +98,8 @@ gpuhal_failure *gpuhal_uses_failure(const gpuhal_entry *entry)
 
 /* ---- waiting for copies of the uses; call without the mutex */
 
-/* Records work that was not recorded at its release. No later work can be ordered after the work of a failed queue:
- * that work was dropped, or its result is unknown until the queue is reset. */
+/* Records work that was not recorded at the item's release. If the queue has failed, no later work can be ordered after
+ * it, because its work was dropped or has an unknown result until the queue is reset. */
 static gpuhal_status record(gpuhal_entry_use *use, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_NOT_READY;
@@ -118,7 +118,7 @@ static gpuhal_status record(gpuhal_entry_use *use, uint64_t deadline_ns)
     return status;
 }
 
-/* A failed read does not affect others. */
+/* Waits for a use. A failed read does not affect the wait. */
 static gpuhal_status wait_for(gpuhal_entry_use *use, gpuhal_queue *queue, uint64_t deadline_ns)
 {
     gpuhal_status status = use->timepoint ? GPUHAL_OK : record(use, deadline_ns);
@@ -137,7 +137,7 @@ static gpuhal_status wait_for(gpuhal_entry_use *use, gpuhal_queue *queue, uint64
     return read_failed ? GPUHAL_OK : status;
 }
 
-/* Skips the queue's own work, which is ordered anyway. */
+/* Copies the uses, except for the queue's own work, which is ordered anyway. */
 static size_t copy_uses(const gpuhal_entry *entry, const gpuhal_queue *queue, bool all, gpuhal_entry_use *copies)
 {
     size_t count = 0;

@@ -3,7 +3,8 @@
  *  A program is code for a device. A kernel is one of its functions, which many threads of the device run. A launch
  *  runs `groups` groups of `group_size` threads each; both are counts in each of three dimensions, never products.
  *
- *  Code formats, and how each passes the kernel's parameters, in the order of the kernel's description:
+ *  These are the code formats, and how each format passes the kernel's parameters, in the order of the kernel's
+ *  description:
  *
  *  - `cubin`, `fatbin`, `ptx` (CUDA), `hsaco`, `hip-fatbin` (HIP): each buffer and value is a parameter, and a buffer
  *    is passed as its address; local memory is added to the launch's shared memory.
@@ -15,10 +16,10 @@
  *  - `host-library`, `host-function` (CPUs): pointers to the buffer's bytes, to a copy of the value, and to memory for
  *    this group only.
  *
- *  Values with Vulkan, in push constants and in uniform blocks: starting at offset 0, each value is at the next
- *  multiple of the largest power of two that divides its size, at most 16. If no member of the block begins there, the
- *  kernel is rejected. If the description omits the parameters (NULL), the kernel has one value for each member, at the
- *  member's offset.
+ *  Layout of Vulkan values in push constants and in uniform blocks: starting at offset 0, each value is at the next
+ *  multiple of the largest power of two that divides the value's size, but at most 16. If no member of the block begins
+ *  there, the kernel is rejected. If the description omits the parameters (NULL), the kernel has one value for each
+ *  member, at the member's offset.
  *
  *  A value may be a whole structure, with the layout that the code declares. A kernel can then take all its numbers as
  *  one parameter, and a launch passes them as one argument: a structure in OpenCL C, CUDA and HIP, or all push
@@ -38,15 +39,15 @@ typedef struct gpuhal_code {
     uint32_t size;       /**< sizeof(gpuhal_code). */
     uint32_t flags;      /**< 0. */
     const char *format;  /**< `spirv`, …: one of the formats above, or a vendor's own. */
-    /** The target that the code was compiled for, as in GPUHAL_FACT_TARGET_ARCHITECTURE (`sm_90`, `gfx942`); NULL:
-     *  any device that supports the format. With OpenCL and Vulkan, a device without that fact accepts only code
+    /** The target that the code was compiled for, as in GPUHAL_FACT_TARGET_ARCHITECTURE (`sm_90`, `gfx942`). NULL means
+     *  any device that supports the format. With OpenCL and Vulkan, a device without this fact accepts only code
      *  without a target. */
     const char *target;
-    /** The code. Format `host-library`: a shared object, or, if `bytes` is 0, its path, zero-terminated. Format
-     *  `host-function`: an array of gpuhal_host_function. */
+    /** The code. For the format `host-library`, this is a shared object, or, if `bytes` is 0, the zero-terminated path
+     *  of a shared object. For the format `host-function`, this is an array of gpuhal_host_function. */
     const void *code;
     uint64_t bytes;
-    /** Options for the driver's compiler (`-DTILE=16`), for formats that are compiled; NULL: none. */
+    /** Options for the driver's compiler (`-DTILE=16`), for formats that are compiled, or NULL for none. */
     const char *options;
 } gpuhal_code;
 
@@ -56,19 +57,18 @@ typedef struct gpuhal_host_group {
     uint32_t group[3];      /**< Index of the group in each dimension, from 0 to `groups` - 1. */
     uint32_t groups[3];
     uint32_t group_size[3]; /**< From the kernel's description; the function does the work of all these threads. */
-    /** Memory of gpuhal_launch.local_bytes bytes, which no other group uses at the same time; its address is a multiple
+    /** Memory of gpuhal_launch.local_bytes bytes, which no other group uses at the same time. The address is a multiple
      *  of 64. NULL if local_bytes is 0. */
     void *local;
 } gpuhal_host_group;
 
-/** A kernel for the CPU: does the work of one group. Several threads call it concurrently. It must not call functions
- *  of this library, throw, or longjmp out. A group that never ends cannot be stopped. An access outside its arguments
- *  happens in the application's process, and may corrupt or crash it.
- *  @p arguments are in the order of the parameters: the address of a buffer's bytes, of a copy of a value, or of
- *  local memory. */
+/** A kernel for the CPU, which does the work of one group. Several threads call it concurrently. It must not call
+ *  functions of this library, throw, or longjmp out. A group that never ends cannot be stopped. An access outside the
+ *  arguments happens in the application's process, and may corrupt or crash the process. @p arguments are in the order
+ *  of the parameters: the address of a buffer's bytes, of a copy of a value, or of local memory. */
 typedef void gpuhal_host_kernel_fn(void *const *arguments, const gpuhal_host_group *group);
 
-/** One kernel of format `host-function`; the array ends with a NULL name. A `host-library` exports functions of this
+/** One kernel of format `host-function`. The array ends with a NULL name. A `host-library` exports functions of this
  *  type by their kernels' names. Array, names and functions must stay valid as long as the program exists. */
 typedef struct gpuhal_host_function {
     const char *name;
@@ -93,27 +93,28 @@ typedef struct gpuhal_parameter {
     uint32_t reserved;
 } gpuhal_parameter;
 
-/** A constant of the code that is fixed when the kernel is created: a specialization constant of SPIR-V. Code without
- *  such a constant ignores it. */
+/** A constant of the code that is fixed when the kernel is created (a specialization constant of SPIR-V). If the code
+ *  has no constant with this id, the value is ignored. */
 typedef struct gpuhal_constant {
     uint32_t id;
     uint32_t bytes;  /**< 4 or 8; 0 counts as 4. */
     uint64_t value;  /**< The constant's bytes (bool, integer or float); 4-byte constants are in the low half. */
 } gpuhal_constant;
 
-/** Identifies a kernel, with all the information that an API needs before the launch. */
+/** Identifies a kernel, and contains all the information that an API needs before the launch. */
 typedef struct gpuhal_kernel_desc {
     uint32_t size; /**< sizeof(gpuhal_kernel_desc). */
     uint32_t parameter_count;
     const char *name;
-    /** In the order of the code. NULL: the library uses the list of the driver or of the code; NOT_SUPPORTED if
-     *  neither has one. A kernel without parameters has a count of 0 and any pointer but NULL. */
+    /** The parameters in the order of the code. With NULL, the library uses the list that the driver reports or the
+     *  code contains; the call returns NOT_SUPPORTED if there is no such list. A kernel without parameters has a count
+     *  of 0 and any pointer but NULL. */
     const gpuhal_parameter *parameters;
-    /** Threads in a group, for each dimension. All 0: the size in the code; INVALID_ARGUMENT if the code has none.
-     *  If only some dimensions are 0, these count as 1. */
+    /** Threads in a group, for each dimension. If all are 0, the size in the code is used; the call returns
+     *  INVALID_ARGUMENT if the code has none. If only some dimensions are 0, these count as 1. */
     uint32_t group_size[3];
-    /** Threads that run in lockstep (warp, wavefront); 0: any. NOT_SUPPORTED for a size that this kernel cannot have
-     *  on the device. */
+    /** Number of threads that run in lockstep (warp, wavefront), or 0 for any number. The call returns NOT_SUPPORTED
+     *  for a size that this kernel cannot have on the device. */
     uint32_t subgroup_size;
     uint32_t constant_count;
     uint32_t reserved;
@@ -122,7 +123,7 @@ typedef struct gpuhal_kernel_desc {
 
 /** Flags of gpuhal_kernel_info. */
 enum {
-    GPUHAL_KERNEL_ADDS_LOCAL = 1u /**< A launch may have local memory in addition to that of its arguments. */
+    GPUHAL_KERNEL_ADDS_LOCAL = 1u /**< A launch may have local memory in addition to its arguments' local memory. */
 };
 
 /** A kernel as it was created. Members that the driver does not report are 0. */
@@ -131,14 +132,14 @@ typedef struct gpuhal_kernel_info {
     uint32_t parameter_count;
     const gpuhal_parameter *parameters; /**< As in the description, or reflected; valid as long as the kernel exists. */
     uint32_t group_size[3];
-    uint32_t group_size_max;  /**< Most threads in total that a group of this kernel can have on this device. */
+    uint32_t group_size_max;  /**< Maximum number of threads in a group of this kernel on this device. */
     uint32_t group_multiple;  /**< The threads of a group should be a multiple of this. */
     uint32_t subgroup_size;
-    uint32_t groups_max[3];   /**< Most groups of a launch, for each dimension. */
+    uint32_t groups_max[3];   /**< Maximum number of groups of a launch, for each dimension. */
     uint32_t registers;       /**< Registers per thread. */
-    uint64_t local_bytes;     /**< Local memory per group that the kernel's code itself uses. */
-    uint64_t local_max_bytes; /**< Most local memory per group, including the bytes that a launch adds. */
-    uint64_t private_bytes;   /**< Private memory per thread (spilled registers, arrays). */
+    uint64_t local_bytes;     /**< Bytes of local memory per group that the kernel's code itself uses. */
+    uint64_t local_max_bytes; /**< Maximum bytes of local memory per group, including the bytes that a launch adds. */
+    uint64_t private_bytes;   /**< Bytes of private memory per thread (spilled registers, arrays). */
     uint32_t flags;           /**< GPUHAL_KERNEL_ bits. */
     uint32_t reserved;
 } gpuhal_kernel_info;

@@ -1,4 +1,4 @@
-/** gpuhal/device.h: devices, their facts, and how to select one.
+/** gpuhal/device.h: devices, their facts, and the selection of a device.
  *
  *  A device is one processor as one backend exposes it. Its id is `backend:index` (`opencl:1`) and does not depend on
  *  which other devices are hidden. Device pointers are valid as long as their gpuhal object exists. A device is opened
@@ -25,7 +25,7 @@ typedef struct gpuhal_device gpuhal_device;
 
 /** Capabilities of a device beyond allocating and copying. Bits. */
 enum {
-    /** Pageable host memory is read and written without staging by the library. */
+    /** The device's transfers access pageable host memory without staging by the library. */
     GPUHAL_CAPABILITY_HOST_COPY = 1u << 0,
     GPUHAL_CAPABILITY_FILL = 1u << 1,
     GPUHAL_CAPABILITY_COPY_RECT = 1u << 2,
@@ -57,37 +57,37 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
 
 /** Selects one device. @p selector is one selector, or several separated by commas; NULL or "" means `auto`.
  *  - `auto`: the best device; `gpu`: the best GPU (see below)
- *  - `most_free`, `least_loaded`: the GPU that has the most free memory or the lowest load now (see
+ *  - `most_free`, `least_loaded`: the GPU that currently has the most free memory or the lowest load (see
  *    GPUHAL_RANK_LEAST_LOADED)
  *  - `each`: one interface of each physical device
  *  - a backend: `cuda`, `cpu`
  *  - ids: `cuda:1`, `cuda:0-3`, `cuda:*`
  *  - numbers from 0: `0`, `0-3`: positions among the preferred interfaces, in the order of gpuhal_device_at(); these
  *    are the rows of gpuhal-probe
- *  - a UUID as the vendor's tools print it (`GPU-…`, `MIG-…`, `uuid=…`), or a prefix of it that no other device shares
+ *  - a UUID as the vendor's tools print it (`GPU-…`, `MIG-…`, `uuid=…`), or a UUID prefix that no other device shares
  *  - a PCI address, with or without its domain: `0000:c1:00.0`, `c1:00.0`, `pci=…`
- *  - `name=glob`: `*`, `?`, case-insensitive
- *  - `env=CUDA_VISIBLE_DEVICES`: the devices that a vendor's variable leaves visible, by the rules of that variable
- *    (docs/identity.md)
+ *  - `name=glob`: devices whose name matches the glob pattern with `*` and `?`; case-insensitive
+ *  - `env=CUDA_VISIBLE_DEVICES`: the devices that a vendor's variable leaves visible, by the vendor's rules for this
+ *    variable (docs/identity.md)
  *  In a list, a number continues the preceding backend (`cuda:0,1`), and a `?` stands for a comma in a name. `!` before
- *  a selector removes its devices from those of the preceding selectors, or from all devices if it comes first:
- *  `cuda,!cuda:1`, `!opencl`. Another interface of the same hardware may then be selected. Each selector has at most
- *  127 bytes; surrounding blanks are ignored. Only gpuhal_config.devices and GPUHAL_DEVICES may contain a memory limit
- *  (`cuda:0@8GiB`).
+ *  a selector removes the selector's devices from the devices of the preceding selectors, or from all devices if it
+ *  comes first: `cuda,!cuda:1`, `!opencl`. Another interface of the same hardware may then be selected. Each selector
+ *  has at most 127 bytes; surrounding blanks are ignored. Only gpuhal_config.devices and GPUHAL_DEVICES may contain a
+ *  memory limit (`cuda:0@8GiB`).
  *
  *  If the selector matches several devices, the library selects the best one from the listed facts alone, so that
  *  identical machines select identically and no driver is loaded. In this order, it prefers a device that did not fail
  *  gpuhal_device_verify() with this driver and is not GPUHAL_COMPUTE_PROHIBITED; a device that is not a software
  *  device; the first backend; a GPU, then an integrated GPU, then an accelerator; the most total memory; the most
- *  compute units; the first device. `auto` and `gpu` match no software device, and no device that failed that test or
- *  is prohibited. If they match nothing, `auto` falls back to the CPU and `gpu` fails. A list that begins with `!`
- *  matches software devices, but no device that failed that test or is prohibited. @p out_reason, which may be NULL,
- *  states the deciding rule. A device with an exclusive compute mode may be selected while another process uses it,
- *  since only its driver knows about that; opening the device then returns BUSY. If the list contains `most_free` or
- *  `least_loaded`, the library reads the current values of the matching devices and loads their plugins for that. The
- *  values decide after the first two rules and before the others; a device without the value comes last. If such a
- *  keyword in GPUHAL_DEVICES or gpuhal_config.devices has left a single device, the reason contains the values that
- *  were read at that time.
+ *  compute units; the first device. `auto` and `gpu` match no software device, and no device that failed
+ *  gpuhal_device_verify() or is prohibited. If nothing matches, `auto` falls back to the CPU and `gpu` fails. A list
+ *  that begins with `!` matches software devices, but no device that failed that test or is prohibited. @p out_reason,
+ *  which may be NULL, states the deciding rule. A device with an exclusive compute mode may be selected while another
+ *  process uses it, since only the driver detects such use; opening the device returns BUSY in this case. If the list
+ *  contains `most_free` or `least_loaded`, the library loads the plugins of the matching devices and reads the current
+ *  values. The values decide after the first two rules and before the other rules; a device without the value comes
+ *  last. If such a keyword in GPUHAL_DEVICES or gpuhal_config.devices has left a single device, the reason contains the
+ *  values that were read at that time.
  *  @return GPUHAL_OK; FORKED; HOST_MEMORY; INVALID_ARGUMENT for a malformed selector, a selector with a limit, a
  *  vendor's variable whose value would be rejected by the library that reads it, and a UUID prefix or an address
  *  without a domain that matches several devices, which the detail names; NOT_FOUND if one of the selectors matches
@@ -104,17 +104,17 @@ GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32
 GPUHAL_API gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t native_index,
                                                  gpuhal_device **out_device);
 
-/** Returns the id, "opencl:1".
+/** Returns the id, such as "opencl:1".
  *  @return never NULL; "" for NULL
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_device_id(const gpuhal_device *device);
 
-/** Returns the backend, "opencl".
+/** Returns the name of the backend, such as "opencl".
  *  @return never NULL; "" for NULL
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_device_backend(const gpuhal_device *device);
 
-/** Returns the number within the backend: 1 in "opencl:1".
+/** Returns the device's number within the backend, such as 1 for "opencl:1".
  *  @return the index; 0 for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_device_index(const gpuhal_device *device);
@@ -141,9 +141,9 @@ GPUHAL_API gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpuhal_key key, const char **out_why);
 
-/** Lists the keys of the facts that the device's backend reported, with a value or with the reason for its absence, in
- *  ascending order. Keys from GPUHAL_VENDOR_FIRST up are vendor-specific. The sampled values of gpuhal_device_sample()
- *  are not included.
+/** Returns key number @p index of the facts that the device's backend reported, in ascending order of keys. This
+ *  includes facts that have a reason in place of a value. Keys from GPUHAL_VENDOR_FIRST up are vendor-specific. The
+ *  sampled values of gpuhal_device_sample() are not included.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, gpuhal_key *out_key);
@@ -180,8 +180,8 @@ GPUHAL_API gpuhal_status gpuhal_device_open(gpuhal_device *device);
  *  yes. */
 GPUHAL_API gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal_native *native);
 
-/** Limits the bytes that this gpuhal object may allocate on the device at once; 0: no limit. Existing buffers are not
- *  freed.
+/** Limits the bytes that this gpuhal object may have allocated on the device at any time; 0 removes the limit. Existing
+ *  buffers are not freed.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_limit_memory(gpuhal_device *device, uint64_t bytes);
@@ -194,28 +194,28 @@ GPUHAL_API gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_nati
 /** A function of a vendor's library; the caller casts it to its real type. */
 typedef void gpuhal_vendor_fn(void);
 
-/** Finds a function in the vendor's library that the device's plugin uses in this process (libOpenCL, libvulkan,
- *  libcuda, libamdhip64), since other copies of that library may be installed. Opens the device if needed.
+/** Finds a function in the copy of the vendor's library (libOpenCL, libvulkan, libcuda, libamdhip64) that the device's
+ *  plugin uses in this process. Other copies may be installed. Opens the device if needed.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND when the library has no such function, NOT_SUPPORTED when the plugin
  *  opened no library (cpu), and the errors of gpuhal_device_open()
  *  Owner: the library, which is never unloaded. Threads: any. Blocks: yes when the device is not open yet. */
 GPUHAL_API gpuhal_status gpuhal_device_symbol(gpuhal_device *device, const char *name, gpuhal_vendor_fn **out_function);
 
-/** Returns the plugin's extension "<vendor>.<name>": a table of functions that the vendor's own header declares. They
- *  identify devices by gpuhal_device_index(), or by the vendor's objects (gpuhal_device_native()). The device need not
- *  be open, and is not opened; its plugin is loaded if needed. The functions of the table follow the vendor's rules for
- *  errors, threads and time limits, not this library's.
+/** Returns the plugin's extension "<vendor>.<name>": a table of functions that the vendor's own header declares. These
+ *  functions identify devices by gpuhal_device_index(), or by the vendor's objects (gpuhal_device_native()). The device
+ *  does not have to be open, and the call does not open it. The device's plugin is loaded if needed. The functions of
+ *  the table follow the vendor's rules for errors, threads and time limits, not this library's.
  *  @return GPUHAL_OK; NOT_SUPPORTED for a name that the plugin does not know; INVALID_ARGUMENT, DEVICE_LOST, FORKED,
  *  HOST_MEMORY, or why the backend could not be started
  *  Owner: the plugin; valid until the process exits. Threads: any. Blocks: yes when the plugin is not loaded yet. */
 GPUHAL_API gpuhal_status gpuhal_device_extension(gpuhal_device *device, const char *name, const void **out_extension);
 
-/** Returns the name of a native object type (native.h): "opencl_buffer"; "vendor" for a vendor's own type.
+/** Returns the name of a native object type (native.h), such as "opencl_buffer", or "vendor" for a vendor's own type.
  *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_native_type_name(uint32_t type);
 
-/** Returns the name of a key, "memory_total_bytes".
+/** Returns the name of a key, such as "memory_total_bytes".
  *  @return the name; NULL for a key that the library does not know
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_key_name(gpuhal_key key);
@@ -225,22 +225,22 @@ GPUHAL_API const char *gpuhal_key_name(gpuhal_key key);
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_key_is_text(gpuhal_key key);
 
-/** Returns the name of a capability bit, by its number (0 to GPUHAL_CAPABILITY_COUNT - 1), as in JSON: "copy_rect".
+/** Returns the JSON name of capability bit number @p bit (0 to GPUHAL_CAPABILITY_COUNT - 1), such as "copy_rect".
  *  @return the name; NULL past the last
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_capability_name(uint32_t bit);
 
-/** Returns the name of a bit of GPUHAL_FACT_DATA_TYPES, by its number (0 to GPUHAL_DATA_COUNT - 1): "fp16".
+/** Returns the name of bit number @p bit of GPUHAL_FACT_DATA_TYPES (0 to GPUHAL_DATA_COUNT - 1), such as "fp16".
  *  @return the name; NULL past the last
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_data_type_name(uint32_t bit);
 
-/** Returns the name of a device type, as in JSON: "integrated_gpu".
+/** Returns the JSON name of a device type, such as "integrated_gpu".
  *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_device_type_name(gpuhal_device_type type);
 
-/** Returns the name of a reason, as in JSON: "no permission".
+/** Returns the JSON name of a reason, such as "no permission".
  *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_missing_name(gpuhal_missing reason);

@@ -1,8 +1,8 @@
 /** gpuhal/direct.h: calls one plugin directly through plugin.h, without the core.
  *
- *  For conformance kits, benchmarks and vendors' tests. gpuhal_direct_load() takes the same steps as the core before it
- *  uses a plugin: file checks, dlopen, ABI negotiation. It does so in this process, so a plugin that crashes terminates
- *  the process. The caller then calls the slots, and must follow the rules of plugin.h.
+ *  This header is for conformance kits, benchmarks and vendors' tests. gpuhal_direct_load() takes the same steps as the
+ *  core before it uses a plugin: file checks, dlopen, ABI negotiation. All steps run in this process, so a plugin that
+ *  crashes terminates the process. The caller calls the slots itself, and must follow the rules of plugin.h.
  *
  *      const gpuhal_plugin *plugin = NULL;
  *      gpuhal_plugin_stage stage;

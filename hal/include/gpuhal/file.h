@@ -2,17 +2,18 @@
  *
  *  The bytes are moved in chunks, several at once, between the file and memory that the device can read or write
  *  directly, without an intermediate copy of the whole file. Cached pages are read from the page cache; large ranges
- *  that are not cached bypass it if that is faster. Chunks arrive in any order. After a failure or a cancellation, the
- *  range may therefore have any mixture of old and new bytes; everything outside the range is unchanged.
+ *  that are not cached bypass the page cache if this is faster. Chunks arrive in any order. Therefore, after a failure
+ *  or a cancellation, the range may contain any mixture of old and new bytes. All bytes outside the range are
+ *  unchanged.
  *
  *  Files are regular files, and devices with offsets (disks, /dev/zero); directories, FIFOs, sockets and terminals are
  *  rejected without waiting for them. The call opens the file, or duplicates the descriptor; afterwards the caller may
  *  rename or remove the file, or close the descriptor. Concurrent writes to the file by others may or may not be
  *  visible to the transfer.
  *
- *  When a system call fails, the error detail has the call as vendor_call and its error number (errno, on Windows
- *  GetLastError()) as vendor_code, and the sentence names the file and the offset. Reaching the limit on file sizes
- *  (RLIMIT_FSIZE) is such a failure; the library suppresses the signal SIGXFSZ.
+ *  When a system call fails, the error detail contains the name of the system call as vendor_call and the error number
+ *  (errno, on Windows GetLastError()) as vendor_code. The sentence names the file and the offset. Reaching the limit on
+ *  file sizes (RLIMIT_FSIZE) is such a failure; the library suppresses the signal SIGXFSZ.
  *
  *      gpuhal_file file = {.size = sizeof file, .path = "/models/weights.bin", .offset = 4096};
  *      gpuhal_status status = gpuhal_read_file(queue, buffer, 0, &file, bytes);
@@ -29,19 +30,20 @@
 extern "C" {
 #endif
 
-/** As a number of bytes: from the offset to the end of the file (for reads) or of the buffer (for writes). */
+/** In place of a number of bytes: all bytes from the offset to the end of the file (for reads) or of the buffer (for
+ *  writes). */
 #define GPUHAL_WHOLE_SIZE UINT64_MAX
 
-/** Receives the progress of a transfer. It is called repeatedly, on any thread of the transfer but never on two at
- *  once, and a last time when the transfer is complete (@p done equals @p total, even for 0 bytes). May call the
- *  library, except to destroy the queue of the transfer or to use the buffer of the transfer. A result other than 0
- *  cancels the transfer; the result of the last call is ignored. */
+/** Receives the progress of a transfer. The function is called repeatedly, on any thread of the transfer but never on
+ *  two threads at once. It is called a last time when the transfer is complete (@p done equals @p total, even for 0
+ *  bytes). It may call the library, except to destroy the queue of the transfer or to use the buffer of the transfer. A
+ *  result other than 0 cancels the transfer; the result of the last call is ignored. */
 typedef int32_t gpuhal_progress_fn(void *user, uint64_t done, uint64_t total);
 
 /** Flags of writing. */
 enum {
-    /** After a successful transfer the file is truncated after the last byte written. Without this flag the rest of the
-     *  file stays. */
+    /** After a successful transfer, the file is truncated after the last written byte. Without this flag, the bytes
+     *  after the range stay. */
     GPUHAL_FILE_TRUNCATE = 1u,
     /** The transfer completes only when the bytes are on the disk, not just in the page cache. */
     GPUHAL_FILE_SYNC = 2u
@@ -51,13 +53,13 @@ enum {
 typedef struct gpuhal_file {
     uint32_t size;                /**< sizeof(gpuhal_file). */
     uint32_t flags;               /**< GPUHAL_FILE_ bits. */
-    /** NULL: use the descriptor, which may be 0. Writing creates a missing file; the umask applies. */
+    /** If NULL, the descriptor is used, which may be 0. Writing creates a missing file; the umask applies. */
     const char *path;
-    /** Must be open for the transfer's direction, and not for appending; on Windows a HANDLE, opened without
-     *  FILE_FLAG_OVERLAPPED. The caller keeps it; its file position is not used. */
+    /** Must be open for the transfer's direction, and not for appending. On Windows this is a HANDLE that was opened
+     *  without FILE_FLAG_OVERLAPPED. The caller keeps the descriptor; its file position is not used. */
     gpuhal_os_handle descriptor;
     uint64_t offset;              /**< Offset of the first byte in the file. */
-    gpuhal_progress_fn *progress; /**< NULL: progress is not reported. */
+    gpuhal_progress_fn *progress; /**< NULL if progress is not to be reported. */
     void *user;                   /**< For progress. */
 } gpuhal_file;
 

@@ -6,24 +6,23 @@
  *  - Every call that can fail returns a gpuhal_status; out-parameters come last and are NULL or 0 on failure, except
  *    that the contents of structures are undefined. gpuhal_last_error() has the details. The library never aborts,
  *    exits or prints, and installs no signal handler.
- *  - A NULL argument in place of a required object is INVALID_ARGUMENT. Destroying, releasing or closing NULL does
- *    nothing.
- *  - Sizes and offsets are bytes in uint64_t; other units are in the name (`timeout_ns`).
+ *  - A call returns INVALID_ARGUMENT if a required object is NULL. Destroying, releasing or closing NULL does nothing.
+ *  - Sizes and offsets are bytes in uint64_t; names of other quantities contain the unit (`timeout_ns`).
  *  - Configuration structures start with their size, and every other member has a sensible meaning when zero:
  *    `gpuhal_config config = { .size = sizeof config };`
  *  - The library reads and writes at most `size` bytes of a structure that has a size. If an older program passes a
  *    smaller size, the missing members count as 0 and are not written. If a newer program passes a larger size, the
  *    library leaves the bytes beyond its own structure untouched. A size that ends within a member is not detected. A
- *    size of 0, or a size without the members that a call requires, is INVALID_ARGUMENT.
+ *    call returns INVALID_ARGUMENT if the size is 0 or does not include the members that the call requires.
  *  - Strings are byte strings. Paths have the system's encoding; on Windows they are UTF-8.
  *  - Objects belong to the process that created them. In a forked child, a call with one of the parent's objects and
  *    valid arguments returns GPUHAL_ERROR_FORKED if it returns a status, and does nothing if it destroys, releases or
  *    closes. In both cases it returns immediately and calls no driver. Getters without a status keep working. The child
- *    must open its own gpuhal object. That object has the cpu backend, every backend that the parent had not started,
- *    and the backends whose plugin is GPUHAL_PLUGIN_FORK_SAFE; all other plugins are GPUHAL_PLUGIN_FORKED. Do not fork
- *    while another thread opens a gpuhal object, or opens or first uses a device. If that thread was loading a library
- *    at that moment, gpuhal loads none in the child (GPUHAL_ERROR_FORKED), and even cpu works there only if the parent
- *    had loaded it or it is linked in.
+ *    must open its own gpuhal object. The child's object has the cpu backend, every backend that the parent had not
+ *    started, and the backends whose plugin is GPUHAL_PLUGIN_FORK_SAFE; all other plugins are GPUHAL_PLUGIN_FORKED. Do
+ *    not fork while another thread opens a gpuhal object, or opens or first uses a device. If such a thread was loading
+ *    a library during the fork, gpuhal loads no library in the child (GPUHAL_ERROR_FORKED), and even cpu works in the
+ *    child only if the parent had loaded cpu or it is linked in.
  *  - POSIX: cancelling a thread that waits in the library (pthread_cancel()) takes effect after the call has returned.
  *    Inside a driver's own calls, however, a cancellation may take effect immediately: do not cancel a thread that
  *    transfers, allocates or opens, unless the thread has disabled cancellation around such calls.

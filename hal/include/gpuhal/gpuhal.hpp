@@ -22,7 +22,8 @@
 
 namespace gpuhal_cpp {
 
-/** A failed call: what() returns the sentence, the members have the rest of gpuhal_last_error(). */
+/** The exception for a failed call. what() returns the sentence; the members contain the other parts of
+ *  gpuhal_last_error(). */
 class error : public std::runtime_error {
 public:
     explicit error(gpuhal_status failed) : error(failed, *gpuhal_last_error()) {}

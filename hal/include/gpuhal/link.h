@@ -1,11 +1,11 @@
-/** gpuhal/link.h: the link from one device to another: how they are connected, whether the driver reports that one can
- *  access the other's memory, whether that was verified, and the measured speed.
+/** gpuhal/link.h: the link from one device to another: how the devices are connected, whether the driver reports that
+ *  one device can access the other device's memory, whether such access was verified, and the measured speed.
  *
  *  Links are facts with the keys GPUHAL_LINK_…. Hardware facts come from the plugin if both devices belong to one
  *  backend, otherwise from their PCI addresses and the system's tree of PCI devices. The library verifies a driver's
  *  claim: gpuhal_copy() uses a link only after a pattern written through it was read back unchanged. If a link fails,
- *  this gpuhal object logs a warning, does not use the link any more, and stages copies. The registry records the
- *  failure, and measurements, for the two devices with these drivers. Later programs do not use the link either, until
+ *  this gpuhal object logs a warning, does not use the link any more, and stages copies. The registry records failures
+ *  and measurements for the two devices with their current drivers. Later programs do not use the link either, until
  *  gpuhal_link_verify() tests it again.
  *
  *      uint64_t kind = 0, is_verified = 0;
@@ -30,7 +30,7 @@ extern "C" {
  *  Owner: nothing. Threads: any. Blocks: yes, at the first query for a pair. */
 GPUHAL_API gpuhal_status gpuhal_link_u64(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value);
 
-/** Returns a string fact of the link, such as GPUHAL_LINK_NAME. Otherwise like gpuhal_link_u64().
+/** Returns a string fact of the link, such as GPUHAL_LINK_NAME. All else is as for gpuhal_link_u64().
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also if the fact is a number); NOT_SUPPORTED when the value is missing; FORKED,
  *  or why the backend could not be started
  *  Owner: the gpuhal object. Threads: any. Blocks: yes, at the first query for a pair. */
@@ -44,9 +44,9 @@ GPUHAL_API gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device
                                               const char **out_why);
 
 /** Copies patterns from one device to the other, at odd offsets, on the path that gpuhal_copy() takes between them,
- *  reads the patterns back from the destination, and compares. Then measures the link, even if the registry has a
- *  measurement. Sets GPUHAL_LINK_VERIFIED, and on success GPUHAL_LINK_PATH and the measured facts. Opens both devices.
- *  Uses up to 32 MiB of memory on each.
+ *  reads the patterns back from the destination, and compares. Then measures the link, even if the registry already has
+ *  a measurement. Sets GPUHAL_LINK_VERIFIED, and on success GPUHAL_LINK_PATH and the measured facts. Opens both
+ *  devices. Uses up to 32 MiB of memory on each device.
  *  @return GPUHAL_OK if all bytes matched. DRIVER when wrong bytes arrived over a link between the two:
  *  GPUHAL_LINK_VERIFIED is then 0, and the measured copies take another path. BUSY while another thread tests the same
  *  link. DEVICE_LOST when wrong bytes arrived on any other path. INVALID_ARGUMENT as for gpuhal_link_u64(); the errors
@@ -54,13 +54,13 @@ GPUHAL_API gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device
  *  Owner: nothing. Threads: any; other work on the two devices affects the measurement. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_link_verify(gpuhal_device *from, gpuhal_device *to);
 
-/** Returns the name of a link kind, as in JSON: "nvlink_switch".
+/** Returns the JSON name of a link kind, such as "nvlink_switch".
  *  @return never NULL; "vendor" for a vendor's own kind, "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_link_kind_name(gpuhal_link_kind kind);
 
-/** Returns how two PCI devices are connected. They need not be devices of this library: for example a GPU and a network
- *  card. @p one and @p other are addresses, "0000:c1:00.0".
+/** Returns how two PCI devices are connected. The devices do not have to be devices of this library; one may be a
+ *  network card, for example. @p one and @p other are addresses such as "0000:c1:00.0".
  *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also for a string that is not an address; NOT_SUPPORTED if the system's
  *  tree of PCI devices does not show the connection
  *  Owner: nothing. Threads: any. Blocks: yes, reading files of the kernel; opens no device. */

@@ -21,14 +21,14 @@ enum {
      *  library's own copies run on several queues and are not ordered with that queue, so call clFinish on it first.
      *  To adopt a context, set [0] to [2]; [3] is ignored. The library retains the context while it uses it. */
     GPUHAL_NATIVE_OPENCL_DEVICE = 1,
-    /** values[0] cl_mem, [1] offset in bytes of the buffer inside it. To wrap one: [0] is a buffer of the device's
+    /** values[0] cl_mem, [1] offset in bytes of the buffer inside it. For wrapping, [0] is a buffer of the device's
      *  context, which the library retains, and [1] is 0 or a multiple of binding_alignment_bytes. */
     GPUHAL_NATIVE_OPENCL_BUFFER = 2,
-    /** values[0] cl_command_queue. To adopt: an in-order queue of the device and of its context. The library retains
-     *  the queue. */
+    /** values[0] cl_command_queue. For adoption, this is an in-order queue of the device and of its context. The
+     *  library retains the queue. */
     GPUHAL_NATIVE_OPENCL_QUEUE = 3,
 
-    /** typed: a gpuhal_vulkan_device, both when obtained and for adoption. values[0] VkInstance, [1]
+    /** `typed` is a gpuhal_vulkan_device, both when obtained and for adoption. values[0] VkInstance, [1]
      *  VkPhysicalDevice, [2] VkDevice, [3] 0. */
     GPUHAL_NATIVE_VULKAN_DEVICE = 4,
     /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes of the buffer inside it, [3] the VkBufferUsageFlags
@@ -40,14 +40,14 @@ enum {
     /** values[0] VkQueue, [1] family, [2] index in the family. Submit to a VkQueue of the library only during native
      *  access (gpuhal_queue_native_begin()): several queues of the library may share one. */
     GPUHAL_NATIVE_VULKAN_QUEUE = 6,
-    /** An event: values[0] a timeline VkSemaphore, [1] its value once the event is done. */
+    /** An event: values[0] a timeline VkSemaphore, [1] the semaphore's value once the event is done. */
     GPUHAL_NATIVE_VULKAN_SEMAPHORE = 7,
 
     /** values[0] CUcontext, [1] CUdevice, [2] CUstream, [3] 0. When obtained, [0] is the context that the library
      *  uses: the device's primary context, which the runtime API also uses, unless another was adopted. [2] is the
      *  adopted stream or 0; the library's own copies run on several streams. To adopt: any context of the device,
-     *  which the caller keeps. If [2] is a stream of that context, blocking calls of the library are ordered after
-     *  the stream's earlier work (0: they are not ordered). */
+     *  which the caller keeps. If [2] is a stream of that context, blocking calls of the library are ordered after the
+     *  stream's earlier work; with 0 they are not ordered. */
     GPUHAL_NATIVE_CUDA_DEVICE = 8,
     /** values[0] CUdeviceptr of the first byte. To wrap: device or managed memory of the device, even from the
      *  middle of an allocation. */
@@ -60,8 +60,8 @@ enum {
     GPUHAL_NATIVE_CUDA_EVENT = 11,
 
     /** values[0] HIP's number of the device in this process, [1] 0, [2] hipStream_t, [3] 0. A HIP device is a
-     *  number, not an object, so only the stream in [2] is adopted: blocking calls of the library are ordered after
-     *  its earlier work (0: they are not ordered). When obtained, [2] is the adopted stream or 0. */
+     *  number, not an object, so only the stream in [2] is adopted: blocking calls of the library are ordered after the
+     *  stream's earlier work; with 0 they are not ordered. When obtained, [2] is the adopted stream or 0. */
     GPUHAL_NATIVE_HIP_DEVICE = 12,
     /** values[0] address of the first byte. To wrap: device or managed memory of the device, even from the middle of
      *  an allocation. */
@@ -71,7 +71,7 @@ enum {
     /** values[0] hipEvent_t, without timing unless it was created with timing. */
     GPUHAL_NATIVE_HIP_EVENT = 15,
 
-    /** An event: values[0] the cl_event of its latest recording; the next recording releases it. */
+    /** An event: values[0] the cl_event of the latest recording, which the next recording releases. */
     GPUHAL_NATIVE_OPENCL_EVENT = 16
 };
 
@@ -79,7 +79,7 @@ enum {
 typedef struct gpuhal_vulkan_queue {
     void *queue;     /**< VkQueue. */
     uint32_t family;
-    uint32_t index;  /**< In its family. */
+    uint32_t index;  /**< Index in the queue family. */
 } gpuhal_vulkan_queue;
 
 /** A VkDevice with the data that its users need to share it. Handles are Vulkan handles, declared as `void *`
@@ -97,7 +97,8 @@ typedef struct gpuhal_vulkan_device {
     uint32_t queue_count;
     /** Queues of the device that may be used, at least one; families in any order. */
     const gpuhal_vulkan_queue *queues;
-    /** VkPhysicalDeviceFeatures2 with the chain that was passed to vkCreateDevice; NULL: no feature is enabled. */
+    /** VkPhysicalDeviceFeatures2 with the chain that was passed to vkCreateDevice; NULL means that no feature is
+     *  enabled. */
     const void *features;
     /** Called around every submission to a queue; both are NULL if no other code submits to these queues, and in a
      *  structure that the library returned. May be called from any thread; `unlock` is called on another thread than

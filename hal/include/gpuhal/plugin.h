@@ -1,9 +1,9 @@
-/** gpuhal/plugin.h: the header for vendors. A plugin needs only this header, types.h, code.h, and native.h for native
- *  handles.
+/** gpuhal/plugin.h: the header for vendors. A plugin needs only this header, types.h and code.h, and native.h for
+ *  native handles.
  *
- *  A plugin is one shared library that exports one function, gpuhal_plugin_query(), and links nothing of gpuhal. It
- *  implements the slots below with the vendor's API; the core checks arguments, stages and splits transfers, caches,
- *  describes errors and counts. docs/vendor-guide.md leads from an empty folder to a passing `gpuhal-check`;
+ *  A plugin is one shared library that exports one function, gpuhal_plugin_query(), and does not link to any part of
+ *  gpuhal. It implements the slots below with the vendor's API; the core checks arguments, stages and splits transfers,
+ *  caches, describes errors and counts. docs/vendor-guide.md leads from an empty folder to a passing `gpuhal-check`;
  *  docs/plugin-abi.md gives the reason for each rule.
  *
  *  Rules for everything below
@@ -11,23 +11,24 @@
  *    memory object and multiples of the alignments that the device stated, sizes are never 0, and ranges do not overlap
  *    within one memory object. Only `allocate` and `open` must reject requests that they do not support.
  *  - A slot marked BLOCKS may wait for the device. The core calls it without holding a lock of its own, except the lock
- *    of the buffer that the slot writes if the buffer is not HOST_COHERENT. Every other slot, including a transfer with
- *    a queue, must return promptly.
+ *    of the buffer that the slot writes if the buffer is not HOST_COHERENT. All other slots must return promptly. So
+ *    must transfers that get a queue.
  *  - The core never makes two calls on one queue at once. Transfers may use one memory object from several threads at
- *    once; release, map and unmap run alone on a memory object. `start` and `enumerate` run alone; all other calls may
- *    overlap.
+ *    once; no other call on a memory object overlaps its release, map or unmap. No call overlaps `start` or
+ *    `enumerate`; all other calls may overlap.
  *  - The core calls `start`, `enumerate`, `describe`, `open`, `close`, `sample`, `processes` and `link` on its own
- *    threads, not always the same one, and abandons a thread whose call exceeds its deadline. Only `open` with
+ *    threads, not always on the same thread, and abandons a thread whose call exceeds its deadline. Only `open` with
  *    something to adopt is called on the application's thread. A plugin must therefore not rely on thread-local state.
  *    If an `open` succeeds too late, the core closes the device immediately.
  *  - The core owns the structures that a call fills, and sets their `size`. A plugin must not change the size or any
  *    byte beyond it, even if its own header has more members, and must not read beyond the lengths that it is given.
- *  - Functions of the host copy strings before they return. Strings that a plugin returns must stay valid until the
- *    process exits.
+ *  - Functions of the host table copy strings before they return. Strings that a plugin returns must stay valid until
+ *    the process exits.
  *  - No call may abort, exit, print, throw, longjmp, install a signal handler, or change the process's directory,
  *    locale, environment, umask, signal mask or current vendor context. A plugin has no constructor and no destructor,
  *    and is never unloaded.
- *  - Errors are returned as a status. If the vendor's API returned a code, pass it to gpuhal_host.report() first.
+ *  - Errors are returned as a status. If the vendor's API returned an error code, the plugin must first pass the code
+ *    to gpuhal_host.report().
  */
 #ifndef GPUHAL_PLUGIN_H
 #define GPUHAL_PLUGIN_H
@@ -54,8 +55,8 @@ typedef struct gpuhal_plugin_range gpuhal_plugin_range;
 typedef struct gpuhal_plugin_program gpuhal_plugin_program;
 typedef struct gpuhal_plugin_kernel gpuhal_plugin_kernel;
 
-/** Receives facts from the plugin. The core owns the sink. It is valid only during the call that it is passed to, on
- *  that call's thread. */
+/** Receives facts from the plugin. The core owns the sink. The sink is valid only during the call that receives it, and
+ *  only on the thread of this call. */
 typedef struct gpuhal_sink gpuhal_sink;
 
 /* ---- functions of the core */
@@ -63,23 +64,23 @@ typedef struct gpuhal_sink gpuhal_sink;
 /** One function of a vendor library for gpuhal_host.library() to find. */
 typedef struct gpuhal_symbol {
     const char *name;
-    /** Address of a function pointer. Set to the function, or to NULL if an optional function is missing. */
+    /** Address of a function pointer, which is set to the function, or to NULL if an optional function is missing. */
     void *slot;
-    int32_t required; /**< Not 0: the library cannot be used without this function. */
+    int32_t required; /**< Not 0 if the library cannot be used without this function. */
 } gpuhal_symbol;
 
 /** A process that uses a device, for gpuhal_host.process(). */
 typedef struct gpuhal_plugin_process {
     uint32_t size;  /**< sizeof(gpuhal_plugin_process) as the plugin knows it. */
     uint32_t flags; /**< GPUHAL_PROCESS_ bits. */
-    /** The pid that the driver reports, with GPUHAL_PROCESS_FOREIGN_NAMESPACE if this process cannot see a process
-     *  with that pid; 0 with that flag: the driver hides the pid. */
+    /** The pid that the driver reports. If this process cannot see a process with this pid, set
+     *  GPUHAL_PROCESS_FOREIGN_NAMESPACE. If the driver hides the pid, set the flag and a pid of 0. */
     uint32_t pid;
-    /** Share of the time during which the device worked for it; valid with GPUHAL_PROCESS_BUSY_KNOWN. */
+    /** Share of the time during which the device worked for the process; valid with GPUHAL_PROCESS_BUSY_KNOWN. */
     uint32_t busy_permille;
-    uint64_t memory_bytes;  /**< Device memory that it uses; valid with GPUHAL_PROCESS_MEMORY_KNOWN. */
-    /** The driver's name for the process, valid UTF-8 without control characters; NULL: the core reads the name from
-     *  the system. */
+    uint64_t memory_bytes;  /**< Device memory that the process uses; valid with GPUHAL_PROCESS_MEMORY_KNOWN. */
+    /** The driver's name for the process, valid UTF-8 without control characters. With NULL, the core reads the name
+     *  from the system. */
     const char *name;
 } gpuhal_plugin_process;
 
@@ -87,9 +88,9 @@ typedef struct gpuhal_plugin_process {
 enum { GPUHAL_LOG_ERROR = 1, GPUHAL_LOG_WARNING = 2, GPUHAL_LOG_INFO = 3, GPUHAL_LOG_DEBUG = 4 };
 
 /** Functions of the core. Each copy of the core in the process has its own table. Two engines may each contain a
- *  copy and share the plugin, so a plugin must not keep a global host. Each call receives its host and the instance
- *  that start() created for that host, or a device that was opened with both. All functions may be called from any
- *  thread; none blocks except library(). */
+ *  copy and share the plugin, so a plugin must not keep a global host. Each call receives a host and the instance that
+ *  start() created for this host, or a device that was opened with both. All functions may be called from any thread;
+ *  none blocks except library(). */
 typedef struct gpuhal_host gpuhal_host;
 struct gpuhal_host {
     uint32_t size; /**< sizeof(gpuhal_host) as the core knows it. */
@@ -99,27 +100,29 @@ struct gpuhal_host {
     void (*log)(const gpuhal_host *host, int32_t level, const char *text);
 
     /** Sets the detail of an error, and returns @p status for the plugin to return: `return host->report(…);` @p
-     *  vendor_call and @p text may be NULL, and a @p vendor_code of 0 means none; a code without a call is shown, too.
-     *  The detail is kept per thread. */
+     *  vendor_call and @p text may be NULL, and a @p vendor_code of 0 means that there is no code. A code without a
+     *  call is also shown. The detail is kept per thread. */
     gpuhal_status (*report)(const gpuhal_host *host, gpuhal_status status, const char *vendor_call, int64_t vendor_code,
                             const char *text);
 
     /** Report facts. device() begins a device (only in enumerate()); the following facts belong to it. A later fact
-     *  with the same key replaces the earlier one. A key without a fact counts as missing: not supported. */
+     *  with the same key replaces the earlier one. A key without a fact counts as missing with the reason "not
+     *  supported". */
     void (*device)(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index);
     void (*u64)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
     void (*text)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value);
     void (*missing)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why);
 
     /** Copies the value that the application (gpuhal_config.options) or the operator (GPUHAL_OPTIONS) set for @p key,
-     *  "<plugin>.<option>". Must be called only in start(), for every option of the plugin: the core warns of options
-     *  that were set but not read.
+     *  "<plugin>.<option>". Must be called only in start(), for every option of the plugin, because the core warns
+     *  about options that were set but not read.
      *  @return GPUHAL_OK; NOT_FOUND when the option was not set; OUT_OF_RANGE when the value has @p bytes or more;
      *  @p out_value is then "". */
     gpuhal_status (*option)(const gpuhal_host *host, const char *key, char *out_value, uint32_t bytes);
 
     /** Opens the first of @p sonames (ended by NULL) that loads, or the library that GPUHAL_<setting>_LIBRARY names,
-     *  and fills the slots. The library is never closed. The error detail lists each name and why it failed.
+     *  and sets the slots of @p symbols. The library is never closed. The error detail lists each name and why it
+     *  failed.
      *  @return GPUHAL_OK, or GPUHAL_ERROR_NO_DRIVER when no library loads or a required symbol is missing. */
     gpuhal_status (*library)(const gpuhal_host *host, const char *setting, const char *const *sonames,
                              const gpuhal_symbol *symbols, uint32_t count);
@@ -140,8 +143,8 @@ struct gpuhal_host {
      *  values are measured for the whole GPU but reported for a partition. Until the first call, and after NULL, the
      *  source is this plugin's API. The same applies to the processes that processes() reports. */
     void (*source)(const gpuhal_host *host, gpuhal_sink *sink, const char *name);
-    /** Reports one process; only in processes(). A process that is reported twice counts once, with the flags of
-     *  both reports. */
+    /** Reports one process; only in processes(). If a process is reported twice, it counts once, with the flags of both
+     *  reports. */
     void (*process)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_plugin_process *process);
 };
 
@@ -149,14 +152,14 @@ struct gpuhal_host {
 
 /** Flags of gpuhal_memory. */
 enum {
-    GPUHAL_MEMORY_HOST_COHERENT = 1u, /**< Host access needs no memory_flush() or memory_invalidate(). */
+    GPUHAL_MEMORY_HOST_COHERENT = 1u, /**< Host access requires no memory_flush() or memory_invalidate(). */
     /** Host reads are fast. For copies to other devices the core reads such memory directly only if it is also
      *  HOST_COHERENT; otherwise the device copies the bytes out. */
     GPUHAL_MEMORY_HOST_CACHED = 2u,
-    /** In the device's memory. The flag matters only for memory with a host address: peer copies are tried only if
-     *  it is set. Memory without a host address counts as if the flag were set. */
+    /** The memory is the device's own. The flag matters only for memory with a host address: peer copies are tried only
+     *  if the flag is set. Memory without a host address counts as if the flag were set. */
     GPUHAL_MEMORY_DEVICE_LOCAL = 4u,
-    /** Kernels cannot use this memory: the core rejects launches with it. */
+    /** Kernels cannot use this memory, so the core rejects launches with it. */
     GPUHAL_MEMORY_NO_KERNELS = 8u
 };
 
@@ -165,13 +168,13 @@ enum {
 typedef struct gpuhal_memory {
     uint32_t size;
     uint32_t flags;
-    void *object;     /**< The plugin's own; opaque to the core. */
+    void *object;     /**< The plugin's own object, opaque to the core. */
     uint64_t bytes;   /**< At least the requested size. */
-    /** Its address in the device's kernels; 0: kernels can access it only as an argument, and the core rejects it in
-     *  the `uses` of a launch. */
+    /** The memory's address in the device's kernels. 0 means that kernels can access the memory only as an argument,
+     *  and that the core rejects it in the `uses` of a launch. */
     uint64_t address;
-    /** The host address, valid as long as the memory exists; a multiple of 64 unless the memory was imported. NULL:
-     *  none, or only through map. */
+    /** The host address, valid as long as the memory exists; a multiple of 64 unless the memory was imported. NULL if
+     *  there is none, or only through map. */
     void *host;
 } gpuhal_memory;
 
@@ -180,20 +183,21 @@ typedef struct gpuhal_alloc {
     uint32_t size;
     gpuhal_memory_kind kind;
     uint64_t bytes;
-    /** Power of two for the device address, and for the host address if there is one; 0: the device's own. */
+    /** Power of two for the device address, and for the host address if there is one. 0 means the device's own
+     *  alignment. */
     uint64_t alignment;
-    /** Bits 1 << gpuhal_handle_kind: several APIs need them at allocation. Never HOST_POINTER: gpuhal_memory.host is
-     *  that pointer. */
+    /** Bits 1 << gpuhal_handle_kind: several APIs need the kinds at allocation. Never includes HOST_POINTER, because
+     *  gpuhal_memory.host is this pointer. */
     uint32_t export_kinds;
     uint32_t peer_count;
     gpuhal_plugin_device *const *peers; /**< Devices that must be able to access this memory. */
-    /** If its kind is not 0, the plugin imports this memory instead. Host memory stays the caller's until release,
-     *  which must return only once the vendor no longer uses it. Its address and bytes are multiples of the reported
-     *  import alignment, and gpuhal_memory.host must be the pointer passed in. A file descriptor becomes the
-     *  plugin's only on success. For a descriptor, kind, bytes, alignment and export_kinds equal those of the
-     *  exporting allocation, since APIs without self-describing descriptors need them (Vulkan). The same applies to
-     *  a handle of the vendor's own kind (GPUHAL_VENDOR_KIND_FIRST to 31), which the core passes on and never
-     *  closes. */
+    /** If the handle's kind is not 0, the plugin imports this memory in place of an allocation. Host memory stays the
+     *  caller's until release, which must return only once the vendor's API no longer uses the memory. Its address and
+     *  bytes are multiples of the reported import alignment, and gpuhal_memory.host must be the pointer passed in. A
+     *  file descriptor becomes the plugin's only on success. For a descriptor, kind, bytes, alignment and export_kinds
+     *  equal those of the exporting allocation, since APIs without self-describing descriptors need them (Vulkan). The
+     *  same applies to a handle of the vendor's own kind (GPUHAL_VENDOR_KIND_FIRST to 31), which the core passes on and
+     *  never closes. */
     gpuhal_handle import;
     uint64_t import_offset;
     /** GPUHAL_IMPORT_ bits, for host memory only. READ_ONLY: the memory may be mapped without write access, and is
@@ -204,7 +208,7 @@ typedef struct gpuhal_alloc {
 
 /** One side of a rectangular copy: memory of the device, or host memory. */
 typedef struct gpuhal_plugin_rect {
-    const gpuhal_memory *memory; /**< NULL: host memory. */
+    const gpuhal_memory *memory; /**< NULL for host memory. */
     void *host;                  /**< Used when memory is NULL. The source is only read. */
     uint64_t offset;             /**< Offset of the first byte. */
     uint64_t row_pitch;          /**< Bytes from row to row; at least the width. */
@@ -228,8 +232,8 @@ typedef struct gpuhal_plugin_launch {
     const gpuhal_plugin_argument *arguments;
     uint32_t groups[3];   /**< Never 0, and at most the kernel's groups_max. */
     uint32_t local_bytes; /**< In addition to the local memory of arguments; 0 without GPUHAL_KERNEL_ADDS_LOCAL. */
-    /** Memory that the kernel accesses through addresses in values or in memory. For hazard tracking it counts as
-     *  read and written. */
+    /** Memory that the kernel accesses through addresses in values or in memory. For hazard tracking, this memory
+     *  counts as read and written. */
     const gpuhal_memory *const *uses;
     uint32_t uses_count;
     uint32_t reserved;
@@ -239,8 +243,8 @@ typedef struct gpuhal_plugin_launch {
 typedef struct gpuhal_plugin_build {
     uint32_t size;
     uint32_t reserved;
-    /** The result of program_compiled() for the same code on the same device and driver in an earlier run; NULL:
-     *  none. This is a hint: if the driver rejects it, the code is compiled. */
+    /** The result of program_compiled() for the same code on the same device and driver in an earlier run, or NULL.
+     *  This is a hint: if the driver rejects it, the code is compiled. */
     const void *compiled;
     uint64_t compiled_bytes;
     uint32_t used_compiled; /**< The plugin sets it to 1 if `compiled` was sufficient. */
@@ -260,16 +264,16 @@ enum { GPUHAL_TIMED = 1u };
 #define GPUHAL_OPS_SPACE 1024u
 
 /** The functions of one device. The core zeroes the structure and sets `size` to its own size; describe() fills in the
- *  slots of one device, and open() may clear some. A slot that is NULL is not offered on this device. The core derives
- *  capabilities from the slots, so the two cannot disagree. Mandatory: allocate, release, copy. For every other slot
- *  the core has a fallback, or returns NOT_SUPPORTED.
+ *  slots of one device, and open() may clear some. A NULL slot means that the device does not offer the function. The
+ *  core derives capabilities from the slots, so capabilities and slots cannot disagree. Mandatory: allocate, release,
+ *  copy. For every other slot the core has a fallback, or returns NOT_SUPPORTED.
  *
  *  Every transfer slot takes a queue. If it is NULL, the slot BLOCKS until the transfer is complete, and is not ordered
  *  with other work. Otherwise the slot enqueues the transfer, which may be held back until queue_flush. The slot must
- *  then neither wait for the device nor move more than 256 KiB with the CPU: a transfer that cannot be enqueued that
- *  way (in several APIs host memory to host memory, and copies to pageable memory) must return NOT_SUPPORTED, before
- *  any side effect and without report(). The core then does the transfer without a queue, on a thread of the queue,
- *  once the work before it has ended.
+ *  then neither wait for the device nor move more than 256 KiB with the CPU: if a transfer cannot be enqueued in this
+ *  way (in several APIs from host memory to host memory, and to pageable memory), the slot must return NOT_SUPPORTED,
+ *  before any side effect and without report(). The core then does the transfer without a queue, on a thread of the
+ *  queue, once the work before it has ended.
  */
 typedef struct gpuhal_ops {
     uint32_t size;
@@ -277,9 +281,9 @@ typedef struct gpuhal_ops {
 
     /* Memory. Mandatory. */
 
-    /** BLOCKS. Commits the memory: if the API allocates lazily, the plugin must touch it now. Unknown kinds,
-     *  imports, exports and peers are NOT_SUPPORTED; a size above the largest allocation is TOO_LARGE; any other
-     *  lack of memory is OUT_OF_MEMORY, and the device must stay usable. */
+    /** BLOCKS. Commits the memory: if the API allocates lazily, the plugin must touch it now. Returns NOT_SUPPORTED for
+     *  unknown kinds, imports, exports and peers, TOO_LARGE for a size above the largest allocation, and OUT_OF_MEMORY
+     *  for any other lack of memory, after which the device must stay usable. */
     gpuhal_status (*allocate)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
     /** BLOCKS. Frees memory that no transfer uses any more. */
     void (*release)(gpuhal_plugin_device *device, gpuhal_memory *memory);
@@ -288,13 +292,13 @@ typedef struct gpuhal_ops {
 
     gpuhal_status (*copy)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                           uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
-    /** Copies pageable host memory to device memory. Fallback: copy from memory of kind UPLOAD. A plugin that can
-     *  write only some of its memory directly (with a host address and no unfinished work on the queue) returns
-     *  NOT_SUPPORTED for the rest, before any side effect and without report(). */
+    /** Copies pageable host memory to device memory. Fallback: copy from memory of kind UPLOAD. A plugin that can write
+     *  only some of its memory directly (with a host address and no unfinished work on the queue) returns NOT_SUPPORTED
+     *  for all other memory, before any side effect and without report(). */
     gpuhal_status (*write)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                            uint64_t offset, const void *from, uint64_t bytes);
-    /** Copies device memory to pageable host memory. Fallback: copy to memory of kind READBACK; NOT_SUPPORTED as for
-     *  write. */
+    /** Copies device memory to pageable host memory. Fallback: copy to memory of kind READBACK. The slot may return
+     *  NOT_SUPPORTED as for write. */
     gpuhal_status (*read)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
                           uint64_t offset, uint64_t bytes);
     /** Fills the range with the low @p pattern_bytes bytes (1, 2 or 4) of @p pattern, as the host stores an integer
@@ -302,15 +306,16 @@ typedef struct gpuhal_ops {
     gpuhal_status (*fill)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                           uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
     /** Copies extent[0] bytes by extent[1] rows by extent[2] slices. At most one side is in host memory; if both
-     *  sides are in one memory object, their pitches are equal. Fallback: row by row; NOT_SUPPORTED as for write. */
+     *  sides are in one memory object, their pitches are equal. Fallback: row by row. The slot may return NOT_SUPPORTED
+     *  as for write. */
     gpuhal_status (*copy_rect)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
                                const gpuhal_plugin_rect *from, const uint64_t extent[3]);
     /** BLOCKS. Makes host writes visible to the device (memory_flush), or device writes to the host
      *  (memory_invalidate), for memory with a host address that is not HOST_COHERENT. Imported host memory counts as
-     *  such memory if the API may have its own copy (CL_MEM_USE_HOST_PTR). Both or none. Must not change a byte
-     *  outside the range on the device's side, nor on either side of imported memory. In memory that the plugin
-     *  allocated, host bytes around the range may be overwritten with the device's bytes (Vulkan's atoms): the host
-     *  writes such memory only while it is mapped. */
+     *  such memory if the API may have its own copy (CL_MEM_USE_HOST_PTR). Both or none. Must not change a byte outside
+     *  the range on the device's side, nor on either side of imported memory. In memory that the plugin allocated, host
+     *  bytes around the range may be overwritten with the device's bytes (because of Vulkan's non-coherent atoms),
+     *  since the host writes such memory only while it is mapped. */
     gpuhal_status (*memory_flush)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
                                   uint64_t bytes);
     gpuhal_status (*memory_invalidate)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
@@ -337,19 +342,20 @@ typedef struct gpuhal_ops {
 
     gpuhal_status (*queue_create)(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
                                   const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue);
-    /** BLOCKS until the work has ended. The core has waited for the work before, so a plugin may abandon work that
-     *  continues for seconds after this call; the device then counts as lost. All events whose latest recording is in
-     *  this queue have been destroyed before, and other queues' work that waits for such an event has ended: no event
-     *  outlives its queue. */
+    /** BLOCKS until the work has ended. The core has already waited for the work, so a plugin may abandon work that
+     *  continues for seconds after this call; in this case the device counts as lost. No event outlives its queue: all
+     *  events whose latest recording is in this queue have already been destroyed, and other queues' work that waits
+     *  for such an event has ended. */
     void (*queue_destroy)(gpuhal_plugin_queue *queue);
-    /** Submits enqueued work to the device. Returns NOT_READY, before any side effect and without report(), if it
-     *  would have to wait (a full ring, a vendor's queue in native access). The core then calls again later, from
-     *  the queue's thread. The same applies to event_record, queue_wait, and transfers with a queue. */
+    /** Submits enqueued work to the device. Returns NOT_READY, before any side effect and without report(), if the call
+     *  would have to wait (for a full ring, or for a vendor's queue in native access). The core then calls again later,
+     *  from the queue's thread. The same applies to event_record, queue_wait, and transfers with a queue. */
     gpuhal_status (*queue_flush)(gpuhal_plugin_queue *queue);
     gpuhal_status (*event_create)(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
     /** After a failure the event may still be unfinished. */
     void (*event_destroy)(gpuhal_plugin_event *event);
-    /** Records the event, which may have been recorded before, and flushes. NOT_READY as for queue_flush. */
+    /** Records the event, which may have been recorded before, and flushes. May return NOT_READY as queue_flush
+     *  does. */
     gpuhal_status (*event_record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
     /** Returns OK, NOT_READY, or the error of the work that precedes the event. */
     gpuhal_status (*event_query)(gpuhal_plugin_event *event);
@@ -365,19 +371,20 @@ typedef struct gpuhal_ops {
      *  neither blocks nor calls the plugin. */
     gpuhal_status (*event_notify)(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status),
                                   void *user);
-    /** Makes later work wait for an event that was recorded and flushed. After NOT_SUPPORTED for this pair the core
-     *  defers later work. NOT_READY as for queue_flush. */
+    /** Makes later work wait for an event that was recorded and flushed. After NOT_SUPPORTED for this pair, the core
+     *  defers later work. May return NOT_READY as queue_flush does. */
     gpuhal_status (*queue_wait)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
     gpuhal_status (*elapsed)(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns);
 
     /* Peers: other devices of this plugin. All or none. 0.x. The core uses a pair only after a test pattern arrived
      * unchanged. */
 
-    /** BLOCKS. Lets @p device access memory of @p other. NOT_SUPPORTED when the driver refuses. */
+    /** BLOCKS. Lets @p device access memory of @p other. Returns NOT_SUPPORTED if the driver refuses. */
     gpuhal_status (*peer_enable)(gpuhal_plugin_device *device, gpuhal_plugin_device *other);
     /** BLOCKS. Called once for each peer_enable. */
     void (*peer_disable)(gpuhal_plugin_device *device, gpuhal_plugin_device *other);
-    /** @p queue belongs to one of the two devices; NULL as for every transfer. NOT_SUPPORTED as for write. */
+    /** @p queue belongs to one of the two devices, or is NULL, as for every transfer. May return NOT_SUPPORTED as write
+     *  does. */
     gpuhal_status (*peer_copy)(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
                                uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
                                uint64_t from_offset, uint64_t bytes);
@@ -385,15 +392,16 @@ typedef struct gpuhal_ops {
     /* Virtual memory for pools: addresses, with device memory behind some of them. All or none; one call at a time
      * on a range. 0.x. Fallback: pools use allocate. */
 
-    /** BLOCKS. Returns a power of two. Addresses, and all offsets and sizes below, are multiples of it. */
+    /** BLOCKS. Returns a power of two. Addresses, and all offsets and sizes below, are multiples of this number. */
     gpuhal_status (*range_granularity)(gpuhal_plugin_device *device, uint64_t *out_bytes);
     /** BLOCKS. Reserves addresses without memory. The transfer slots, native_memory and kernels accept @p out_memory
-     *  like memory from allocate; `host` stays NULL, and only committed ranges are accessed. It becomes invalid with
-     *  the range: release is not called. */
+     *  like memory from allocate; `host` stays NULL, and only committed ranges are accessed. The memory becomes invalid
+     *  with the range; release is not called. */
     gpuhal_status (*range_reserve)(gpuhal_plugin_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                    gpuhal_plugin_range **out_range);
     /** BLOCKS. Commits memory of kind DEVICE at addresses that have none, while other addresses of the range may be
-     *  in use. OUT_OF_MEMORY as for allocate; nothing has changed then. Pools pass no @p peers. */
+     *  in use. May return OUT_OF_MEMORY as allocate does, after which nothing must have changed. Pools pass no @p
+     *  peers. */
     gpuhal_status (*range_commit)(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes,
                                   gpuhal_plugin_device *const *peers, uint32_t peer_count);
     /** BLOCKS. Frees the memory of one whole commit. No transfer uses this memory any more, but other addresses of
@@ -410,30 +418,30 @@ typedef struct gpuhal_ops {
      *  core tries the program's next alternative. */
     gpuhal_status (*program_load)(gpuhal_plugin_device *device, const gpuhal_code *code, gpuhal_plugin_build *build,
                                   gpuhal_plugin_program **out_program);
-    /** BLOCKS. Called after all kernels of the program have been destroyed. */
+    /** BLOCKS. Called once all kernels of the program have been destroyed. */
     void (*program_unload)(gpuhal_plugin_program *program);
-    /** BLOCKS. Prepares a function as described by desc, so that no launch compiles, if the driver can do that. The
-     *  core zeroes @p out_info and sets its size; the plugin must fill in parameters and group_size, and parameters
-     *  must stay valid as long as the kernel exists. NOT_FOUND, INVALID_ARGUMENT, TOO_LARGE and NOT_SUPPORTED have
-     *  the same meaning as in gpuhal_kernel_create(). May be called several times for one name; several threads may
-     *  create kernels of one program at once. */
+    /** BLOCKS. Prepares a function as described by @p desc, so that no launch compiles, if the driver supports this.
+     *  The core zeroes @p out_info and sets its size; the plugin must fill in parameters and group_size, and parameters
+     *  must stay valid as long as the kernel exists. NOT_FOUND, INVALID_ARGUMENT, TOO_LARGE and NOT_SUPPORTED have the
+     *  same meaning as in gpuhal_kernel_create(). May be called several times for one name; several threads may create
+     *  kernels of one program at once. */
     gpuhal_status (*kernel_create)(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
                                    gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel);
     /** BLOCKS. Called while no launch of the kernel is in progress. */
     void (*kernel_destroy)(gpuhal_plugin_kernel *kernel);
-    /** @p queue as for every transfer: with NULL the slot BLOCKS until the kernel has ended, and is not ordered with
-     *  other work. Several threads may launch one kernel at once. The core has checked arguments against the
-     *  kernel's parameters, ranges against the memory and the facts BINDING_MAX_BYTES and BINDING_ALIGNMENT_BYTES,
-     *  memory against its flags, and groups and local memory against the kernel's info. If a plugin rejects a launch
-     *  for any other reason, the queue fails. NOT_SUPPORTED and NOT_READY are exceptions: they mean the same as for
+    /** As for every transfer, with a NULL @p queue the slot BLOCKS until the kernel has ended, and is not ordered with
+     *  other work. Several threads may launch one kernel at once. The core has checked arguments against the kernel's
+     *  parameters, ranges against the memory and the facts BINDING_MAX_BYTES and BINDING_ALIGNMENT_BYTES, memory
+     *  against its flags, and groups and local memory against the kernel's info. If a plugin rejects a launch for any
+     *  other reason, the queue fails. Exceptions are NOT_SUPPORTED and NOT_READY, which mean the same as for
      *  transfers. */
     gpuhal_status (*launch)(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                             const gpuhal_plugin_launch *launch);
     /** BLOCKS. Returns the code that the driver has compiled for the program and its kernels so far, for
-     *  gpuhal_plugin_build.compiled of a later run. Some drivers compile during this call. On entry *bytes is the
-     *  capacity of @p to, on return the size of the code; if the capacity is too small, or @p to is NULL, nothing is
-     *  written to @p to. NOT_SUPPORTED: the driver caches compiled code itself, or there is nothing to cache.
-     *  Optional. */
+     *  gpuhal_plugin_build.compiled of a later run. Some drivers compile during this call. On entry, *bytes is the
+     *  capacity of @p to; on return, it is the size of the code. If the capacity is too small or @p to is NULL, nothing
+     *  is written to @p to. Returns NOT_SUPPORTED if the driver caches compiled code itself, or there is nothing to
+     *  cache. Optional. */
     gpuhal_status (*program_compiled)(gpuhal_plugin_program *program, void *to, uint64_t *bytes);
 
     /* Native handles, each optional. 0.x. The core sets the size of @p out_native first. */
@@ -443,13 +451,13 @@ typedef struct gpuhal_ops {
                                    gpuhal_native *out_native);
     gpuhal_status (*native_queue)(gpuhal_plugin_queue *queue, gpuhal_native *out_native);
     gpuhal_status (*native_event)(gpuhal_plugin_event *event, gpuhal_native *out_native);
-    /** BLOCKS. Wraps memory that the caller owns and keeps until release; release does not free it. INVALID_ARGUMENT
-     *  for an object of another type, or an object that cannot hold @p bytes. */
+    /** BLOCKS. Wraps memory that the caller owns and keeps until release; release does not free the memory. Returns
+     *  INVALID_ARGUMENT for an object of another type, or an object that cannot hold @p bytes. */
     gpuhal_status (*wrap_memory)(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                                  gpuhal_memory *out_memory);
     /** Surround the caller's own submissions to native_queue(). native_lock flushes the queue, and locks the
-     *  vendor's queue if the API requires that (VkQueue). It BLOCKS up to @p timeout_ns. It returns NOT_READY, with
-     *  nothing locked, when the timeout expires, and BUSY immediately if this thread already has the lock through
+     *  vendor's queue if the API requires that (VkQueue). native_lock BLOCKS up to @p timeout_ns. It returns NOT_READY,
+     *  with nothing locked, when the timeout expires, and BUSY immediately if this thread already has the lock through
      *  another queue. native_unlock may be called from any thread, even for an abandoned device. The submissions in
      *  between are ordered with the work of the queue. Both or none; without them the core flushes. */
     gpuhal_status (*native_lock)(gpuhal_plugin_queue *queue, uint64_t timeout_ns);
@@ -471,8 +479,8 @@ enum {
 
 /** Flags of gpuhal_plugin.sample() and processes(). */
 enum {
-    /** The call may wake a sleeping device, or the core has just seen the device awake: the plugin need not query
-     *  the system whether the device sleeps. */
+    /** The call may wake a sleeping device, or the core has just seen the device awake: the plugin does not have to
+     *  find out from the system whether the device sleeps. */
     GPUHAL_SAMPLE_MAY_WAKE = 1u
 };
 
@@ -485,26 +493,28 @@ typedef struct gpuhal_plugin {
     uint32_t reserved;
     /** Name of the backend: a lower-case letter, then lower-case letters, digits and `_`; at most 31 characters. */
     const char *name;
-    const char *version; /**< Version of the plugin, for people: 1 to 63 bytes of UTF-8, no control characters. */
+    /** Human-readable version of the plugin, 1 to 63 bytes of UTF-8 without control characters. */
+    const char *version;
 
     /** BLOCKS. Called before all other calls, once per copy of the core and, for each copy, once per set of options of
      *  the application's objects. Opens the vendor's library, but no device or context; must not start a thread that
      *  could be started later. *out_instance, NULL on entry, receives the plugin's state for this start; every call
-     *  below gets it together with its host. It stays valid until the process exits, unless start() fails. Must be safe
-     *  when another copy of the core calls it concurrently.
+     *  below gets the instance together with its host. The instance stays valid until the process exits, unless start()
+     *  fails. Must be safe when another copy of the core calls it concurrently.
      *  @return GPUHAL_OK, GPUHAL_ERROR_NO_DRIVER, GPUHAL_ERROR_NO_PERMISSION, … */
     gpuhal_status (*start)(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
     /** BLOCKS. Lists the devices and their facts; must not use device memory or create a context. If there are no
-     *  devices, it returns OK, or NO_DEVICE with a reason. Within a process an index must never refer to another
-     *  device: a later call may only append or omit devices. */
+     *  devices, it returns OK, or NO_DEVICE with a reason. Within a process, an index must always refer to the same
+     *  device, so a later call may only append or omit devices. */
     gpuhal_status (*enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
-    /** Fills in the slots of device @p index, without opening it. NOT_FOUND for an index that was never enumerated. */
+    /** Fills in the slots of device @p index, without opening it. Returns NOT_FOUND for an index that was never
+     *  enumerated. */
     gpuhal_status (*describe)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                               gpuhal_ops *out_ops);
-    /** BLOCKS. Opens a device, or adopts the objects in @p adopt (NULL: none). @p ops has the slots from describe().
+    /** BLOCKS. Opens a device, or adopts the objects in @p adopt, if not NULL. @p ops has the slots from describe().
      *  open() clears slots that the opened device does not offer, and states the reason with report() and
-     *  NOT_SUPPORTED, even if it returns OK; the core passes the reason on. May be called several times for one
-     *  index; each opened device is closed separately. */
+     *  NOT_SUPPORTED, even if it returns OK; the core passes the reason on. May be called several times for one index;
+     *  each opened device is closed separately. */
     gpuhal_status (*open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                           const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
     /** BLOCKS. Closes an opened device whose memory, queues and events have all been released. */
@@ -512,24 +522,25 @@ typedef struct gpuhal_plugin {
 
     /* The members below are optional. */
 
-    /** BLOCKS. Reads values of a device, which need not be open. @p count 0: all of its values. The plugin may also
-     *  report further values that the same reading yields: the core requests one value at a time, and does not
+    /** BLOCKS. Reads values of a device, which need not be open. With a @p count of 0, reads all values. The plugin may
+     *  also report further values that the same reading yields; the core requests one value at a time, and does not
      *  request values that it already has. */
     gpuhal_status (*sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                             const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
-    /** BLOCKS. Reports facts of the link from one device to another; neither need be open. 0.x. */
+    /** BLOCKS. Reports facts of the link from one device to another. The devices do not have to be open. 0.x. */
     gpuhal_status (*link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
                           gpuhal_sink *sink);
     /** Returns the plugin's extension "<vendor>.<name>", for applications that know it (gpuhal_device_extension()):
-     *  a table of functions that is constant, valid until the process exits, and the same at each call. NULL for an
-     *  unknown name, without report(). It must return promptly, on any thread. The name is never NULL. */
+     *  a table of functions that is constant, valid until the process exits, and the same at each call. Returns NULL
+     *  for an unknown name, without report(). Must return promptly, on any thread. The name is never NULL. */
     const void *(*query_extension)(const gpuhal_host *host, gpuhal_plugin_instance *instance, const char *name);
-    /** Frees the allocations of start(), including the instance. For leak checks only: the core never calls it. */
+    /** Frees the allocations of start(), including the instance. For leak checks only; the core never calls this
+     *  function. */
     void (*stop)(const gpuhal_host *host, gpuhal_plugin_instance *instance);
-    /** BLOCKS. Lists the processes that use a device, including this process; the device need not be open. Flags as
-     *  for sample(). Returns OK, even if there is no process. With another status, the processes reported so far
-     *  count as well, and the status states why the list may be incomplete: NOT_SUPPORTED, NO_PERMISSION, NOT_READY
-     *  for a device that sleeps, … */
+    /** BLOCKS. Lists the processes that use a device, including this process. The device does not have to be open. @p
+     *  flags are as for sample(). Returns OK, even if there is no process. With another status, the processes reported
+     *  so far count as well, and the status states why the list may be incomplete: NOT_SUPPORTED, NO_PERMISSION,
+     *  NOT_READY for a device that sleeps, … */
     gpuhal_status (*processes)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                uint32_t flags, gpuhal_sink *sink);
 } gpuhal_plugin;
@@ -538,12 +549,12 @@ typedef struct gpuhal_plugin {
  *  `host->report(host, GPUHAL_ERROR_INCOMPATIBLE, …)` and returns NULL. Must not start anything. */
 typedef const gpuhal_plugin *gpuhal_plugin_query_fn(uint32_t host_abi, const gpuhal_host *host);
 
-/** A different name, set on the compiler's command line, allows several plugins to be linked into one program. */
+/** If a different name is set on the compiler's command line, several plugins can be linked into one program. */
 #ifndef GPUHAL_PLUGIN_QUERY
 #define GPUHAL_PLUGIN_QUERY gpuhal_plugin_query
 #endif
-/** Marks the exported function. If it is defined as empty on the compiler's command line, nothing is exported: for a
- *  plugin that is linked into another binary. */
+/** Marks the exported function. If this macro is defined as empty on the compiler's command line, nothing is exported,
+ *  as required for a plugin that is linked into another binary. */
 #if !defined(GPUHAL_PLUGIN_API)
 #if defined(_WIN32)
 #define GPUHAL_PLUGIN_API __declspec(dllexport)
@@ -555,7 +566,7 @@ typedef const gpuhal_plugin *gpuhal_plugin_query_fn(uint32_t host_abi, const gpu
 #endif
 GPUHAL_PLUGIN_API const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host);
 
-/** The smallest size that the core accepts: up to the last mandatory member. */
+/** The smallest sizes that the core accepts, up to the last mandatory member. */
 #define GPUHAL_PLUGIN_MINIMUM ((uint32_t)(offsetof(gpuhal_plugin, close) + sizeof(void *)))
 #define GPUHAL_OPS_MINIMUM ((uint32_t)(offsetof(gpuhal_ops, copy) + sizeof(void *)))
 

@@ -2,39 +2,39 @@
  *
  *  A pool belongs to one device and has one kind of memory. It allocates segments from the driver, as
  *  gpuhal_buffer_create() does, or, with GPUHAL_CAPABILITY_VIRTUAL_MEMORY and in the cases that docs/memory.md lists,
- *  memory that it maps piece by piece into one range of addresses. Its buffers are suballocations. Every call that
- *  accepts a buffer accepts them, and gpuhal_buffer_release() returns them to the pool. They can be mapped, exported
- *  and shared with other devices only with `export_kinds`: otherwise that would expose neighbouring buffers, and
- *  returns NOT_SUPPORTED. gpuhal_buffer_host() returns an address only if the host's address of this kind of memory is
- *  coherent (gpuhal_buffer_is_coherent()). In other memory the host's writes would become visible only through a
- *  mapping, so use transfers there.
+ *  memory that it maps piece by piece into one range of addresses. A pool's buffers are suballocations. Every call that
+ *  accepts a buffer accepts a pool's buffers, and gpuhal_buffer_release() returns them to the pool. They can be mapped,
+ *  exported and shared with other devices only if the pool has `export_kinds`. Otherwise such access would expose
+ *  neighbouring buffers, so the calls return NOT_SUPPORTED. gpuhal_buffer_host() returns an address only if the host's
+ *  address of this kind of memory is coherent (gpuhal_buffer_is_coherent()). In other memory the host's writes would
+ *  become visible only through a mapping, so use transfers there.
  *
  *  Releasing does not wait; it is ordered with the work in queues. A queue can immediately reuse memory that only its
  *  own work has used, since its later work runs after that. Another queue, or a request without a queue, can reuse the
- *  memory once that work has ended. The pool tracks all work that was enqueued through the library: transfers, launches
- *  and gpuhal_queue_keep(). Call gpuhal_buffer_use() for other work. A buffer that was allocated for a queue counts as
- *  used in that queue.
+ *  memory once the work that used it has ended. The pool tracks all work that was enqueued through the library:
+ *  transfers, launches and gpuhal_queue_keep(). Call gpuhal_buffer_use() for other work. A buffer that was allocated
+ *  for a queue counts as used in that queue.
  *
  *  When memory is short, a pool takes these steps, in this order, and searches again after each:
  *  - reuse memory that another queue released before an event that the queue waits for
  *  - reuse memory whose work has ended
  *  - allocate another segment
  *  - free unused segments to make room for a larger one
- *  - reuse memory that other queues released, after making the caller's queue wait for an event of theirs
+ *  - reuse memory that other queues released, after making the caller's queue wait for an event in these queues
  *  - wait for the other queues' work, the oldest first, as long as the caller allows
  *  - make stores move unpinned entries, if the free chunks together suffice
  *  - make stores evict entries, first those that need not be copied, then those that must be copied first
  *  - call the callbacks of gpuhal_device_on_pressure(), the lowest priority first
  *  - make stores move entries once more, if stores or callbacks freed memory
- *  A store or callback that freed memory is asked again, for twice as much, at most 64 times and for at most all memory
- *  of the device. One that freed nothing, or as much as the device has, is not asked again for this allocation. A
- *  request above a limit of the pool or of the device is rejected before these steps, and nothing is freed for it. If
- *  the limit has no room for the request in addition to pinned entries and to pool buffers that are not entries, and
- *  there is no callback, only the steps before those of the stores are taken. gpuhal_buffer_create() takes the steps
- *  that return memory to the driver, and waits for work of all queues. If there are stores or callbacks, waiting for
- *  work before they are asked takes at most half of the caller's time, and never more than a second; afterwards the
- *  call waits for the rest of the time as well. Calls into the driver, and a callback that ignores its timeout, may
- *  exceed the caller's time.
+ *  A store or callback that freed memory is called again, for twice as much, at most 64 times and for at most all
+ *  memory of the device. A store or callback that freed nothing, or as much as the device has, is not called again for
+ *  this allocation. A request above a limit of the pool or of the device is rejected before these steps, and nothing is
+ *  freed for it. If the limit has no room for the request in addition to pinned entries and to pool buffers that are
+ *  not entries, and there is no callback, only the steps before the steps of the stores are taken.
+ *  gpuhal_buffer_create() takes the steps that return memory to the driver, and waits for work of all queues. If there
+ *  are stores or callbacks, waiting for work before they are called takes at most half of the caller's time, and never
+ *  more than a second; afterwards the call waits for the rest of the time as well. Calls into the driver, and a
+ *  callback that ignores its timeout, may exceed the caller's time.
  *
  *  In a forked child every call on a pool of the parent returns FORKED, and releasing does nothing.
  *
@@ -85,33 +85,33 @@ enum {
 typedef struct gpuhal_pool_desc {
     uint32_t size;           /**< sizeof(gpuhal_pool_desc). */
     gpuhal_memory_kind kind; /**< 0: device memory. */
-    /** Maximum size of all segments together; UINT64_MAX: this pool has no limit. 0: limit_permille applies; if it
-     *  is 0 as well, 900 thousandths for device memory, and no limit for other kinds. The device's limits always
-     *  apply: gpuhal_device_limit_memory() and, for device memory, the bytes that the process's control groups leave
-     *  of it (dmem.max of cgroup version 2). */
+    /** Maximum size of all segments together. UINT64_MAX means that this pool has no limit. With 0, limit_permille
+     *  applies; if it is 0 as well, the limit is 900 thousandths for device memory, and there is no limit for other
+     *  kinds. The device's limits always apply: gpuhal_device_limit_memory() and, for device memory, the bytes that the
+     *  process's control groups leave (dmem.max of cgroup version 2). */
     uint64_t limit_bytes;
-    /** The same in thousandths of the device's memory, 1000 at most; 0: see limit_bytes. The lower of the two limits
-     *  applies. */
+    /** The limit in thousandths of the device's memory, at most 1000; for 0 see limit_bytes. The lower of the two
+     *  limits applies. */
     uint32_t limit_permille;
     uint32_t flags;          /**< GPUHAL_POOL_ bits. */
-    /** Bytes that the pool leaves to others. It allocates no segment that would leave the device with less free
-     *  memory, if the driver returns GPUHAL_VALUE_MEMORY_FREE_BYTES. 0: none. Querying the driver costs as much as a
-     *  sample, and is done only when a segment is allocated. */
+    /** Bytes that the pool leaves free for other programs, or 0. If the driver returns GPUHAL_VALUE_MEMORY_FREE_BYTES,
+     *  the pool allocates no segment that would leave the device with less free memory. Querying the driver costs as
+     *  much as a sample, and is done only when a segment is allocated. */
     uint64_t headroom_bytes;
-    /** Unused segments beyond this many bytes are returned to the driver when the last buffer in one is released; if
-     *  work of queues still uses the segment, at the next such release or trim. 0: they are kept until
+    /** Unused segments beyond this many bytes are returned to the driver when the last buffer in a segment is released,
+     *  or, if work of queues still uses the segment, at the next such release or trim. With 0, they are kept until
      *  gpuhal_pool_trim() or until memory is short. */
     uint64_t keep_bytes;
-    /** Size of a segment; 0: 64 MiB. The first segments have an eighth, a quarter and a half of this size. A buffer
-     *  that needs more than half of it gets a segment of its own; with virtual memory, the pool commits just the
-     *  missing bytes instead. */
+    /** Size of a segment; 0 means 64 MiB. The first segments have an eighth, a quarter and a half of this size. A
+     *  buffer that needs more than half of a segment gets a separate segment; with virtual memory, the pool commits
+     *  just the missing bytes instead. */
     uint64_t segment_bytes;
-    /** Like gpuhal_buffer_desc.alignment, for every buffer. In their segment, buffers start at multiples of it, of
-     *  256, and of the alignments that the device requires for binding, copying and filling. */
+    /** Like gpuhal_buffer_desc.alignment, for every buffer. In their segment, buffers start at multiples of this value,
+     *  of 256, and of the alignments that the device requires for binding, copying and filling. */
     uint64_t alignment;
-    const char *tag; /**< Tag of its buffers, see gpuhal_buffer_set_tag(); NULL: none. Copied. */
-    /** Like gpuhal_buffer_desc.export_kinds, for every buffer; 0: none. If it is not 0, each buffer has its own segment
-     *  of exactly its size, since a handle cannot state where in an allocation a buffer begins; segment_bytes is then
+    const char *tag; /**< Tag of the pool's buffers (see gpuhal_buffer_set_tag()), or NULL. Copied. */
+    /** Like gpuhal_buffer_desc.export_kinds, for every buffer, or 0. If not 0, each buffer has a segment of exactly the
+     *  buffer's size, since a handle cannot state where in an allocation a buffer begins; segment_bytes is then
      *  ignored. A segment is kept for buffers of the same size. A buffer's handles still refer to its memory after
      *  another buffer has got that memory, so release a buffer only after its importers have finished. A buffer that
      *  gpuhal_buffer_share() made keeps the memory alive by itself. */
@@ -134,7 +134,7 @@ GPUHAL_API void gpuhal_pool_destroy(gpuhal_pool *pool);
 /** Allocates a buffer. With @p queue, work of that queue may use the buffer immediately, although earlier work of the
  *  queue may still use its memory. Any other use must be ordered after that work, as with any buffer that two queues
  *  share. Without a queue, every use may begin immediately. @p flags: GPUHAL_ALLOCATE_ bits (buffer.h). @p timeout_ns:
- *  how long the call may wait when memory is short; 0: not at all. Contents are undefined.
+ *  how long the call may wait when memory is short; 0 means not at all. Contents are undefined.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also for 0 bytes); TOO_LARGE above the largest single allocation, rounded down
  *  to the alignment; OUT_OF_MEMORY, with the requested bytes, the free bytes and the limit in the detail, and with
  *  gpuhal_last_memory_report(); HOST_MEMORY; DEVICE_LOST; FORKED
@@ -143,15 +143,15 @@ GPUHAL_API void gpuhal_pool_destroy(gpuhal_pool *pool);
 GPUHAL_API gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
                                               uint64_t timeout_ns, gpuhal_buffer **out_buffer);
 
-/** Declares that work in @p queue that the library does not see, such as a kernel submitted during native access, uses
- *  a pool's buffer. After the buffer's release its memory is given to others once all work that was enqueued in the
- *  queue before the release has ended. One call per buffer and queue suffices.
+/** Declares that a pool's buffer is used by work in @p queue that was not enqueued through the library, such as a
+ *  kernel submitted during native access. After the buffer's release, its memory can be reused once all work that was
+ *  enqueued in the queue before the release has ended. One call per buffer and queue suffices.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, also for a buffer that does not belong to a pool (use gpuhal_queue_keep() for
  *  those); HOST_MEMORY; FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_use(gpuhal_buffer *buffer, gpuhal_queue *queue);
 
-/** Changes the limit, even one that came from limit_permille; 0 or UINT64_MAX: this pool has no limit. If the pool
+/** Changes the limit, even a limit that came from limit_permille. 0 or UINT64_MAX removes the pool's limit. If the pool
  *  exceeds the limit, unused segments are returned to the driver; used segments stay, and the pool does not grow until
  *  it is below the limit.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
@@ -174,13 +174,13 @@ GPUHAL_API gpuhal_status gpuhal_device_trim(gpuhal_device *device, uint64_t keep
  *  Owner: nothing. Threads: any. Blocks: yes, for the drivers. */
 GPUHAL_API gpuhal_status gpuhal_trim(gpuhal *gpu, uint64_t keep_bytes, uint64_t *out_freed);
 
-/** Called when an allocation on a device would fail: releases memory that it can spare, and returns how many bytes
- *  it released; 0: none. @p bytes is the number of contiguous bytes that the allocation requires, or more if the
- *  callback is called again because the freed memory was not contiguous. Less may suffice if some memory is free
- *  already. The callback must return within @p timeout_ns, the time that the allocation has left, and must not wait
- *  if that is 0. It may call the library, even to remove itself, but not gpuhal_close(). Allocations that it makes
- *  ask no store and no callback. It must not wait for a thread that allocates: that thread may be waiting for the
- *  callback. */
+/** Called when an allocation on a device would fail. The callback releases memory that it can spare, and returns the
+ *  number of released bytes, or 0. @p bytes is the number of contiguous bytes that the allocation requires, or more if
+ *  the callback is called again because the freed memory was not contiguous. Less may suffice if some memory is free
+ *  already. The callback must return within @p timeout_ns, the time that the allocation has left, and must not wait if
+ *  @p timeout_ns is 0. It may call the library, even to remove itself, but not gpuhal_close(). Allocations by the
+ *  callback call no store and no callback. The callback must not wait for a thread that allocates, because this thread
+ *  may be waiting for the callback. */
 typedef uint64_t gpuhal_pressure_fn(void *user, gpuhal_device *device, uint64_t bytes, uint64_t timeout_ns);
 
 /** Registers @p fn to be called when memory of the device is short. It is called on the thread that allocates, one call
@@ -198,10 +198,11 @@ GPUHAL_API gpuhal_status gpuhal_device_on_pressure(gpuhal_device *device, int32_
  *  Owner: nothing. Threads: any. Blocks: until a running call has ended. */
 GPUHAL_API gpuhal_status gpuhal_device_off_pressure(gpuhal_device *device, gpuhal_pressure_fn *fn, void *user);
 
-/** Maintains pools; meant to be called in a loop. Each @p every_n-th call for the gpuhal object, from any thread, does
- *  the work; the others only count. Memory of pools whose work has ended becomes free for every queue. Unused segments
- *  are returned to the driver only if they exceed a pool's keep_bytes, or if other programs leave the device less free
- *  memory than the pool's headroom_bytes; then only as many as are missing. The driver is queried for the free memory.
+/** Maintains pools. This function is meant to be called in a loop. Each @p every_n-th call for the gpuhal object, from
+ *  any thread, does the work; all other calls only count. Memory of pools whose work has ended becomes free for every
+ *  queue. Unused segments are returned to the driver only if they exceed a pool's keep_bytes, or if other programs
+ *  leave the device less free memory than the pool's headroom_bytes; in the latter case, only as many segments as are
+ *  missing. The driver is queried for the free memory.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, also for 0; HOST_MEMORY; FORKED
  *  Owner: nothing. Threads: any. Blocks: in each @p every_n-th call, for the drivers. */
 GPUHAL_API gpuhal_status gpuhal_maintain(gpuhal *gpu, uint32_t every_n);
@@ -229,19 +230,20 @@ typedef struct gpuhal_pool_statistics {
      *  allocation that needs them, a trim or gpuhal_maintain() notices. Until then they count neither as free nor as
      *  allocatable. */
     uint64_t ordered_bytes;
-    uint64_t unused_segment_bytes; /**< Bytes of entirely unused segments: a trim would return them. */
-    uint64_t searches_failed;     /**< Allocations that needed more than a search. */
-    uint64_t out_of_memory;       /**< Allocations that failed for lack of memory. */
+    uint64_t unused_segment_bytes; /**< Bytes of entirely unused segments, which a trim would return. */
+    uint64_t searches_failed;     /**< Number of allocations that needed more than a search. */
+    uint64_t out_of_memory;       /**< Number of allocations that failed for lack of memory. */
     /** The largest buffer that may fit once the pool's unused segments are returned, within the pool's limit, the
      *  device's limit and the device's memory. The driver is not queried for the memory that other programs use. */
     uint64_t allocatable_bytes;
-    /** The peak of `reserved` divided by the peak of `used`, in thousandths; 1000: no waste, 0: nothing was used. */
+    /** The peak of `reserved` divided by the peak of `used`, in thousandths. 1000 means no waste; 0 means that nothing
+     *  was used. */
     uint64_t peak_permille;
 } gpuhal_pool_statistics;
 
 /** Reads the state without a lock, so that no allocation waits for it. At most `size` bytes are written. The figures
- *  are a consistent snapshot, unless other threads change the pool all the time; then only each figure by itself is
- *  correct.
+ *  are a consistent snapshot, unless other threads change the pool all the time; in that case only each single figure
+ *  is correct.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_pool_get_statistics(gpuhal_pool *pool, gpuhal_pool_statistics *out_statistics);
@@ -251,14 +253,14 @@ typedef struct gpuhal_memory_statistics {
     uint32_t size;                 /**< sizeof(gpuhal_memory_statistics). */
     uint32_t pools;                /**< Number of pools, including destroyed pools with allocated buffers. */
     gpuhal_pool_amount allocated;  /**< Bytes allocated from the driver, for buffers and for segments of pools. */
-    uint64_t limit_bytes;          /**< Limit of gpuhal_device_limit_memory(); 0: none. */
-    uint64_t reserved_bytes;       /**< This and the next six are sums over gpuhal_pool_statistics. */
+    uint64_t limit_bytes;          /**< Limit of gpuhal_device_limit_memory(), or 0. */
+    uint64_t reserved_bytes;       /**< This member and the next six are sums over the statistics of all pools. */
     uint64_t used_bytes;
     uint64_t requested_bytes;
     uint64_t buffers;
     uint64_t free_bytes;
     uint64_t ordered_bytes;
-    uint64_t unused_segment_bytes; /**< gpuhal_device_trim() would return them. */
+    uint64_t unused_segment_bytes; /**< Bytes that gpuhal_device_trim() would return. */
     uint64_t largest_free_bytes;   /**< Largest contiguous free range of any pool. */
     /** As for a pool, but for gpuhal_buffer_create(), once all unused segments are returned. */
     uint64_t allocatable_bytes;

@@ -3,8 +3,8 @@
  *  A program consists of alternatives (code.h): the same functions in each format that the application can compile to.
  *  The library loads the first usable alternative in the device's order of formats, exact machine code before portable
  *  code (gpuhal_device_formats()). A kernel fixes a function's parameters, group size and constants, so that no launch
- *  compiles. There are two exceptions: PoCL and lavapipe compile a kernel at its first launch, and PoCL again for the
- *  first wide grid. docs/programs.md shows the same kernel on every backend.
+ *  compiles. There are two exceptions: PoCL and lavapipe compile a kernel at its first launch, and PoCL compiles it
+ *  again for the first wide grid. docs/programs.md shows the same kernel on every backend.
  *
  *  Programs and kernels have a reference count, like buffers. A kernel keeps its program, an enqueued launch keeps its
  *  kernel and its buffers, and a program keeps its device open and its gpuhal object alive.
@@ -16,8 +16,8 @@
  *
  *  Compiled code is cached between runs, next to the registry; GPUHAL_PROGRAM_CACHE (docs/environment.md) moves, limits
  *  or disables it. Code that may read other files (`#include`) is not cached. Creating a program or kernel reads the
- *  environment. If another thread changes it at the same time (setenv(), putenv()), the behaviour is undefined, as with
- *  getenv().
+ *  environment. If another thread changes the environment at the same time (setenv(), putenv()), the behaviour is
+ *  undefined, as with getenv().
  *
  *      static const char text[] = "kernel void add(global float *x, float y) { x[get_global_id(0)] += y; }";
  *      gpuhal_code code = {.size = sizeof code, .format = "opencl-c", .code = text, .bytes = sizeof text - 1};
@@ -65,15 +65,15 @@ typedef struct gpuhal_program_desc {
     const gpuhal_code *codes; /**< The alternatives, all with the same size. Only read during the call. */
     uint32_t code_count;
     uint32_t reserved; /**< 0. */
-    gpuhal_build_log_fn *log; /**< Called after a successful build, too; NULL: none. */
+    gpuhal_build_log_fn *log; /**< Called even after a successful build; NULL for no log. */
     void *user;
 } gpuhal_program_desc;
 
 /** Flags of programs. */
 enum { GPUHAL_PROGRAM_NO_CACHE = 1u /**< Neither look up the program in the cache nor store it there. */ };
 
-/** Returns the code formats that the device accepts, best first, separated by blanks: "cubin fatbin ptx". Reads facts
- *  only, and loads no driver.
+/** Returns the code formats that the device accepts, best first, separated by blanks, such as "cubin fatbin ptx". Reads
+ *  facts only, and loads no driver.
  *  @return the formats; "" for a device without programs, or for NULL
  *  Owner: the device. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_device_formats(const gpuhal_device *device);
@@ -109,8 +109,8 @@ GPUHAL_API uint32_t gpuhal_program_choice(const gpuhal_program *program);
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API int32_t gpuhal_program_is_cached(const gpuhal_program *program);
 
-/** Prepares a function of the program for launching. Afterwards no launch compiles, except the first one with PoCL and
- *  lavapipe (docs/programs.md, "The first launch").
+/** Prepares a function of the program for launching. Afterwards no launch compiles, except the first launch with PoCL
+ *  and lavapipe (docs/programs.md, "The first launch").
  *  @return GPUHAL_OK; NOT_FOUND when the program has no such function; INVALID_ARGUMENT for parameters that the
  *  function does not have, a group size that is missing or contradicts the code, or an invalid description; TOO_LARGE
  *  when a group, its memory or the values exceed the device's limits; NOT_SUPPORTED for parameters that the driver does
@@ -136,9 +136,10 @@ GPUHAL_API gpuhal_status gpuhal_kernel_get_info(const gpuhal_kernel *kernel, gpu
 
 /** One argument: a range of a buffer, a value, or local memory, depending on the parameter. */
 typedef struct gpuhal_argument {
-    gpuhal_buffer *buffer; /**< On the kernel's device. */
-    uint64_t offset;       /**< In the buffer; a multiple of GPUHAL_FACT_BINDING_ALIGNMENT_BYTES. */
-    uint64_t bytes;        /**< Size of the range (0: up to the buffer's end), of the value, or of local memory. */
+    gpuhal_buffer *buffer; /**< A buffer of the kernel's device. */
+    uint64_t offset;       /**< Offset in the buffer, a multiple of GPUHAL_FACT_BINDING_ALIGNMENT_BYTES. */
+    /** Size of the range (0 for all bytes up to the buffer's end), of the value, or of local memory. */
+    uint64_t bytes;
     const void *value;     /**< Copied during the call: a number, a vector, or a whole structure (code.h). */
 } gpuhal_argument;
 
@@ -147,9 +148,9 @@ typedef struct gpuhal_launch {
     uint32_t size; /**< sizeof(gpuhal_launch). */
     uint32_t argument_count;
     const gpuhal_argument *arguments; /**< One for each parameter, in their order. */
-    uint32_t groups[3]; /**< Number of groups in each dimension; if one is 0, nothing is launched. */
-    /** Local memory in addition to that of the arguments, with GPUHAL_KERNEL_ADDS_LOCAL (CUDA, HIP, CPU); otherwise
-     *  0. */
+    uint32_t groups[3]; /**< Number of groups in each dimension. If any of them is 0, nothing is launched. */
+    /** Bytes of local memory in addition to the arguments' local memory. Must be 0 unless the kernel has
+     *  GPUHAL_KERNEL_ADDS_LOCAL (with CUDA, HIP and CPUs). */
     uint32_t local_bytes;
     /** Buffers that the kernel accesses through addresses in values or in memory. The launch keeps them, and they
      *  count as read and written. NOT_SUPPORTED for a buffer whose gpuhal_buffer_address() is 0. */

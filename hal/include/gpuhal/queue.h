@@ -1,17 +1,17 @@
 /** gpuhal/queue.h: queues, events, and waiting for them. docs/transfers.md shows the model on one page.
  *
- *  A queue is an in-order stream of work on one device: as far as can be observed, later work begins after earlier work
- *  has ended. Work may be held back until gpuhal_queue_flush(). If a plugin has no queues, the library provides them.
+ *  A queue is an in-order stream of work on one device: in effect, later work begins after earlier work has ended. Work
+ *  may be held back until gpuhal_queue_flush(). If a plugin has no queues, the library provides them.
  *
  *  An event is recorded in a queue and is done once all work that was enqueued there before it has ended. It can be
  *  recorded repeatedly; "the recording" below means the latest one. It counts as done until it is recorded for the
  *  first time. An event created with GPUHAL_EVENT_HOST, however, is not recorded; the host signals it
  *  (gpuhal_event_signal()).
  *
- *  Failure: when a step of a queue fails, later work is dropped, and later events fail with the original cause, and so
- *  do queues that wait for these events. Every further call on the queue returns that cause until gpuhal_queue_reset().
- *  A call that the driver rejects also fails the queue, since later work may depend on it. A call that the library
- *  rejects because of its arguments does not. Work that must not fail together with other work, such as the work of two
+ *  When a step of a queue fails, later work is dropped. Later events, and queues that wait for these events, fail with
+ *  the original cause. Every further call on the queue returns this cause until gpuhal_queue_reset(). A call that the
+ *  driver rejects also fails the queue, since later work may depend on it. A call that the library rejects because of
+ *  its arguments does not fail the queue. Work that must not fail together with other work, such as the work of two
  *  users, therefore needs its own queue.
  *
  *  Every wait takes a timeout in nanoseconds: 0 polls, UINT64_MAX means no limit. If the first launch of a kernel is
@@ -19,14 +19,16 @@
  *  it. A waiting thread uses no CPU time. It calls the driver only to poll, or if the plugin has
  *  GPUHAL_PLUGIN_HONORS_TIMEOUTS. Once a wait or a poll has returned OK, the awaited work no longer uses anything:
  *  memory that was released before can be allocated again, and buffers can be mapped. A call that enqueues work does
- *  not wait for earlier work, and moves at most 256 KiB with the CPU; a thread of the queue does longer CPU copies when
- *  their turn comes. Such a call is as prompt as the driver's own function, which may wait when its ring is full.
+ *  not wait for earlier work, and moves at most 256 KiB with the CPU; a thread of the queue makes longer CPU copies
+ *  when their turn comes. A call that enqueues work is as prompt as the driver's own function, which may wait when its
+ *  ring is full.
  *
  *  If a driver call does not return within gpuhal_config.hang_ns (ten times that while the driver may be compiling a
  *  kernel for its first launch), the device is lost (hung). Calls of all other threads on the device return
  *  DEVICE_LOST, its queues and events fail, descriptors become readable, and callbacks and listeners are called. Other
  *  devices are not affected. The calling thread itself stays in the driver until the driver returns; its call then
- *  returns DEVICE_LOST. A driver that waits for endless work is not hung: waits for that work return TIMEOUT.
+ *  returns DEVICE_LOST. A driver that waits for endless work does not count as hung; waits for this work return
+ *  TIMEOUT.
  *
  *      gpuhal_queue *queue = NULL;
  *      gpuhal_event *event = NULL;
@@ -56,12 +58,13 @@ typedef struct gpuhal_queue gpuhal_queue;
 typedef struct gpuhal_event gpuhal_event;
 
 /** Flags of queues and events. */
-enum { GPUHAL_QUEUE_TIMED = 1u /**< Events with GPUHAL_EVENT_TIMED will be recorded here. */ };
+enum { GPUHAL_QUEUE_TIMED = 1u /**< Events with GPUHAL_EVENT_TIMED will be recorded in the queue. */ };
 enum {
     /** For gpuhal_event_elapsed(). Recording takes slightly longer. The event keeps the vendor's queue, even after the
      *  gpuhal_queue was destroyed, until the event is destroyed or recorded elsewhere. */
     GPUHAL_EVENT_TIMED = 1u,
-    GPUHAL_EVENT_HOST = 2u   /**< Signalled once by gpuhal_event_signal(), never recorded. Not with TIMED. */
+    /** Signalled once by gpuhal_event_signal(), never recorded. Cannot be combined with TIMED. */
+    GPUHAL_EVENT_HOST = 2u
 };
 
 /** The queue to create. */
@@ -70,12 +73,11 @@ typedef struct gpuhal_queue_desc {
     int32_t priority;           /**< Higher is more urgent, 0 is the default; clamped to the API's range. */
     uint32_t flags;             /**< GPUHAL_QUEUE_ bits. */
     uint32_t reserved;
-    /** A vendor's queue to use (native.h); NULL: the library creates one. The caller must keep it until the
-     *  gpuhal_queue was destroyed, its work has ended, and its events with GPUHAL_EVENT_TIMED were destroyed or
-     *  recorded elsewhere; if another queue waited for such an event (gpuhal_queue_wait()), also until that queue
-     *  was destroyed. The library does not see submissions that the caller makes outside native access. If they fill
-     *  the ring of the vendor's queue, a call that waits there for longer than gpuhal_config.hang_ns counts as a
-     *  hang. */
+    /** A vendor's queue to use (native.h), or NULL if the library is to create a queue. The caller must keep it until
+     *  the gpuhal_queue was destroyed, its work has ended, and its events with GPUHAL_EVENT_TIMED were destroyed or
+     *  recorded elsewhere; if another queue waited for such an event (gpuhal_queue_wait()), also until that queue was
+     *  destroyed. The library does not see submissions that the caller makes outside native access. If they fill the
+     *  ring of the vendor's queue, a call that waits there for longer than gpuhal_config.hang_ns counts as a hang. */
     const gpuhal_native *adopt;
 } gpuhal_queue_desc;
 
@@ -85,10 +87,10 @@ typedef struct gpuhal_queue_desc {
 GPUHAL_API gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc *desc,
                                              gpuhal_queue **out_queue);
 
-/** Destroys the queue, and ends its native access. Enqueued work is flushed and completes; buffers stay alive until
- *  then, and events become done. After gpuhal_close(), destroying the last queue waits for that, for at most
- *  gpuhal_config.hang_ns. Work that waits for an event that the host has not signalled by then continues, and calls its
- *  functions, once the event is signalled. If the event is destroyed instead, that work fails with CANCELLED.
+/** Destroys the queue, and ends its native access. Enqueued work is flushed and completes; buffers stay alive until it
+ *  has completed, and events become done. After gpuhal_close(), destroying the last queue waits for this work, for at
+ *  most gpuhal_config.hang_ns. If work still waits for an event that the host has not signalled, it continues, and
+ *  calls its functions, once the event is signalled. If the event is destroyed instead, this work fails with CANCELLED.
  *  Owner: @p queue is invalid afterwards. Threads: any, with no other call on @p queue in progress. Blocks: no, except
  *  for the last queue after gpuhal_close(). */
 GPUHAL_API void gpuhal_queue_destroy(gpuhal_queue *queue);
@@ -114,9 +116,9 @@ GPUHAL_API gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *ev
 GPUHAL_API gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t timeout_ns);
 
 /** Makes a failed queue usable again, once the driver has ended the queue's remaining work. If a pool gave the queue
- *  memory that another queue's work was using (pool.h), that work must have ended as well, or, if the other queue has
- *  failed too, that queue must have been reset or destroyed. Other queues are not affected. After TIMEOUT the reset
- *  continues, and another call waits for its end.
+ *  memory that another queue's work was using (pool.h), this work must have ended as well. If the other queue has also
+ *  failed, it must have been reset or destroyed. Other queues are not affected. After TIMEOUT the reset continues, and
+ *  another call waits for its end.
  *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY during native access and in a function called by this queue,
  *  HOST_MEMORY, DEVICE_LOST, FORKED, or the reason why no new queue could be created
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
@@ -164,13 +166,13 @@ typedef gpuhal_status gpuhal_call_fn(void *user);
  *  gpuhal_queue_reset() has returned OK. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_call(gpuhal_queue *queue, gpuhal_call_fn *fn, void *user);
 
-/** Receives the vendor's queue, which is valid during the call. A status other than OK fails the queue. */
+/** Receives the vendor's queue, which is valid during this call. A status other than OK fails the queue. */
 typedef gpuhal_status gpuhal_native_fn(void *user, const gpuhal_native *native);
 
 /** Enqueues native access without waiting. A thread of the queue calls @p fn once with the vendor's queue, when all
  *  earlier work has been submitted. Submissions of @p fn are ordered like other work of the queue. Otherwise the call
- *  behaves like gpuhal_queue_call(). The thread counts as one that began native access: in @p fn, blocking transfers of
- *  the device that need the same VkQueue return BUSY.
+ *  behaves like gpuhal_queue_call(). The thread counts as the thread that began native access. Therefore, blocking
+ *  transfers in @p fn return BUSY if they need the same VkQueue.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED for a queue without a vendor's object, BUSY during native
  *  access, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED
  *  Owner: caller must keep @p user until @p fn has returned, or, if the queue failed before that, until
@@ -246,8 +248,8 @@ typedef void gpuhal_completion_fn(void *user, gpuhal_status status);
  *  Owner: caller must keep @p user until the callback. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_on_completion(gpuhal_event *event, gpuhal_completion_fn *done, void *user);
 
-/** Makes gpuhal_next_completion() return @p user once, when the recording is done or has failed. For event loops with
- *  one descriptor.
+/** Makes gpuhal_next_completion() return @p user once, when the recording is done or has failed. This is meant for
+ *  event loops with one descriptor.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller keeps @p user. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user);
@@ -257,8 +259,8 @@ GPUHAL_API gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user);
  *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_completion_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descriptor);
 
-/** Returns the next watched recording that has ended, in the order in which they ended. @p out_status is GPUHAL_OK, or
- *  why the recording failed.
+/** Returns the next watched recording that has ended. Recordings are returned in the order in which they ended. @p
+ *  out_status is GPUHAL_OK, or why the recording failed.
  *  @return GPUHAL_OK, FORKED, NOT_READY when there is none, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_next_completion(gpuhal *gpu, void **out_user, gpuhal_status *out_status);

@@ -19,19 +19,19 @@ extern "C" {
 /** The state of a plugin. */
 typedef uint32_t gpuhal_plugin_state;
 enum {
-    GPUHAL_PLUGIN_OK = 0,            /**< It lists devices. */
+    GPUHAL_PLUGIN_OK = 0,            /**< The plugin lists devices. */
     GPUHAL_PLUGIN_NO_DRIVER = 1,     /**< The vendor's library is not installed. */
     GPUHAL_PLUGIN_NO_DEVICE = 2,     /**< The driver is installed, but lists no device. */
     GPUHAL_PLUGIN_NO_PERMISSION = 3, /**< This user may not use the driver. */
-    GPUHAL_PLUGIN_FAILED = 4,        /**< It crashed, exited, returned an error, or violated a rule. */
-    GPUHAL_PLUGIN_TIMED_OUT = 5,     /**< It exceeded its deadline. */
-    GPUHAL_PLUGIN_INCOMPATIBLE = 6,  /**< It has another ABI, or is for another platform. */
+    GPUHAL_PLUGIN_FAILED = 4,        /**< The plugin crashed, exited, returned an error, or violated a rule. */
+    GPUHAL_PLUGIN_TIMED_OUT = 5,     /**< The plugin exceeded its deadline. */
+    GPUHAL_PLUGIN_INCOMPATIBLE = 6,  /**< The plugin has another ABI, or is for another platform. */
     GPUHAL_PLUGIN_REJECTED = 7,      /**< The file or manifest was rejected before anything was loaded. */
     GPUHAL_PLUGIN_DUPLICATE = 8,     /**< A plugin with this name or file was found earlier. */
     GPUHAL_PLUGIN_EXCLUDED = 9,      /**< Excluded by configuration or GPUHAL_BACKENDS. */
-    GPUHAL_PLUGIN_NOT_PROBED = 10,   /**< It was not probed. */
-    GPUHAL_PLUGIN_QUARANTINED = 11,  /**< It failed before and has not changed since. */
-    GPUHAL_PLUGIN_FORKED = 12        /**< A parent of this process started its driver before the fork. */
+    GPUHAL_PLUGIN_NOT_PROBED = 10,   /**< The plugin was not probed. */
+    GPUHAL_PLUGIN_QUARANTINED = 11,  /**< The plugin failed before and has not changed since. */
+    GPUHAL_PLUGIN_FORKED = 12        /**< A parent of this process started the plugin's driver before the fork. */
 };
 
 /** The last step of probing a plugin. */
@@ -39,11 +39,11 @@ typedef uint32_t gpuhal_plugin_stage;
 enum {
     GPUHAL_STAGE_SEARCH = 0,    /**< Searching for manifests. */
     GPUHAL_STAGE_MANIFEST = 1,  /**< Reading the manifest. */
-    GPUHAL_STAGE_SELECT = 2,    /**< Platform, duplicates, GPUHAL_BACKENDS. */
+    GPUHAL_STAGE_SELECT = 2,    /**< Checking the platform, duplicates and GPUHAL_BACKENDS. */
     GPUHAL_STAGE_FILE = 3,      /**< Checking the file, before anything is loaded. */
     GPUHAL_STAGE_SPAWN = 4,     /**< Starting the helper process. */
-    GPUHAL_STAGE_LOAD = 5,      /**< dlopen: the plugin's constructors, and those of its libraries, run here. */
-    GPUHAL_STAGE_HANDSHAKE = 6, /**< gpuhal_plugin_query: negotiating the ABI. */
+    GPUHAL_STAGE_LOAD = 5,      /**< dlopen(), which runs the constructors of the plugin and of its libraries. */
+    GPUHAL_STAGE_HANDSHAKE = 6, /**< Negotiating the ABI with gpuhal_plugin_query(). */
     GPUHAL_STAGE_START = 7,     /**< Opening the vendor's library. */
     GPUHAL_STAGE_ENUMERATE = 8, /**< Listing devices. */
     GPUHAL_STAGE_DONE = 9
@@ -60,25 +60,26 @@ typedef struct gpuhal_plugin_report {
     const char *file;     /**< The shared library, or the manifest if it was not accepted; "built in". */
     const char *reason;   /**< A sentence that does not name the plugin; "" for OK without a note. */
     const char *driver;   /**< Path of the vendor's library that was opened. */
-    uint64_t time_ns;     /**< Duration of the probe; 0: the plugin was not probed. */
+    uint64_t time_ns;     /**< Duration of the probe, or 0 if the plugin was not probed. */
     uint32_t device_count;
-    uint32_t isolated;    /**< 1: probed in a helper process, 0: in this process or not at all. */
-    uint32_t cached;      /**< 1: the result is that of an earlier probe, since none of its dependencies has changed. */
-    /** Number of the signal (on Windows the NTSTATUS) that terminated its helper process; 0: none. */
+    uint32_t isolated;    /**< 1 if probed in a helper process; 0 if probed in this process or not at all. */
+    /** 1 if the result comes from an earlier probe, since none of its dependencies has changed. */
+    uint32_t cached;
+    /** Number of the signal (on Windows the NTSTATUS) that terminated the helper process, or 0. */
     uint32_t signal;
-    const char *output;   /**< Last lines that it printed in its helper process, separated by line feeds. */
-    uint64_t probed_at;   /**< Time of its probe in a helper process, in seconds since 1970; 0: none. */
-    const char *note;     /**< How long the result stays valid; "": the usual rule applies. */
-    /** 1: the state is DUPLICATE, and was decided only by the file names of two manifests in one folder. */
+    const char *output;   /**< Last lines that the plugin printed in the helper process, separated by line feeds. */
+    uint64_t probed_at;   /**< Time of the probe in a helper process, in seconds since 1970, or 0. */
+    const char *note;     /**< How long the result stays valid, or "" if the usual rule applies. */
+    /** 1 if the state is DUPLICATE and was decided only by the file names of two manifests in one folder. */
     uint32_t ambiguous;
 } gpuhal_plugin_report;
 
-/** Returns the name of a state, as in JSON: "no_driver".
+/** Returns the JSON name of a state, such as "no_driver".
  *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_plugin_state_name(gpuhal_plugin_state state);
 
-/** Returns the name of a stage, as in JSON: "handshake".
+/** Returns the JSON name of a stage, such as "handshake".
  *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage);
@@ -86,10 +87,10 @@ GPUHAL_API const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage);
 /** One environment variable of the library, and whether it was read. */
 typedef struct gpuhal_environment_entry {
     uint32_t size;
-    const char *name;    /**< "GPUHAL_BACKENDS". */
-    const char *value;   /**< NULL: not set. */
-    const char *meaning; /**< Its effect, in a few words. */
-    /** 1: it is set but was not read, because the process is privileged or the configuration ignores it. */
+    const char *name;    /**< Name of the variable, such as "GPUHAL_BACKENDS". */
+    const char *value;   /**< NULL if not set. */
+    const char *meaning; /**< The variable's effect, in a few words. */
+    /** 1 if the variable is set but was not read, because the process is privileged or the configuration ignores it. */
     uint32_t ignored;
 } gpuhal_environment_entry;
 

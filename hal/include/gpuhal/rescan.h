@@ -1,10 +1,11 @@
 /** gpuhal/rescan.h: devices that appear or vanish while the program runs.
  *
  *  The list of gpuhal_device_at() only grows: a device that vanished keeps its position and its pointer, and every call
- *  that needs it returns DEVICE_LOST. If it reappears, it is a new device at the end of the list. gpuhal_select()
- *  ignores devices that are gone. Each change increments the generation of the gpuhal object.
+ *  that needs the device returns DEVICE_LOST. A device that reappears is a new device at the end of the list.
+ *  gpuhal_select() ignores devices that are gone. Each change increments the generation of the gpuhal object.
  *
- *  A program with an event loop watches the descriptor of gpuhal_change_descriptor(), and when it is readable:
+ *  A program with an event loop watches the descriptor of gpuhal_change_descriptor(), and runs this code when the
+ *  descriptor is readable:
  *
  *      gpuhal_change change = {.size = sizeof change};
  *      while (gpuhal_next_change(gpu, &change) == GPUHAL_OK) {
@@ -27,7 +28,7 @@ extern "C" {
 typedef uint32_t gpuhal_change_kind;
 enum {
     GPUHAL_CHANGE_APPEARED = 1, /**< The device is new in the list. */
-    GPUHAL_CHANGE_VANISHED = 2, /**< No longer listed. */
+    GPUHAL_CHANGE_VANISHED = 2, /**< The device is no longer listed. */
     GPUHAL_CHANGE_LOST = 3,     /**< The driver reports the device's loss, or hangs. */
     GPUHAL_CHANGE_CHANGED = 4   /**< Facts of the device have changed, such as the driver's version. */
 };
@@ -38,7 +39,7 @@ typedef struct gpuhal_change {
     gpuhal_change_kind kind;
     uint64_t generation;   /**< Generation of the gpuhal object after the change. */
     gpuhal_device *device;
-    char sentence[240];    /**< Human-readable: "opencl:1 is not listed any more". */
+    char sentence[240];    /**< Human-readable, such as "opencl:1 is not listed any more". */
 } gpuhal_change;
 
 /** Returns the generation of the list of devices.

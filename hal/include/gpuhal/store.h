@@ -1,20 +1,21 @@
-/** gpuhal/store.h: buffers by key, in total larger than the device's memory.
+/** gpuhal/store.h: stores buffers under keys, with a total size that may exceed the device's memory.
  *
  *  A store belongs to a pool (pool.h), and allocates its buffers from the pool. An entry is one buffer, or several
- *  named buffers, under a key, which is a string of arbitrary bytes. A caller that needs an entry acquires it. That
- *  pins the entry: its buffers are in device memory, and stay there until the entry is released. To make room, the
- *  store evicts unpinned entries: those with the lowest priority first, and among these the least recently used. An
- *  entry that a loader can load again is discarded. Every other entry is copied to host memory first, and from there to
- *  a file; if neither has room, the entry stays. If an entry to be evicted is still being filled, the store waits for
- *  that work instead of evicting a more recently used entry, for at most half of the caller's time, and never more than
- *  a second. A copy is kept until the entry is modified, so that evicting the same entry again costs nothing. Bytes
- *  read back from the file are verified with a checksum: bytes that differ from those written are never returned.
- *  Entries are also evicted for other buffers of the pool, and of its device, before those allocations fail (pool.h).
+ *  named buffers, under a key, which is a string of arbitrary bytes. A caller that needs an entry acquires it.
+ *  Acquiring pins the entry: its buffers are in device memory, and stay in it until the entry is released. To make
+ *  room, the store evicts unpinned entries, in the order of priorities, lowest first, and among entries of one priority
+ *  the least recently used first. An entry that a loader can load again is discarded. Every other entry is first copied
+ *  to host memory, and from host memory to a file; if neither has room, the entry stays. If an entry to be evicted is
+ *  still being filled, the store waits for the filling work instead of evicting a more recently used entry, for at most
+ *  half of the caller's time, and never more than a second. A copy is kept until the entry is modified, so that
+ *  evicting the same entry again costs nothing. Bytes read back from the file are verified with a checksum: bytes that
+ *  differ from those written are never returned. Entries are also evicted for other buffers of the pool, and of its
+ *  device, before those allocations fail (pool.h).
  *
- *  A buffer of an entry is valid only while the entry is pinned; the next time the entry may have another buffer. Work
- *  that is enqueued in a queue after an acquire for that queue runs after all work that filled or modified the entry.
- *  Several callers may have an entry pinned at once; if one of them modifies it, they must agree on the order among
- *  themselves.
+ *  A buffer of an entry is valid only while the entry is pinned; when it is pinned again, the entry may have another
+ *  buffer. Work that is enqueued in a queue after an acquire for that queue runs after all work that filled or modified
+ *  the entry. Several callers may have an entry pinned at once; if any of them modifies the entry, the callers must
+ *  coordinate the order of their work.
  *
  *      gpuhal_item *item;
  *      gpuhal_item_desc desc = {.size = sizeof desc, .bytes = bytes, .load = load, .user = model};
@@ -38,7 +39,7 @@
 extern "C" {
 #endif
 
-/** Entries by key. */
+/** A collection of entries with keys. */
 typedef struct gpuhal_store gpuhal_store;
 
 /** An entry that one caller has pinned. */
@@ -52,16 +53,19 @@ enum {
 /** The description of a store. */
 typedef struct gpuhal_store_desc {
     uint32_t size;         /**< sizeof(gpuhal_store_desc). */
-    /** Most entries in device memory; 0: any number. Beyond it, entries are evicted, as for bytes. */
+    /** Maximum number of entries in device memory, or 0 for any number. Above the limit, entries are evicted, as for
+     *  bytes. */
     uint32_t entry_limit;
-    uint64_t device_bytes; /**< Most bytes of entries in device memory; 0: only the limits of the pool and device. */
-    /** Most bytes of copies in host memory, which is page-locked if the device has such memory. 0: no copies are
-     *  made; UINT64_MAX: no limit. If every tier is full, an entry that is being restored is temporarily in other
-     *  host memory: one entry for each acquiring thread. */
+    /** Maximum bytes of entries in device memory; 0 means that only the limits of the pool and device apply. */
+    uint64_t device_bytes;
+    /** Maximum bytes of copies in host memory, which is page-locked if the device has such memory. 0 means that no
+     *  copies are made in host memory; UINT64_MAX means no limit. If every tier is full, an entry that is being
+     *  restored is temporarily in other host memory: one entry for each acquiring thread. */
     uint64_t host_bytes;
-    uint64_t file_bytes;   /**< Most bytes of the file; 0: limited only by its disk. Not used without a folder. */
-    /** A folder for the file, on a disk with room; NULL: no file. The file has no name, and only the user of the
-     *  process can access it, even in a folder of another user. It is deleted with the store. */
+    /** Maximum bytes of the file; 0 means that only the disk limits the file. Not used without a folder. */
+    uint64_t file_bytes;
+    /** A folder for the file, on a disk with room; NULL means that there is no file. The file has no name, and only the
+     *  user of the process can access it, even in a folder of another user. It is deleted with the store. */
     const char *folder;
 } gpuhal_store_desc;
 
@@ -79,10 +83,11 @@ GPUHAL_API void gpuhal_store_destroy(gpuhal_store *store);
 
 /** One buffer of an entry. */
 typedef struct gpuhal_item_part {
-    const char *name;      /**< Different from the other parts' names; NULL: without a name. */
+    const char *name;      /**< Different from the other parts' names, or NULL for a part without a name. */
     uint64_t bytes;        /**< At least 1; not used with a buffer. */
     /** For gpuhal_store_put(): a buffer of the store's pool, whose reference the store takes over when the call
-     *  returns OK. The caller must have no other reference then. NULL: the store allocates a buffer. */
+     *  returns OK. The caller must not have another reference when the call returns. With NULL, the store allocates a
+     *  buffer. */
     gpuhal_buffer *buffer;
 } gpuhal_item_part;
 
@@ -95,7 +100,7 @@ typedef gpuhal_status gpuhal_load_fn(void *user, gpuhal_queue *queue, gpuhal_ite
 
 /** Flags of entries. */
 enum {
-    /** Loading takes long: if there is room, a copy is made on eviction, as for entries without a loader. */
+    /** Loading takes long, so a copy is made on eviction if there is room, as for entries without a loader. */
     GPUHAL_ITEM_KEEP_COPY = 1u
 };
 
@@ -103,8 +108,9 @@ enum {
 typedef struct gpuhal_item_desc {
     uint32_t size;                  /**< sizeof(gpuhal_item_desc). */
     uint32_t flags;                 /**< GPUHAL_ITEM_ bits. */
-    int32_t priority;               /**< Entries with a lower priority are evicted first, whenever they were used. */
-    uint32_t part_count;            /**< 0: one buffer of `bytes` bytes, without a name. */
+    /** Entries with a lower priority are evicted first, regardless of their last use. */
+    int32_t priority;
+    uint32_t part_count;            /**< 0 means one buffer of `bytes` bytes, without a name. */
     uint64_t bytes;                 /**< Not used with parts. */
     const gpuhal_item_part *parts;
     gpuhal_load_fn *load;
@@ -129,13 +135,12 @@ enum {
     GPUHAL_ACQUIRE_MODIFY = 1u
 };
 
-/** Pins an entry, and restores it to device memory if it is not there. Work that is enqueued in @p queue afterwards
- *  runs after all work that fills the entry; with a NULL queue the call waits for that work. If the key has no entry,
- *  @p desc, which may be NULL, says how to create one: its `load` is called on this thread, and only once, however many
- *  threads acquire the entry at the same time. The other threads wait. If `load` fails, they all return its status and
- *  its sentence; the next acquire calls `load` again.
- *  @p timeout_ns: how long to wait for other threads, and for work of queues if memory is short; a running loader or
- *  copy is not interrupted.
+/** Pins an entry, and restores it to device memory if necessary. Work that is enqueued in @p queue afterwards runs
+ *  after all work that fills the entry; with a NULL queue the call waits for that work. If the key has no entry, @p
+ *  desc, which may be NULL, says how to create one: its `load` is called on this thread, and only once, even if several
+ *  threads acquire the entry at the same time. The other threads wait. If `load` fails, all these calls return its
+ *  status and its sentence; the next acquire calls `load` again. @p timeout_ns: how long to wait for other threads, and
+ *  for work of queues if memory is short; a running loader or copy is not interrupted.
  *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND without an entry and without @p desc; TIMEOUT; BUSY in the loader of
  *  the same entry, and for the thread that puts it; OUT_OF_MEMORY when there is no room; TOO_LARGE; HOST_MEMORY; the
  *  failure of the loader; the failure of the work that was to fill or modify the entry, until the entry is dropped or
@@ -151,13 +156,13 @@ GPUHAL_API gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue 
 typedef struct gpuhal_store_key {
     const void *key;
     uint64_t key_bytes;
-    const gpuhal_item_desc *desc; /**< As for gpuhal_store_acquire(); NULL: no entry is created. */
+    const gpuhal_item_desc *desc; /**< As for gpuhal_store_acquire(). With NULL, no entry is created. */
 } gpuhal_store_key;
 
-/** Pins many entries at once: all, or none. The same as calling gpuhal_store_acquire() for one after the other, with
- *  one timeout for all, but cheaper: up to 32 entries that are in device memory are pinned with one access to the
- *  store. There must be room for all entries in device memory at the same time; two threads that pin many of each
- *  other's entries at once may both get OUT_OF_MEMORY. The same key may occur several times.
+/** Pins either all of many entries or none. This is equivalent to calls of gpuhal_store_acquire() for each entry in
+ *  turn, with one timeout for all, but is cheaper: up to 32 entries that are in device memory are pinned with one
+ *  access to the store. There must be room for all entries in device memory at the same time; if two threads pin many
+ *  entries at once, both may get OUT_OF_MEMORY. The same key may occur several times.
  *  @return as gpuhal_store_acquire(), for the first key that fails, named in the sentence; then all of @p out_items are
  *  NULL
  *  Owner: caller, gpuhal_item_release_many() or gpuhal_item_release() for each of @p count items. Threads: any. Blocks:
@@ -171,7 +176,7 @@ GPUHAL_API gpuhal_status gpuhal_store_acquire_many(gpuhal_store *store, gpuhal_q
  *  times are in the key: a file that was replaced or written to, or got another link or mode, is read again, and the
  *  old entry is evicted like any other. A write within the resolution of the file's times is not noticed. The key
  *  begins with "file DEVICE:INODE ", the numbers of stat() in hexadecimal digits, for gpuhal_store_list() and
- *  gpuhal_store_clear(). @p bytes: from @p file->offset; GPUHAL_WHOLE_SIZE: to the end of the file.
+ *  gpuhal_store_clear(). @p bytes counts from @p file->offset; GPUHAL_WHOLE_SIZE means up to the end of the file.
  *  @return as gpuhal_store_acquire() and gpuhal_read_file(); INVALID_ARGUMENT for a descriptor; FILE when the file
  *  changes while it is read; OUT_OF_RANGE also for 0 bytes
  *  Owner: caller, gpuhal_item_release(); @p file may be freed when the call returns, its `user` when the file has
@@ -179,7 +184,7 @@ GPUHAL_API gpuhal_status gpuhal_store_acquire_many(gpuhal_store *store, gpuhal_q
 GPUHAL_API gpuhal_status gpuhal_store_acquire_file(gpuhal_store *store, gpuhal_queue *queue, const gpuhal_file *file,
                                                    uint64_t bytes, uint64_t timeout_ns, gpuhal_item **out_item);
 
-/** Returns the entry's buffer named @p name; with NULL its first buffer.
+/** Returns the entry's buffer named @p name, or its first buffer if @p name is NULL.
  *  @return the buffer; NULL if no buffer has that name, or for NULL
  *  Owner: the item, until its release. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_buffer *gpuhal_item_buffer(const gpuhal_item *item, const char *name);
@@ -194,7 +199,8 @@ GPUHAL_API void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue);
  *  Owner: the items are invalid afterwards. Threads: any, with no other call on any of them in progress. Blocks: no. */
 GPUHAL_API void gpuhal_item_release_many(gpuhal_item *const *items, uint32_t count, gpuhal_queue *queue);
 
-/** Removes an entry: the key no longer has an entry. The memory of a pinned entry is freed with its last item.
+/** Removes an entry from the store, so that the key no longer has an entry. The memory of a pinned entry is freed with
+ *  its last item.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND, FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_store_drop(gpuhal_store *store, const void *key, uint64_t key_bytes);
@@ -213,10 +219,10 @@ GPUHAL_API gpuhal_status gpuhal_store_prefetch(gpuhal_store *store, gpuhal_queue
                                                uint64_t key_bytes, uint64_t timeout_ns);
 
 /** Moves unpinned entries together in the store's pool, so that segments become unused, and returns all unused segments
- *  to the driver. Pools do so themselves, as far as necessary, if their free memory is fragmented (pool.h). Entries
- *  stay in device memory, with all their bytes. A segment is kept if anything else in it is in use.
- *  @p timeout_ns: how long to wait for work of queues that fills entries; 0: not at all. @p out_freed: bytes that were
- *  returned; may be NULL.
+ *  to the driver. If its free memory is fragmented, a pool moves entries itself, as far as necessary (pool.h). Entries
+ *  stay in device memory, with all their bytes. A segment is kept if anything else in it is in use. @p timeout_ns: how
+ *  long to wait for work of queues that fills entries; 0 means not at all. @p out_freed is the number of returned
+ *  bytes, and may be NULL.
  *  @return GPUHAL_OK, even if nothing became free; INVALID_ARGUMENT; DEVICE_LOST; FORKED
  *  Owner: nothing. Threads: any. Blocks: to copy, and for the driver; for work of queues up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_store_compact(gpuhal_store *store, uint64_t timeout_ns, uint64_t *out_freed);
@@ -236,14 +242,15 @@ GPUHAL_API gpuhal_status gpuhal_store_read(gpuhal_store *store, const void *key,
 /** The tiers that have the bytes of an entry. Bits. */
 enum {
     GPUHAL_TIER_DEVICE = 1u,
-    GPUHAL_TIER_HOST = 2u, /**< A copy, in host memory. */
+    GPUHAL_TIER_HOST = 2u, /**< A copy in host memory. */
     GPUHAL_TIER_FILE = 4u
 };
 
 /** The state of an entry. */
 typedef struct gpuhal_store_entry {
     uint32_t size;       /**< sizeof(gpuhal_store_entry). */
-    uint32_t tiers;      /**< GPUHAL_TIER_ bits; 0 while the entry is filled for the first time, or if that failed. */
+    /** GPUHAL_TIER_ bits; 0 while the entry is filled for the first time, or if filling failed. */
+    uint32_t tiers;
     uint64_t bytes;      /**< Bytes of all its buffers. */
     uint32_t part_count; /**< Number of its buffers. */
     uint32_t pins;       /**< Number of acquired items. */
@@ -281,15 +288,15 @@ typedef struct gpuhal_store_statistics {
     uint64_t entries;
     gpuhal_store_tier device, host, file;
     uint64_t hits;     /**< Acquires of entries in device memory. */
-    uint64_t misses;   /**< All other acquires that got as far as looking up the key. */
-    uint64_t loads;    /**< Calls of loaders. */
-    uint64_t evictions; /**< Entries that left device memory to make room. */
+    uint64_t misses;   /**< All other acquires that looked up the key. */
+    uint64_t loads;    /**< Number of loader calls. */
+    uint64_t evictions; /**< Number of times that an entry left device memory to make room. */
     uint64_t spills;    /**< Copies that were made for evictions, and their bytes. */
     uint64_t spilled_bytes;
     uint64_t restores;  /**< Entries that were restored from a copy, and their bytes. */
     uint64_t restored_bytes;
     uint64_t moves;     /**< Entries that moved within device memory to free a contiguous range. */
-    uint64_t moved_bytes; /**< The bytes that were moved for that. */
+    uint64_t moved_bytes; /**< Bytes that were moved to free a contiguous range. */
 } gpuhal_store_statistics;
 
 /** Reads the state. At most `size` bytes are written.

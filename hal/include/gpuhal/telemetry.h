@@ -4,10 +4,10 @@
  *  missing; an unknown value is never 0. All interfaces of a physical device have the same values: the library combines
  *  values from the kernel's files, the vendor's management library and the APIs of all interfaces, and its own counts
  *  of bytes are sums over all interfaces. Only GPUHAL_VALUE_QUEUES_BUSY_NS applies to one interface.
- *  `docs/telemetry.md` has the table.
+ *  `docs/telemetry.md` contains a table of all values.
  *
- *  Nothing here opens a device or creates a context. A device that the system has suspended is not woken unless
- *  GPUHAL_SAMPLE_WAKE is set.
+ *  No function of this header opens a device or creates a context. A device that the system has suspended is not woken
+ *  unless GPUHAL_SAMPLE_WAKE is set.
  *
  *      gpuhal_value values[] = {{.key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS},
  *                               {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}};
@@ -25,14 +25,14 @@ extern "C" {
 
 /** One value of a sample. */
 typedef struct gpuhal_value {
-    gpuhal_key key;         /**< Set by the caller: the value to read. */
-    gpuhal_missing missing; /**< 0: there is a value. */
+    gpuhal_key key;         /**< The value to read; set by the caller. */
+    gpuhal_missing missing; /**< 0 if there is a value. */
     uint64_t u64;
-    char why[112];          /**< Why the value is missing; "" if it is not. */
+    char why[112];          /**< Why the value is missing, or "". */
     /** Its source: "nvml", "amd-smi", "rocm-smi", "sysfs", "hwmon", "fdinfo", "proc", "rapl", "cgroup", "library"
      *  for this library's counts, or the backend whose API returned it; "" if the value is missing. With the suffix
-     *  "-board" ("nvml-board") the value is that of the whole GPU, and the same for all its partitions: count it
-     *  once. */
+     *  "-board" ("nvml-board") the value applies to the whole GPU and is the same for all its partitions, so count it
+     *  only once. */
     char source[16];
 } gpuhal_value;
 
@@ -45,9 +45,9 @@ enum {
 };
 
 /** Reads @p count values now. The device need not be open, and is not opened; plugins are loaded if needed, unless the
- *  library itself or the system's files have all values. A value that no source has is missing, without an error; so is
- *  a value that a driver does not return within 5 s, or within gpuhal_config.hang_ns if that is less. The first reading
- *  of the CPU's utilization waits for at most about 100 ms, since it requires two samples. @p flags:
+ *  library itself or the system's files have all values. A value that no source has is missing, without an error. A
+ *  value is also missing if a driver does not return it within 5 s, or within gpuhal_config.hang_ns if that is shorter.
+ *  The first reading of the CPU's utilization waits for at most about 100 ms, since it requires two samples. @p flags:
  *  GPUHAL_SAMPLE_WAKE. @p out_time_ns, on the monotonic clock, may be NULL.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, HOST_MEMORY, DEVICE_LOST, or, if no source has any of the values, why
  *  the device's backend could not be started or has none of them
@@ -62,8 +62,8 @@ typedef struct gpuhal_sample {
     gpuhal_device *device;
     gpuhal_value *values;  /**< The caller's array, with its keys set. */
     uint32_t count;
-    gpuhal_status status;  /**< Set: the status that gpuhal_device_sample() would have returned. */
-    uint64_t time_ns;      /**< Set: when the values had been read, on the monotonic clock. */
+    gpuhal_status status;  /**< Set to the status that gpuhal_device_sample() would have returned. */
+    uint64_t time_ns;      /**< Set to the time when the values had been read, on the monotonic clock. */
 } gpuhal_sample;
 
 /** Reads the values of several devices of one gpuhal object at once, with one deadline. Values that a source does not
@@ -82,12 +82,12 @@ enum {
     GPUHAL_AILMENT_ECC_UNCORRECTED = 1u << 1, /**< Memory errors were not corrected. */
     GPUHAL_AILMENT_THERMAL = 1u << 2,         /**< The device is slowed down because it is too hot. */
     GPUHAL_AILMENT_POWER_BRAKE = 1u << 3,     /**< The device is slowed down because the power supply requests it. */
-    GPUHAL_AILMENT_HARDWARE = 1u << 4,        /**< Its hardware slows it down, because of heat or power. */
-    GPUHAL_AILMENT_REPAIR_PENDING = 1u << 5,  /**< Its memory has errors that a reset repairs. */
-    GPUHAL_AILMENT_REPAIR_FAILED = 1u << 6,   /**< Its memory has errors that cannot be repaired. */
-    GPUHAL_AILMENT_VALUES_LOST = 1u << 7,     /**< For single values its driver reports that the device is lost. */
-    GPUHAL_AILMENT_LINK_ERRORS = 1u << 8,     /**< Its links to other devices had errors. */
-    GPUHAL_AILMENT_FABRIC_WAITS = 1u << 9,    /**< The switches behind those links are not set up yet. */
+    GPUHAL_AILMENT_HARDWARE = 1u << 4,        /**< The hardware slows the device down, because of heat or power. */
+    GPUHAL_AILMENT_REPAIR_PENDING = 1u << 5,  /**< The device's memory has errors that a reset repairs. */
+    GPUHAL_AILMENT_REPAIR_FAILED = 1u << 6,   /**< The device's memory has errors that cannot be repaired. */
+    GPUHAL_AILMENT_VALUES_LOST = 1u << 7,     /**< For some values, the driver reports that the device is lost. */
+    GPUHAL_AILMENT_LINK_ERRORS = 1u << 8,     /**< The device's links to other devices had errors. */
+    GPUHAL_AILMENT_FABRIC_WAITS = 1u << 9,    /**< The switches behind the links are not set up yet. */
     GPUHAL_AILMENT_FABRIC_FAILED = 1u << 10   /**< The switches could not be set up. */
 };
 
@@ -101,13 +101,14 @@ GPUHAL_API uint32_t gpuhal_ailments(const gpuhal_value *values, uint32_t count);
 /** A process that uses a device. Unknown members are 0, and their bits in `flags` are clear. */
 typedef struct gpuhal_process {
     uint32_t size;           /**< sizeof(gpuhal_process). */
-    uint32_t pid;            /**< 0: the driver hides it. */
+    uint32_t pid;            /**< Process id; 0 if the driver hides it. */
     uint32_t flags;          /**< GPUHAL_PROCESS_ bits. */
     uint32_t user;           /**< User id; valid with USER_KNOWN. */
-    uint32_t busy_permille;  /**< Share of the time during which the device worked for it; valid with BUSY_KNOWN. */
+    /** Share of the time during which the device worked for the process; valid with BUSY_KNOWN. */
+    uint32_t busy_permille;
     uint32_t reserved;
-    uint64_t memory_bytes;   /**< Device memory that it uses; valid with MEMORY_KNOWN. */
-    char command[64];        /**< Its name, without control characters; "" when unknown. */
+    uint64_t memory_bytes;   /**< Device memory that the process uses; valid with MEMORY_KNOWN. */
+    char command[64];        /**< Name of the process, without control characters; "" if unknown. */
     char source[16];         /**< As in gpuhal_value. */
     char container[72];      /**< Id of its container, 64 hexadecimal digits, from its control groups; "" for none. */
 } gpuhal_process;
@@ -115,9 +116,9 @@ typedef struct gpuhal_process {
 /** Lists the processes that use the device through any of its interfaces, the largest memory users first. Without root
  *  privileges, processes of other users may be missing; in a container, processes outside it. @p out_count, the number
  *  of processes, may exceed @p capacity. @p out_processes may be NULL if @p capacity is 0; otherwise the caller sets
- *  the size of the first element. @p timeout_ns 0: each driver has 5 s, or gpuhal_config.hang_ns if that is less. @p
- *  flags: 0, or GPUHAL_SAMPLE_QUICK, which omits processes that only a scan finds (with amdgpu and some other drivers:
- *  processes that draw, or use Vulkan or OpenCL), unless a scan was made a moment ago.
+ *  the size of the first element. With a @p timeout_ns of 0, each driver has 5 s, or gpuhal_config.hang_ns if that is
+ *  shorter. @p flags: 0, or GPUHAL_SAMPLE_QUICK, which omits processes that only a scan finds (with amdgpu and some
+ *  other drivers: processes that draw, or use Vulkan or OpenCL), unless a scan was made a moment ago.
  *  @return GPUHAL_OK, even if there is no process; INVALID_ARGUMENT, FORKED, HOST_MEMORY; NOT_SUPPORTED when no source
  *  lists processes; NOT_READY for a suspended device, or if processes were omitted; otherwise why the sources failed.
  *  Processes that were found are returned even then

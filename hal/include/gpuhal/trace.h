@@ -1,7 +1,7 @@
 /** gpuhal/trace.h: records the work of queues and pools, with times.
  *
- *  There are two kinds of traces: of queues and of pools. Each has its own file format and its own ring of records,
- *  where new records overwrite the oldest. Each can be on without the other.
+ *  There are two kinds of traces: traces of queues and traces of pools. Each kind has a separate file format and a
+ *  separate ring of records, in which new records overwrite the oldest. Each kind can be on without the other.
  *
  *  While a trace of queues is on, every piece of work of every queue of the gpuhal object is recorded. A piece of work
  *  is a write, a read, a copy, a fill, a copy of a rectangle, a launch of a kernel, a transfer of a file or a call of a
@@ -42,9 +42,10 @@
  *  Two timed events are recorded around each piece that is submitted to a driver; they are the cost of a trace. Only
  *  queues that are created while the trace is on, or with GPUHAL_QUEUE_TIMED, have device times.
  *
- *  While a trace of pools is on, every operation of every pool of the gpuhal object is recorded. The newest 65536 are
- *  kept in 6 MiB of host memory, which is committed as it is written. If the environment variable GPUHAL_POOL_TRACE
- *  names a file, the trace starts in gpuhal_open(), and gpuhal_close() writes it to that file.
+ *  While a trace of pools is on, every operation of every pool of the gpuhal object is recorded. The newest 65536
+ *  operations are kept in 6 MiB of host memory, which is committed when it is first written. If the environment
+ *  variable GPUHAL_POOL_TRACE names a file, the trace starts in gpuhal_open(), and gpuhal_close() writes it to that
+ *  file.
  *
  *  The trace is written as JSON Lines. The first line has the members `schema` ("gpuhal.pool-trace/1") and
  *  `library_version`. Each further line is an operation and has all of the members below; a member that does not apply
@@ -67,7 +68,7 @@
  *    gpuhal_pool_statistics.
  *  - `thread`: the system's id of the calling thread.
  *
- *  The pool of host memory that a store creates for its copies is recorded like any other.
+ *  If a store creates a pool of host memory for its copies, this pool is also recorded.
  *
  *  `gpuhal-bench --replay` repeats the requests on one pool of `--device` without limits, and with `--baseline` also on
  *  the driver; `gpuhal-plot` draws traces of pools.
@@ -93,26 +94,26 @@ enum { GPUHAL_TRACE_QUEUES = 1u << 0, GPUHAL_TRACE_POOLS = 1u << 1 };
 /** The trace to begin. All members except `size` may be 0. */
 typedef struct gpuhal_trace_desc {
     uint32_t size;   /**< sizeof(gpuhal_trace_desc), set by the caller. */
-    /** For queues: how many pieces are kept, at most 16777216 (2^24); 0: 65536. Each takes 128 bytes. */
+    /** For queues: how many pieces are kept, at most 16777216 (2^24); 0 means 65536. Each piece takes 128 bytes. */
     uint32_t pieces;
-    gpuhal_trace_kind kinds; /**< GPUHAL_TRACE_ bits; 0: GPUHAL_TRACE_QUEUES. */
+    gpuhal_trace_kind kinds; /**< GPUHAL_TRACE_ bits; 0 means GPUHAL_TRACE_QUEUES. */
 } gpuhal_trace_desc;
 
 /** Starts a trace of each kind in @p desc, for all queues or pools of the gpuhal object, including existing ones.
- *  Earlier records of that kind are dropped. A NULL @p desc counts as one whose members are all 0.
+ *  Earlier records of the same kind are dropped. A NULL @p desc counts as a description whose members are all 0.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_trace_start(gpuhal *gpu, const gpuhal_trace_desc *desc);
 
-/** Ends the recording of @p kinds, GPUHAL_TRACE_ bits. The records can still be written, including the end of work that
- *  is still running.
+/** Ends the recording of @p kinds, GPUHAL_TRACE_ bits. The records can still be written to a file later. They will
+ *  include the end of work that is still running.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_trace_stop(gpuhal *gpu, gpuhal_trace_kind kinds);
 
 /** Writes the records of one kind so far to the file @p path. A running trace continues, and no queue or pool waits for
  *  the file. Without a trace the file has no events, or only its first line. Once the new file is complete, it replaces
- *  an existing one, whose mode and owner are not kept. Only an empty file or an older trace of this kind is replaced,
+ *  an existing file, whose mode and owner are not kept. Only an empty file or an older trace of this kind is replaced,
  *  so that a mistyped name destroys no other file: INVALID_ARGUMENT for any other file, for pipes, and for the file
  *  that receives the program's own output, even as /dev/stdout. A symbolic link is kept, and its target is replaced
  *  (NOT_FOUND if there is no target).

@@ -64,11 +64,11 @@ GPUHAL_API gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uin
 
 /** One side of a rectangular copy: a buffer, or host memory. */
 typedef struct gpuhal_rect {
-    gpuhal_buffer *buffer; /**< NULL: host memory. */
+    gpuhal_buffer *buffer; /**< NULL for host memory. */
     void *host;            /**< The host memory when buffer is NULL; the source is only read. */
     uint64_t offset;       /**< Offset of the first byte, in bytes. */
-    uint64_t row_pitch;    /**< Bytes from row to row; 0: the width. */
-    uint64_t slice_pitch;  /**< Bytes from slice to slice; 0: row_pitch times the rows. */
+    uint64_t row_pitch;    /**< Bytes from row to row; 0 means the width. */
+    uint64_t slice_pitch;  /**< Bytes from slice to slice; 0 means row_pitch times the rows. */
 } gpuhal_rect;
 
 /** Copies a box: extent[0] bytes wide, extent[1] rows, extent[2] slices (1 for two dimensions). At least one side must
@@ -85,28 +85,30 @@ typedef uint32_t gpuhal_path;
 enum {
     GPUHAL_PATH_NATIVE = 1, /**< Within one device, with the device's own copy. */
     GPUHAL_PATH_PEER = 2,   /**< Over a verified link between two devices of one backend. */
-    /** One device directly accesses memory of the other that the host or both can access: one pass over the bytes. */
+    /** One device directly accesses memory of the other device that the host or both devices can access. Takes one pass
+     *  over the bytes. */
     GPUHAL_PATH_SHARED = 3,
-    /** Through a bounded ring in host memory: two passes over the bytes, which overlap in time. */
+    /** Through a bounded ring in host memory. Takes two passes over the bytes, which overlap in time. */
     GPUHAL_PATH_STAGED = 4
 };
 
 /** Returns the path that gpuhal_copy() takes between two buffers, as far as it is known. Before the first copy from or
- *  to a buffer it is unknown whether the driver refuses direct access or sharing. A link between two devices is used
- *  only after a copy, or gpuhal_link_verify(), has verified it. Ranges that violate a device's copy alignment may be
- *  staged even if aligned ranges use SHARED.
+ *  to a buffer, the library does not know whether the driver refuses direct access or sharing. A link between two
+ *  devices is used only after a copy, or gpuhal_link_verify(), has verified it. Ranges that violate a device's copy
+ *  alignment may be staged even if aligned ranges use SHARED.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuhal_path *out_path);
 
-/** Returns the name of a path, as in JSON: "staged".
+/** Returns the JSON name of a path, such as "staged".
  *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_path_name(gpuhal_path path);
 
 /** Copies patterns to the device, within it and back, at even and odd offsets, and compares the result. Opens the
  *  device if needed. Uses about 2 MiB of device memory. The result is recorded for this driver until the next test;
- *  `auto` does not select a device that failed. If the device is busy, full or refused, nothing is recorded.
+ *  `auto` does not select a device that failed. If the device is busy or full, or access is refused, nothing is
+ *  recorded.
  *  @return GPUHAL_OK if all bytes matched; DEVICE_LOST with the position of the first wrong byte; FORKED, or the error
  *  of the failed call
  *  Owner: nothing. Threads: any. Blocks: yes, also for the disk. */

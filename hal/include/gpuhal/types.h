@@ -1,8 +1,8 @@
 /** gpuhal/types.h: constants and plain structures that applications and plugins share. No functions.
  *
- *  Everything here crosses the plugin boundary, so these rules apply: enumerators never change their number, members
- *  are only added at the end, and a structure that may grow begins with its size. Sizes and offsets are bytes in
- *  uint64_t.
+ *  All of these types cross the plugin boundary, so the following rules apply: enumerators never change their number,
+ *  members are only added at the end, and a structure that may grow begins with its size. Sizes and offsets are bytes
+ *  in uint64_t.
  */
 #ifndef GPUHAL_TYPES_H
 #define GPUHAL_TYPES_H
@@ -28,8 +28,9 @@ extern "C" {
 #endif
 #endif
 
-/** A structure that begins with its size, with the size set and all other members zero. Unlike `{.size = sizeof x}`,
- *  this is an expression, in C and in C++11 and later: `auto desc = GPUHAL_INIT(gpuhal_buffer_desc);`. */
+/** Evaluates to a structure that begins with its size, with this size set and all other members zero. Unlike
+ *  `{.size = sizeof x}`, this is an expression, in C and in C++11 and later:
+ *  `auto desc = GPUHAL_INIT(gpuhal_buffer_desc);`. */
 #ifdef __cplusplus
 #define GPUHAL_INIT(type)                                                                                              \
     ([] {                                                                                                              \
@@ -41,8 +42,8 @@ extern "C" {
 #define GPUHAL_INIT(type) ((type){.size = (uint32_t)sizeof(type)})
 #endif
 
-/** Result of every call. Zero is success, positive results are not errors, negative results are. Each comment states
- *  the caller's remedy. gpuhal_last_error() returns the details of the last error. */
+/** Result of every call. Zero is success, positive results are not errors, and negative results are errors. Each
+ *  comment states the caller's remedy. gpuhal_last_error() returns the details of the last error. */
 typedef int32_t gpuhal_status;
 enum {
     GPUHAL_OK = 0,
@@ -81,8 +82,8 @@ enum {
 typedef uint32_t gpuhal_missing;
 enum {
     GPUHAL_MISSING_NOT_SUPPORTED = 1, /**< The device or its API does not provide this value. */
-    GPUHAL_MISSING_NO_PERMISSION = 2, /**< This user may not read it. */
-    GPUHAL_MISSING_ASLEEP = 3,        /**< Reading it would wake the device. */
+    GPUHAL_MISSING_NO_PERMISSION = 2, /**< This user may not read the value. */
+    GPUHAL_MISSING_ASLEEP = 3,        /**< Reading the value would wake the device. */
     GPUHAL_MISSING_TIMED_OUT = 4,     /**< The source exceeded its deadline. */
     GPUHAL_MISSING_FAILED = 5,        /**< The source returned an error. */
     GPUHAL_MISSING_NOT_READ = 6,      /**< The source was not read yet. */
@@ -90,10 +91,10 @@ enum {
     GPUHAL_MISSING_LOST = 8           /**< The driver reports that the device is lost, possibly for this value only. */
 };
 
-/** Numbers that are reserved for the vendor of a backend and have no meaning to this library. Two backends may use
- *  the same number for different things, so interpret it together with gpuhal_device_backend(). The ranges are: keys
- *  of facts, values and links, and link kinds, from GPUHAL_VENDOR_FIRST up; memory kinds and handle kinds from
- *  GPUHAL_VENDOR_KIND_FIRST to 31; native object types from GPUHAL_VENDOR_NATIVE_FIRST to 63. */
+/** Numbers that are reserved for the vendor of a backend and have no meaning to this library. Two backends may use the
+ *  same number with different meanings, so interpret such a number together with gpuhal_device_backend(). The ranges
+ *  are: keys of facts, values and links, and link kinds, from GPUHAL_VENDOR_FIRST up; memory kinds and handle kinds
+ *  from GPUHAL_VENDOR_KIND_FIRST to 31; native object types from GPUHAL_VENDOR_NATIVE_FIRST to 63. */
 #define GPUHAL_VENDOR_FIRST        0x80000000u
 #define GPUHAL_VENDOR_KIND_FIRST   24u
 #define GPUHAL_VENDOR_NATIVE_FIRST 48u
@@ -120,7 +121,7 @@ enum {
     GPUHAL_FACT_NATIVE_INDEX = 13,
     GPUHAL_FACT_MEMORY_TOTAL_BYTES = 14,      /**< number: total device memory. */
     GPUHAL_FACT_ALLOCATION_MAX_BYTES = 15,    /**< number: largest single allocation; larger requests are TOO_LARGE. */
-    GPUHAL_FACT_ALLOCATION_MAX_COUNT = 16,    /**< number: most allocations that can exist at once. */
+    GPUHAL_FACT_ALLOCATION_MAX_COUNT = 16,    /**< number: maximum number of allocations that can exist at once. */
     GPUHAL_FACT_BINDING_MAX_BYTES = 17,       /**< number: largest range of one kernel argument. */
     GPUHAL_FACT_BINDING_ALIGNMENT_BYTES = 18, /**< number: alignment of a kernel argument's start inside a buffer. */
     /** number: power of two up to 4096 for offsets and sizes of copy, write and read; missing: 1. */
@@ -135,7 +136,7 @@ enum {
     GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ = 25, /**< number. */
     /** number: 1 for a software device, a program on the host's CPU, else 0. Mandatory. */
     GPUHAL_FACT_SOFTWARE = 26,
-    GPUHAL_FACT_PHYSICAL_QUEUES = 27, /**< number: how many queues progress independently, if 2 or more. */
+    GPUHAL_FACT_PHYSICAL_QUEUES = 27, /**< number: number of queues that progress independently, if 2 or more. */
     /** number: bit 1 << gpuhal_memory_kind for each kind that allocate accepts. Mandatory. */
     GPUHAL_FACT_MEMORY_KINDS = 28,
     /** number: bit 1 << gpuhal_handle_kind; HOST_POINTER: even memory of kind DEVICE has a host address, in ordinary
@@ -149,14 +150,14 @@ enum {
     GPUHAL_FACT_DRIVER_UUID = 32,
     /** text: the compilers' name of the instruction set: `sm_86`, `gfx1100`, `x86_64`. */
     GPUHAL_FACT_TARGET_ARCHITECTURE = 33,
-    /** number: smallest count of threads that run in lockstep (warp, wavefront, subgroup). */
+    /** number: smallest number of threads that run in lockstep (warp, wavefront, subgroup). */
     GPUHAL_FACT_SUBGROUP_SIZE_MIN = 34,
-    /** number: largest count of such threads; equal to SUBGROUP_SIZE_MIN if there is only one size. */
+    /** number: largest number of such threads; equal to SUBGROUP_SIZE_MIN if there is only one size. */
     GPUHAL_FACT_SUBGROUP_SIZE_MAX = 35,
-    GPUHAL_FACT_GROUP_SIZE_MAX = 36,   /**< number: most threads of one group (block, workgroup). */
-    GPUHAL_FACT_GROUP_SIZE_MAX_X = 37, /**< number: most threads along the first dimension. */
-    GPUHAL_FACT_GROUP_SIZE_MAX_Y = 38, /**< number: along the second. */
-    GPUHAL_FACT_GROUP_SIZE_MAX_Z = 39, /**< number: along the third. */
+    GPUHAL_FACT_GROUP_SIZE_MAX = 36,   /**< number: maximum number of threads in a group (block, workgroup). */
+    GPUHAL_FACT_GROUP_SIZE_MAX_X = 37, /**< number: maximum number of threads along the first dimension. */
+    GPUHAL_FACT_GROUP_SIZE_MAX_Y = 38, /**< number: along the second dimension. */
+    GPUHAL_FACT_GROUP_SIZE_MAX_Z = 39, /**< number: along the third dimension. */
     /** number: memory that the threads of a group share (shared, local, LDS): the amount that a kernel gets without
      *  requesting more from the driver. */
     GPUHAL_FACT_GROUP_MEMORY_BYTES = 40,
@@ -185,7 +186,7 @@ enum {
      *  less. */
     GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000,
     GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001, /**< number: the physical device's memory in use now, by all processes. */
-    GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS = 0x1002,        /**< number: of the chip. */
+    GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS = 0x1002,        /**< number: temperature of the chip. */
     GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS = 0x1003, /**< number. */
     GPUHAL_VALUE_POWER_MICROWATTS = 0x1004,       /**< number: drawn by the whole board, now or over the last second. */
     GPUHAL_VALUE_POWER_LIMIT_MICROWATTS = 0x1005, /**< number: the limit in force. */
@@ -198,7 +199,7 @@ enum {
     GPUHAL_VALUE_FAN_PERMILLE = 0x100b, /**< number: share of the fan's full speed; may be above 1000. */
     GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND = 0x100c, /**< number: towards the device. */
     GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND = 0x100d,    /**< number: from the device. */
-    GPUHAL_VALUE_THROTTLE_REASONS = 0x100e,              /**< number: bits GPUHAL_THROTTLE_…; 0: none. */
+    GPUHAL_VALUE_THROTTLE_REASONS = 0x100e,              /**< number: bits GPUHAL_THROTTLE_…, or 0. */
     /** number: corrected memory errors in the device's lifetime. */
     GPUHAL_VALUE_ECC_CORRECTED_TOTAL = 0x100f,
     GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL = 0x1010, /**< number: uncorrected memory errors in the device's lifetime. */
@@ -213,9 +214,9 @@ enum {
     /** number: of the video encoders, or of the common engine if one engine encodes and decodes. */
     GPUHAL_VALUE_UTILIZATION_ENCODER_PERMILLE = 0x1015,
     GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE = 0x1016, /**< number: of the video decoders, or of the common engine. */
-    GPUHAL_VALUE_PCIE_GENERATION = 0x1017,     /**< number: of the link now; may be lower when idle. */
-    GPUHAL_VALUE_PCIE_WIDTH = 0x1018,          /**< number: lanes now. */
-    GPUHAL_VALUE_PCIE_GENERATION_MAX = 0x1019, /**< number: the highest that the device supports. */
+    GPUHAL_VALUE_PCIE_GENERATION = 0x1017,     /**< number: current generation of the link; may be lower when idle. */
+    GPUHAL_VALUE_PCIE_WIDTH = 0x1018,          /**< number: current number of lanes. */
+    GPUHAL_VALUE_PCIE_GENERATION_MAX = 0x1019, /**< number: the highest generation that the device supports. */
     GPUHAL_VALUE_PCIE_WIDTH_MAX = 0x101a,      /**< number: the most lanes that the device supports. */
     GPUHAL_VALUE_PCIE_REPLAYS_TOTAL = 0x101b,  /**< number: packets that the link retransmitted. */
     GPUHAL_VALUE_PERFORMANCE_STATE = 0x101c,   /**< number: the vendor's numbering; 0 is the fastest. */
@@ -230,15 +231,15 @@ enum {
     /** number: the vendor's code of the latest error that its driver reported for the device, except errors that
      *  applications cause (docs/telemetry.md); missing ("not read") before the first error. */
     GPUHAL_VALUE_VENDOR_EVENT_CODE = 0x1020,
-    GPUHAL_VALUE_VENDOR_EVENTS_TOTAL = 0x1021, /**< number: count of such errors since they were first read. */
+    GPUHAL_VALUE_VENDOR_EVENTS_TOTAL = 0x1021, /**< number: number of such errors since the first reading. */
     /* The library calculates this value. */
     /** number: bytes that new buffers of this interface can have now: the minimum of MEMORY_FREE_BYTES and of the
      *  bytes that the gpuhal object's buffers leave of MEMORY_TOTAL_BYTES, of its limit and leases, and of the
      *  process's cgroup (source "cgroup"). */
     GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES = 0x1022,
     GPUHAL_VALUE_MEMORY_REPAIR = 0x1023, /**< number: gpuhal_memory_repair. */
-    /** number: the most device memory that all processes of this process's control group together may use, if the
-     *  kernel (dmem.max, source "cgroup") or the vendor's driver sets a limit. */
+    /** number: maximum device memory that all processes of this process's control group together may use, if the kernel
+     *  (dmem.max, source "cgroup") or the vendor's driver sets a limit. */
     GPUHAL_VALUE_MEMORY_LIMIT_BYTES = 0x1024,
     /** number: 1 if the driver keeps an unused device ready (NVIDIA's persistence mode), else 0. */
     GPUHAL_VALUE_PERSISTENCE = 0x1025,
@@ -255,21 +256,21 @@ enum {
     GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND = 0x2001,
     /** number: 1 when the driver reports that one device can access the other's memory, else 0. */
     GPUHAL_LINK_PEER_ADVERTISED = 0x2002,
-    GPUHAL_LINK_GENERATION = 0x2003, /**< number: of NVLink, xGMI or PCI Express. */
+    GPUHAL_LINK_GENERATION = 0x2003, /**< number: generation of NVLink, xGMI or PCI Express. */
     GPUHAL_LINK_COUNT = 0x2004,      /**< number: parallel links, or PCI Express lanes. */
     /* The library measures these in gpuhal_link_verify(), and caches them for these devices and drivers. */
     GPUHAL_LINK_VERIFIED = 0x2005, /**< number: 1 when the bytes arrived unchanged, 0 when they did not. */
     GPUHAL_LINK_PATH = 0x2006,     /**< number: gpuhal_path of the measured copies. */
     /** number: in one direction, of large copies between memory of the two devices. */
     GPUHAL_LINK_MEASURED_BYTES_PER_SECOND = 0x2007,
-    GPUHAL_LINK_MEASURED_LATENCY_NS = 0x2008, /**< number: of a small copy, from the call to the arrival. */
+    GPUHAL_LINK_MEASURED_LATENCY_NS = 0x2008, /**< number: latency of a small copy, from the call to the arrival. */
     /** number: time of the measurement, in seconds since 1970; before this program's start if it is cached. */
     GPUHAL_LINK_TRIED_SECONDS = 0x2009,
     GPUHAL_LINK_NAME = 0x200a /**< text: the vendor's name of the link, "Infinity Fabric". */
 };
 
-/** How two devices are connected: SAME_MEMORY is the closest, then the others in numeric order. A vendor's own
- *  fabric has a number from GPUHAL_VENDOR_FIRST up, and a GPUHAL_LINK_NAME. */
+/** How two devices are connected. SAME_MEMORY is the closest connection, followed by the other kinds in numeric order.
+ *  A vendor's own fabric has a number from GPUHAL_VENDOR_FIRST up, and a GPUHAL_LINK_NAME. */
 typedef uint32_t gpuhal_link_kind;
 enum {
     GPUHAL_LINK_NVLINK = 1,           /**< Directly. */
@@ -280,7 +281,7 @@ enum {
     GPUHAL_LINK_PCIE_HOST_BRIDGE = 6, /**< Through one host bridge of the CPU. */
     GPUHAL_LINK_NUMA_NODE = 7,        /**< Through several host bridges of one NUMA node. */
     GPUHAL_LINK_SYSTEM = 8,           /**< From one NUMA node to another. */
-    GPUHAL_LINK_SAME_MEMORY = 9, /**< The two are interfaces of one physical device, or both use the host's memory. */
+    GPUHAL_LINK_SAME_MEMORY = 9, /**< Interfaces of one physical device, or devices that both use the host's memory. */
     /** Through host memory, because one device uses host memory, or because no closer link is known. */
     GPUHAL_LINK_HOST = 10
 };
@@ -304,12 +305,12 @@ enum {
 enum {
     GPUHAL_THROTTLE_IDLE = 1u << 0,        /**< The device is idle. */
     GPUHAL_THROTTLE_SETTING = 1u << 1,     /**< A setting lowers the clocks. */
-    GPUHAL_THROTTLE_POWER_CAP = 1u << 2,   /**< The power limit. */
+    GPUHAL_THROTTLE_POWER_CAP = 1u << 2,   /**< The power limit is reached. */
     GPUHAL_THROTTLE_THERMAL = 1u << 3,     /**< The device is too hot. */
     GPUHAL_THROTTLE_POWER_BRAKE = 1u << 4, /**< The power supply requests a lower draw. */
     GPUHAL_THROTTLE_HARDWARE = 1u << 5,    /**< The hardware slowed itself down, for heat or power. */
     GPUHAL_THROTTLE_SYNC = 1u << 6,        /**< The clocks are synchronised with another device. */
-    GPUHAL_THROTTLE_DISPLAY = 1u << 7,     /**< The display's settings. */
+    GPUHAL_THROTTLE_DISPLAY = 1u << 7,     /**< The display's settings limit the clocks. */
     GPUHAL_THROTTLE_OTHER = 1u << 8        /**< A reason that this version of the library does not know. */
 };
 
@@ -319,7 +320,8 @@ enum {
     GPUHAL_PROCESS_BUSY_KNOWN = 1u << 1,
     GPUHAL_PROCESS_COMPUTE = 1u << 2,  /**< The process runs compute work. */
     GPUHAL_PROCESS_GRAPHICS = 1u << 3, /**< The process runs graphics work. */
-    /** The pid belongs to a PID namespace that this process does not see; here it may be another process's pid. */
+    /** The pid belongs to a PID namespace that this process does not see; in this namespace, another process may have
+     *  the same pid. */
     GPUHAL_PROCESS_FOREIGN_NAMESPACE = 1u << 4,
     GPUHAL_PROCESS_USER_KNOWN = 1u << 5,
     /** The process is a service that lets several processes use one device (NVIDIA's MPS), or uses the device
@@ -341,7 +343,7 @@ enum {
 typedef uint32_t gpuhal_memory_repair;
 enum {
     GPUHAL_MEMORY_REPAIR_NONE = 0,    /**< No repair is pending. */
-    GPUHAL_MEMORY_REPAIR_PENDING = 1, /**< The next reset of the device repairs it. */
+    GPUHAL_MEMORY_REPAIR_PENDING = 1, /**< The next reset of the device repairs the memory. */
     GPUHAL_MEMORY_REPAIR_FAILED = 2   /**< No spare location is left. */
 };
 
@@ -393,7 +395,7 @@ enum {
     GPUHAL_HANDLE_HOST_POINTER = 1,
     GPUHAL_HANDLE_OPAQUE_FD = 2,
     GPUHAL_HANDLE_DMABUF_FD = 3,
-    GPUHAL_HANDLE_OPAQUE_WIN32 = 4, /**< An NT handle, on Windows. */
+    GPUHAL_HANDLE_OPAQUE_WIN32 = 4, /**< An NT handle on Windows. */
     GPUHAL_HANDLE_IPC = 5
 };
 
@@ -403,7 +405,7 @@ typedef intptr_t gpuhal_os_handle;
 /** Memory that can be shared, in one of the forms of gpuhal_handle_kind. */
 typedef struct gpuhal_handle {
     uint32_t size;           /**< sizeof(gpuhal_handle). */
-    gpuhal_handle_kind kind; /**< 0: no handle. */
+    gpuhal_handle_kind kind; /**< 0 for no handle. */
     union {
         void *pointer;             /**< HOST_POINTER. */
         gpuhal_os_handle os;       /**< OPAQUE_FD, DMABUF_FD, OPAQUE_WIN32. */

@@ -1,8 +1,8 @@
 /** gpuhal/usage.h: transfer counters, by path, with times.
  *
- *  Successful transfers of one gpuhal object are counted: with a NULL queue when they ended, with a queue when they
- *  were submitted to the device. Counters never decrease. They can be read at any time; while a transfer is ending, its
- *  counters may change one after another.
+ *  The library counts the successful transfers of each gpuhal object. With a NULL queue, a transfer is counted when it
+ *  has ended; with a queue, when it was submitted to the device. Counters never decrease, and can be read at any time.
+ *  While a transfer is ending, its counters may change one after another.
  *
  *      gpuhal_usage usage = {.size = sizeof usage};
  *      if (gpuhal_device_usage(device, &usage) == GPUHAL_OK)
@@ -22,7 +22,7 @@ extern "C" {
 typedef struct gpuhal_traffic {
     uint64_t operations;
     uint64_t bytes;
-    /** Transfers of 64 KiB and more that the library waited for; the time of other transfers is unknown. */
+    /** Number of transfers of 64 KiB and more that the library waited for. The time of other transfers is unknown. */
     uint64_t timed_operations;
     uint64_t timed_bytes;
     uint64_t timed_ns;         /**< The sum of their times. */
@@ -53,7 +53,7 @@ typedef struct gpuhal_pair_traffic {
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out_usage);
 
-/** Returns the counters of copies from one device to another, or within one.
+/** Returns the counters of copies from one device to another, or within one device.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *to,

@@ -1,8 +1,9 @@
-/** gpuhal/view.h: a snapshot of the plugins and why each is used or not, the physical devices, their interfaces, and
- *  the evidence for these. gpuhal/node.h adds the machine's hardware and the record of the machine.
+/** gpuhal/view.h: a snapshot of the plugins (with the reason why each plugin is used or not), the physical devices,
+ *  their interfaces, and the evidence for these interfaces. gpuhal/node.h adds the machine's hardware and the record of
+ *  the machine.
  *
- *  A view never changes, even after gpuhal_rescan(). It has records of several kinds. Each kind is a list with its own
- *  structure; all are read in the same way:
+ *  A view never changes, even after gpuhal_rescan(). A view contains records of several kinds. Each kind is a list with
+ *  a separate structure; all kinds are read in the same way:
  *
  *      gpuhal_view *view = NULL;
  *      gpuhal_plugin_report report = {.size = sizeof report};
@@ -53,41 +54,45 @@ typedef struct gpuhal_note_info {
 typedef struct gpuhal_physical_info {
     uint32_t size;
     uint32_t number;         /**< As in gpuhal_device_physical(). */
-    uint32_t device_count;   /**< Visible devices that are interfaces of it. */
+    uint32_t device_count;   /**< Number of visible devices that are interfaces of this physical device. */
     uint32_t evidence_count;
     const char *pci_address; /**< The first address that one of its interfaces reports. */
-    const char *uuid;        /**< UUID of the whole device, not of a partition; the first that an interface reports. */
-    uint32_t first_interface, first_evidence; /**< Index of its first GPUHAL_RECORD_INTERFACE, _EVIDENCE. */
+    /** UUID of the whole device, not of a partition; the first UUID that an interface reports. */
+    const char *uuid;
+    /** Index of the first GPUHAL_RECORD_INTERFACE and of the first GPUHAL_RECORD_EVIDENCE. */
+    uint32_t first_interface, first_evidence;
 } gpuhal_physical_info;
 
 /** A visible device, as an interface of a physical device. */
 typedef struct gpuhal_interface_info {
     uint32_t size;
-    uint32_t number;   /**< Stable number in the record of the machine; 0: none. */
+    uint32_t number;   /**< Stable number in the record of the machine, or 0. */
     uint32_t physical; /**< The number of its physical device. */
     gpuhal_device *device;
 } gpuhal_interface_info;
 
-/** Why two devices are interfaces of one physical device, or why two that look alike are not. */
+/** Why two devices are interfaces of one physical device, or why two similar devices are not. */
 typedef struct gpuhal_evidence {
     uint32_t size;
-    /** 1: one physical device; 0: two, although both report the same value, which the sentence names. */
+    /** 1 for one physical device; 0 for two physical devices, although both report the same value, which the sentence
+     *  names. */
     uint32_t same;
     const char *device;     /**< "vulkan:0". */
-    /** "cuda:0": the device that it was matched with; a hidden device if only that device connects two visible ones. */
+    /** The device with which `device` was matched, such as "cuda:0". This is a hidden device if only a hidden device
+     *  connects two visible devices. */
     const char *other;
     const char *matched_by; /**< "pci_address", "drm_render_node", "uuid", "luid", "host_processor". */
-    const char *value;      /**< The string that both report; "" for "host_processor". */
+    const char *value;      /**< The string that both devices report; "" for "host_processor". */
     const char *sentence;   /**< Human-readable. */
     uint32_t physical;      /**< The number of the physical device of `device`. */
 } gpuhal_evidence;
 
-/** For gpuhal_view_of(): include GPUHAL_RECORD_HARDWARE (gpuhal/node/hardware.h); the call then searches the
- *  machine. */
+/** Flag of gpuhal_view_of() for including GPUHAL_RECORD_HARDWARE (gpuhal/node/hardware.h). With this flag, the call
+ *  searches the machine. */
 enum { GPUHAL_VIEW_HARDWARE = 1 };
 
-/** Creates a view of the latest enumeration: that of gpuhal_open(), until gpuhal_rescan() finds another state.
- *  @p flags: 0 or GPUHAL_VIEW_HARDWARE.
+/** Creates a view of the latest enumeration, which is the enumeration of gpuhal_open() until gpuhal_rescan() finds
+ *  another state. @p flags: 0 or GPUHAL_VIEW_HARDWARE.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY; for GPUHAL_VIEW_HARDWARE also NOT_SUPPORTED in a library
  *  that was built without GPUHAL_NODE, and FILE if the hardware cannot be listed, for example because the process has
  *  no free file descriptor

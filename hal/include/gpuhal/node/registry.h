@@ -1,10 +1,10 @@
-/** gpuhal/node/registry.h: the persistent record of this machine: plugins with the results of probing them, physical
- *  devices with stable numbers, tested links, faults. docs/registry.md describes the contents, the location, and how
- *  long they are valid.
+/** gpuhal/node/registry.h: the persistent record of this machine: probed plugins with their results, physical devices
+ *  with stable numbers, tested links, and faults. docs/registry.md describes the contents, the location, and the
+ *  validity of each result.
  *
- *  A view (gpuhal/view.h) has a snapshot of the whole record: either that of the gpuhal object, where results of a
- *  transfer appear within moments, or that on disk. Times are in seconds since 1970, 0 for never; they are
- *  informational only.
+ *  A view (gpuhal/view.h) has a snapshot of the whole record. The snapshot comes either from the gpuhal object, where
+ *  results of a transfer appear within moments, or from the disk. Times are in seconds since 1970, or 0 for never; they
+ *  are informational only.
  *
  *      gpuhal_view *view = NULL;
  *      gpuhal_fault_record fault = {.size = sizeof fault};
@@ -51,8 +51,8 @@ GPUHAL_API gpuhal_status gpuhal_view_write(const gpuhal_view *view, const char *
 typedef struct gpuhal_registry_info {
     uint32_t size;
     uint32_t reserved;
-    uint64_t generation; /**< Every change increments it; 0: nothing was ever written. */
-    const char *place;   /**< An absolute directory; "": none is kept. */
+    uint64_t generation; /**< Incremented by every change; 0 means that nothing was ever written. */
+    const char *place;   /**< Absolute path of the directory, or "" if no record is kept. */
     /** A sentence about damage that gpuhal_view_read() found in the record; the view has the undamaged parts. */
     const char *damage;
 } gpuhal_registry_info;
@@ -62,14 +62,14 @@ typedef struct gpuhal_plugin_record {
     uint32_t size;
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage; /**< The last stage entered. */
-    /** Number of the signal that terminated its helper process, see gpuhal_plugin_report.signal; 0: none. */
+    /** Number of the signal that terminated the helper process (see gpuhal_plugin_report.signal), or 0. */
     uint32_t signal;
     const char *name;
     const char *file;
     const char *version;
     const char *driver;    /**< Path of the vendor's library. */
     const char *reason;
-    const char *output;    /**< The last lines of its output, separated by line feeds. */
+    const char *output;    /**< The last lines of the plugin's output, separated by line feeds. */
     const char *identity;  /**< Identity of the file. */
     uint64_t probed_at;
     uint32_t device_count;
@@ -82,13 +82,13 @@ typedef struct gpuhal_physical_record {
     /** As in gpuhal_device_physical(): stable across restarts, reboots, new drivers and another order of
      * enumeration. */
     uint32_t number;
-    uint32_t is_host;     /**< 1: the host's CPU. */
-    uint32_t is_present;  /**< 1: one of its interfaces was present at the last enumeration of its backend. */
-    uint32_t vendor_id;   /**< PCI vendor; 0: unknown. */
+    uint32_t is_host;     /**< 1 for the host's CPU. */
+    uint32_t is_present;  /**< 1 if an interface was present at the last enumeration of the interface's backend. */
+    uint32_t vendor_id;   /**< PCI vendor id, or 0 if unknown. */
     uint32_t reserved;
     const char *pci_address;
-    const char *name; /**< Name of the host's processor: from the backend cpu, or "" without it. */
-    uint64_t first_seen, last_seen; /**< The latter is accurate to the day. */
+    const char *name; /**< For the host's processor, the name from the backend cpu, or "" without that backend. */
+    uint64_t first_seen, last_seen; /**< `last_seen` is accurate to the day. */
 } gpuhal_physical_record;
 
 /** A physical device, or a partition of it, as one backend exposes it. */
@@ -96,14 +96,14 @@ typedef struct gpuhal_interface_record {
     uint32_t size;
     uint32_t number;        /**< Stable, like that of the physical device. */
     uint32_t physical;      /**< Number of the physical device. */
-    uint32_t is_present;    /**< 1: it was present at the last enumeration of its backend. */
+    uint32_t is_present;    /**< 1 if present at the last enumeration of the backend. */
     uint32_t driver_count;  /**< Number of recorded versions: at most the newest 16. */
     uint32_t first_driver;  /**< Index of its first GPUHAL_RECORD_REGISTRY_DRIVER. */
     const char *backend;
     const char *name;
     const char *partition;  /**< Name of the partition, if there is one. */
     const char *uuid;
-    uint64_t first_seen, last_seen; /**< As those of the physical device. */
+    uint64_t first_seen, last_seen; /**< As for the physical device. */
 } gpuhal_interface_record;
 
 /** A version of an interface's driver; the newest version is the last. */
@@ -118,8 +118,8 @@ typedef struct gpuhal_driver_record {
 typedef struct gpuhal_link_record {
     uint32_t size;
     uint32_t from, to;      /**< Numbers of interfaces; if equal, this is the result of gpuhal_device_verify(). */
-    uint32_t verified;      /**< 1: the bytes arrived unchanged; 0: they did not. */
-    gpuhal_path path;       /**< Path of the measured copies; 0: not measured. */
+    uint32_t verified;      /**< 1 if the bytes arrived unchanged, else 0. */
+    gpuhal_path path;       /**< Path of the measured copies, or 0 if not measured. */
     uint32_t reserved;
     uint64_t bytes_per_second, latency_ns; /**< 0: not measured. */
     uint64_t tried;
@@ -129,31 +129,32 @@ typedef struct gpuhal_link_record {
 /** A kind of fault, and how often it happened. */
 typedef struct gpuhal_fault_record {
     uint32_t size;
-    uint32_t interface_number; /**< 0: a fault of the plugin. */
+    uint32_t interface_number; /**< 0 for a fault of the plugin. */
     const char *kind;       /**< "crash", "hang", "lost", "out_of_memory". */
     const char *plugin;     /**< Name of the plugin, otherwise its identity; "" for a fault of an interface. */
-    const char *driver_version, *detail; /**< Of the latest fault. */
+    const char *driver_version, *detail; /**< Driver version and detail of the latest fault. */
     uint64_t count, first, last;
 } gpuhal_fault_record;
 
-/** Checks whether the cached result of GPUHAL_RECORD_REGISTRY_PLUGIN number @p index is valid: whether its cache key is
- *  current. @p out_why receives "" if it is, otherwise a sentence that names the difference, truncated to @p why_bytes.
+/** Checks whether the cached result of GPUHAL_RECORD_REGISTRY_PLUGIN number @p index is valid, which means that its
+ *  cache key is current. @p out_why receives "" if the result is valid, otherwise a sentence that names the difference,
+ *  truncated to @p why_bytes.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last, HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, reading files; opens no device. */
 GPUHAL_API gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_view *view, uint32_t index, char *out_why,
                                                       uint32_t why_bytes);
 
-/** Removes the cached results and faults of the plugins named @p plugin; the whole record for NULL. Numbers are never
- *  reused.
+/** Removes the cached results and faults of the plugins named @p plugin, or the whole record for NULL. Numbers are
+ *  never reused.
  *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; NOT_FOUND for a plugin without a record; FILE when it
  *  cannot be written; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
 GPUHAL_API gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, const char *plugin);
 
 /** Removes the record of one physical device that was taken out of the machine, with its interfaces, links and faults;
- *  @p number is that of its gpuhal_physical_record. All other records are kept. If the device is still in the machine,
- *  the next program that lists it records it again, under another number. Open gpuhal objects keep the old number. They
- *  record results of the device again once it has a record; until then the log has a warning.
+ *  @p number is the number in the device's gpuhal_physical_record. All other records are kept. If the device is still
+ *  in the machine, the next program that lists it records it again, under another number. Open gpuhal objects keep the
+ *  old number. They record results of the device again once it has a record; until then the log has a warning.
  *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; NOT_FOUND for a number without a record; FILE when it
  *  cannot be written; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */

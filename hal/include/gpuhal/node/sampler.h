@@ -4,10 +4,9 @@
  *  newest samples in a ring. All other calls read the ring and never call a driver. A value that was missing in a
  *  sample stays missing in the history; statistics exclude missing values and count them.
  *
- *  A threshold that is raised or cleared, and a change of health, are events. An event is passed to the callback of its
- *  threshold, and added to the list of gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called. The
- *  events of one sample are in the order of the thresholds' numbers, those of one threshold in the order of the
- *  devices, and health events are last.
+ *  A threshold that is raised or cleared, and a change of health, are events. An event is passed to its callback, and
+ *  added to the list of gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called. The events of one
+ *  sample are ordered by threshold number, then by device; health events come last.
  *
  *      gpuhal_sampler *sampler = NULL;
  *      gpuhal_threshold hot = {.size = sizeof hot, .key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS,
@@ -16,7 +15,7 @@
  *      gpuhal_sampler_add_threshold(sampler, &hot, NULL);
  *
  *  gpuhal_close() ends the sampling. The samples stay readable, and callbacks for them are still called, until
- *  gpuhal_sampler_destroy(). Until then only the calls of this header accept the sampler's devices.
+ *  gpuhal_sampler_destroy(). Between these two calls, only the functions of this header accept the sampler's devices.
  */
 #ifndef GPUHAL_SAMPLER_H
 #define GPUHAL_SAMPLER_H
@@ -35,18 +34,18 @@ typedef struct gpuhal_sampler gpuhal_sampler;
 typedef struct gpuhal_sampler_desc {
     uint32_t size;
     uint32_t flags;        /**< GPUHAL_SAMPLE_WAKE, or 0. */
-    uint32_t device_count; /**< 0: the preferred interface of every physical device. */
-    uint32_t key_count;    /**< 0: every value except PCIe traffic, which is slow to read. */
+    uint32_t device_count; /**< 0 means the preferred interface of every physical device. */
+    uint32_t key_count;    /**< 0 means every value except PCIe traffic, which is slow to read. */
     gpuhal_device *const *devices;
     const gpuhal_key *keys;
-    uint64_t period_ns;    /**< From one sample to the next; 0: one second. At least 10 ms, at most a day. */
-    uint32_t history;      /**< Samples that are kept; 0: 300. At most 100,000. */
+    uint64_t period_ns;    /**< Time from one sample to the next, 10 ms to a day; 0 means one second. */
+    uint32_t history;      /**< Number of samples that are kept, at most 100,000; 0 means 300. */
     uint32_t reserved;
 } gpuhal_sampler_desc;
 
 /** Creates a sampler, which starts the first sample immediately. A sample that takes longer than the period delays the
- *  next one; missed samples are not taken later. A source has one period to respond, at least 100 ms and at most 5 s;
- *  otherwise its values are missing. @p desc NULL: all defaults.
+ *  next one; missed samples are not taken later. Each source must respond within one period, but within at least 100 ms
+ *  and at most 5 s; otherwise its values are missing. If @p desc is NULL, all defaults apply.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (a period or a history outside its limits, a duplicate device, a key
  *  that is not a value), NO_DEVICE if there is no device to sample, HOST_MEMORY
  *  Owner: caller, gpuhal_sampler_destroy(). Threads: any. Blocks: no. */
@@ -80,7 +79,7 @@ typedef struct gpuhal_point {
     uint32_t reserved;
 } gpuhal_point;
 
-/** Copies the newest samples of one value, the oldest of them first. @p out_count is the number of copied samples.
+/** Copies the newest samples of one value, in order of time. @p out_count is the number of copied samples.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a device or a key that is not sampled)
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_sampler_history(gpuhal_sampler *sampler, const gpuhal_device *device, gpuhal_key key,
@@ -89,19 +88,20 @@ GPUHAL_API gpuhal_status gpuhal_sampler_history(gpuhal_sampler *sampler, const g
 /** Statistics of one value over a window of time. */
 typedef struct gpuhal_window {
     uint32_t size;            /**< sizeof(gpuhal_window), set by the caller. */
-    uint32_t count;           /**< Samples with a value; 0: all other numbers are 0, too. */
-    uint32_t missing;         /**< Samples without a value. */
+    uint32_t count;           /**< Number of samples with a value. If 0, all other numbers are 0, except `missing`. */
+    uint32_t missing;         /**< Number of samples without a value. */
     uint32_t reserved;
     uint64_t from_ns, to_ns;  /**< Times of the first and the last sample with a value. */
     uint64_t first, last;
     uint64_t min, max;
     uint64_t mean;            /**< Mean of the samples, rounded down. */
-    /** For a value that counts up (energy, errors, bytes): the sum of its increases from sample to sample. A sample
-     *  that is below the preceding one adds nothing: the counter was reset. */
+    /** For a value that counts up (energy, errors, bytes): the sum of its increases from sample to sample. If a sample
+     *  is below the preceding sample, the counter was reset, and the sample adds nothing. */
     uint64_t increase;
 } gpuhal_window;
 
-/** Computes the statistics of the samples that are at most @p window_ns old; 0: of all kept samples.
+/** Computes the statistics of the samples that are at most @p window_ns old, or of all kept samples if @p window_ns is
+ *  0.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0, a device or a key that is not sampled)
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_sampler_window(gpuhal_sampler *sampler, const gpuhal_device *device, gpuhal_key key,
@@ -112,17 +112,17 @@ typedef uint32_t gpuhal_health_state;
 enum {
     GPUHAL_HEALTH_UNKNOWN = 0,  /**< Not sampled yet. */
     GPUHAL_HEALTH_OK = 1,
-    GPUHAL_HEALTH_DEGRADED = 2, /**< It works, but an operator should examine it. */
-    GPUHAL_HEALTH_LOST = 3      /**< It cannot be used any more. */
+    GPUHAL_HEALTH_DEGRADED = 2, /**< The device works, but an operator should examine it. */
+    GPUHAL_HEALTH_LOST = 3      /**< The device cannot be used any more. */
 };
 
 /** Why a device is degraded. Bits. docs/telemetry.md states when each is set and cleared. */
 enum {
-    GPUHAL_HEALTH_FAULTS = 1u << 0,           /**< Another interface of its physical device was lost in this process. */
+    GPUHAL_HEALTH_FAULTS = 1u << 0,           /**< Another interface of the physical device was lost in this process. */
     GPUHAL_HEALTH_ECC = 1u << 1,              /**< New memory errors that could not be corrected. */
     GPUHAL_HEALTH_THERMAL = 1u << 2,          /**< The device is slowed down because it is too hot. */
     GPUHAL_HEALTH_POWER_BRAKE = 1u << 3,      /**< The device is slowed down because the power supply requests it. */
-    GPUHAL_HEALTH_PCIE_REPLAYS = 1u << 4,     /**< Its link often retransmits packets. */
+    GPUHAL_HEALTH_PCIE_REPLAYS = 1u << 4,     /**< The device's PCIe link often retransmits packets. */
     /** The vendor's driver reported an error that the application did not cause. */
     GPUHAL_HEALTH_VENDOR_EVENT = 1u << 5
 };
@@ -134,7 +134,7 @@ typedef struct gpuhal_health {
     uint32_t reasons;         /**< Bits GPUHAL_HEALTH_…; 0 unless degraded. */
     uint32_t reserved;
     uint64_t since_ns;        /**< When the device entered this state, on the monotonic clock; 0 for UNKNOWN. */
-    char sentence[240];       /**< The problem, human-readable; "" for OK and UNKNOWN. */
+    char sentence[240];       /**< Human-readable description of the problem; "" for OK and UNKNOWN. */
 } gpuhal_health;
 
 /** Returns the health as of the newest sample.
@@ -143,7 +143,7 @@ typedef struct gpuhal_health {
 GPUHAL_API gpuhal_status gpuhal_sampler_health(gpuhal_sampler *sampler, const gpuhal_device *device,
                                                gpuhal_health *out_health);
 
-/** Returns the name of a state, as in JSON: "degraded".
+/** Returns the JSON name of a state, such as "degraded".
  *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_health_name(gpuhal_health_state state);
@@ -176,14 +176,14 @@ typedef void gpuhal_sampler_fn(void *user, const gpuhal_sampler_event *event);
 typedef struct gpuhal_threshold {
     uint32_t size;
     gpuhal_key key;
-    gpuhal_device *device; /**< NULL: every device of the sampler, each separately. */
-    uint32_t is_below;     /**< 0: raised by values above `limit`; 1: by values below it. */
-    uint32_t samples;      /**< Consecutive samples that raise or clear it; 0: one. */
+    gpuhal_device *device; /**< NULL means every device of the sampler, each separately. */
+    uint32_t is_below;     /**< 0 if values above `limit` raise the threshold, 1 if values below it do. */
+    uint32_t samples;      /**< Number of consecutive samples that raise or clear the threshold; 0 means one. */
     uint64_t limit;
-    /** Hysteresis: a raised threshold is cleared by a value that is no longer beyond this. 0: the limit itself, even
+    /** Hysteresis: a raised threshold is cleared by a value that is not beyond `clear`. 0 means the limit itself, even
      *  if `is_below` is 1. Must not be beyond the limit. */
     uint64_t clear;
-    gpuhal_sampler_fn *callback; /**< NULL: none. */
+    gpuhal_sampler_fn *callback; /**< NULL for no callback. */
     void *user;
 } gpuhal_threshold;
 

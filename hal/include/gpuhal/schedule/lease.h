@@ -5,12 +5,13 @@
  *  request overtakes a request of the lowest priority that arrived 3 s earlier. Slots are counted for each gpuhal
  *  object, for all interfaces of a physical device together; each partition has its own slots.
  *
- *  A **lease** is a process's claim to slots and bytes of one or several devices, of all of them or none. For leases a
- *  device has as many slots as for work, but at least 8. The leases of all processes are recorded in a ledger. This is
- *  two files in the folder that GPUHAL_LEDGER names; otherwise in /run/gpuhal if an administrator has created it and
- *  the user may write there; otherwise in the user's runtime folder, with the leases of this user alone. Leases are
- *  advisory: a process without a lease can still use a device. But the memory that such processes use is sampled and
- *  subtracted, and this gpuhal object itself allocates no more than the bytes of its leases.
+ *  A **lease** is a process's claim to slots and bytes of one or several devices. It is granted for all of these
+ *  devices or for none. For leases, a device has as many slots as for work, but at least 8. The leases of all processes
+ *  are recorded in a ledger, which consists of two files. They are in the folder that GPUHAL_LEDGER names, otherwise in
+ *  /run/gpuhal if an administrator has created this folder and the user may write to it, otherwise in the user's
+ *  runtime folder, with the leases of this user alone. Leases are advisory: a process without a lease can still use a
+ *  device. But the memory used by such processes is sampled and subtracted, and this gpuhal object itself allocates no
+ *  more than the bytes of its leases.
  *
  *      gpuhal_lease_desc desc = GPUHAL_INIT(gpuhal_lease_desc);
  *      desc.count = 2;                                  // any two GPUs,
@@ -21,28 +22,29 @@
  *
  *  A lease ends when it is released, when it expires, when its gpuhal object is closed, or when its process ends in any
  *  way. If a process is killed, waiting processes are delayed by less than 100 ms, or by up to two seconds if the four
- *  that have waited longest are killed with it, or are stopped. A process that is stopped (SIGSTOP) keeps its leases
+ *  longest waiting processes are killed with it or are stopped. A process that is stopped (SIGSTOP) keeps its leases
  *  until they expire. Expiry counts time since the machine was started, so setting the clock does not affect it.
  *
- *  A request for any GPUs gets the first GPUs by the rule of gpuhal_select(), however much of them is in use. Among
- *  equal GPUs, those without a warning of gpuhal_ailments() come first, then those with the least load (see
- *  gpuhal_rank()); leased slots count as work. The values for others' use are at most 100 ms old. A device that is
- *  lost, needs a reset or is GPUHAL_COMPUTE_PROHIBITED is never leased: a request for it returns DEVICE_LOST, and a
- *  request for any GPUs skips it. A request for any GPUs also skips GPUs that failed their self-test. A device with an
- *  exclusive compute mode is not leased while another process computes on it.
+ *  A request for any GPUs gets the first GPUs by the rule of gpuhal_select(), regardless of their use. Among equal
+ *  GPUs, GPUs without a warning of gpuhal_ailments() come first, then GPUs with the least load (see gpuhal_rank());
+ *  leased slots count as work. The values for others' use are at most 100 ms old. A device that is lost, needs a reset
+ *  or is GPUHAL_COMPUTE_PROHIBITED is never leased: a request for it returns DEVICE_LOST, and a request for any GPUs
+ *  skips it. A request for any GPUs also skips GPUs that failed their self-test. A device with an exclusive compute
+ *  mode is not leased while another process computes on it.
  *
- *  Requests are granted by priority, which waiting raises as for slots, then by arrival. A request that does not fit
- *  lets at most 8 later, smaller requests pass; then its devices are kept for it. A process that ends while it waits
- *  does not delay others.
+ *  Requests are granted by priority, which waiting raises as for slots, then by arrival. At most 8 later, smaller
+ *  requests may overtake a request that does not fit; after that, its devices are kept for it. A process that ends
+ *  while it waits does not delay others.
  *
- *  With GPUHAL_LEASE_INHERIT, programs that this process starts from then on share the lease. It lasts until the last
- *  of them has ended, it expires, or it is released here; gpuhal_lease_hand_down() leaves it to them. Every other lease
- *  ends with its process, even if forked children continue; in these every call with objects of the parent returns
- *  FORKED.
+ *  With GPUHAL_LEASE_INHERIT, programs that this process starts from then on share the lease. The lease lasts until the
+ *  last of these programs has ended, it expires, or this process releases it. gpuhal_lease_hand_down() leaves the lease
+ *  to the programs. Every other lease ends with its process, even if forked children continue; in these every call with
+ *  objects of the parent returns FORKED.
  *
  *  Slots and bytes of an expired lease are granted to others. Allocations of gpuhal objects that had the lease stay
- *  limited to it: in its holder until it is released, in objects that were opened under it (GPUHAL_LEASE) until they
- *  are closed. An object that is opened under it later has no lease: the object is not limited, and logs a warning.
+ *  limited to the lease's bytes: in the holder until the lease is released, in objects that were opened under the lease
+ *  (GPUHAL_LEASE) until they are closed. If an object is opened under the lease after the expiry, the object has no
+ *  lease and no limit, and logs a warning.
  */
 #ifndef GPUHAL_LEASE_H
 #define GPUHAL_LEASE_H
@@ -70,9 +72,9 @@ typedef struct gpuhal_work_slot gpuhal_work_slot;
  *  not gpuhal_close(). */
 typedef void gpuhal_granted_fn(void *user, gpuhal_status status);
 
-/** Sets the number of work slots of the device, for all its interfaces. @p count 0: the default, which is the number of
- *  CPUs that the process may use; for GPUs and accelerators divided by the number of these devices, rounded up. Taken
- *  slots stay taken.
+/** Sets the number of work slots of the device, for all its interfaces. A @p count of 0 restores the default, which is
+ *  the number of CPUs that the process may use. For GPUs and accelerators, this number is divided by the number of
+ *  these devices and rounded up. Taken slots stay taken.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_work_slots_set(gpuhal_device *device, uint32_t count);
@@ -83,7 +85,7 @@ GPUHAL_API gpuhal_status gpuhal_work_slots_set(gpuhal_device *device, uint32_t c
 GPUHAL_API gpuhal_status gpuhal_work_slots_count(gpuhal_device *device, uint32_t *out_total, uint32_t *out_taken,
                                                  uint32_t *out_waiting);
 
-/** Takes a work slot, waiting up to @p timeout_ns; 0: not at all, UINT64_MAX: without a limit.
+/** Takes a work slot, and waits for it up to @p timeout_ns; 0 means not at all, UINT64_MAX without a limit.
  *  @return GPUHAL_OK; BUSY when none is free and @p timeout_ns is 0; TIMEOUT; INVALID_ARGUMENT (also for a priority out
  *  of range), HOST_MEMORY, FORKED
  *  Owner: caller, gpuhal_work_slot_release(); gpuhal_close() frees the remaining ones. Threads: any. Blocks: up to
@@ -125,13 +127,13 @@ enum {
     GPUHAL_LEASE_INHERIT = 1u
 };
 
-/** In place of a number of slots: all slots of a device, if no other lease has a slot of it. */
+/** In place of a number of slots: all slots of a device, if no other lease has a slot of the device. */
 #define GPUHAL_LEASE_ALL_SLOTS UINT32_MAX
 
 /** The part of a lease on one specific device. */
 typedef struct gpuhal_lease_part {
     gpuhal_device *device; /**< Any interface of the device. */
-    uint64_t bytes; /**< Bytes of its memory, up to 2^62; 0: none are counted, and allocations are not limited. */
+    uint64_t bytes; /**< Bytes of memory, up to 2^62. If 0, no bytes are counted, and allocations are not limited. */
     uint32_t slots;        /**< 0: one. */
     uint32_t reserved;     /**< 0. */
 } gpuhal_lease_part;
@@ -140,23 +142,26 @@ typedef struct gpuhal_lease_part {
 typedef struct gpuhal_lease_desc {
     uint32_t size;         /**< sizeof(gpuhal_lease_desc). */
     uint32_t flags;        /**< GPUHAL_LEASE_ bits. */
-    uint32_t part_count;   /**< Not 0: exactly the devices in `parts`; the next five members are not used. */
-    uint32_t count;        /**< Number of devices; 0: one. */
-    uint32_t device_count; /**< 0: any visible GPU or accelerator that is not a software device. */
-    uint32_t slots;        /**< Slots of each device; 0: one. */
-    uint64_t bytes; /**< Bytes of each device, up to 2^62; 0: none are counted, and allocations are not limited. */
-    gpuhal_device *const *devices; /**< `count` of them are chosen. */
+    /** If not 0, the lease is for exactly the devices in `parts`, and the next five members are not used. */
+    uint32_t part_count;
+    uint32_t count;        /**< Number of devices; 0 means one. */
+    uint32_t device_count; /**< 0 means any visible GPU or accelerator that is not a software device. */
+    uint32_t slots;        /**< Slots of each device; 0 means one. */
+    /** Bytes of each device, up to 2^62. If 0, no bytes are counted, and allocations are not limited. */
+    uint64_t bytes;
+    gpuhal_device *const *devices; /**< The devices of which `count` are chosen. */
     const gpuhal_lease_part *parts;
-    uint64_t duration_ns;  /**< Counted from the grant; 0: the lease does not expire. */
+    uint64_t duration_ns;  /**< Counted from the grant. If 0, the lease does not expire. */
     int32_t priority;
     uint32_t reserved;     /**< 0. */
     /** For display: UTF-8, up to GPUHAL_LEASE_LABEL_MAX bytes; longer labels are INVALID_ARGUMENT. Characters that a
-     *  terminal would interpret or cannot show are replaced by blanks or `?`. NULL: none. */
+     *  terminal would interpret or cannot show are replaced by blanks or `?`. NULL for no label. */
     const char *label;
 } gpuhal_lease_desc;
 
-/** Leases devices, waiting up to @p timeout_ns; 0: not at all, UINT64_MAX: without a limit. A buffer that would exceed
- *  the bytes of the gpuhal object's leases on a device is refused with OUT_OF_MEMORY, and the detail names the lease.
+/** Leases devices, and waits for them up to @p timeout_ns; 0 means not at all, UINT64_MAX without a limit. A buffer
+ *  that would exceed the bytes of the gpuhal object's leases on a device is refused with OUT_OF_MEMORY, and the detail
+ *  names the lease.
  *  @return GPUHAL_OK; BUSY when the lease cannot be granted now and @p timeout_ns is 0, or when for all of that time
  *  (two seconds if it is 0) others had the ledger locked, or the ledger had no room; TIMEOUT; INFEASIBLE when the lease
  *  could not be granted even on an idle machine, or the kernel or a driver allows this process less; NO_DEVICE when
@@ -169,7 +174,7 @@ typedef struct gpuhal_lease_desc {
 GPUHAL_API gpuhal_status gpuhal_lease_acquire(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t timeout_ns,
                                               gpuhal_lease **out_lease);
 
-/** Does the same as gpuhal_lease_acquire() without waiting: a thread of the library waits, one for each request. @p
+/** Does the same as gpuhal_lease_acquire() without waiting: for each request, a thread of the library waits. @p
  *  callback, which may be NULL, is called once when the wait has ended, with the status that gpuhal_lease_acquire()
  *  would have returned; gpuhal_lease_state() and gpuhal_lease_descriptor() also show the end.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, NO_DEVICE, NOT_SUPPORTED, HOST_MEMORY, FORKED
@@ -189,7 +194,7 @@ GPUHAL_API gpuhal_status gpuhal_lease_state(gpuhal_lease *lease);
  *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_lease_descriptor(gpuhal_lease *lease, gpuhal_os_handle *out_descriptor);
 
-/** Returns the number of the lease in its ledger, where it is never reused.
+/** Returns the number of the lease in its ledger. The ledger never reuses a number.
  *  @return the number; 0 for NULL, and unless the lease was granted
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_lease_number(const gpuhal_lease *lease);
@@ -200,7 +205,7 @@ GPUHAL_API uint64_t gpuhal_lease_number(const gpuhal_lease *lease);
  *  Owner: the gpuhal object. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_device *gpuhal_lease_device_at(const gpuhal_lease *lease, uint32_t index);
 
-/** Makes a lease expire @p duration_ns from now; 0: never.
+/** Makes a lease expire @p duration_ns from now, or never if @p duration_ns is 0.
  *  @return GPUHAL_OK; TIMEOUT when the lease has already expired; NOT_READY while the request waits; INVALID_ARGUMENT,
  *  BUSY, FILE, FORKED
  *  Owner: nothing. Threads: any. Blocks: briefly, for the lock on the ledger. */
@@ -211,24 +216,25 @@ GPUHAL_API gpuhal_status gpuhal_lease_renew(gpuhal_lease *lease, uint64_t durati
  *  for the lock on the ledger. */
 GPUHAL_API void gpuhal_lease_release(gpuhal_lease *lease);
 
-/** Leaves a lease to the programs that were started under it (GPUHAL_LEASE_INHERIT): it ends with the last of them, or
- *  immediately if there is none. A lease without that flag, or a waiting request, is released. NULL does nothing.
+/** Leaves a lease to the programs that were started under it (GPUHAL_LEASE_INHERIT): the lease ends with the last of
+ *  these programs, or immediately if there is none. A lease without that flag, or a waiting request, is released. NULL
+ *  does nothing.
  *  Owner: @p lease is invalid afterwards. Threads: any, with no other call on @p lease in progress. Blocks: briefly,
  *  for the lock on the ledger. */
 GPUHAL_API void gpuhal_lease_hand_down(gpuhal_lease *lease);
 
 /** Ends a lease of any process, or withdraws its request, by the number in the ledger. Only the user of the lease and
  *  root may do this. Its processes are neither terminated nor notified, and their allocations stay, next to those of
- *  the next holder. A waiting request fails with FILE. With @p force 1 the call ends any lease. With 0 it ends none
- *  that a process still has; a lease that no process has any more is removed, and counts as not found.
+ *  the next holder. A waiting request fails with FILE. With @p force 1, the call ends any lease. With 0, it does not
+ *  end a lease that a process still has; a lease that no process has any more is removed, and counts as not found.
  *  @return GPUHAL_OK; BUSY when processes still have the lease and @p force is 0; the detail names them; NOT_FOUND when
  *  no lease or request of a living process has that number; NO_PERMISSION for another user's lease; INVALID_ARGUMENT,
  *  FILE, NOT_SUPPORTED, HOST_MEMORY, FORKED
  *  Owner: nothing. Threads: any. Blocks: briefly, for the lock on the ledger. */
 GPUHAL_API gpuhal_status gpuhal_lease_revoke(gpuhal *gpu, uint64_t number, uint32_t force);
 
-/** Returns the folder of the ledger, and in @p out_shared whether leases of other users are in it: 1 for a folder that
- *  was configured, and for that of the machine; 0: only leases of this user.
+/** Returns the folder of the ledger, and in @p out_shared whether the ledger contains leases of other users: 1 for a
+ *  configured folder and for the machine's folder, 0 if it contains only leases of this user.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, FILE when there is no folder, NOT_SUPPORTED without a ledger, HOST_MEMORY,
  *  FORKED
  *  Owner: the gpuhal object. Threads: any. Blocks: no. */

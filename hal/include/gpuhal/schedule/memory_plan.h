@@ -35,9 +35,9 @@ enum { GPUHAL_MEMORY_PLAN_ITEMS_MAX = 1 << 20 };
 
 /** One tensor, or anything else that occupies bytes during some steps. */
 typedef struct gpuhal_memory_plan_item {
-    uint64_t bytes;     /**< 0: it occupies none, and its offset is 0. */
-    uint32_t first_use; /**< The step that writes it. */
-    uint32_t last_use;  /**< The last step that needs it; in the next step its bytes are free for others. */
+    uint64_t bytes;     /**< If 0, the item's offset is 0. */
+    uint32_t first_use; /**< The step that writes the item. */
+    uint32_t last_use;  /**< The last step that needs the item. In the next step, its bytes are free for other items. */
 } gpuhal_memory_plan_item;
 
 /** A problem for gpuhal_memory_plan(). */
@@ -48,11 +48,11 @@ typedef struct gpuhal_memory_plan_problem {
     /** Alignment of every offset and of the total: a power of two, such as GPUHAL_FACT_BINDING_ALIGNMENT_BYTES; 0
      *  counts as 1. */
     uint64_t alignment;
-    /** The search ends at a plan that needs no more; 0: it searches for the smallest total. */
+    /** The search ends when a plan fits within this capacity. 0 means that it searches for the smallest total. */
     uint64_t capacity_bytes;
-    /** CPU time of the calling thread that a search may take if the quick plan is not good enough; 0: no search. The
-     *  order of the search depends on the problem alone, but how far the search gets depends on the CPU: only a plan
-     *  that it finds within a capacity is the same on every CPU. */
+    /** CPU time of the calling thread that a search may take if the quick plan is not good enough; 0 means no search.
+     *  The order of the search depends on the problem alone, but how far the search gets depends on the CPU: only a
+     *  plan found within a capacity is the same on every CPU. */
     uint64_t search_ns;
 } gpuhal_memory_plan_problem;
 

@@ -32,7 +32,7 @@ enum {
     GPUHAL_PLACEMENT_DEVICES_MAX = 64
 };
 
-/** The value to minimise. Of several equally good placements, the one with the shortest step is chosen. */
+/** The value to minimise. Of several equally good placements, the placement with the shortest step is chosen. */
 typedef uint32_t gpuhal_placement_objective;
 enum {
     GPUHAL_PLACEMENT_LATENCY = 0,       /**< The time of one step: the sum over all stages and links. */
@@ -44,36 +44,40 @@ enum {
 
 /** One layer. */
 typedef struct gpuhal_placement_layer {
-    const char *name;        /**< For messages; NULL: its number. */
+    const char *name;        /**< For messages; NULL means the index. */
     uint64_t weight_bytes;
-    uint64_t state_bytes;    /**< In addition, as long as the model is loaded: its part of a KV cache. */
-    uint64_t workspace_bytes; /**< Needed while it runs. Of all layers on one device, the largest counts. */
-    uint64_t read_bytes;     /**< Bytes of memory read in one step; 0: the weights and the state. */
+    /** Additional bytes as long as the model is loaded, such as the layer's part of a KV cache. */
+    uint64_t state_bytes;
+    /** Bytes needed while the layer runs. Of all layers on one device, the largest workspace counts. */
+    uint64_t workspace_bytes;
+    uint64_t read_bytes;     /**< Bytes of memory read in one step; 0 means the weights and the state. */
     uint64_t output_bytes;   /**< Passed to the next layer in one step. */
     double operations;       /**< Floating-point operations in one step. */
-    uint64_t devices;        /**< Bit d: the layer may be on device d. 0: on any device. */
-    /** Layers with the same number share their weights, which must have the same size; on one device they count
-     *  once. 0: not shared. */
+    uint64_t devices;        /**< Bit d is set if the layer may be on device d. 0 means any device. */
+    /** Layers with the same number share their weights, which must have the same size; on one device they count once. 0
+     *  means not shared. */
     uint32_t tie;
     uint32_t reserved; /**< 0. */
 } gpuhal_placement_layer;
 
 /** One device. */
 typedef struct gpuhal_placement_device {
-    const char *name;             /**< For messages; NULL: its number. */
-    uint64_t capacity_bytes;      /**< The bytes that layers may use. 0: the device takes no layers (a lost device). */
+    const char *name;             /**< For messages; NULL means the index. */
+    /** The bytes that layers may use. With 0, the device takes no layers (a lost device). */
+    uint64_t capacity_bytes;
     uint64_t margin_bytes;        /**< The part of the capacity that is left free. */
-    double bytes_per_second;      /**< Bandwidth of its memory; 0: unknown, reading takes no time. */
-    double operations_per_second; /**< 0: unknown, operations take no time. */
-    double start_seconds;         /**< Time in each step before its first layer. */
-    uint32_t layer_limit;         /**< Most layers; 0: no limit. */
+    double bytes_per_second;      /**< Bandwidth of the device's memory. 0 means unknown; reading then takes no time. */
+    double operations_per_second; /**< 0 means unknown; operations then take no time. */
+    double start_seconds;         /**< Time in each step before the device's first layer. */
+    uint32_t layer_limit;         /**< Maximum number of layers; 0 means no limit. */
     uint32_t reserved;            /**< 0. */
 } gpuhal_placement_device;
 
 /** The link from one device to another. */
 typedef struct gpuhal_placement_link {
-    double latency_seconds;  /**< INFINITY: there is no link, and stages on these devices are never consecutive. */
-    double bytes_per_second; /**< 0: unknown, bytes take no time. */
+    /** INFINITY means that there is no link, so stages on these devices are never consecutive. */
+    double latency_seconds;
+    double bytes_per_second; /**< 0 means unknown; bytes then take no time. */
 } gpuhal_placement_link;
 
 /** Flags of a problem. */
@@ -89,10 +93,11 @@ typedef struct gpuhal_placement_problem {
     gpuhal_placement_objective objective;
     const gpuhal_placement_layer *layers;
     const gpuhal_placement_device *devices;
-    /** Index `from * device_count + to`; links from a device to itself are not used. NULL: links take no time. */
+    /** Index `from * device_count + to`; links from a device to itself are not used. NULL means that links take no
+     *  time. */
     const gpuhal_placement_link *links;
-    /** For each layer, the device that has it now; UINT32_MAX: none. Used for LEAST_MOVED and the count of moved
-     *  bytes. NULL: no layer is on a device. */
+    /** For each layer, the device that has the layer now, or UINT32_MAX. Used for LEAST_MOVED and the count of moved
+     *  bytes. NULL means that no layer is on a device. */
     const uint32_t *previous;
     uint32_t layer_count;  /**< 1 to GPUHAL_PLACEMENT_LAYERS_MAX. */
     uint32_t device_count; /**< 1 to GPUHAL_PLACEMENT_DEVICES_MAX. */
@@ -119,7 +124,7 @@ typedef struct gpuhal_placement_shortfall {
     uint32_t layer, device;
     /** BY_LAYER and BY_MEMORY: how many additional bytes would suffice, on all devices together, if they were on the
      *  devices that need them. This is the minimum, unless not all orders are compared or there are thousands of
-     *  layers; then a lower number may exist. 0: unknown. */
+     *  layers; in these cases a lower number may exist. 0 means unknown. */
     uint64_t missing_bytes;
 } gpuhal_placement_shortfall;
 
@@ -143,8 +148,8 @@ typedef struct gpuhal_placement_info {
     double slowest_seconds;   /**< The slowest stage or link. */
     double largest_share;     /**< The largest used share of a device's capacity minus margin: 0 to 1. */
     uint64_t moved_bytes;     /**< Weights and states of layers that were on another device before, or on none. */
-    /** The largest share of the objective's value that a better placement could save. 0: this placement is provably
-     *  the best; 0.1: no placement is better by more than a tenth. */
+    /** The largest share of the objective's value that a better placement could save. 0 means that this placement is
+     *  provably the best; 0.1 means that no placement is better by more than a tenth. */
     double gap;
 } gpuhal_placement_info;
 
@@ -182,7 +187,7 @@ GPUHAL_API void gpuhal_placement_destroy(gpuhal_placement *placement);
 GPUHAL_API gpuhal_status gpuhal_placement_describe(gpuhal_device *device, gpuhal_placement_device *out_device);
 
 /** Describes the link from one device to another: with the measured values (gpuhal_link_verify()), otherwise with the
- *  reported bandwidth, otherwise as unknown: it takes no time.
+ *  reported bandwidth, otherwise as an unknown link, which takes no time.
  *  @return GPUHAL_OK; as gpuhal_link_u64(), except NOT_SUPPORTED
  *  Owner: nothing. Threads: any. Blocks: yes, at the first query for a pair. */
 GPUHAL_API gpuhal_status gpuhal_placement_describe_link(gpuhal_device *from, gpuhal_device *to,

@@ -38,7 +38,7 @@ typedef struct gpuhal_need {
     uint32_t memory_kinds;     /**< Bit 1 << gpuhal_memory_kind for each kind that it allocates. */
     uint32_t data_types;       /**< GPUHAL_DATA_ bits of types that its kernels compute with. */
     uint32_t capabilities;     /**< GPUHAL_CAPABILITY_ bits. */
-    uint32_t backend_count;    /**< 0: any backend. */
+    uint32_t backend_count;    /**< 0 for any backend. */
     /** For a physical device, gpuhal_assign() uses the interface of the earliest backend in this list that satisfies
      *  the need. GPUHAL_RANK_BEST puts devices of earlier backends first; the other orders do so only among equal
      *  devices. */
@@ -49,9 +49,9 @@ typedef struct gpuhal_need {
  *  counts for all interfaces of the physical device. */
 typedef struct gpuhal_promise {
     uint32_t size;          /**< sizeof(gpuhal_promise). */
-    uint32_t busy_permille; /**< Share of the time during which the device will work for it. */
+    uint32_t busy_permille; /**< Share of the time during which the device will work for this use. */
     gpuhal_device *device;
-    uint64_t bytes; /**< Bytes of its memory, in addition to those already allocated. */
+    uint64_t bytes; /**< Bytes of the device's memory, in addition to bytes that are already allocated. */
 } gpuhal_promise;
 
 /** Records earlier choices, so that choices by load do not alternate between nearly equal devices. */
@@ -60,7 +60,8 @@ typedef struct gpuhal_balance gpuhal_balance;
 /** How a balance decides. */
 typedef struct gpuhal_balance_desc {
     uint32_t size;            /**< sizeof(gpuhal_balance_desc). */
-    uint32_t margin_permille; /**< The choice changes only to a device whose load is lower by more than this; 0: 100. */
+    /** The choice changes only to a device whose load is lower by more than this; 0 means 100. */
+    uint32_t margin_permille;
 } gpuhal_balance_desc;
 
 /** Creates a balance without earlier choices. @p desc may be NULL.
@@ -85,7 +86,7 @@ enum {
     GPUHAL_RANK_MOST_FREE = 1,
     /** Software drivers come after all others. Apart from that, the device with the least load now comes first. The
      *  load is the mean of the share of memory that is not free and of the share of time during which the device works,
-     *  including promises; if one of the two is unknown, the load is the other one. Unknown loads come last. */
+     *  including promises; if one share is unknown, the load is the other share. Unknown loads come last. */
     GPUHAL_RANK_LEAST_LOADED = 2
 };
 
@@ -99,31 +100,31 @@ typedef struct gpuhal_rank_desc {
     uint32_t size;  /**< sizeof(gpuhal_rank_desc). */
     uint32_t flags; /**< GPUHAL_RANK_ONE_EACH, or 0. */
     gpuhal_rank_order order;
-    uint32_t device_count;         /**< 0: all devices of the gpuhal object. */
+    uint32_t device_count;         /**< 0 means all devices of the gpuhal object. */
     gpuhal_device *const *devices; /**< Lost devices are skipped. */
-    const gpuhal_need *need;       /**< NULL: no requirement. */
+    const gpuhal_need *need;       /**< NULL for no requirement. */
     const gpuhal_promise *promises;
     uint32_t promise_count;
     uint32_t reserved;       /**< 0. */
     gpuhal_balance *balance; /**< For LEAST_LOADED: the device that was first in earlier rankings. May be NULL. */
-    uint64_t timeout_ns;     /**< Timeout for reading values; 0: as gpuhal_device_sample(). */
+    uint64_t timeout_ns;     /**< Timeout for reading values; 0 means as for gpuhal_device_sample(). */
 } gpuhal_rank_desc;
 
 /** The place of one device. */
 typedef struct gpuhal_ranked {
     uint32_t size; /**< sizeof(gpuhal_ranked). */
-    uint32_t fits; /**< 1: it satisfies the need. */
+    uint32_t fits; /**< 1 if the device satisfies the need. */
     gpuhal_device *device;
-    /** Free memory minus promises, within all limits of the process; UINT64_MAX: not read, or unknown. */
+    /** Free memory minus promises, within all limits of the process, or UINT64_MAX if not read or unknown. */
     uint64_t free_bytes;
-    uint32_t load_permille; /**< UINT32_MAX: not read, or unknown. */
+    uint32_t load_permille; /**< UINT32_MAX if not read or unknown. */
     uint32_t reserved;
-    char reason[192]; /**< Why it comes after the one before it, or why it does not satisfy the need. */
+    char reason[192]; /**< Why the device comes after the preceding device, or why it does not satisfy the need. */
 } gpuhal_ranked;
 
 /** Ranks devices. BEST for a need without bytes uses listed facts alone. Every other ranking reads values, and loads
- *  plugins for that if needed. If a device's free memory is unknown, its total memory counts, and MOST_FREE puts it
- *  after devices whose free memory is known. @p desc may be NULL. @p out_count, the number of devices, may exceed @p
+ *  plugins if needed. If a device's free memory is unknown, its total memory counts, and MOST_FREE puts it after
+ *  devices whose free memory is known. @p desc may be NULL. @p out_count, the number of devices, may exceed @p
  *  capacity. @p out_ranked may be NULL if @p capacity is 0; otherwise the caller sets the size of the first element.
  *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need, apart from `bytes`; INFEASIBLE when those that do
  *  have too little free memory; in both cases all devices are still listed with their reasons; FORKED;

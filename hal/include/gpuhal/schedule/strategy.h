@@ -4,7 +4,7 @@
  *  machine, and gives each of them a device:
  *
  *  - `cpu`: only the CPU.
- *  - `single_device`: one device for all workers, with a limit for the memory that they may use there together.
+ *  - `single_device`: one device for all workers, with a limit for the device memory that all of them together may use.
  *  - `rank_per_device`: worker i has device i, counting one preferred interface of each physical device, or of each
  *    partition. If a launcher started this process (gpuhal_launcher_read()), its local rank must have a device. If
  *    Slurm shows the process fewer GPUs than the job has on this machine, as with --gpus-per-task, these GPUs belong to
@@ -53,13 +53,13 @@ typedef struct gpuhal_strategy_desc {
     uint32_t flags;   /**< GPUHAL_STRATEGY_ bits. */
     const char *name; /**< "cpu", "single_device", "rank_per_device", "auto", or one of the application's own;
                            NULL: "auto". */
-    /** 0: for cpu one for each CPU that this process may use, for single_device one. rank_per_device has one for
-     *  each device, and with SHARE_DEVICES at least this number. */
+    /** Number of workers. With 0, cpu has one worker for each CPU that this process may use, and single_device has one.
+     *  rank_per_device has one worker for each device, and with SHARE_DEVICES at least this number. */
     uint32_t workers;
-    /** single_device: share of the device's memory for all workers together; 0: 900. If several strategies exist,
+    /** single_device: share of the device's memory for all workers together; 0 means 900. If several strategies exist,
      *  the smallest share applies. */
     uint32_t memory_permille;
-    const char *device;       /**< single_device: a selector; NULL: like `auto`, but never the CPU. */
+    const char *device;       /**< single_device: a selector; NULL is like `auto`, but never selects the CPU. */
 } gpuhal_strategy_desc;
 
 /** A strategy of the application. Its functions may call the library. The status that a function returns is passed
@@ -70,13 +70,13 @@ typedef struct gpuhal_strategy_table {
     uint32_t reserved; /**< 0. */
     const char *name; /**< 1 to 63 bytes; different from the names of other strategies. */
     void *user;       /**< For `init`. */
-    /** Creates the @p state that is passed to the other functions. May be NULL: the state is then `user`. @p desc is
-     *  valid during the call. */
+    /** Creates the @p state that is passed to the other functions. May be NULL; the state is `user` in this case. @p
+     *  desc is valid during the call. */
     gpuhal_status (*init)(void *user, gpuhal *gpu, const gpuhal_strategy_desc *desc, void **out_state);
     uint32_t (*worker_count)(void *state);
     /** Returns the device of a worker below the count; may be called from several threads at once. */
     gpuhal_status (*device_for_worker)(void *state, uint32_t worker, gpuhal_device **out_device);
-    /** Called once for each `init` that returned GPUHAL_OK, so never if `init` is NULL: `user` belongs to the
+    /** Called once for each `init` that returned GPUHAL_OK, so never if `init` is NULL, because `user` belongs to the
      *  application, which may use it for many strategies. May be NULL. */
     void (*cleanup)(void *state);
 } gpuhal_strategy_table;
@@ -102,7 +102,7 @@ GPUHAL_API gpuhal_status gpuhal_strategy_create(gpuhal *gpu, const gpuhal_strate
  *  `cleanup` does. */
 GPUHAL_API void gpuhal_strategy_destroy(gpuhal_strategy *strategy);
 
-/** Returns the name of the strategy, for `auto` that of the chosen one.
+/** Returns the name of the strategy; for `auto`, the name of the chosen strategy.
  *  @return never NULL; "" for NULL
  *  Owner: @p strategy. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_strategy_name(const gpuhal_strategy *strategy);
@@ -131,11 +131,12 @@ GPUHAL_API gpuhal_status gpuhal_strategy_bind(const gpuhal_strategy *strategy, u
 typedef struct gpuhal_launcher {
     uint32_t size;        /**< sizeof(gpuhal_launcher). */
     uint32_t rank;        /**< Rank among all processes. */
-    uint32_t rank_count;  /**< 0: unknown. */
+    uint32_t rank_count;  /**< 0 if unknown. */
     uint32_t local_rank;  /**< Rank among the processes on this machine. */
-    uint32_t local_count; /**< 0: unknown. */
+    uint32_t local_count; /**< 0 if unknown. */
     uint32_t reserved;
-    const char *name; /**< "torchrun", "open_mpi", "hydra", "slurm"; "": none, and this is rank 0 of 1. */
+    /** "torchrun", "open_mpi", "hydra" or "slurm"; "" if there is no launcher, and this is rank 0 of 1. */
+    const char *name;
 } gpuhal_launcher;
 
 /** Reads the environment variables of launchers. The first of these launchers whose local rank is set applies, so that
