@@ -1,9 +1,9 @@
 #!/bin/sh
-# Turns a fresh Debian or Ubuntu into a running gpuhal with one command. It can be run again at any time: it installs only
-# missing packages, and rebuilds only after changes.
+# Installs dependencies on a fresh Debian or Ubuntu, and builds and runs gpuhal with one command. The script can be run
+# again at any time: it installs only missing packages, and rebuilds only after changes.
 #
-# POSIX sh, because a minimal system has no other shell. `probe` and `build` never install a driver, so gpuhal-probe shows
-# the devices of this machine. `test` installs software drivers for the tests.
+# This is POSIX sh, because a minimal system has no other shell. `probe` and `build` never install a driver, so
+# gpuhal-probe shows only the machine's own devices. `test` installs software drivers for the tests.
 set -eu
 
 usage() {
@@ -21,12 +21,13 @@ TEXT
 build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libvulkan-dev libjansson-dev libncurses-dev help2man'
 
 # pocl-opencl-icd and mesa-vulkan-drivers are OpenCL and Vulkan drivers for the CPU. glslang-tools compiles a test's shader.
-# libffmpeg-nvenc-dev, libamdhip64-dev and librocm-smi-dev have vendors' declarations, which the tests compare with ours;
-# libamdhip64-5 is a HIP runtime that finds no device. libuv1-dev is for an example. clang and g++ compile the headers again, and
-# g++ a C++17 program. python3-cffi reads gpuhal.cdef, python3-prometheus-client the metrics. tmux provides a terminal for the tests
-# of shell completion. doxygen renders the headers' comments. dpkg-dev and file create packages. munge, slurmctld, slurmd and
-# slurm-client are a one-node Slurm (without a configuration, Slurm starts no service; munge does if systemd is running). The rest is
-# for .ci/run: clang-tidy, clang's sanitizers, a symbolizer for their reports, and a fast linker.
+# libffmpeg-nvenc-dev, libamdhip64-dev and librocm-smi-dev contain vendors' declarations, which the tests compare with this
+# project's declarations. libamdhip64-5 is a HIP runtime that finds no device. libuv1-dev is for an example. clang and g++ also
+# compile the headers, and g++ compiles a C++17 program. python3-cffi reads gpuhal.cdef; python3-prometheus-client reads the
+# metrics. tmux provides a terminal for the tests of shell completion. doxygen renders the headers' comments. dpkg-dev and file
+# create packages. munge, slurmctld, slurmd and slurm-client are a one-node Slurm (without a configuration, Slurm starts no
+# service; munge starts one if systemd is running). The remaining packages are for .ci/run: clang-tidy, clang's sanitizers, a
+# symbolizer for their reports, and a fast linker.
 test_packages='libcmocka-dev libuv1-dev pocl-opencl-icd mesa-vulkan-drivers vulkan-validationlayers glslang-tools libffmpeg-nvenc-dev libamdhip64-dev
 librocm-smi-dev libamdhip64-5 python3 python3-jsonschema python3-prometheus-client python3-cffi pkg-config binutils tmux
 bash-completion zsh fish clang g++ doxygen dpkg-dev file munge slurmctld slurmd slurm-client clang-tidy libclang-rt-dev llvm lld'
@@ -54,7 +55,7 @@ missing_of() {
 }
 
 # Programs use OpenCL drivers through libOpenCL.so.1 and Vulkan drivers through libvulkan.so.1. If a vendor's driver has installed
-# its own, it must stay.
+# its own copy of such a library, the copy must stay.
 missing_loaders() {
     has_library libOpenCL.so.1 || printf 'ocl-icd-libopencl1 '
     has_library libvulkan.so.1 || printf 'libvulkan1 '
@@ -91,7 +92,7 @@ check_cmake() {
     fi
 }
 
-# A newer compiler may report more warnings; these are errors only in CI, which sets the variable CI. Without cmocka, the tests are
+# A newer compiler may report more warnings. Warnings are errors only in CI, which sets the variable CI. Without cmocka, the tests are
 # not built. The system's Python is used, because the modules were installed for it.
 configure_and_build() {
     set -- -DGPUHAL_TESTS=OFF

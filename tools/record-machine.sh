@@ -25,7 +25,7 @@ place_of() { (cd -P "$root$1" 2>/dev/null && pwd -P) | sed "s|^$real_root||"; }
 # Begins the entries of a directory.
 at() { printf 'at %s\n' "$1"; where=$1; }
 
-# Prints a single line as an entry, several lines as a block.
+# Prints a single line as an entry, and several lines as a block.
 entry() { # NAME CONTENTS
     case $2 in
     '') printf ' %s =\n' "$1" ;;
@@ -71,7 +71,7 @@ record_host() {
     entry cpuinfo "$(sed -n '/^$/q; /^[Ss]erial/d; p' "$root/proc/cpuinfo" 2>/dev/null)"
     entry meminfo "$(grep -E '^Mem(Total|Free|Available):' "$root/proc/meminfo" 2>/dev/null)"
     [ ! -r "$root/proc/stat" ] || entry stat "$(grep '^cpu ' "$root/proc/stat")"
-    # Of the control group and the mounts, record only the parts that distinguish a container or pod from a host.
+    # Records only the parts of the control group and the mounts that distinguish a container or pod from a host.
     entry self/cgroup "0::/$(grep -oE 'user\.slice|kubepods|docker|libpod|containerd|lxc|crio' "$root/proc/self/cgroup" 2>/dev/null | head -n 1)"
     entry self/mountinfo "$(awk '$5 ~ /^\/(etc\/(hosts|hostname|resolv.conf)|dev\/termination-log)$/ {
         if (match($4, /kubelet\/pods|docker|containers\/storage|overlay-containers|containerd|enroot/))
@@ -97,7 +97,7 @@ record_host() {
     done
 }
 
-# Records the files of the kernel drivers, the existing device nodes, and which of these may be opened.
+# Records the files of the kernel drivers, the existing device nodes, and whether this user may open each node.
 record_drivers() {
     at /sys/module
     for module in nvidia nvidia_uvm nvgpu amdgpu i915 xe nouveau; do text "$module/version" "$module/initstate"; done
@@ -133,7 +133,7 @@ record_static() {
     done
 }
 
-# Records files whose reading accesses the device; only for devices that are awake.
+# Records files that access the device when they are read; only for devices that are awake.
 record_values() {
     text current_link_speed current_link_width max_link_speed max_link_width pcie_replay_count gpu_stats
     text $(names 'mem_info_*') $(names '*busy_percent') $(names '*_compute_partition') $(names '*_memory_partition') ras/umc_err_count
@@ -206,7 +206,7 @@ record_kfd() {
     done
 }
 
-# Records the names of these devices if a list is installed.
+# Records the names of these devices if a list of PCI ids is installed.
 record_names() {
     for list in /usr/share/misc/pci.ids /usr/share/hwdata/pci.ids; do
         [ -r "$root$list" ] || continue

@@ -3,8 +3,8 @@
  *
  * This header contains no vendor API: devices and buffers are passed as gpuhal_native. Functions with a @count repeat
  * their call @count times and wait for each call to finish. On failure all functions return false and set
- * gpuhal_bench_failure(). A baseline is used by one thread at a time, and the library does not use the device at the
- * same time, so both can submit to one VkQueue without a lock. */
+ * gpuhal_bench_failure(). A baseline is used by one thread at a time, and never while the library uses the device, so
+ * that the baseline and the library can share one VkQueue without a lock. */
 #ifndef GPUHAL_BENCH_BASELINE_H
 #define GPUHAL_BENCH_BASELINE_H
 
@@ -15,40 +15,40 @@
 
 typedef struct gpuhal_bench_baseline gpuhal_bench_baseline;
 
-/* The maximum number of pieces enqueued at a time: more would measure how a driver handles a full queue. */
+/* The maximum number of pieces enqueued at a time. With more pieces, the rows would measure how a driver handles a full
+ * queue. */
 enum { GPUHAL_BENCH_PIECES = 64 };
 
 /* The calls of one API. If a member may be NULL, its comment gives the reason. */
 typedef struct gpuhal_bench_baseline_calls {
     void (*destroy)(gpuhal_bench_baseline *baseline);
-    /* Either both are set or both are NULL. NULL: the API has no such call; if the host can access the memory, a
-     * program uses memcpy. */
+    /* Either both are set or both are NULL. They are NULL if the API has no such call. Programs then use memcpy if the
+     * host can access the memory. */
     bool (*write)(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const void *from, uint64_t bytes,
                   uint64_t count);
     bool (*read)(gpuhal_bench_baseline *baseline, void *to, const gpuhal_native *from, uint64_t bytes, uint64_t count);
     bool (*copy)(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
                  uint64_t count);
     /* Copies from memory of @from_device to memory of the baseline's device; the API allows access between the two.
-     * NULL: the API has no such call. */
+     * NULL if the API has no such call. */
     bool (*copy_peer)(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from_device,
                       const gpuhal_native *from, uint64_t bytes, uint64_t count);
-    /* Copies in three steps, like a program that has other work to do: enqueues copies of @pieces adjacent pieces;
-     * submits them; and sleeps until they have finished. The last step is called once for each submission, possibly on
-     * another thread. */
+    /* Copies in three steps, like a program that has other work to do. enqueue() enqueues copies of @pieces adjacent
+     * pieces, submit() submits the copies, and await() sleeps until they have finished. The last step is called once
+     * for each submission, possibly on another thread. */
     bool (*enqueue)(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
                     uint64_t pieces);
     bool (*submit)(gpuhal_bench_baseline *baseline);
     bool (*await)(gpuhal_bench_baseline *baseline);
-    /* Allocates device memory, commits it and releases it. */
+    /* Allocates, commits and releases device memory. */
     bool (*allocate)(gpuhal_bench_baseline *baseline, uint64_t bytes, uint64_t count);
 } gpuhal_bench_baseline_calls;
 
-/* The first member of every API's own structure. */
 struct gpuhal_bench_baseline {
     const gpuhal_bench_baseline_calls *calls;
 };
 
-/* A function to look up in a library, and where to store its address. */
+/* A function to look up in a library, and the variable that receives its address. */
 typedef struct gpuhal_bench_symbol {
     const char *name;
     void *slot;

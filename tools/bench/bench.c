@@ -200,8 +200,8 @@ static bool works_in_host_memory(const gpuhal_device *device)
            (gpuhal_device_u64(device, GPUHAL_FACT_UNIFIED_MEMORY, &unified) == GPUHAL_OK && unified != 0);
 }
 
-/* Software devices promise memory that the system does not have, and the process is killed when it touches that memory.
- * The free memory is therefore checked first; a tenth is left to other programs. */
+/* Software devices can allocate memory that the system does not have, and the kernel kills the process when it touches
+ * that memory. The free memory is therefore checked first. A tenth of it is left to other programs. */
 static bool has_room(gpuhal_device *device, uint64_t bytes)
 {
     uint64_t left;
@@ -239,7 +239,6 @@ bool gpuhal_bench_leave_memory(gpuhal_bench *bench, gpuhal_device *device)
            gpuhal_bench_failed_call("gpuhal_device_limit_memory");
 }
 
-/* Set if a buffer could not be allocated. */
 static bool no_buffer;
 
 bool gpuhal_bench_buffer_of(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_buffer **out_buffer)
@@ -305,7 +304,7 @@ bool gpuhal_bench_memcpys(void *to, const void *from, uint64_t bytes, uint64_t c
 {
     for (uint64_t i = 0; i < count; i++) {
         memcpy(to, from, (size_t)bytes);
-        /* Otherwise the compiler may notice that repeated copies have the same effect as one. */
+        /* Otherwise the compiler could remove repeated copies, because they have the same effect as a single copy. */
         __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
     }
     return true;
@@ -333,7 +332,7 @@ void gpuhal_bench_remove_folder(const char *path)
     (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* One step of xorshift64, which is cheap compared with the copies that it checks. */
+/* One step of xorshift64. A step is cheap compared with the copies that the pattern checks. */
 static uint64_t next(uint64_t state)
 {
     state ^= state << 13;

@@ -1,5 +1,5 @@
-/* bench.h: what all groups of rows have in common: the opened library, the devices to measure, rows, buffers and
- * blocking transfers. */
+/* bench.h: common code of all groups of rows: the opened library, the devices to measure, rows, buffers and blocking
+ * transfers. */
 #ifndef GPUHAL_BENCH_BENCH_H
 #define GPUHAL_BENCH_BENCH_H
 
@@ -14,9 +14,9 @@
 typedef struct gpuhal_bench {
     const gpuhal_bench_options *options;
     gpuhal *gpu;
-    gpuhal_device *only; /* NULL: every device. */
+    gpuhal_device *only; /* NULL for all devices. */
     gpuhal_bench_output *output;
-    gpuhal_bench_times times; /* The current row's. */
+    gpuhal_bench_times times; /* The current row's times. */
 } gpuhal_bench;
 
 /* The groups of rows for one device. Each group reports its own failures and continues with the next row. */
@@ -38,55 +38,55 @@ void gpuhal_bench_rows_store(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_hit(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_copy(gpuhal_bench *bench, gpuhal_device *device);
 
-/* For all devices together. */
+/* Groups for all devices together. */
 void gpuhal_bench_rows_open_all(gpuhal_bench *bench);
 void gpuhal_bench_rows_pairs(gpuhal_bench *bench);
 
-/* Without a device. */
+/* Groups without a device. */
 void gpuhal_bench_rows_blocks(gpuhal_bench *bench);
 void gpuhal_bench_rows_place(gpuhal_bench *bench);
 
-/* Replays recorded requests. */
+/* The group that replays recorded requests. */
 void gpuhal_bench_rows_replay(gpuhal_bench *bench, gpuhal_device *device, const gpuhal_bench_replay *replay);
 
 /* Opens the library with one backend (and the CPU, which always exists). The user's environment only determines where
- * plugins and vendor libraries are found. The registry is neither read nor written. @isolation: GPUHAL_ISOLATION_NEVER
- * probes the plugin in this process. */
+ * plugins and vendor libraries are found. The registry is neither read nor written. If @isolation is
+ * GPUHAL_ISOLATION_NEVER, probes the plugin in this process. */
 bool gpuhal_bench_open_alone(const char *backend, uint32_t isolation, gpuhal **out_gpu);
 
 bool gpuhal_bench_is_cpu(const gpuhal_device *device);
 bool gpuhal_bench_is_software(const gpuhal_device *device);
 
-/* Returns the first CPU device; NULL: there is none. */
+/* Returns the first CPU device, or NULL. */
 gpuhal_device *gpuhal_bench_cpu(const gpuhal *gpu);
 
-/* Returns whether it is a CUDA or HIP device. There, memory of the kinds UPLOAD and READBACK is page-locked, and the
- * host copies it without the device. */
+/* Returns whether the device is a CUDA or HIP device. With CUDA and HIP, memory of the kinds UPLOAD and READBACK is
+ * page-locked, and the host copies it without the device. */
 bool gpuhal_bench_is_streamed(const gpuhal_device *device);
 
-/* Returns the kind of memory whose copies cost only the call, because the plugin copies with the CPU before it
- * returns. */
+/* Returns the kind of memory for measuring the cost of a call. The plugin copies this memory with the CPU before the
+ * call returns. */
 gpuhal_memory_kind gpuhal_bench_call_kind(const gpuhal_device *device);
 
-/* Return whether it is PoCL's device `basic`, which works inside the call, or another PoCL device, which wakes a thread
- * for every command, including allocations. */
+/* Return whether the device is PoCL's device `basic`, which works inside the call, or another PoCL device. The other
+ * PoCL devices wake a thread for every command, including allocations. */
 bool gpuhal_bench_is_inline(const gpuhal_device *device);
 bool gpuhal_bench_is_threaded(const gpuhal_device *device);
 
-/* Return the rounds for copies, and for rows with short samples, which can have many more rounds. If the row is not
- * @judged, a less certain result is enough. */
+/* Return the plan for copies, and the plan for rows with short samples, which can have many more rounds. If the row is
+ * not @judged, a less certain result is enough. */
 gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench, bool judged);
 gpuhal_bench_plan gpuhal_bench_plan_calls(const gpuhal_bench *bench);
 
-/* Returns an empty row for the device, without a budget. The unit is ns unless the row is about copies. */
+/* Returns an empty row for the device, without a budget. The unit is ns, except for rows about copies. */
 gpuhal_bench_row gpuhal_bench_row_of(const gpuhal_device *device, const char *test, gpuhal_bench_kind kind);
 
 /* Adds the row with gpuhal's time (@side), the baseline's time and the result, all from bench->times. If @baseline
  * equals @side, there is no baseline and no ratio. */
 void gpuhal_bench_report(gpuhal_bench *bench, gpuhal_bench_row row, size_t side, size_t baseline);
 
-/* Measures the sides and adds a row from the first two. With only one side there is no baseline. Returns false and sets
- * gpuhal_bench_failure() on failure. */
+/* Measures the sides and adds a row with the results of the first two sides. With only one side there is no baseline.
+ * Returns false and sets gpuhal_bench_failure() on failure. */
 bool gpuhal_bench_measure_row(gpuhal_bench *bench, gpuhal_bench_row row, const gpuhal_bench_side *sides,
                               size_t side_count, const gpuhal_bench_plan *plan);
 
@@ -94,25 +94,25 @@ bool gpuhal_bench_measure_row(gpuhal_bench *bench, gpuhal_bench_row row, const g
  * device did not have enough memory for a buffer. */
 void gpuhal_bench_not_measured(gpuhal_bench *bench);
 
-/* Adds a row whose samples are separate processes, alternating between gpuhal's (@words, child.h) and the baseline's.
- * @baseline may be NULL. Returns false if the processes failed, which is reported. */
+/* Adds a row whose samples are separate processes. Processes with gpuhal's @words (child.h) alternate with processes
+ * with the words in @baseline, which may be NULL. Reports a failure of the processes and returns false. */
 bool gpuhal_bench_children_row(gpuhal_bench *bench, gpuhal_bench_row row, const char *const *words,
                                const char *const *baseline);
 
 /* Adds a row with one number from a child process. A failure is reported. */
 void gpuhal_bench_child_row(gpuhal_bench *bench, gpuhal_bench_row row, const char *const *words);
 
-/* Returns the slower of two sides of bench->times over all rounds. Using the slower side of each round would make the
- * compared result look better, by the noise of two samples. */
+/* Returns the side of bench->times that is slower over all rounds. Choosing the slower side in each round would make
+ * the compared result look better, because of the noise of two samples. */
 size_t gpuhal_bench_slower(const gpuhal_bench *bench, size_t one, size_t other);
 
-/* Returns whether a pair of buffers of @bytes fits on the devices, plus the same amount of host memory; otherwise
- * reports that the row is skipped. The memory of devices that use host memory counts as host memory. @to and @from may
- * be the same. */
+/* Returns whether there is enough memory for a buffer of @bytes on each device, and for @bytes of host memory;
+ * otherwise reports that the row is skipped. The memory of devices that use host memory counts as host memory. @to and
+ * @from may be the same. */
 bool gpuhal_bench_fits(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, const char *test, uint64_t bytes);
 
-/* If the device uses host memory, limits it to half of the free memory, since a file may contain requests of any size.
- * Returns false and sets gpuhal_bench_failure() on failure. */
+/* If the device uses host memory, limits the device to half of the free memory, since a file may contain requests of
+ * any size. Returns false and sets gpuhal_bench_failure() on failure. */
 bool gpuhal_bench_leave_memory(gpuhal_bench *bench, gpuhal_device *device);
 
 /* Create a buffer in the device's own memory, or of any kind. Return false and set gpuhal_bench_failure() on
@@ -133,13 +133,12 @@ bool gpuhal_bench_memcpys(void *to, const void *from, uint64_t bytes, uint64_t c
  * caller frees it with free(). */
 void *gpuhal_bench_host_memory(uint64_t bytes);
 
-/* Removes a temporary folder of the run with all its contents. */
 void gpuhal_bench_remove_folder(const char *path);
 
 /* Writes a pattern without repetition, so that misplaced bytes are detected. */
 void gpuhal_bench_pattern(void *memory, uint64_t bytes, uint64_t seed);
 
-/* Checks that the memory contains the pattern. Returns false and sets gpuhal_bench_failure() if not. */
+/* Checks that the memory contains the pattern; otherwise returns false and sets gpuhal_bench_failure(). */
 bool gpuhal_bench_pattern_is(const void *memory, uint64_t bytes, uint64_t seed);
 
 /* Writes the pattern to @from, copies it to @to and reads it back; @host has @bytes. This proves that the measured

@@ -13,10 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A child's deadline. The library gives up a plugin earlier. */
+/* A child's deadline. The library abandons a hanging plugin earlier. */
 static const uint64_t child_ns = UINT64_C(30000000000);
 
-/* Reads only the first line, because processes that the child has started may keep the pipe open. */
+/* Reads only the first line and does not wait for the end, because processes that the child has started may keep the
+ * pipe open. */
 static bool read_number(const gpuhal_tool_child *child, double *out_number)
 {
     char text[64] = "";
@@ -64,7 +65,8 @@ bool gpuhal_bench_child_time(const char *file, const char *option, double *out_n
     if (nowhere >= 0) {
         close(nowhere);
     }
-    /* Exit codes 3 and 4 of gpuhal-probe are about the machine: no device, or a device failed. */
+    /* gpuhal-probe exits with 3 if there is no device and with 4 if a device failed. These are properties of the
+     * machine and not failures of the program. */
     const int code = status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return code == 0 || code == 3 || code == 4 || gpuhal_bench_failed("%s failed", file);
 }

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The program links the library, so the library's pages are also in the empty program. They are not counted. */
+/* This program links the library, so the library's pages are also in the empty program. Excludes the library's
+ * pages. */
 static bool empty(const char *const *words, double *out_kib)
 {
     (void)words;
@@ -55,8 +56,8 @@ static bool growth_of_copy(gpuhal_buffer *to, gpuhal_buffer *from, uint64_t byte
     return true;
 }
 
-/* Fills the whole buffer in small pieces, so that all its pages exist before the copy. Then reads a little, so that the
- * driver has done everything that the first transfer starts. */
+/* Fills the whole buffer in small pieces, so that all its pages exist before the copy. Then reads a few bytes, so that
+ * the driver's one-time work for transfers is done. */
 static bool touch(gpuhal_buffer *buffer)
 {
     static unsigned char piece[64 << 10];
@@ -121,7 +122,7 @@ static bool shareable(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out
            touch(*out_buffer);
 }
 
-/* A small buffer is shared first, so that drivers' one-time costs are not counted for the large one. */
+/* Shares a small buffer first, so that drivers' one-time costs are not counted for the large buffer. */
 static bool growth_of_sharing(gpuhal_device *owner, gpuhal_device *user, uint64_t bytes, double *out_kib)
 {
     gpuhal_buffer *small = NULL;
@@ -155,7 +156,7 @@ static bool sharing(const char *const *words, double *out_kib)
     return good;
 }
 
-/* Two such runs with different counts differ only in the number of calls. The difference of their instruction counts,
+/* Two runs with different counts differ only in the number of calls. The difference of their instruction counts,
  * divided by the difference of the call counts, is the cost of one call (instructions.sh). */
 static bool calls(const char *const *words, double *out_count)
 {
@@ -177,7 +178,6 @@ static bool calls(const char *const *words, double *out_count)
     return good;
 }
 
-/* The first word, and the number of words after it. */
 static const struct {
     const char *word;
     size_t fewest, most;

@@ -69,7 +69,7 @@ bool gpuhal_bench_child_list_all(const char *const *words, double *out_ns)
     return count > 0 || gpuhal_bench_failed("there is no device");
 }
 
-/* Probes the plugin in this process, which keeps the memory until it exits. */
+/* Probes the plugin in this process, which does not free the device memory until it exits. */
 bool gpuhal_bench_child_device_memory(const char *const *words, double *out_kib)
 {
     const char *backend = words[0];

@@ -1,5 +1,5 @@
-/* direct.c: opens one device of a plugin and calls its copy slot. The core's obligations (describe before open, sizes
- * set, release before close) are fulfilled here. */
+/* direct.c: opens one device of a plugin and calls its copy slot. This file fulfils the core's obligations: describe
+ * before open, sizes set, release before close. */
 #include "direct.h"
 #include "baseline.h"
 #include "bench.h"
@@ -62,7 +62,7 @@ close:
     return false;
 }
 
-/* Members that an older plugin does not have are beyond the end of its table. */
+/* An older plugin may not have all members. Missing members are beyond the end of its table. */
 static void stop(gpuhal_bench_direct *direct)
 {
     const gpuhal_plugin *plugin = direct->plugin;

@@ -10,7 +10,7 @@
 /* A device opened through plugin.h, with two allocations. */
 typedef struct gpuhal_bench_direct {
     const gpuhal_plugin *plugin;
-    gpuhal_plugin_instance *instance; /* from a separate start */
+    gpuhal_plugin_instance *instance; /* returned by a separate call of start() */
     gpuhal_plugin_device *device;
     union {
         gpuhal_ops ops;
@@ -20,9 +20,9 @@ typedef struct gpuhal_bench_direct {
     gpuhal_memory from;
 } gpuhal_bench_direct;
 
-/* Opens @device again in its plugin, with two allocations of @bytes. The library must have opened @device, which has
- * started the plugin. Since the file is the same, so are the functions. Returns false and sets gpuhal_bench_failure()
- * on failure. */
+/* Opens @device again in its plugin, with two allocations of @bytes. The library must already have opened @device, so
+ * that the plugin is started. The library uses the same functions, since the plugin file is loaded only once. Returns
+ * false and sets gpuhal_bench_failure() on failure. */
 bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes,
                               gpuhal_bench_direct *out_direct);
 void gpuhal_bench_direct_close(gpuhal_bench_direct *direct);

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Counts the instructions that a 64-byte blocking copy costs over the plugin's own function, with valgrind's callgrind.
-# Usage: instructions.sh [path of gpuhal-bench [device]], cpu:0 without a device. Prints the number; exit code 1 when it
-# is above the budget of 150, 2 if it could not count. The count does not depend on time, so a loaded machine gives the
-# same number as an idle one.
+# With valgrind's callgrind, counts the instructions that the library adds to the plugin's function in a blocking copy of
+# 64 bytes. Usage: instructions.sh [path of gpuhal-bench [device]]; the default device is cpu:0. Prints the number. Exits
+# with 1 if the number is above the budget of 150, and with 2 if counting failed. The count does not depend on time, so
+# it is the same on a busy machine and on an idle machine.
 set -eu
 
 bench=${1:-gpuhal-bench}
@@ -14,7 +14,7 @@ many=11000
 command -v valgrind >/dev/null || { echo "instructions.sh: valgrind is not installed" >&2; exit 2; }
 command -v "$bench" >/dev/null || { echo "instructions.sh: there is no program $bench" >&2; exit 2; }
 
-# Instructions of a whole run of the loop.
+# Instructions of one run with all its calls.
 total() {
     messages=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$bench" --child calls "$2" "$device" "$1" 2>&1) || {
         echo "$messages" >&2
@@ -25,8 +25,8 @@ total() {
     echo "$count"
 }
 
-# Instructions of one call: the common part of two runs, mainly opening, cancels in the difference. A call runs the same
-# instructions each time, so the remainder of the division is noise of the opening.
+# Instructions of one call. The common part of two runs, mainly opening, cancels in the difference. Each call runs the
+# same instructions, so the remainder of the division is noise from opening.
 per_call() {
     low=$(total "$few" "$1")
     high=$(total "$many" "$1")

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* Prints an error to standard output instead of all lines, if it occurred before any result. */
+/* Prints an error that occurred before any result. The error replaces all other lines on standard output. */
 void gpuhal_bench_json_error(int exit_code, const char *message);
 
 /* Each prints one line. Returns false if memory is exhausted or the line was not written. */

@@ -6,7 +6,7 @@
 
 enum { GPUHAL_BENCH_GROUP_SIZE = 64 };
 
-/* The kernel in OpenCL C. saxpy_spirv.h has it in SPIR-V, with the entry point main. */
+/* The kernel in OpenCL C. saxpy_spirv.h contains the same kernel in SPIR-V, with the entry point main. */
 extern const char gpuhal_bench_saxpy_source[];
 
 typedef struct gpuhal_bench_launcher {
@@ -15,24 +15,23 @@ typedef struct gpuhal_bench_launcher {
     gpuhal_kernel *kernel;
     gpuhal_buffer *y;
     gpuhal_buffer *x;
-    uint64_t offset; /* In both buffers. */
+    uint64_t offset; /* The offset in both buffers. */
     float a;
     uint32_t count;
 } gpuhal_bench_launcher;
 
-/* Makes a queue, the kernel, and two buffers of @count numbers, starting at the offset. y is 0, and x counts from 0.
- * Returns false and sets gpuhal_bench_failure() on failure. Call close in any case. */
+/* Makes a queue, the kernel, and two buffers. The arrays x and y of @count numbers start at the offset. Each y is 0,
+ * and x counts up from 0. Returns false and sets gpuhal_bench_failure() on failure. Call close in any case. */
 bool gpuhal_bench_launcher_open(gpuhal_device *device, uint32_t count, uint64_t offset,
                                 gpuhal_bench_launcher *out_launcher);
 void gpuhal_bench_launcher_close(gpuhal_bench_launcher *launcher);
 
-/* Launches once, in the launcher's queue or as a blocking call. */
+/* Launches the kernel once, in the launcher's queue or as a blocking call. */
 bool gpuhal_bench_launcher_enqueue(const gpuhal_bench_launcher *launcher, gpuhal_queue *queue);
-/* Sleeps until the queue is idle. */
 bool gpuhal_bench_launcher_await(const gpuhal_bench_launcher *launcher);
 /* Sets each y to 0, as after opening the launcher. */
 bool gpuhal_bench_launcher_clear(const gpuhal_bench_launcher *launcher);
-/* Checks that each y is @launches times the result of one launch; sets them to 0 again. */
+/* Checks that each y is @launches times the result of one launch. Then sets each y to 0. */
 bool gpuhal_bench_launcher_prove(const gpuhal_bench_launcher *launcher, uint64_t launches);
 
 /* Creates the program, and a kernel with these parameters. Returns false and sets gpuhal_bench_failure() on failure. */

@@ -1,9 +1,8 @@
-/* live.c: a hash table of names. Removing an entry leaves no tombstone: the entries after it move up. */
+/* live.c: a hash table of names. Removing an entry leaves no tombstone, because the following entries move up. */
 #include "live.h"
 
 #include <stdlib.h>
 
-/* Returns the first index to search. */
 static size_t home_of(const gpuhal_bench_live *live, gpuhal_bench_name name)
 {
     uint64_t mixed = (name.number ^ name.space << 48) * UINT64_C(0x9e3779b97f4a7c15);
@@ -11,7 +10,7 @@ static size_t home_of(const gpuhal_bench_live *live, gpuhal_bench_name name)
     return (size_t)mixed & (live->space - 1);
 }
 
-/* Returns the index of the name, or of the free entry where it belongs. */
+/* Returns the index of the name's entry or, if there is none, of the free entry for the name. */
 static size_t place_of(const gpuhal_bench_live *live, gpuhal_bench_name name)
 {
     size_t at = home_of(live, name);
@@ -40,7 +39,7 @@ static bool grow(gpuhal_bench_live *live)
     return true;
 }
 
-/* Makes room for all existing slots, so that releasing one cannot fail. */
+/* Makes room for all existing slots, so that releasing a slot cannot fail. */
 static bool grow_unused(gpuhal_bench_live *live)
 {
     const uint32_t space = live->unused_space > 0 ? 2 * live->unused_space : 1024;

@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The number of a pool and of a buffer in it, or 0 and an address. */
+/* A recorded name: the number of a pool and the number of a buffer in that pool, or 0 and an address. */
 typedef struct gpuhal_bench_name {
     uint64_t space, number;
 } gpuhal_bench_name;
 
 typedef struct gpuhal_bench_live_entry {
     gpuhal_bench_name name;
-    uint32_t slot; /* plus 1; 0: the entry is free */
+    uint32_t slot; /* slot number plus 1; 0 if the entry is free */
 } gpuhal_bench_live_entry;
 
 /* A hash table with linear probing, at most half full. A zero-initialised table is empty. */
@@ -25,11 +25,10 @@ typedef struct gpuhal_bench_live {
     uint32_t slots;
 } gpuhal_bench_live;
 
-/* Returns a slot for a new name; UINT32_MAX if memory is exhausted. */
+/* Adds a new name and returns its slot; UINT32_MAX if memory is exhausted. */
 uint32_t gpuhal_bench_live_add(gpuhal_bench_live *live, gpuhal_bench_name name);
-/* Finds a name's slot; returns false if it has none. */
+/* Finds a name's slot. Returns false if the name has no slot. */
 bool gpuhal_bench_live_find(const gpuhal_bench_live *live, gpuhal_bench_name name, uint32_t *out_slot);
-/* Removes a name that has a slot. */
 void gpuhal_bench_live_remove(gpuhal_bench_live *live, gpuhal_bench_name name);
 void gpuhal_bench_live_free(gpuhal_bench_live *live);
 

@@ -59,7 +59,7 @@ static const char *cpu_name(const gpuhal *gpu)
     return cpu != NULL && gpuhal_device_text(cpu, GPUHAL_FACT_NAME, &name) == GPUHAL_OK ? name : NULL;
 }
 
-/* Notes backends without a device, because their missing rows must not look like an omission. */
+/* Prints a note for each backend without a device, so that the user knows why its rows are missing. */
 static void note_backends_without_devices(const gpuhal_bench *bench)
 {
     gpuhal_plugin_report report = {.size = sizeof report};
@@ -76,7 +76,7 @@ static void note_backends_without_devices(const gpuhal_bench *bench)
     gpuhal_view_release(view);
 }
 
-/* Runs on the watch's thread, because the bench's own thread is stuck in the driver and cannot be interrupted. */
+/* Runs on the watch's thread, because the main thread is stuck in the driver and cannot be interrupted. */
 static void end_stuck(void *user)
 {
     const gpuhal_bench *bench = user;
@@ -112,7 +112,7 @@ static void measure_device(gpuhal_bench *bench, gpuhal_device *device)
         {GPUHAL_BENCH_FILE, gpuhal_bench_rows_store},
         {GPUHAL_BENCH_FILE, gpuhal_bench_rows_hit},
         {GPUHAL_BENCH_COPY, gpuhal_bench_rows_copy},
-        {GPUHAL_BENCH_SHARE, gpuhal_bench_rows_share}, /* has separate blocks in the table, so it is last */
+        {GPUHAL_BENCH_SHARE, gpuhal_bench_rows_share}, /* prints separate blocks in the table, so it is last */
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         if (wants(bench, groups[i].group)) {
@@ -121,22 +121,20 @@ static void measure_device(gpuhal_bench *bench, gpuhal_device *device)
     }
 }
 
-/* Replays recorded requests on one device. */
 static int run_replay(gpuhal_bench *bench, const gpuhal_bench_replay *replay)
 {
     gpuhal_bench_rows_replay(bench, bench->only, replay);
     return gpuhal_bench_output_finish(bench->output) ? GPUHAL_BENCH_EXIT_OK : GPUHAL_BENCH_EXIT_FAILED;
 }
 
-/* The library itself gives up a device after hang_ns. Calls that wait in the library then return, and the run
- * continues. */
+/* The library abandons a device after hang_ns. Calls that wait in the library then return, and the run continues, so
+ * the watch waits longer. */
 static bool begin_output(gpuhal_bench *bench)
 {
     bench->output = gpuhal_bench_output_create(bench->options, cpu_name(bench->gpu));
     return bench->output != NULL && gpuhal_bench_watch_start(bench->options->hang_ns / 3 * 4, end_stuck, bench);
 }
 
-/* Runs every selected group on every device. */
 static int run_groups(gpuhal_bench *bench)
 {
     note_backends_without_devices(bench);

@@ -1,7 +1,7 @@
 /* measure.c: rounds of samples, and the results computed from them.
  *
- * Ratios and differences are computed within each round before they are summarised. A disturbance affects both samples
- * of a round, or produces one outlier that the median ignores. No thread is pinned, and no sample is discarded. */
+ * Ratios and differences are computed within each round, and then summarised. A disturbance affects both samples of a
+ * round, or produces an outlier that the median ignores. No thread is pinned, and no sample is discarded. */
 #include "measure.h"
 #include "watch.h"
 
@@ -10,11 +10,11 @@
 
 static const uint64_t largest_batch = UINT64_C(1) << 24;
 
-/* If the first call takes this long, it is measured well enough even without a warm-up. */
+/* A first call that takes this long is measured accurately enough even without a warm-up. */
 static const uint64_t long_ns = 20000000;
 
-/* A ratio known to 2 % is certain enough. Rounds are added only because of the interval's width, never because of its
- * position, so they do not favour any result. */
+/* A ratio whose interval is at most 2 % wide is certain enough. Rounds are added only because of the interval's width,
+ * never because of its position, so additional rounds do not favour any result. */
 static const double wanted_width = 0.02;
 
 static bool timed(const gpuhal_bench_side *side, uint64_t count, uint64_t *out_ns)
@@ -26,7 +26,7 @@ static bool timed(const gpuhal_bench_side *side, uint64_t count, uint64_t *out_n
     return good && (side->settle == NULL || side->settle(side->user));
 }
 
-/* Finds how often the side must run for a sample of the required length. Also warms it up. */
+/* Determines how often the side must run for a sample of the required length. Also warms the side up. */
 static bool calibrate(const gpuhal_bench_side *side, const gpuhal_bench_plan *plan, uint64_t *out_count)
 {
     const uint64_t most = plan->max_count > 0 ? plan->max_count : largest_batch;
@@ -101,7 +101,7 @@ static bool one_series(const gpuhal_bench_side *sides, size_t side_count, const 
 }
 
 /* On a shared CPU every operation takes twice as long for a while, but not every call slows down by the same factor.
- * The calmest series is the one with the fastest baseline, so gpuhal's times do not influence the choice. */
+ * Uses the series with the fastest baseline, so that gpuhal's times do not influence the choice. */
 bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
                           gpuhal_bench_times *out_times)
 {

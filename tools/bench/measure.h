@@ -13,7 +13,8 @@
 typedef struct gpuhal_bench_side {
     bool (*run)(void *user, uint64_t count);
     void *user;
-    bool (*settle)(void *user); /* Finishes work that a run has only begun, outside the measured time; NULL: none. */
+    bool (*settle)(void *user); /* Finishes work that a run has only begun. Not included in the measured time. May be
+                                 * NULL. */
 } gpuhal_bench_side;
 
 enum { GPUHAL_BENCH_SIDES_MAX = 4 };
@@ -21,12 +22,14 @@ enum { GPUHAL_BENCH_SIDES_MAX = 4 };
 /* The length of a measurement. */
 typedef struct gpuhal_bench_plan {
     size_t rounds;      /* Number of rounds, 1 to GPUHAL_BENCH_SAMPLES_MAX; each side is timed once per round. */
-    size_t min_rounds;  /* After this many rounds the measurement stops if ... */
+    size_t min_rounds;  /* The measurement stops after this many rounds if ... */
     uint64_t enough_ns; /* ... it has taken this long. */
-    uint64_t sample_ns; /* A sample lasts at least this long: short operations are repeated within it ... */
-    uint64_t max_count; /* ... at most this many times; 0: no limit. */
-    size_t series;      /* Number of series, spread over time; the calmest one counts. 0 and 1: one series. */
-    uint64_t extra_ns;  /* Time for more rounds if noise leaves the ratio of the first two sides uncertain; 0: none. */
+    uint64_t sample_ns; /* A sample lasts at least this long; short operations are repeated within a sample ... */
+    uint64_t max_count; /* ... at most this many times; 0 for no limit. */
+    size_t series;      /* Number of series, spread over time; only the least noisy series counts. 0 and 1 mean one
+                         * series. */
+    uint64_t extra_ns;  /* Time for additional rounds if the ratio of the first two sides is still uncertain because of
+                         * noise, or 0. */
 } gpuhal_bench_plan;
 
 /* Nanoseconds per operation, for each side and round. */
@@ -35,13 +38,13 @@ typedef struct gpuhal_bench_times {
     double ns[GPUHAL_BENCH_SIDES_MAX][GPUHAL_BENCH_SAMPLES_MAX];
 } gpuhal_bench_times;
 
-/* Times the sides. The order alternates between rounds (A B, B A, A B …), so that machine drift, and the cache contents
- * that one side leaves for the next, affect all sides equally. Returns false and sets gpuhal_bench_failure() if an
- * operation failed. */
+/* Times the sides. The order alternates between rounds (A B, B A, A B …), so that drift of the machine's speed and the
+ * cache contents left by the previous side affect all sides equally. Returns false and sets gpuhal_bench_failure() if
+ * an operation failed. */
 bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
                           gpuhal_bench_times *out_times);
 
-/* Over all rounds: the time of one side, the ratio of two sides, and the difference of two sides. */
+/* Return, over all rounds, the time of one side, the ratio of two sides, and the difference of two sides. */
 gpuhal_bench_interval gpuhal_bench_time(const gpuhal_bench_times *times, size_t side);
 gpuhal_bench_interval gpuhal_bench_ratio(const gpuhal_bench_times *times, size_t numerator, size_t denominator);
 gpuhal_bench_interval gpuhal_bench_difference(const gpuhal_bench_times *times, size_t side, size_t less);

@@ -1,4 +1,4 @@
-/* options.c: the command line. Every error in it is reported and ends the program before anything is measured. */
+/* options.c: the command line. Any error in the command line is reported and ends the program before it measures. */
 #include "options.h"
 #include "../common/command_line.h"
 #include "../common/text.h"
@@ -69,7 +69,8 @@ static const struct argp_option known[] = {
     {0},
 };
 
-/* Calls @take with each word of a comma-separated list; returns false at the first refused word, which is *out_word. */
+/* Calls @take with each word of a comma-separated list. Returns false at the first refused word and stores it in
+ * *out_word. */
 static bool each_word(char *list, bool (*take)(gpuhal_bench_options *options, const char *word),
                       gpuhal_bench_options *options, const char **out_word)
 {
@@ -183,8 +184,8 @@ bool gpuhal_bench_options_read(int argc, char **argv, gpuhal_bench_options *out_
 {
     static const struct argp argp = {known, parse, NULL, doc, NULL, NULL, NULL};
     *out_options = (gpuhal_bench_options){.hang_ns = usual_hang_ns};
-    /* The program starts itself again to measure in a fresh process. This option is not for users, so it is not in the
-     * help. */
+    /* The program runs itself with this option to measure in a fresh process. The option is not for users, so the help
+     * does not list it. */
     if (argc > 2 && strcmp(argv[1], "--child") == 0) {
         out_options->child = (const char *const *)&argv[2];
         return true;

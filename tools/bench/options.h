@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Groups of rows, for --only. */
 typedef enum gpuhal_bench_group {
     GPUHAL_BENCH_CALL,
     GPUHAL_BENCH_QUEUE,
@@ -24,7 +23,7 @@ typedef enum gpuhal_bench_group {
     GPUHAL_BENCH_GROUPS
 } gpuhal_bench_group;
 
-/* A confidence interval needs GPUHAL_BENCH_PAIRS_MIN pairs; fewer are for smoke tests. */
+/* A confidence interval needs GPUHAL_BENCH_PAIRS_MIN pairs. Fewer pairs are only for smoke tests. */
 enum { GPUHAL_BENCH_SIZES_MAX = 64, GPUHAL_BENCH_PAIRS_MIN = 15 };
 
 enum {
@@ -36,18 +35,18 @@ enum {
 };
 
 typedef struct gpuhal_bench_options {
-    const char *device; /* A selector; NULL: every device. */
+    const char *device; /* A selector; NULL for all devices. */
     uint64_t sizes[GPUHAL_BENCH_SIZES_MAX];
     size_t size_count;
     size_t pairs; /* Rounds of samples. */
     bool pairs_given;
     uint32_t groups;          /* Bits 1 << gpuhal_bench_group. */
-    uint64_t hang_ns;         /* After this long in a call, a driver counts as hung. */
-    bool baseline;            /* Measure the comparisons, and check the budgets. */
+    uint64_t hang_ns;         /* A driver counts as hung after this long in a call. */
+    bool baseline;            /* Measure the baselines, and check the budgets. */
     bool quick;
     bool json;                /* JSON Lines instead of a table. */
-    const char *replay;       /* A file of recorded requests, "-": standard input; NULL: run groups of rows. */
-    const char *const *child; /* Not NULL: the words after --child; ends with NULL. */
+    const char *replay;       /* A file of recorded requests, or "-" for standard input. NULL to run groups of rows. */
+    const char *const *child; /* The words after --child, ended by NULL. NULL without --child. */
 } gpuhal_bench_options;
 
 /* Reads the command line. Returns false if the program must exit now, with the exit code @out_exit. */

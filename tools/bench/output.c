@@ -1,4 +1,4 @@
-/* output.c: prints each row as soon as it is measured, and counts how many stayed within their budget.
+/* output.c: prints each row as soon as it is measured, and counts the rows that stayed within their budget.
  *
  * Results are written to stdout, all other output to stderr. */
 #include "output.h"
@@ -18,8 +18,8 @@ struct gpuhal_bench_output {
     bool json;
     bool quick;
     bool terminal;            /* stderr is a terminal and shows the current row. */
-    bool lost;                /* A line was not written. */
-    gpuhal_bench_row at_work; /* The row begun last. */
+    bool lost;                /* Writing a line has failed. */
+    gpuhal_bench_row at_work; /* The row that was started last. */
     gpuhal_bench_totals totals;
     gpuhal_bench_table table;
 };
@@ -130,7 +130,8 @@ bool gpuhal_bench_output_finish(gpuhal_bench_output *output)
     } else {
         gpuhal_bench_table_finish(&output->table, &output->totals);
     }
-    /* Results are flushed immediately, so the last one may find space again after an earlier one was lost. */
+    /* Results are flushed immediately. Writing the last result may succeed even though writing an earlier result
+     * failed. */
     const bool flushed = fflush(stdout) == 0;
     const bool whole = flushed && !output->lost && ferror(stdout) == 0;
     if (!whole) {

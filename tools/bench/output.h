@@ -15,13 +15,12 @@ void gpuhal_bench_output_destroy(gpuhal_bench_output *output);
  * measurement. */
 void gpuhal_bench_begin(gpuhal_bench_output *output, const gpuhal_bench_row *row);
 
-/* Shows and counts a result. */
 void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *row);
 
 /* Reports that a test was not measured, for a reason that is not a failure: prints a message but no row. @p test may be
  * NULL if none of the device's tests was measured. */
 void gpuhal_bench_note(gpuhal_bench_output *output, const char *device, const char *test, const char *why);
-/* Does the same for the row that was begun last. */
+/* Like gpuhal_bench_note(), for the row that was started last. */
 void gpuhal_bench_note_row(gpuhal_bench_output *output, const char *why);
 
 /* Reports that the row begun last has failed: prints a message and a row without a result. The run then fails. */

@@ -1,4 +1,5 @@
-/* queued.c: both sides use the same two buffers. Every moved byte is checked before any timing. */
+/* queued.c: the library's side and the baseline's side use the same two buffers. Every moved byte is checked before any
+ * timing. */
 #include "queued.h"
 
 #include <stdlib.h>

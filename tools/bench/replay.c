@@ -1,5 +1,5 @@
-/* replay.c: reads recorded requests. A line that no program can have recorded ends the reading. A line that is possible
- * in a recording that began late, such as the release of older memory, is counted and skipped. */
+/* replay.c: reads recorded requests. Reading stops at an impossible line. A line that is possible in a recording that
+ * began late, such as the release of older memory, is counted and skipped. */
 #include "replay.h"
 #include "../common/text.h"
 #include "live.h"
@@ -23,7 +23,7 @@ typedef struct reader {
     uint64_t line; /* the line's number, starting at 1 */
     gpuhal_bench_replay *replay;
     gpuhal_bench_live live;
-    char queues[GPUHAL_BENCH_QUEUES_MAX][QUEUE_NAME]; /* their names in the file */
+    char queues[GPUHAL_BENCH_QUEUES_MAX][QUEUE_NAME]; /* the queues' names in the file */
     char text[LINE_MAX_BYTES + 1];
     size_t length;
 } reader;
@@ -64,7 +64,7 @@ static bool release(reader *r, gpuhal_bench_name name, uint16_t queue)
     return (queue == 0 || add(r, GPUHAL_BENCH_USE, slot, queue, 0)) && add(r, GPUHAL_BENCH_GIVE, slot, 0, 0);
 }
 
-/* If the name already has memory, the line that released this memory is missing. */
+/* If the name already has memory, the file lacks the line that released this memory. */
 static bool take(reader *r, gpuhal_bench_name name, uint16_t queue, uint64_t bytes)
 {
     uint32_t slot;
@@ -106,7 +106,6 @@ static uint16_t queue_of(reader *r, const char *name)
 
 /* ---- RMM's log */
 
-/* Splits the line at commas; returns false unless it has @count fields. */
 static bool split(char *text, char **fields, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -139,7 +138,8 @@ static bool read_address(const char *text, uint64_t *out_address)
     return errno == 0 && *rest == '\0' && strspn(text + 2, "0123456789abcdefABCDEF") == strlen(text + 2) && text[2];
 }
 
-/* Skips allocations of 0 bytes, which have no address of their own, and failed requests, which are not repeated. */
+/* Skips allocations of 0 bytes, because their addresses are not unique, and failed requests, because they are not
+ * replayed. */
 static bool read_row(reader *r)
 {
     enum { THREAD, TIME, ACTION, POINTER, SIZE, STREAM, FIELDS };
@@ -233,7 +233,7 @@ static bool read_schema(reader *r)
 
 /* ---- lines */
 
-/* Reads the next line, without its end. Returns false at the end of the file, and if a line is too long. */
+/* Reads the next line without the newline. Returns false at the end of the file, and if a line is too long. */
 static bool next_line(reader *r, FILE *file, bool *out_good)
 {
     int c = getc_unlocked(file);

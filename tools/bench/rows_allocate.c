@@ -1,9 +1,9 @@
 /* rows_allocate.c: allocating and releasing, compared with the direct calls; and allocating from a pool, compared with
  * the C library's memory.
  *
- * Both sides commit the memory, since an allocation whose cost is delayed until the first use only looks fast. OpenCL
- * commits by migrating the buffer to its device, Vulkan and the CPU by touching the pages of host memory. CUDA and HIP
- * always commit. */
+ * Both sides commit the memory, since an allocation only looks fast if the memory is committed on first use. With
+ * OpenCL, migrating the buffer to its device commits the memory. With Vulkan and on the CPU, touching the pages of host
+ * memory does. CUDA and HIP always commit. */
 #include "bench.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The library adds about the same time for 4 KiB everywhere. The direct calls take 200 to 400 ns on Vulkan software
+/* The library adds about the same time for 4 KiB on all devices. The direct calls take 200 to 400 ns on Vulkan software
  * devices, 700 ns on PoCL's device `basic`, and microseconds if an operating-system kernel or a GPU is involved. */
 static const double usual_budget = 1 / 1.05, inline_budget = 1 / 1.22, software_budget = 1 / 2.1;
 static const double pool_budget = 1 / 2.0;
@@ -23,7 +23,7 @@ static const uint64_t huge_page = UINT64_C(2) << 20;
 typedef struct allocation {
     gpuhal_device *device;
     uint64_t bytes;
-    gpuhal_bench_baseline *baseline; /* NULL: the CPU. */
+    gpuhal_bench_baseline *baseline; /* NULL for the CPU. */
 } allocation;
 
 static bool run_gpuhal(void *user, uint64_t count)
@@ -54,8 +54,8 @@ static bool run_mmap(void *user, uint64_t count)
         if (memory == MAP_FAILED) {
             return gpuhal_bench_failed("mmap failed");
         }
-        /* The plugin requests huge pages, so the comparison does too. A system without huge pages returns an error and
-         * uses small ones. */
+        /* The plugin requests huge pages, so the comparison also does. A system without huge pages returns an error and
+         * uses small pages. */
         if (bytes >= huge_page) {
             madvise(memory, bytes, MADV_HUGEPAGE);
         }
@@ -77,8 +77,8 @@ static const struct {
     {"allocate_256mib", 256 << 20, false},
 };
 
-/* PoCL's other devices wake a thread and wait for it. The duration varies by a hundred times the time that the library
- * adds. */
+/* PoCL's other devices wake a thread and wait for it. The variation of this wait is a hundred times the time that the
+ * library adds. */
 static double budget_of(const gpuhal_device *device, bool brief)
 {
     if (gpuhal_bench_is_threaded(device)) {
@@ -133,7 +133,7 @@ static bool run_malloc(__attribute__((unused)) void *user, uint64_t count)
         if (memory == NULL) {
             return gpuhal_bench_failed("malloc failed");
         }
-        /* Otherwise the compiler may remove both calls. */
+        /* Prevents the compiler from removing both calls. */
         __asm__ volatile("" : : "r"(memory) : "memory");
         free(memory);
     }

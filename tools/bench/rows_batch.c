@@ -1,4 +1,4 @@
-/* rows_batch.c: 64 copies of 4 KiB on a queue of the library, submitted together, compared with the same copies awaited
+/* rows_batch.c: 64 copies of 4 KiB on a queue of the library, submitted together. Compared with the same copies awaited
  * one by one, and with one hand-written submission. */
 #include "queued.h"
 
@@ -7,7 +7,7 @@
 
 enum { PIECES = GPUHAL_BENCH_PIECES, PIECE_BYTES = 4096 };
 
-/* Not for PoCL's `basic`, which does nothing asynchronously. */
+/* Does not apply to PoCL's `basic`, which does not work asynchronously. */
 static const double direct_budget = 1 / 1.15;
 static const double synchronize_budget = 1 / 1.25;
 static const double awaited_budget = 10;         /* on Vulkan */
@@ -68,8 +68,8 @@ static void add_row(gpuhal_bench *bench, const gpuhal_device *device, const char
     gpuhal_bench_report(bench, row, 0, side);
 }
 
-/* If a copy costs about as much as its submission, batching gains little. This is so if the copy is done inside the
- * call, and on CUDA and HIP. */
+/* If a copy costs about as much as its submission, batching gains little. This applies if the copy is done inside the
+ * call, and to CUDA and HIP. */
 static double awaited_budget_of(const gpuhal_device *device)
 {
     if (gpuhal_bench_is_threaded(device)) {

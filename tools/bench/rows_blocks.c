@@ -1,4 +1,4 @@
-/* rows_blocks.c: the block allocator alone, on three traces: nanoseconds per operation, and how much larger its memory
+/* rows_blocks.c: the block allocator alone, on three traces: nanoseconds per operation, and how much larger the arena
  * must be than the bytes in use.
  *
  * The library's allocator is not public, so a copy of it is compiled into this program. No device and no lock are
@@ -32,13 +32,13 @@ static const struct {
 
 typedef struct replay {
     gpuhal_bench_trace trace;
-    gpuhal_block_id *ids; /* of each slot */
-    uint64_t *handles;    /* of each slot, the baseline's */
+    gpuhal_block_id *ids; /* the block of each slot */
+    uint64_t *handles;    /* the baseline's handle for each slot */
 } replay;
 
-static volatile uint64_t sum_of_offsets; /* volatile, so that they count as used */
+static volatile uint64_t sum_of_offsets; /* volatile, so that the compiler does not remove the offsets */
 
-/* Makes all requests in a new arena of @arena_bytes; returns false if one of them was refused. */
+/* Makes all requests in a new arena of @arena_bytes. Returns false if a request was refused. */
 static bool fits(const replay *r, uint64_t arena_bytes)
 {
     uint64_t sum = 0;
@@ -107,7 +107,8 @@ static void memory(gpuhal_bench *bench, const replay *r, gpuhal_bench_row row)
     gpuhal_bench_report(bench, row, 0, 0);
 }
 
-/* Scales a replay's times to one operation, and multiplies them into the product over all traces, round by round. */
+/* Scales a replay's times to one operation. In each round, multiplies the product over all traces by the scaled
+ * time. */
 static void scale(gpuhal_bench_times *times, uint64_t steps, gpuhal_bench_times *product)
 {
     product->rounds = times->rounds < product->rounds ? times->rounds : product->rounds;

@@ -1,10 +1,10 @@
 /* rows_call.c: the cost of a small blocking copy, compared with the underlying call.
  *
  * If the plugin works inside the call (on the CPU, and in page-locked memory with CUDA and HIP), the underlying call is
- * the plugin's own function on separate memory. It copies 64 bytes, so that only the cost of the call matters. On other
- * devices it is the vendor's call with its wait, on the same buffers. PoCL's device `basic` works inside the call, so
- * the difference is the library's own cost; on the others, waiting for another thread or the device hides much of this
- * cost.
+ * the plugin's own function on separate memory. The copy has 64 bytes, so that only the cost of the call matters. On
+ * other devices the underlying call is the vendor's call with its wait, on the same buffers. PoCL's device `basic`
+ * works inside the call, so the difference is the library's own cost. On other devices, waiting for a thread or for the
+ * device hides much of this cost.
  */
 #include "bench.h"
 #include "direct.h"
@@ -45,7 +45,6 @@ static bool run_vendor(void *user, uint64_t count)
     return pair->baseline->calls->copy(pair->baseline, &pair->native_to, &pair->native_from, pair->bytes, count);
 }
 
-/* Creates two buffers, and checks that copies between them work. */
 static bool open_pair(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes, call_pair *out_pair)
 {
     unsigned char host[BUFFER_BYTES];
@@ -55,7 +54,7 @@ static bool open_pair(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t b
            gpuhal_bench_prove(out_pair->to, out_pair->from, host, sizeof host);
 }
 
-/* @baseline: the other side if the run compares, or NULL. */
+/* @baseline is the other side if the run compares, or NULL. */
 static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, call_pair *pair, bool (*baseline)(void *, uint64_t))
 {
     const gpuhal_bench_side sides[] = {{run_gpuhal, pair, NULL}, {baseline, pair, NULL}};

@@ -2,9 +2,9 @@
  *
  * Devices are compared with the vendor's own calls on the same native buffer and the same host pages. If the device has
  * no vendor API (like the CPU), or the API has no such call (like Vulkan for host memory), the baseline is memcpy on
- * the buffers' host addresses. Memory without a host address is then measured without a baseline. Fast transfers of an
- * application use page-locked buffers of the kinds UPLOAD and READBACK. The vendor's calls access these by their
- * address or, on Vulkan, as buffers. A single warm pair of buffers of the largest size would hide the cost of small
+ * the buffers' host addresses. In this case, memory without a host address is measured without a baseline. Applications
+ * use page-locked buffers of the kinds UPLOAD and READBACK for fast transfers. The vendor's calls access these buffers
+ * by address or, on Vulkan, as buffers. A single warm pair of buffers of the largest size would hide the cost of small
  * sizes, so each size has separate buffers. */
 #include "bench.h"
 
@@ -13,7 +13,7 @@
 
 static const double vendor_budget = 0.98; /* from 1 MiB, on devices with a vendor API */
 static const double pageable_budget = 1;  /* from 1 MiB, between pageable host memory and CUDA or HIP */
-static const double ring_budget = 1.3;    /* from 64 MiB, the same if the device has its own memory */
+static const double ring_budget = 1.3;    /* from 64 MiB, like pageable_budget, if the device has its own memory */
 static const double memcpy_budget = 0.95; /* from 16 MiB, on the CPU */
 
 typedef struct transfer {
@@ -21,10 +21,10 @@ typedef struct transfer {
     gpuhal_buffer *from;
     void *host;
     uint64_t bytes;
-    gpuhal_bench_baseline *baseline; /* NULL: the device has no vendor API. */
+    gpuhal_bench_baseline *baseline; /* NULL if the device has no vendor API. */
     gpuhal_native native_to;
     gpuhal_native native_from;
-    void *host_to; /* NULL: the host cannot access the buffers. */
+    void *host_to; /* NULL if the host cannot access the buffers. */
     void *host_from;
 } transfer;
 
@@ -102,7 +102,6 @@ static const struct {
     [READBACK] = {"readback", copy_by_gpuhal, direct_readback},
 };
 
-/* Two buffers, and the measured directions between them and the host. */
 static const struct {
     gpuhal_memory_kind to, from;
     size_t first, last;
@@ -116,7 +115,7 @@ enum { PAIRS = sizeof pairs / sizeof *pairs };
 static bool is_compared(const transfer *t, size_t direction)
 {
     if (t->baseline == NULL && !gpuhal_bench_is_cpu(gpuhal_buffer_device(t->to))) {
-        return false; /* the calls of its API are unknown here */
+        return false; /* this program does not know the calls of the device's API */
     }
     const bool has_call = t->baseline != NULL && (direction >= COPY || t->baseline->calls->write != NULL);
     return has_call || (t->host_to != NULL && t->host_from != NULL);
@@ -156,7 +155,7 @@ static void measure(gpuhal_bench *bench, gpuhal_device *device, transfer *t, siz
     }
 }
 
-/* Finds a buffer's handle for the vendor's calls, unless they use its address. */
+/* Finds a buffer's handle for the vendor's calls, unless the calls use the buffer's address. */
 static bool find_native(const transfer *t, gpuhal_buffer *buffer, gpuhal_memory_kind kind, gpuhal_native *out_native)
 {
     const bool needed = t->baseline != NULL && (kind == GPUHAL_MEMORY_DEVICE || !takes_addresses(t));

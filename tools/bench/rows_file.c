@@ -67,7 +67,6 @@ static bool prepare(gpuhal_device *device, file_to_device *f)
     if (f->file == NULL || fwrite(f->host, 1, (size_t)f->bytes, f->file) != f->bytes || fflush(f->file) != 0) {
         return gpuhal_bench_failed("no room for a temporary file");
     }
-    /* Proves that the measured call moves the bytes. */
     if (!run_whole(f, 1)) {
         return false;
     }

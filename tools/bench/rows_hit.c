@@ -1,5 +1,5 @@
-/* rows_hit.c: the cost of requesting a store's entry that is on the device: an acquire and a release. There are as many
- * keys as a model has pieces, requested in random order. Compared with looking up the same keys in the C++ library's
+/* rows_hit.c: the cost of an acquire and a release of a store's entry that is on the device. There are as many keys as
+ * a model has pieces. The keys are requested in random order. The baseline looks up the same keys in the C++ library's
  * hash table. */
 #include "bench.h"
 

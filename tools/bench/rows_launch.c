@@ -1,6 +1,6 @@
-/* rows_launch.c: kernel launches: the cost of a call on the CPU, how fast its threads start, how much they move and
- * compute, and how much time the program cache saves. Rows that compare with launches through a vendor's own calls are
- * in tests/bench. */
+/* rows_launch.c: kernel launches: the cost of a call on the CPU, the start time of its threads, their bandwidth and
+ * computing speed, and the time that the program cache saves. tests/bench has the rows that compare with launches
+ * through a vendor's own calls. */
 #include "child.h"
 #include "direct.h"
 #include "launcher.h"
@@ -22,7 +22,7 @@ static const double one_group_budget = 1 / 20.0;
 static const double wake_budget = 1 / 2.0;
 static const double all_threads_budget = 0.9;
 static const double warm_budget = 5;
-static const uint64_t triad_bytes = UINT64_C(48) << 20; /* of both arrays and the result together */
+static const uint64_t triad_bytes = UINT64_C(48) << 20; /* total size of both arrays and the result */
 enum { COMPUTE_PARTS = 64, COMPUTE_STEPS = 20000 };     /* parts for each thread */
 
 /* ---- one group, and one for each thread */
@@ -32,7 +32,7 @@ static void empty(void *const *arguments, const gpuhal_host_group *group)
     (void)arguments, (void)group;
 }
 
-/* Each step depends on the previous one, so that the core is busy and memory is not. */
+/* Each step depends on the previous step, so that the core is busy and memory is not. */
 static __attribute__((noinline)) void compute_part(void)
 {
     volatile float kept = 1;
@@ -92,7 +92,7 @@ static bool launch_plain(void *user, uint64_t count)
 /* ---- waking a thread and being woken by it, as fast as the system allows */
 
 typedef struct ping_pong {
-    atomic_uint turn; /* odd: the other thread's turn; UINT32_MAX: the thread ends */
+    atomic_uint turn; /* odd in the other thread's turn; UINT32_MAX to end the thread */
     pthread_t thread;
 } ping_pong;
 
@@ -132,7 +132,7 @@ static bool wake_and_be_woken(void *user, uint64_t count)
     return true;
 }
 
-/* Also the baseline of `call_overhead`. */
+/* Also used as the baseline of `call_overhead`. */
 static bool copy_directly(void *user, uint64_t count)
 {
     return gpuhal_bench_direct_copy(user, DIRECT_BYTES, count);
@@ -200,7 +200,7 @@ typedef struct worker {
 } worker;
 
 typedef struct workers {
-    worker all[THREADS_MAX]; /* the first is the measuring thread, as in a launch */
+    worker all[THREADS_MAX]; /* the first worker is the measuring thread, as in a launch */
     uint32_t made;
     char *memory;
 } workers;
@@ -243,8 +243,8 @@ static bool work_in_all(void *user, uint64_t count)
     return true;
 }
 
-/* Starts the workers. Their memory has @all_bytes in total to read and write, like the kernel's; 0: none. Returns false
- * and sets gpuhal_bench_failure() on failure. */
+/* Starts the workers. They read and write @all_bytes of memory in total, like the kernel, or no memory if @all_bytes is
+ * 0. Returns false and sets gpuhal_bench_failure() on failure. */
 static bool start_workers(uint32_t threads, void (*act)(const worker *own), uint64_t all_bytes, workers *own)
 {
     const size_t bytes = (size_t)(all_bytes / 2 / threads / 4096 * 4096);
@@ -331,7 +331,7 @@ static bool compute_bound(gpuhal_bench *bench, gpuhal_device *device)
 
 /* ---- the cache */
 
-/* PoCL also caches its compiled programs, in a folder that is new in each of these processes. */
+/* PoCL also caches its compiled programs. Each process uses a new folder for PoCL's cache. */
 bool gpuhal_bench_child_program(const char *const *words, double *out_ns)
 {
     char backend[64], pocl[] = "/tmp/gpuhal-bench-pocl-XXXXXX";
@@ -358,7 +358,7 @@ bool gpuhal_bench_child_program(const char *const *words, double *out_ns)
     return good;
 }
 
-/* The first process fills the folder. */
+/* The first process fills the cache. */
 static bool warm_program(gpuhal_bench *bench, gpuhal_device *device)
 {
     char folder[] = "/tmp/gpuhal-bench-programs-XXXXXX";

@@ -1,6 +1,6 @@
 /* rows_lease.c: the cost of leasing and releasing a slot on a device while nothing else is leased. No bytes are leased,
- * so no driver is queried for free memory. The ledger is the run's own, in /tmp. Compared with the cost of changing any
- * file that processes share: each of the two changes locks the file, reads a record, writes one and unlocks the
+ * so no driver is queried for free memory. The run has its own ledger in /tmp. The baseline is the cost of changing any
+ * file that processes share. Each of the two changes locks the file, reads a record, writes a record and unlocks the
  * file. */
 #include "bench.h"
 

@@ -1,6 +1,7 @@
-/* rows_open.c: the cost of opening the library. With only the CPU plugin: the time until devices are listed, and
- * resident memory. With one vendor's backend: the time, compared with loading the vendor's library and listing its
- * devices directly. With CUDA or HIP: device memory. rows_open_all.c has the rows about all plugins together. */
+/* rows_open.c: the cost of opening the library. Measures the time until devices are listed and the resident memory with
+ * only the CPU plugin. With one vendor's backend, compares the time with loading the vendor's library and listing its
+ * devices directly. With CUDA or HIP, also measures device memory. rows_open_all.c has the rows about all plugins
+ * together. */
 #include "bench.h"
 
 #include <string.h>
@@ -26,8 +27,8 @@ static void resident(gpuhal_bench *bench, const gpuhal_device *cpu)
     gpuhal_bench_children_row(bench, row, (const char *const[]){"opened", NULL}, (const char *const[]){"empty", NULL});
 }
 
-/* Makes two rows from the same samples: the ratio, and the cost of the subprocess in addition to the vendor's own
- * start. */
+/* Makes two rows from the same samples: the ratio, and the cost of the subprocess in addition to the vendor's start
+ * time. */
 static void listing(gpuhal_bench *bench, const gpuhal_device *device)
 {
     const char *backend = gpuhal_device_backend(device);
@@ -64,7 +65,6 @@ static void device_memory(gpuhal_bench *bench, gpuhal_device *device, const gpuh
     }
 }
 
-/* Returns whether the device represents its backend; the first one does. */
 static bool stands_for_backend(const gpuhal_bench *bench, const gpuhal_device *device)
 {
     for (uint32_t i = 0; bench->only == NULL && gpuhal_device_at(bench->gpu, i) != device; i++) {

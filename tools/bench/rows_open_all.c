@@ -1,5 +1,5 @@
-/* rows_open_all.c: opening with all plugins: cold, compared with one process that queries all vendors itself; and warm,
- * from the registry, which queries no vendor. Each sample is a separate process. */
+/* rows_open_all.c: opening with all plugins. A cold start is compared with one process that queries all vendors itself.
+ * A warm start reads the registry and queries no vendor. Each sample is a separate process. */
 #include "bench.h"
 #include "child.h"
 
@@ -26,8 +26,8 @@ static bool only_software(const gpuhal_bench *bench)
     return true;
 }
 
-/* Collects the words for the direct calls of every vendor whose library was found, even if it lists no device, because
- * finding that out is part of the work. Returns false if there is no such library, or no device at all. */
+/* Collects the words for the direct calls of every vendor whose library was found. A library without devices is
+ * included, because querying it is part of the work. Returns false if there is no such library, or no device at all. */
 static bool direct_words(const gpuhal_bench *bench, const char *words[GPUHAL_BENCH_CHILD_WORDS + 1])
 {
     size_t count = 0;
@@ -86,7 +86,7 @@ static bool find_probe(char path[4096])
     return access(path, X_OK) == 0;
 }
 
-/* The program inherits the environment, so GPUHAL_REGISTRY is set for it and then restored. */
+/* The program inherits the environment, so GPUHAL_REGISTRY is set before the call and restored after it. */
 static bool time_probe(gpuhal_bench *bench, const char *path, const char *registry)
 {
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
@@ -120,7 +120,7 @@ static void probe(gpuhal_bench *bench, const char *registry)
     }
 }
 
-/* The first opening fills a registry of this run that no other program writes. */
+/* The first run fills the registry. Only this run writes this registry. */
 void gpuhal_bench_rows_open_all(gpuhal_bench *bench)
 {
     const char *place = getenv("TMPDIR");

@@ -1,9 +1,9 @@
-/* rows_pairs.c: copies between two devices, compared with their two sides, and the host memory that they use.
+/* rows_pairs.c: copies between two devices, compared with their two sides, and the host memory that the copies use.
  *
  * The sides are the work of a program without the library: reading the source into host memory, and writing host memory
- * to the destination. A staged copy that overlaps them perfectly takes as long as the slower side, if the machine has
- * enough CPU time and memory bandwidth for both. The same rounds measure whether it has. The ceiling runs both sides
- * concurrently, piece by piece through separate small buffers, without passing bytes from one to the other. If the
+ * to the destination. A staged copy that overlaps both sides perfectly takes as long as the slower side, if the machine
+ * has enough CPU time and memory bandwidth. To determine this, the same rounds measure a ceiling: both sides run
+ * concurrently, piece by piece through separate small buffers, without passing bytes from one side to the other. If the
  * ceiling is below the budget, the budget is not applied. A copy in one pass over shared memory is compared with the
  * same sides. A copy over a link has no sides, so it is compared with the vendor's own call for two devices. */
 #include "bench.h"
@@ -29,8 +29,8 @@ typedef struct pair {
     gpuhal_buffer *from;
     unsigned char *host; /* Large enough for the whole copy, and for one piece of each side. */
     uint64_t bytes;
-    gpuhal_path path; /* If the copy is not staged, it is one pass and there is nothing to overlap. */
-    /* For a copy over a link; NULL: no direct call is known. */
+    gpuhal_path path; /* A copy that is not staged is a single pass without overlap. */
+    /* For a copy over a link; NULL if no direct call is known. */
     gpuhal_bench_baseline *baseline;
     gpuhal_native from_device;
     gpuhal_native to_memory;
@@ -113,7 +113,7 @@ static bool prepare(gpuhal_device *to, gpuhal_device *from, pair *p)
            (gpuhal_copy_path(p->to, p->from, &p->path) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_copy_path"));
 }
 
-/* Finds the vendor's own call for a copy over a link. If its API has none, the baseline stays NULL. */
+/* Finds the vendor's own call for a copy over a link. If the API has no such call, the baseline stays NULL. */
 static bool prepare_peer(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, pair *p)
 {
     if (p->path != GPUHAL_PATH_PEER || !bench->options->baseline ||
@@ -206,7 +206,8 @@ static void one_size(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from
     gpuhal_buffer_release(p.from);
 }
 
-/* The staging memory is allocated once and kept, so its growth is visible only in a fresh process. */
+/* The staging memory is allocated once and kept, so the growth of resident memory is visible only in a fresh
+ * process. */
 static void memory(gpuhal_bench *bench, const gpuhal_device *to, const gpuhal_device *from)
 {
     gpuhal_bench_row row = row_between(to, from, "staging_memory", GPUHAL_BENCH_AMOUNT);
@@ -217,8 +218,8 @@ static void memory(gpuhal_bench *bench, const gpuhal_device *to, const gpuhal_de
     gpuhal_bench_child_row(bench, row, (const char *const[]){"staging", row.device, row.peer, bytes, NULL});
 }
 
-/* Selects copies from each device to the next one, and from the last to the first. With --device, selects copies
- * between that device and every other, in both directions. */
+/* Selects copies from each device to the next, and from the last device to the first. With --device, selects copies
+ * between that device and every other device, in both directions. */
 static bool wants_pair(const gpuhal_bench *bench, uint32_t from, uint32_t to)
 {
     if (from == to) {

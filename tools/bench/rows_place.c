@@ -1,5 +1,6 @@
-/* rows_place.c: the time of gpuhal_place() for models on different devices in any order, and of gpuhal_memory_plan()
- * for items, most of which are needed only in some steps. These are pure functions, so no device is involved. */
+/* rows_place.c: the time of gpuhal_place() for models on different devices in any order, and the time of
+ * gpuhal_memory_plan() for items, most of them needed only in some steps. Both are pure functions, so no device is
+ * involved. */
 #include "bench.h"
 
 #include <gpuhal/schedule/memory_plan.h>
@@ -26,8 +27,7 @@ typedef struct model {
     gpuhal_placement_problem problem;
 } model;
 
-/* Makes cards of five kinds, linked in pairs, with no two equal capacities and 1.3 times the model's memory in
- * total. */
+/* Makes cards of five kinds, linked in pairs. All capacities differ, and their sum is 1.3 times the model's memory. */
 static void make_model(size_t row, model *out)
 {
     static const double gigabytes[] = {8, 12, 24, 48, 16}, bandwidths[] = {272e9, 448e9, 936e9, 960e9, 100e9};
@@ -81,7 +81,7 @@ typedef struct graph {
     gpuhal_memory_plan_problem problem;
 } graph;
 
-/* Makes some fifty different items at each step, so that the search for a better plan uses all of its time. */
+/* Makes about fifty different items at each step, so that the search for a better plan uses its whole time limit. */
 static void make_graph(uint32_t count, graph *out)
 {
     uint32_t state = 3;

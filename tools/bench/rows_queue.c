@@ -1,5 +1,5 @@
-/* rows_queue.c: the cost of the smallest copy on a queue of the library: enqueueing it, waiting for its event, and
- * waiting for its completion descriptor, each compared with a program's code on the vendor's queue. */
+/* rows_queue.c: the cost of the smallest copy on a queue of the library: enqueueing the copy, waiting for its event,
+ * and waiting for its completion descriptor. Each cost is compared with a program's code on the vendor's queue. */
 #include "fd_thread.h"
 #include "queued.h"
 
@@ -17,8 +17,8 @@ static const int timeout_ms = 10000;
 
 typedef struct small_copies {
     gpuhal_bench_queued queued;
-    gpuhal_bench_fd_thread *thread; /* NULL: no comparison. */
-    int gpuhal;                     /* One epoll instance for each side, like in a program; -1: none. */
+    gpuhal_bench_fd_thread *thread; /* NULL without a comparison. */
+    int gpuhal;                     /* One epoll instance for each side, like in a program; -1 if there is none. */
     int direct;
 } small_copies;
 
@@ -128,7 +128,7 @@ static bool watch(int descriptor, int *out_epoll)
            gpuhal_bench_failed("no epoll for the descriptor");
 }
 
-/* A descriptor needs a recorded event, which the earlier rows provide. */
+/* A descriptor requires a recorded event. The earlier rows have recorded an event. */
 static bool open_descriptors(small_copies *s, gpuhal_os_handle *out_descriptor)
 {
     if (gpuhal_event_descriptor(s->queued.event, out_descriptor) != GPUHAL_OK) {

@@ -1,8 +1,8 @@
 /* rows_replay.c: repeats recorded requests with a pool, and with the driver through gpuhal_buffer_create(). The file
  * does not contain the program's work on the memory, so the queues have no work.
  *
- * The time is that of a pool that has already served the same requests, as in a program that has run for a while.
- * Numbers about memory are those of a new pool. */
+ * The time is measured with a pool that has already served the same requests, as in a program that has run for a while.
+ * Numbers about memory are measured with a new pool. */
 #include "bench.h"
 #include "replay.h"
 #include "watch.h"
@@ -17,13 +17,14 @@ enum { ALIVE_EVERY = 4096, FEWEST_ROUNDS = 3 };
 typedef struct player {
     gpuhal_device *device;
     const gpuhal_bench_replay *replay;
-    gpuhal_queue *queues[GPUHAL_BENCH_QUEUES_MAX + 1]; /* the first one is NULL */
+    gpuhal_queue *queues[GPUHAL_BENCH_QUEUES_MAX + 1]; /* the first entry is NULL */
     gpuhal_pool *pool;
     bool of_pool;                             /* allocate from the pool, not from the driver */
-    gpuhal_buffer **buffers;                  /* of each slot; NULL: none, or the request was refused */
+    gpuhal_buffer **buffers;                  /* each slot's buffer; NULL if there is no buffer, or if the request was
+                                               * refused */
     uint64_t refused;                         /* number of refusals in the last pass */
-    uint64_t live_bytes, peak_bytes, peak_at; /* of successful requests; the request at the peak */
-    gpuhal_pool_statistics at_peak, at_end;   /* a new pool's */
+    uint64_t live_bytes, peak_bytes, peak_at; /* bytes of successful requests; index of the request at the peak */
+    gpuhal_pool_statistics at_peak, at_end;   /* statistics of a new pool */
 } player;
 
 /* Refusals are part of the result; any other failure ends the measurement. */
@@ -74,7 +75,7 @@ static bool play_one(player *p, gpuhal_bench_request request)
     }
 }
 
-/* Makes all requests; then releases the memory that the program had not released at the end. */
+/* Makes all requests, and then releases the memory that the program had not released at the end. */
 static bool play(player *p)
 {
     bool good = true;
@@ -121,8 +122,8 @@ static void end_pool(player *p)
     p->pool = NULL;
 }
 
-/* Repeats the requests once to find the one with the most memory in use or, if that is known, the pool's state
- * there. */
+/* Repeats the requests once. Finds the request after which the most memory is in use or, if this request is @known, the
+ * pool's state after it. */
 static bool look(player *p, bool known)
 {
     bool good = begin_pool(p);
@@ -182,7 +183,6 @@ static void report_memory(gpuhal_bench *bench, const player *p)
     amount(bench, p, "replay_peak", "%", percent_more(p->at_end.reserved.peak, p->at_end.used.peak));
 }
 
-/* Measures the time of one allocation or release. */
 static bool measure_time(gpuhal_bench *bench, player *p)
 {
     const gpuhal_bench_row row = gpuhal_bench_row_of(p->device, "replay", GPUHAL_BENCH_TIMES);
@@ -203,7 +203,6 @@ static bool measure_time(gpuhal_bench *bench, player *p)
     return good;
 }
 
-/* Counts refused allocations, of the driver and of a new pool. */
 static bool count_refused(gpuhal_bench *bench, player *p)
 {
     gpuhal_bench_row row = gpuhal_bench_row_of(p->device, "replay_refused", GPUHAL_BENCH_AMOUNT);

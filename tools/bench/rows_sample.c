@@ -1,8 +1,8 @@
-/* rows_sample.c: the cost of reading values: a call that reads all of a device's values that are fast to read, and a
- * sampler that reads all devices of a backend once a second, measured in CPU time of all threads.
+/* rows_sample.c: the cost of reading values. One row measures a call that reads all values of a device that are fast to
+ * read. Another row measures the CPU time of all threads while a sampler reads all devices of a backend once a second.
  *
- * The budgets are for values that come from files of the system; a vendor's library takes additional time. A sample is
- * compared with reading three of those files, whose duration grows with the number of CPUs.
+ * The budgets are for values from system files; a vendor's library takes additional time. A sample is compared with
+ * reading three of the system files, because the duration of these reads grows with the number of CPUs.
  */
 #include "bench.h"
 
@@ -93,8 +93,8 @@ static uint32_t count_samples(gpuhal_sampler *sampler)
     return count;
 }
 
-/* Finds the measured devices of the device's backend. If the device itself is not the first one, they have already been
- * measured. */
+/* Finds the measured devices of the device's backend. If the device itself is not the first of them, they have already
+ * been measured. */
 static uint32_t find_devices(const gpuhal_bench *bench, gpuhal_device *device, gpuhal_device *list[DEVICES_MAX])
 {
     uint32_t count = 0;
@@ -127,7 +127,7 @@ static bool run_sampler(const gpuhal_bench *bench, gpuhal_device **devices, uint
     const double begin_ns = processor_ns();
     pause_for(SAMPLES * desc.period_ns);
     for (uint32_t i = 0; i < 1000 && count_samples(sampler) == before; i++) {
-        pause_for(quick_period_ns); /* sampling is later on a busy machine */
+        pause_for(quick_period_ns); /* on a busy machine the sampler is late */
     }
     const double taken_ns = processor_ns() - begin_ns;
     const uint32_t samples = count_samples(sampler) - before;

@@ -1,6 +1,7 @@
-/* rows_share.c: giving another device access to 1 GiB of cpu:0's memory without copying: the time, including the
- * release of the device's view, and the memory used. Only a thousandth of the bytes could be copied within the budget,
- * so sharing touches no page. CUDA and HIP page-lock the memory page by page, so the time has no budget there. */
+/* rows_share.c: giving another device access to 1 GiB of cpu:0's memory without copying. Measures the time, including
+ * the release of the device's view, and the memory used. Only a thousandth of the bytes could be copied within the
+ * budget, so the budget requires that sharing touches no page. The time has no budget with CUDA and HIP, because they
+ * page-lock the memory page by page. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -18,7 +19,7 @@ enum { COPIED_PART = 1024 };
 typedef struct sharing {
     gpuhal_device *device;
     gpuhal_buffer *buffer; /* On another device. */
-    char *memory;          /* Both sides of a copy, one after the other. */
+    char *memory;          /* Source and destination of a copy, one after the other. */
     uint64_t copied_bytes;
 } sharing;
 

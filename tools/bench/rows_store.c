@@ -1,6 +1,6 @@
-/* rows_store.c: a store whose device memory has room for one entry, so that each request moves one. Moving out to host
- * memory is compared with the copy alone; moving back from host memory or from the file is compared with the slower of
- * its two steps. */
+/* rows_store.c: a store whose device memory has room for one entry, so that each request moves an entry. Moving an
+ * entry out to host memory is compared with the copy alone. Moving an entry back from host memory or from the file is
+ * compared with the slower of the two steps. */
 #include "bench.h"
 
 #include <gpuhal/store.h>
@@ -37,7 +37,7 @@ static bool put(moved *m, const char *key)
     return true;
 }
 
-/* Puts a new entry. The previous one must be copied out for it, and the one before that is dropped. */
+/* Puts a new entry. To make room, the store must copy out the previous entry and drop the entry before that. */
 static bool run_spill(void *user, uint64_t count)
 {
     moved *m = user;
@@ -51,7 +51,7 @@ static bool run_spill(void *user, uint64_t count)
     return true;
 }
 
-/* Requests two entries alternately; both have a copy outside. */
+/* Requests two entries alternately. Both entries have a copy outside the device. */
 static bool run_restore(void *user, uint64_t count)
 {
     moved *m = user;
@@ -92,7 +92,6 @@ static bool run_file(void *user, uint64_t count)
     return true;
 }
 
-/* Checks that each entry returns with its own pattern. */
 static bool prove(moved *m)
 {
     for (uint64_t i = 0; i < 4; i++) {

@@ -1,5 +1,6 @@
-/* rows_threads.c: threads that allocate from one pool at the same time, each for its own queue, compared with the same
- * threads and a pool that is protected by their mutex. A pool that requires an external mutex could not be faster. */
+/* rows_threads.c: threads that allocate from one pool at the same time, each for its own queue. The baseline is the
+ * same threads with an additional mutex around every call of the pool. A pool that requires an external mutex could not
+ * be faster. */
 #include "bench.h"
 
 #include <math.h>
@@ -18,10 +19,10 @@ typedef struct team {
     gpuhal_queue *queues[THREADS_MAX];
     pthread_t threads[THREADS_MAX];
     size_t started;
-    pthread_mutex_t *around; /* locked around every call of the pool; NULL: none */
+    pthread_mutex_t *around; /* locked around every call of the pool; may be NULL */
     pthread_mutex_t gate;    /* locked until the barriers are initialised */
     pthread_barrier_t begin, end;
-    uint64_t count; /* written before `begin`; 0: the threads exit */
+    uint64_t count; /* written before `begin`; if 0, the threads exit */
     _Atomic size_t next;
     _Atomic bool failed;
 } team;
@@ -88,7 +89,7 @@ static void end_team(team *t)
     gpuhal_pool_destroy(t->pool);
 }
 
-/* The barriers are initialised for the number of threads that have started; the threads wait for this. */
+/* The barriers are initialised for the number of threads that have started. The threads wait until this is done. */
 static bool begin_team(team *t, gpuhal_device *device, size_t threads, pthread_mutex_t *around)
 {
     *t = (team){.around = around, .gate = PTHREAD_MUTEX_INITIALIZER};

@@ -1,6 +1,7 @@
 #version 450
-// y = a * x + y: the kernel of the rows of launches. `glslangValidator -V --vn gpuhal_bench_saxpy_spirv -o saxpy_spirv.h saxpy.comp` makes
-// saxpy_spirv.h, and a test does so if that program is installed.
+// The kernel for the launch rows: y = a * x + y. Generate saxpy_spirv.h with
+// `glslangValidator -V --vn gpuhal_bench_saxpy_spirv -o saxpy_spirv.h saxpy.comp`. A test does this if glslangValidator
+// is installed.
 layout(local_size_x = 64) in;
 layout(std430, binding = 0) buffer Y { float y[]; };
 layout(std430, binding = 1) readonly buffer X { float x[]; };

@@ -1,9 +1,9 @@
 /* statistics.c: the median and its interval from order statistics.
  *
  * The interval assumes nothing about the distribution of the noise, which is far from normal on a shared machine. Each
- * sample is above or below the true median with equal probability, so the number of samples below it is binomial. The
- * interval reaches from the k-th smallest to the k-th largest sample, for the largest k that leaves at most 2.5 % on
- * either side. */
+ * sample is above or below the true median with equal probability, so the number of samples below the median has a
+ * binomial distribution. The interval reaches from the k-th smallest to the k-th largest sample, for the largest k that
+ * leaves at most 2.5 % on either side. */
 #include "statistics.h"
 
 #include <math.h>

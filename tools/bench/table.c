@@ -80,7 +80,6 @@ static void limit_text(const gpuhal_bench_row *row, char text[GPUHAL_BENCH_CELL]
     }
 }
 
-/* Prints the heading if the device or the pair has changed. */
 static void begin_block(gpuhal_bench_table *table, const gpuhal_bench_row *row)
 {
     char block[sizeof table->block];

@@ -9,8 +9,8 @@ enum { GPUHAL_BENCH_CELL = 32 };
 
 /* Initially zero except @baseline and @limits. */
 typedef struct gpuhal_bench_table {
-    bool baseline;    /* The run compares, so there are columns for comparisons. */
-    bool limits;      /* Rows may have a limit, so there is a column for it. */
+    bool baseline;    /* The run compares, so the table has columns for comparisons. */
+    bool limits;      /* Rows may have a limit, so the table has a column for limits. */
     bool software;    /* A software device was marked. */
     bool slower_side; /* A row was compared with the slower side of a copy. */
     bool rates;       /* A bandwidth was printed. */

@@ -1,5 +1,5 @@
-/* traces.c: simulates the programs that traces.h describes, without using memory: each request becomes a step. A
- * program runs until its trace is full. Each function that adds steps therefore does nothing if the trace is full. */
+/* traces.c: simulates the programs that traces.h describes, without allocating their memory. Each request becomes a
+ * step. A program runs until its trace is full. Functions that add steps therefore do nothing if the trace is full. */
 #include "traces.h"
 #include "failure.h"
 
@@ -13,7 +13,7 @@ typedef struct maker {
     uint64_t room; /* steps */
     uint64_t random;
     uint64_t live_bytes;
-    uint32_t *units;  /* of each slot; 0: the slot has no memory */
+    uint32_t *units;  /* size of each slot's memory; 0 if the slot has no memory */
     uint32_t *unused; /* slots without memory, below trace->slots */
     uint32_t unused_count;
 } maker;
@@ -32,7 +32,7 @@ static uint64_t pick(maker *m, uint64_t below)
     return (m->random * UINT64_C(0x2545f4914f6cdd1d) >> 16) % below;
 }
 
-/* Adds a step that allocates memory; returns its slot. If the trace is full, adds no step and returns any slot. */
+/* Adds a step that allocates memory and returns its slot. If the trace is full, adds no step and returns any slot. */
 static uint32_t get(maker *m, uint64_t bytes)
 {
     gpuhal_bench_trace *trace = m->trace;
@@ -65,7 +65,8 @@ static void release_all(maker *m, const uint32_t *slots, uint32_t count)
     }
 }
 
-/* Slots in use are those below trace->slots that have units: nearly all of them, once the arena is full. */
+/* The slots in use are the slots below trace->slots that have units. Once the arena is full, nearly all of these slots
+ * are in use. */
 static void make_full(maker *m)
 {
     const uint64_t most = UINT64_C(2048) * mib;
@@ -82,7 +83,7 @@ static void make_full(maker *m)
     }
 }
 
-/* A model with 8e9 parameters of 16 bits in 32 layers: the sizes of one layer's matrices. */
+/* The sizes of one layer's matrices in a model with 8e9 parameters of 16 bits in 32 layers. */
 enum {
     LAYERS = 32,
     HIDDEN = 4096,
@@ -121,8 +122,8 @@ static void load_weights(maker *m)
     (void)get(m, vocabulary * HIDDEN * 2);
 }
 
-/* Adds the memory requests of one step's computation on @tokens tokens, @last of which produce a token. Each layer's
- * results are released before the next layer's. */
+/* Adds the memory requests of one step's computation on @tokens tokens. @last of these tokens each produce an output
+ * token. Each layer's results are released before the next layer's results. */
 static void compute(maker *m, uint64_t tokens, uint64_t last)
 {
     const uint32_t stream = get(m, tokens * HIDDEN * 2);
@@ -148,7 +149,7 @@ static void swap_adapter(maker *m, adapter *a)
     }
 }
 
-/* Starts or continues one request; returns its tokens in this step. */
+/* Starts or continues one request. Returns the number of its tokens in this step. */
 static uint64_t advance(maker *m, request *r)
 {
     uint64_t tokens = 1;

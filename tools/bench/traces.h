@@ -5,12 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sizes and offsets are multiples of this. */
+/* Sizes and offsets are multiples of this unit. */
 enum { GPUHAL_BENCH_TRACE_UNIT = 512 };
 
 typedef enum gpuhal_bench_trace_kind {
     /* Random sizes from 512 B to 16 MiB, with all powers of two equally likely, in an arena that is nearly always full.
-     * The memory to release is chosen at random. No real program does this, but it fragments memory most. */
+     * The memory to release is chosen at random. No real program does this, but this pattern fragments memory the
+     * most. */
     GPUHAL_BENCH_TRACE_FULL,
     /* A language model serves requests. The weights are allocated once, and each request has a cache that grows with
      * its tokens. The results of a step depend on its number of tokens, and adapters of various ranks are swapped in
@@ -22,7 +23,7 @@ typedef enum gpuhal_bench_trace_kind {
     GPUHAL_BENCH_TRACES
 } gpuhal_bench_trace_kind;
 
-/* One request: allocate `units` units for a slot without memory; 0: release the slot's memory. */
+/* One request: allocate `units` units for a slot without memory or, if `units` is 0, release the slot's memory. */
 typedef struct gpuhal_bench_step {
     uint32_t slot;
     uint32_t units;
@@ -31,7 +32,7 @@ typedef struct gpuhal_bench_step {
 typedef struct gpuhal_bench_trace {
     gpuhal_bench_step *steps;
     uint64_t count;
-    uint32_t slots;      /* slot numbers are below this */
+    uint32_t slots;      /* all slot numbers are below this number */
     uint64_t peak_bytes; /* the maximum number of bytes in use at any time */
 } gpuhal_bench_trace;
 

@@ -15,7 +15,7 @@ uint64_t gpuhal_round_up(uint64_t value, uint64_t unit)
 uint64_t gpuhal_copy_unit(const gpuhal_context *context)
 {
     uint64_t unit = gpuhal_device_fact(context, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
-    return unit == 0 || unit > 65536 ? 1 : unit; /* another check reports impossible values */
+    return unit == 0 || unit > 65536 ? 1 : unit; /* checks_facts.c reports impossible values */
 }
 
 bool gpuhal_states_kind(const gpuhal_context *context, gpuhal_memory_kind kind)
@@ -74,7 +74,7 @@ void gpuhal_plain_copy(const gpuhal_opened *opened, const gpuhal_memory *to, uin
     gpuhal_expect_ok(opened->slots.ops.copy(opened->device, NULL, to, to_offset, from, from_offset, bytes), "copy");
 }
 
-/* Coherent memory needs no call, and the core never calls the slot for it. */
+/* Coherent memory needs no call, and the core never calls these slots for coherent memory. */
 static void flush_or_invalidate(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
                                 uint64_t bytes, bool invalidate)
 {
@@ -172,7 +172,7 @@ bool gpuhal_plain_read(const gpuhal_opened *opened, const gpuhal_memory *memory,
     return status == GPUHAL_OK;
 }
 
-/* Tries the host address first, because it is the only path that no slot can corrupt. */
+/* Tries the host address first, because only this path does not depend on a slot. */
 void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
                       const unsigned char *from, uint64_t bytes, gpuhal_route route)
 {
@@ -259,8 +259,8 @@ void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char
     memmove(area->expected + offset, bytes, (size_t)count);
 }
 
-/* Returns whether the bytes on the device are correct but the slot read returns wrong ones, even when it is called
- * again. Bytes that arrive late are not its fault. */
+/* Returns whether the bytes on the device are correct but the slot read returns wrong bytes, even when it is called
+ * again. Bytes that arrive late are not the slot's fault. */
 static bool read_to_blame(gpuhal_area *area, const gpuhal_claim *claim, gpuhal_route route)
 {
     char fault[400];
@@ -277,8 +277,8 @@ static bool read_to_blame(gpuhal_area *area, const gpuhal_claim *claim, gpuhal_r
     return right && !gpuhal_claim_holds(claim, fault, sizeof fault);
 }
 
-/* Overwrite the buffer for the actual bytes first: a read that does nothing must not find the previous call's correct
- * bytes. */
+/* Overwrites the buffer for the actual bytes first, so that a read that does nothing does not appear to return the
+ * correct bytes of the previous call. */
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
 {
     memset(area->actual, 0xee, (size_t)area->bytes);

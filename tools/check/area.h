@@ -10,40 +10,40 @@
 #include "check.h"
 #include "pattern.h"
 
-/* How bytes are moved to memory and back, so that the slots under test do not check themselves. */
+/* How bytes are written to memory and read back. The slots under test must not check themselves. */
 typedef enum gpuhal_route {
     ROUTE_ANY,
-    ROUTE_NO_WRITE_READ, /* through staging memory and copy, unless only write or read is possible */
+    ROUTE_NO_WRITE_READ, /* through staging memory and the slot copy, unless only write or read is possible */
 } gpuhal_route;
 
 typedef struct gpuhal_area {
     const gpuhal_context *context;
     const gpuhal_opened *opened;
     gpuhal_memory memory;
-    uint64_t bytes;          /* used; a multiple of the copy alignment, at most memory.bytes */
+    uint64_t bytes;          /* number of bytes in use; a multiple of the copy alignment, at most memory.bytes */
     unsigned char *expected; /* the expected current contents */
     unsigned char *before;   /* the expected contents before the last change */
     unsigned char *actual;   /* buffer for the actual contents */
     bool lent;               /* the area must not release the memory */
 } gpuhal_area;
 
-/* The size of the areas that most checks use; all offsets and sizes below fit. */
+/* The size of the areas that most checks use; all offsets and sizes in the checks' tables fit. */
 uint64_t gpuhal_area_usual(const gpuhal_context *context);
 
 /* Allocates memory, or fails the check. */
 void gpuhal_area_init(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened,
                       gpuhal_memory_kind kind, uint64_t bytes);
-/* Does the same with existing memory, which must outlive the area. */
+/* Makes an area of existing memory, which must outlive the area. */
 void gpuhal_area_lend(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened,
                       const gpuhal_memory *memory, uint64_t bytes);
 /* Fills the whole area with the pattern of @p seed. */
 void gpuhal_area_reset(gpuhal_area *area, uint64_t seed, gpuhal_route route);
 void gpuhal_area_finish(gpuhal_area *area);
 
-/* Records that the area should now contain these bytes at the offset. */
+/* Records that the area should contain these bytes at the offset from now on. */
 void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char *bytes, uint64_t count);
-/* Compares all bytes. If some are wrong, fails with "<what>: <fault>". @p claim provides the range and the source; its
- * other members are filled in here. */
+/* Compares all bytes. If some bytes are wrong, fails with "<what>: <fault>". @p claim provides the range and the
+ * source; this function fills in the other members. */
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -66,7 +66,6 @@ bool gpuhal_plain_write(const gpuhal_opened *opened, const gpuhal_memory *memory
                         const unsigned char *from, uint64_t bytes);
 bool gpuhal_plain_read(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                        uint64_t bytes);
-/* Calls the slot copy, which must return OK. */
 void gpuhal_plain_copy(const gpuhal_opened *opened, const gpuhal_memory *to, uint64_t to_offset,
                        const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
 /* Call memory_flush and memory_invalidate, if the memory needs them. */
@@ -76,7 +75,6 @@ void gpuhal_host_reads(const gpuhal_opened *opened, const gpuhal_memory *memory,
 /* Returns the required multiple of offsets and sizes. */
 uint64_t gpuhal_copy_unit(const gpuhal_context *context);
 uint64_t gpuhal_round_up(uint64_t value, uint64_t unit);
-/* Returns whether the device reports this kind of memory. */
 bool gpuhal_states_kind(const gpuhal_context *context, gpuhal_memory_kind kind);
 const char *gpuhal_kind_name(gpuhal_memory_kind kind);
 

@@ -32,8 +32,9 @@ typedef struct gpuhal_context gpuhal_context;
 typedef struct gpuhal_check {
     const char *name;
     gpuhal_needs needs;
-    unsigned rule;        /* in docs/vendor-guide.md; a failure breaks it unless it names another */
-    const char *sentence; /* the statement that is confirmed if the check passes */
+    unsigned rule;        /* the rule in docs/vendor-guide.md that a failure breaks, unless the failure names another
+                           * rule */
+    const char *sentence; /* the statement that a passed check confirms */
     void (*run)(gpuhal_context *context);
 } gpuhal_check;
 
@@ -50,9 +51,9 @@ enum { CHECKS_NAMED_MAX = 32 };
 typedef struct gpuhal_check_options {
     FILE *out;            /* receives the report */
     const char *file;     /* the plugin's absolute path */
-    const char *manifest; /* the manifest's absolute path; NULL: the command line names the plugin itself */
+    const char *manifest; /* the manifest's absolute path; NULL if the command line names the plugin itself */
     const char *folder;   /* the tool's own temporary folder for a manifest; removed at the end */
-    const char *expect;   /* file of expected failures; NULL: the one beside the plugin, if it exists */
+    const char *expect;   /* file of expected failures; NULL for the file beside the plugin, if it exists */
     const char *only[CHECKS_NAMED_MAX], *except[CHECKS_NAMED_MAX];
     unsigned only_count, except_count;
     bool one_device;
@@ -73,7 +74,6 @@ typedef struct gpuhal_slots {
     unsigned char guard[1024];
 } gpuhal_slots;
 
-/* An opened device. */
 typedef struct gpuhal_opened {
     gpuhal_plugin_device *device;
     gpuhal_slots slots;
@@ -81,10 +81,10 @@ typedef struct gpuhal_opened {
 
 struct gpuhal_context {
     const gpuhal_check_options *options;
-    const char *printed_in; /* the first passed check in which the plugin printed; NULL: none */
-    uint32_t index;         /* the device; unused for NOTHING and PLUGIN */
+    const char *printed_in; /* the first passed check in which the plugin printed output, or NULL */
+    uint32_t index;         /* the device; unused for NEEDS_NOTHING and NEEDS_PLUGIN */
 
-    const gpuhal_plugin *plugin; /* set unless the need is NOTHING or FRESH */
+    const gpuhal_plugin *plugin; /* set except for NEEDS_NOTHING and NEEDS_FRESH */
     const gpuhal_host *host;
     gpuhal_plugin_instance *instance; /* returned by start() */
     gpuhal_device_snapshot listing;
@@ -99,7 +99,7 @@ uint64_t gpuhal_device_fact(const gpuhal_context *context, gpuhal_key key, uint6
 /* Reads a device's free memory with sample(), which also works if the device is not open. Returns false if it is
  * unknown. */
 bool gpuhal_free_memory(const gpuhal_context *context, uint32_t index, uint64_t *out_bytes);
-/* Whether the plugin has this optional member, which an older plugin may not have. */
+/* True if the plugin has this optional member; an older plugin may not have it. */
 #define PLUGIN_HAS(plugin, member)                                                                                     \
     ((plugin)->size >= offsetof(gpuhal_plugin, member) + sizeof(plugin)->member && (plugin)->member != NULL)
 
@@ -107,39 +107,39 @@ bool gpuhal_free_memory(const gpuhal_context *context, uint32_t index, uint64_t 
 
 /* Ends the check and its child process with a message that describes the fault. May be called from any thread. */
 _Noreturn void gpuhal_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Sets the rule that later gpuhal_fail() calls in this check report as broken; 0: none. */
+/* Sets the rule that later gpuhal_fail() calls in this check report as broken; 0 for no rule. */
 void gpuhal_rule(unsigned rule);
-/* Like gpuhal_fail(), for a fault that breaks another rule than the check's. */
+/* Like gpuhal_fail(), for a fault that breaks a rule other than the check's. */
 _Noreturn void gpuhal_fail_by(unsigned rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Like gpuhal_fail_by(), for a failure that depends on time. If the machine is busy, the hint says so. */
 _Noreturn void gpuhal_fail_late(unsigned rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Writes the remedy if the machine is overloaded; otherwise returns false. */
+/* Writes the remedy and returns true if the machine is overloaded; otherwise returns false. */
 bool gpuhal_busy_hint(char *out_hint, size_t size);
 /* Fails for a reason that the guide's rules do not cover. @p hint is the remedy. */
 _Noreturn void gpuhal_fail_with(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Fails because a basic step returned @p status. If the cause may be outside the plugin, the hint says so. */
 _Noreturn void gpuhal_fail_status(gpuhal_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Skips the check and states why it cannot run here. The check must return right after this call. */
+/* Skips the check and states the reason. The check must return right after this call. */
 void gpuhal_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Returns whether the device has the slot; otherwise skips the check. */
 bool gpuhal_offered(bool slot, const char *name);
 /* Adds a note, which does not change the result. */
 void gpuhal_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Returns how much this child has printed; forgets output printed after @p from, because a driver's compiler also
- * prints its log. */
+/* gpuhal_printed() returns the size of this child's output. gpuhal_forget_printed() discards output printed after @p
+ * from, because a driver's compiler also prints its log. */
 off_t gpuhal_printed(void);
 void gpuhal_forget_printed(off_t from);
-/* Sets the plugin that failure messages name. */
+/* Sets the plugin whose name appears in failure messages. */
 void gpuhal_child_plugin(const gpuhal_plugin *plugin);
-/* Returns NULL if none is loaded. */
+/* Returns the loaded plugin, or NULL. */
 const gpuhal_plugin *gpuhal_child_loaded(void);
 /* Names the plugin's current step, for the message about a crash or a hang. @p what is a string constant. */
 void gpuhal_step(const char *what);
-/* Returns @p pointer. If it is NULL, fails with a message about the tool itself. */
+/* Returns @p pointer. If @p pointer is NULL, fails with a message about the tool itself. */
 void *gpuhal_own(void *pointer);
 /* Fails with the plugin's report unless @p status is OK: "<plugin>: <what>: out of memory: <report>". */
 void gpuhal_expect_ok(gpuhal_status status, const char *what);
-/* Does the same for enumerate and sample, whose failures the library has already described. */
+/* Like gpuhal_expect_ok(), for enumerate and sample. The library has already described their failures. */
 void gpuhal_expect_reported(gpuhal_status status, const char *what);
 /* Returns "invalid argument (-1)", in a buffer of the calling thread that is valid until its next call. */
 const char *gpuhal_status_text(gpuhal_status status);
@@ -147,7 +147,8 @@ const char *gpuhal_status_text(gpuhal_status status);
 /* ---- loading and opening the plugin (session.c) */
 
 #define GPUHAL_HINT_FILE "Give the path of a plugin's library, NAME.so, or of its manifest, NAME.gpuhal."
-/* Fails because the file is missing or is not a plugin for this machine. @p sentence is the library's message. */
+/* Fails the check because the file is missing or is not a plugin for this machine. @p sentence is the library's
+ * message. */
 _Noreturn void gpuhal_fail_file(const gpuhal_context *context, gpuhal_status status, const char *sentence);
 void gpuhal_session_load(gpuhal_context *context); /* dlopen and handshake */
 void gpuhal_session_start(gpuhal_context *context);
@@ -158,7 +159,7 @@ void gpuhal_session_list(gpuhal_context *context);
 /* Describes and opens the device; fails unless both are OK. */
 void gpuhal_session_open(const gpuhal_context *context, gpuhal_opened *out_opened);
 void gpuhal_session_close(const gpuhal_context *context, gpuhal_opened *opened);
-/* Calls describe() with zeroed slots, as the core does; fails if it wrote beyond them. */
+/* Calls describe() with zeroed slots, as the core does; fails the check if describe() wrote beyond the slots. */
 gpuhal_status gpuhal_session_describe(const gpuhal_context *context, uint32_t index, gpuhal_slots *out_slots);
 
 #endif

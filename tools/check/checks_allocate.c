@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* For imports, exports and peers, which gpuhal_plain_allocate() does not support. */
+/* Also allocates for imports, exports and peers, which gpuhal_plain_allocate() does not support. */
 static gpuhal_status allocate_as(const gpuhal_opened *opened, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
@@ -49,7 +49,8 @@ static void expect_aligned(const gpuhal_context *context, gpuhal_memory_kind kin
     }
 }
 
-/* The core writes into upload memory without checking the host address; a missing one would be a NULL pointer there. */
+/* The core writes into upload memory without checking the host address. It would write to NULL if there were no host
+ * address. */
 void gpuhal_check_allocate_kinds(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_area_usual(context),
@@ -89,7 +90,7 @@ void gpuhal_check_allocate_kinds(gpuhal_context *context)
     }
 }
 
-/* Any other error would make the core give up instead of using its fallback. */
+/* With any other error the core would fail the call instead of using its fallback. */
 static void expect_not_supported(const gpuhal_context *context, const gpuhal_alloc *alloc, const char *what,
                                  uint32_t which)
 {
@@ -138,7 +139,7 @@ void gpuhal_check_allocate_unknown(gpuhal_context *context)
     }
 }
 
-/* Compares addresses, if there are any: an allocator that rounds incorrectly returns the same bytes twice. */
+/* Compares addresses if the API has addresses. An allocator that rounds incorrectly returns the same bytes twice. */
 static void expect_separate(const gpuhal_memory *one, const gpuhal_memory *other)
 {
     const char *a = one->host, *b = other->host;
@@ -176,12 +177,12 @@ static void check_sizes(const gpuhal_context *context)
     }
 }
 
-/* A plugin may refuse alignments above the one that the device's bindings need, but must not ignore them. */
+/* A plugin may refuse an alignment above the alignment that the device's bindings need, but must not ignore it. */
 static void check_alignments(const gpuhal_context *context)
 {
     const uint64_t own = gpuhal_device_fact(context, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 16);
     for (uint64_t alignment = 1; alignment <= 65536; alignment *= 4) {
-        /* Several, so that they are not all aligned by chance. */
+        /* Several allocations, because a single one may be aligned by chance. */
         gpuhal_memory memories[8];
         unsigned count = 0;
         for (gpuhal_status status = GPUHAL_OK; count < 8 && status == GPUHAL_OK;) {
@@ -208,7 +209,6 @@ void gpuhal_check_allocate_sizes(gpuhal_context *context)
     check_alignments(context);
 }
 
-/* An error must not damage the device's state without being noticed until later. */
 static void expect_usable(const gpuhal_context *context, const char *after)
 {
     gpuhal_area area;
@@ -253,7 +253,7 @@ void gpuhal_check_allocate_too_large(gpuhal_context *context)
     expect_usable(context, "sizes that were too large");
 }
 
-/* Allocates pieces until allocation fails, or until there is one more than fits into the device's memory. */
+/* Allocates pieces until allocation fails, or until there is one piece more than fits into the device's memory. */
 static unsigned take_all(const gpuhal_context *context, uint64_t total, uint64_t piece, gpuhal_memory *pieces,
                          unsigned most)
 {
@@ -275,7 +275,6 @@ static unsigned take_all(const gpuhal_context *context, uint64_t total, uint64_t
     return most;
 }
 
-/* Checks that each piece keeps its bytes at both ends. */
 static void expect_distinct(const gpuhal_context *context, const gpuhal_memory *pieces, unsigned count, uint64_t piece)
 {
     const uint64_t unit = gpuhal_round_up(64, gpuhal_copy_unit(context));
@@ -301,7 +300,7 @@ static void expect_distinct(const gpuhal_context *context, const gpuhal_memory *
     free(got);
 }
 
-/* Does what every engine does when memory runs out: releases some and tries a smaller allocation. Done twice, since
+/* Acts like an engine that runs out of memory: releases some memory and tries a smaller allocation. Runs twice, since
  * some drivers recover only once. */
 void gpuhal_check_allocate_exhaust(gpuhal_context *context)
 {
@@ -350,7 +349,7 @@ void gpuhal_check_allocate_exhaust(gpuhal_context *context)
     expect_usable(context, "out of memory and the release of everything");
 }
 
-/* Moves no bytes, so that only memory kept by allocate itself is counted. */
+/* Transfers no bytes, so that only memory kept by the slot allocate is counted. */
 static void allocate_release(void *user)
 {
     const gpuhal_context *context = user;

@@ -1,5 +1,4 @@
-/* checks_bounds.c: the bounds of a plugin's reads and writes. Every object here lies at the end of its memory
- * (fence.h). */
+/* checks_bounds.c: the bounds of a plugin's reads and writes. Every object is at the end of its memory (fence.h). */
 #include "fence.h"
 #include "kernel.h"
 #include "program.h"
@@ -87,7 +86,7 @@ static void check_rect(const gpuhal_context *context, const gpuhal_memory *memor
     gpuhal_fence_free(extent, sizeof whole);
 }
 
-/* Host memory whose last byte is the last byte of its page: each count of units up to eight, then every 64th. */
+/* The host memory ends at the end of a page. Tests each size up to eight units, and then every 64th size. */
 static void check_host_bytes(const gpuhal_context *context, const gpuhal_memory *memory, uint64_t bytes)
 {
     const uint64_t unit = gpuhal_copy_unit(context);
@@ -151,7 +150,7 @@ static void check_export(const gpuhal_context *context, uint64_t bytes)
     gpuhal_step("the slot allocate for export");
     if (!(gpuhal_device_fact(context, GPUHAL_FACT_EXPORT_KINDS, 0) >> GPUHAL_HANDLE_OPAQUE_FD & 1) ||
         ops->export_memory == NULL || ops->allocate(context->opened.device, &alloc, &probe) != GPUHAL_OK) {
-        return; /* export_import checks those */
+        return; /* the check export_import covers this case */
     }
     gpuhal_handle *handle = FILL(gpuhal_handle);
     uint64_t *offset = gpuhal_guard_make(sizeof *offset);
@@ -341,7 +340,8 @@ static void check_kernel(const gpuhal_context *context)
     gpuhal_given_finish(&own);
 }
 
-/* A later core defines more members and an earlier one fewer; bytes after them do not belong to the plugin. */
+/* A later core defines more members of a structure and an earlier core fewer. Bytes after these members do not belong
+ * to the plugin. */
 void gpuhal_check_bounds(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_area_usual(context);

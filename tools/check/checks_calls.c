@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The plugin call in progress; NULL: none. The plugin may work on any thread, and these checks make one call at a
- * time. */
+/* The plugin call in progress, or NULL. The plugin may work on any thread, but these checks make one call at a time. */
 static _Atomic(const char *) current;
 static const char *plugin_name;
-/* The value that option() returns; NULL: not set. */
+/* The value that option() returns; NULL if the option is not set. */
 static const char *answer;
 static unsigned options_asked;
 
@@ -240,7 +239,8 @@ void gpuhal_check_host_calls(gpuhal_context *context)
     free(list(context, &host, context->instance).text);
 }
 
-/* Two objects in one process may have different options. The options of one must not affect the other's list. */
+/* Two gpuhal objects in one process may have different options. The options of one object must not affect the device
+ * list of the other object. */
 void gpuhal_check_options_apart(gpuhal_context *context)
 {
     static const char *const values[] = {"1", "2", "0", "none"};

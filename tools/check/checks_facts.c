@@ -70,8 +70,8 @@ void gpuhal_check_facts_open(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&while_open);
 }
 
-/* A fact that is not reported counts as missing. These few must not be missing, because no device could be chosen
- * without them. */
+/* A fact that is not reported counts as missing. The facts checked here must not be missing, because no device can be
+ * chosen without them. */
 void gpuhal_check_facts_complete(gpuhal_context *context)
 {
     static const gpuhal_key mandatory[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_TYPE, GPUHAL_FACT_SOFTWARE,
@@ -142,7 +142,7 @@ static void expect_text(const char *key, const char *text)
     }
 }
 
-/* Applications search this fact for format names and use the first one that they find. */
+/* Applications search this fact for format names and use the first name that they know. */
 static void expect_formats(const char *text)
 {
     for (const char *word = text;; word += strcspn(word, " ") + 1) {
@@ -164,7 +164,7 @@ static void expect_formats(const char *text)
     }
 }
 
-/* Interfaces of one physical device are matched by comparing these strings exactly, across different vendors'
+/* The core compares these strings byte by byte to find interfaces of one physical device in different vendors'
  * plugins. */
 void gpuhal_check_facts_canonical(gpuhal_context *context)
 {
@@ -213,7 +213,7 @@ static void expect_most(const gpuhal_context *context, gpuhal_key key, uint64_t 
     }
 }
 
-/* A program that adds values up would take a 0 that means "unknown" for "no memory". */
+/* A program that adds values would interpret a 0 that means "unknown" as "no memory". */
 void gpuhal_check_facts_known(gpuhal_context *context)
 {
     static const gpuhal_key never_zero[] = {GPUHAL_FACT_VENDOR_ID,

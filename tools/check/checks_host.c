@@ -1,5 +1,5 @@
-/* checks_host.c: memory that host and device can both access: host addresses, mappings, registered memory; and the
- * device's health. */
+/* checks_host.c: memory that both the host and the device can access (host addresses, mappings, registered memory), and
+ * the device's health. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -22,14 +22,14 @@ void gpuhal_check_host_address(gpuhal_context *context)
         gpuhal_area_init(&shared, context, &context->opened, kind, bytes);
         gpuhal_area_init(&other, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
         if (shared.memory.host != NULL) {
-            /* Host to device: written through the address, read with a copy. */
+            /* Host to device: the check writes through the address and reads with a copy. */
             gpuhal_area_reset(&shared, 1 + kind, ROUTE_ANY);
             gpuhal_area_reset(&other, 11 + kind, ROUTE_ANY);
             gpuhal_plain_copy(&context->opened, &other.memory, 0, &shared.memory, 0, bytes);
             gpuhal_area_changed(&other, 0, shared.expected, bytes);
             gpuhal_area_verify(&other, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
                                "bytes written through the host address of %s memory", gpuhal_kind_name(kind));
-            /* Device to host: written with a copy, read through the address. */
+            /* Device to host: the check writes with a copy and reads through the address. */
             gpuhal_pattern(pattern, bytes, 21 + kind);
             gpuhal_plain_put(&context->opened, &other.memory, 0, pattern, bytes, ROUTE_ANY);
             gpuhal_plain_copy(&context->opened, &shared.memory, 0, &other.memory, 0, bytes);
@@ -66,8 +66,7 @@ static void unmap(const gpuhal_area *area, void *pointer)
     gpuhal_expect_ok(opened->slots.ops.unmap(opened->device, &area->memory, pointer), "unmap");
 }
 
-/* There are three ways to map: for reading, for changing a part, and for overwriting everything without reading
- * first. */
+/* Memory can be mapped for reading, for changing a part, and for overwriting everything without reading first. */
 static void map_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, unsigned char *fresh)
 {
     char fault[400];
@@ -121,7 +120,7 @@ void gpuhal_check_map(gpuhal_context *context)
     free(fresh);
 }
 
-/* Registering changes the path that a driver takes, but never the result. */
+/* Registering may change the driver's code path, but must not change the result. */
 static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t seed)
 {
     const gpuhal_opened *opened = area->opened;
@@ -146,7 +145,8 @@ static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t se
     }
 }
 
-/* Several rounds with the same address: a driver that does not unregister refuses the second one. */
+/* Runs several rounds with the same address, because a driver that does not unregister the memory refuses the second
+ * registration. */
 void gpuhal_check_register_host(gpuhal_context *context)
 {
     const gpuhal_ops *ops = &context->opened.slots.ops;
@@ -171,7 +171,7 @@ void gpuhal_check_register_host(gpuhal_context *context)
     free(memory);
 }
 
-/* Watchdogs call this often, so it must be fast, and must return OK if nothing is wrong. */
+/* Watchdogs call this slot often, so it must be fast. It must return OK if the device works. */
 void gpuhal_check_health(gpuhal_context *context)
 {
     if (!gpuhal_offered(context->opened.slots.ops.query_health != NULL, "query_health")) {

@@ -12,8 +12,7 @@
  * removed. */
 static const gpuhal_key identities[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID,
                                         GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_FACT_PARTITION};
-/* Facts that must be the same in two processes. The memory size is not among them, because it depends on other
- * programs. */
+/* Facts that must be the same in two processes. The memory size is excluded, because it depends on other programs. */
 static const gpuhal_key same[] = {
     GPUHAL_FACT_NAME,      GPUHAL_FACT_VENDOR,       GPUHAL_FACT_TYPE,         GPUHAL_FACT_SOFTWARE,
     GPUHAL_FACT_UUID,      GPUHAL_FACT_PCI_ADDRESS,  GPUHAL_FACT_LUID,         GPUHAL_FACT_DRM_RENDER_NODE,
@@ -37,7 +36,7 @@ static char *lines_of(const gpuhal_device_snapshot *listing)
     return gpuhal_own(text);
 }
 
-/* Runs in the other process, which has not loaded the plugin before. */
+/* Runs in a child process that has not loaded the plugin before. */
 static void list_for_parent(void *user, int answer)
 {
     gpuhal_context own = {.options = ((const gpuhal_context *)user)->options};
@@ -142,7 +141,8 @@ static uint64_t lost(uint64_t before, uint64_t after)
     return before > after ? before - after : 0;
 }
 
-/* Returns whether the devices may share memory: partitions of one device do, and so do devices in host memory. */
+/* Returns whether the devices may share memory. Partitions of one device share memory, and so do devices whose memory
+ * is host memory. */
 static bool may_share(const gpuhal_context *context, const gpuhal_listed *other)
 {
     const gpuhal_listed *const both[] = {context->listed, other};
@@ -177,7 +177,7 @@ static bool takes_from(const gpuhal_context *context, uint32_t other, uint64_t b
     return known && (!own || !shared) && lost(other_before, other_after) >= bytes / 2;
 }
 
-/* Returns all zeros if the plugin has no native device, or one that its values do not fully identify. */
+/* Returns all zeros if the plugin has no native device, or if the native values do not fully identify the device. */
 static gpuhal_native native_of(const gpuhal_opened *opened)
 {
     gpuhal_native native = {.size = sizeof native};
@@ -187,7 +187,7 @@ static gpuhal_native native_of(const gpuhal_opened *opened)
     return given ? native : (gpuhal_native){0};
 }
 
-/* Finds whether an allocation on the opened device lowers the values of both devices, or of neither. */
+/* Determines whether an allocation on the opened device lowers the free memory of both devices, or of neither. */
 static void lowers(const gpuhal_context *context, const gpuhal_opened *opened, uint32_t other, uint64_t bytes,
                    bool *out_both, bool *out_none)
 {
@@ -206,8 +206,9 @@ static void lowers(const gpuhal_context *context, const gpuhal_opened *opened, u
     *out_none = known && !fell[0] && !fell[1];
 }
 
-/* If memory is shared, the values of both devices fall, whichever device allocates. If both fall when the first device
- * allocates, and neither when the other does, both values belong to the first device. */
+/* If memory is shared, the values of both devices decrease, whichever device allocates. If both values decrease when
+ * the first device allocates, and neither decreases when the second device allocates, both values are those of the
+ * first device. */
 static void expect_own_values(const gpuhal_context *context, const gpuhal_opened *opened, uint32_t other,
                               uint64_t bytes)
 {

@@ -32,7 +32,7 @@ static void expect_unknown(const gpuhal_given_kernel *own, gpuhal_kernel_desc de
     }
 }
 
-/* The core creates a kernel for each caller, so several may have the same name. */
+/* The core creates a kernel for each caller, so several kernels may have the same name. */
 void gpuhal_check_kernel_names(gpuhal_context *context)
 {
     static char long_name[4096];
@@ -102,7 +102,7 @@ static void expect_refused(const gpuhal_given_kernel *own, const gpuhal_kernel_d
     }
 }
 
-/* If the plugin knows the parameters, it must refuse wrong ones, because launch does not check them. */
+/* If the plugin knows the parameters, it must refuse wrong parameters, because launch does not check them. */
 static void expect_parameters_refused(const gpuhal_given_kernel *own, gpuhal_kernel_desc desc)
 {
     gpuhal_parameter wrong[GIVEN_MAX + 1];
@@ -134,7 +134,8 @@ static bool mark(const gpuhal_parameter *parameter, uint32_t number)
     return process_vm_writev(getpid(), &from, 1, &to, 1, 0) == (ssize_t)sizeof number;
 }
 
-/* A kernel's description stays valid as long as the kernel, even after the caller's copy and other kernels are gone. */
+/* A kernel's description stays valid until the kernel is destroyed, even if the caller's copy and other kernels no
+ * longer exist. */
 static void expect_parameters_stay(const gpuhal_given_kernel *own)
 {
     enum { MARK = 0x6b6c6d6e };
@@ -242,7 +243,7 @@ static void ignore_log(void *user, const char *text)
     (void)user, (void)text;
 }
 
-/* Checks that a program made from these bytes behaves like a compiled one. Returns used_compiled. */
+/* Checks that a program made from these bytes behaves like a program that was compiled. Returns used_compiled. */
 static bool load_with(gpuhal_given_kernel *own, const unsigned char *compiled, uint64_t bytes,
                       const unsigned char *result, const char *what)
 {
@@ -265,7 +266,8 @@ static bool load_with(gpuhal_given_kernel *own, const unsigned char *compiled, u
     return build.used_compiled != 0;
 }
 
-/* The core verifies its cached bytes with a checksum: a plugin gets either intact bytes or those of another driver. */
+/* The core verifies its cached bytes with a checksum, so a plugin receives either intact bytes or bytes from another
+ * driver. */
 void gpuhal_check_program_compiled(gpuhal_context *context)
 {
     gpuhal_given_kernel own;

@@ -1,5 +1,5 @@
-/* checks_large.c: arithmetic around 4 GiB. Makes two allocations slightly larger than that. Only some windows of them
- * are filled and compared, so the check takes seconds. Runs only on request, since it needs 8 GiB. */
+/* checks_large.c: arithmetic around 4 GiB. Makes two allocations slightly larger than 4 GiB. Only some windows of these
+ * allocations are filled and compared, so the check takes seconds. Runs only on request, since it needs 8 GiB. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -12,7 +12,8 @@
 #define LARGE       (4 * GIB + WINDOW)
 #define HOST_NEEDED (16 * GIB)
 
-/* The last window begins exactly at 4 GiB; truncated to 32 bits, its offset is that of the first. */
+/* The last window begins exactly at 4 GiB. If its offset is truncated to 32 bits, the result is the offset of the first
+ * window. */
 static const uint64_t windows[] = {0, 2 * GIB - WINDOW / 2, 4 * GIB - WINDOW, 4 * GIB};
 enum { WINDOWS = sizeof windows / sizeof *windows };
 
@@ -30,7 +31,7 @@ static uint64_t host_available(void)
     return kib << 10;
 }
 
-/* Reports every reason not to run, so that an untested limit does not look like a tested one. */
+/* Skips the check with a reason unless --large was given and there is enough memory. */
 static bool enough(const gpuhal_context *context)
 {
     const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
@@ -50,7 +51,7 @@ static bool enough(const gpuhal_context *context)
     return false;
 }
 
-/* Uses the slot if it exists, because host addresses would bypass it. */
+/* Uses the slot write if it exists, because writing through a host address would not test the slot. */
 static void put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from)
 {
     if (!gpuhal_plain_write(opened, memory, offset, from, WINDOW)) {
@@ -65,8 +66,8 @@ static void get(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64
     }
 }
 
-/* Writes the windows from the last to the first: truncated to 32 bits, the last offset would be the first, which is
- * written later and would overwrite it. */
+/* Writes the windows from the last to the first. If a plugin truncates the last offset to 32 bits, it writes to the
+ * first window, and writing the first window later overwrites these bytes. */
 static void put_windows(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t seed)
 {
     static unsigned char bytes[WINDOW];
@@ -112,7 +113,7 @@ static void check_offsets(const gpuhal_opened *opened, const gpuhal_memory *memo
     expect_windows(opened, memory, 1, "after writing again on both sides of 4 GiB");
 }
 
-/* Here the product of row and pitch overflows, but not the pitch itself. */
+/* The product of row and pitch exceeds 32 bits here, but the pitch itself does not. */
 static void check_rows(const gpuhal_opened *opened, const gpuhal_memory *memory)
 {
     enum { WIDTH = 256 };
@@ -132,7 +133,6 @@ static void check_rows(const gpuhal_opened *opened, const gpuhal_memory *memory)
     }
 }
 
-/* Copies sizes above 4 GiB between two memory objects. */
 static void check_sizes(const gpuhal_opened *opened, const gpuhal_memory *memory)
 {
     gpuhal_memory other;
@@ -155,7 +155,7 @@ static void check_sizes(const gpuhal_opened *opened, const gpuhal_memory *memory
     gpuhal_plain_release(opened, &other);
 }
 
-/* Needs half of its memory on the host, so it runs last and is skipped if there is not enough. */
+/* Half of the memory is host memory, so this part runs last and is skipped if the host does not have enough. */
 static void check_host_sizes(const gpuhal_opened *opened, const gpuhal_memory *memory)
 {
     if (opened->slots.ops.read == NULL || opened->slots.ops.write == NULL) {

@@ -1,5 +1,5 @@
-/* checks_launch.c: launches of the kernel given on the command line: their bytes, their order, concurrent launches, and
- * many in a row. */
+/* checks_launch.c: launches of the kernel given on the command line: their results, their order, concurrent launches,
+ * and many launches in a row. */
 #include "kernel.h"
 #include "load.h"
 #include "resources.h"
@@ -42,7 +42,8 @@ static void run_apart(const gpuhal_given_kernel *own, const gpuhal_area *model, 
     }
 }
 
-/* All later checks compare with such a launch, so a kernel without a stable result proves nothing. */
+/* Later checks compare with the result of a launch without a queue, so they prove nothing if this result is not
+ * stable. */
 void gpuhal_check_launch(gpuhal_context *context)
 {
     gpuhal_given_kernel own;
@@ -68,7 +69,7 @@ void gpuhal_check_launch(gpuhal_context *context)
     gpuhal_given_finish(&own);
 }
 
-/* Launches that only read a buffer may overlap with others that read it. */
+/* Launches that only read a buffer may overlap with other launches that read the buffer. */
 void gpuhal_check_launch_reads(gpuhal_context *context)
 {
     gpuhal_given_kernel own;
@@ -121,7 +122,7 @@ typedef struct round {
     unsigned char *result;
 } round;
 
-/* A copy writes the bytes before each launch and another reads them after it, all through one memory. */
+/* A copy writes the bytes before each launch, and another copy reads them after the launch. All use the same memory. */
 static bool run_in_order(const gpuhal_given_kernel *own, const gpuhal_work *work, const gpuhal_area *through,
                          round rounds[ROUNDS])
 {
@@ -135,8 +136,8 @@ static bool run_in_order(const gpuhal_given_kernel *own, const gpuhal_work *work
     return true;
 }
 
-/* Launches after slow work. A launch that waits for the work returns only when the work has ended. A try proves nothing
- * if the work ended before the launch. */
+/* Launches after slow work. A launch that waits for the slow work returns only when that work has ended. A try proves
+ * nothing if the work ended before the launch. */
 static void expect_prompt_launch(const gpuhal_given_kernel *own, const gpuhal_load *slow, const gpuhal_area *through)
 {
     enum { TRIES = 3 };
@@ -252,7 +253,7 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-/* Threads with an odd index load their own program while the others launch. */
+/* Threads with an odd index load their own program while the other threads launch. */
 static void *launch_at_once(void *user)
 {
     const worker *self = user;

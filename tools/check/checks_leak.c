@@ -1,4 +1,4 @@
-/* checks_leak.c: calls that a server makes thousands of times. Each call is repeated, and nothing may leak. Opening,
+/* checks_leak.c: calls that a server makes thousands of times. Each call is repeated, and must not leak. Opening,
  * allocating, and creating queues and events have separate checks. */
 #include "area.h"
 #include "image.h"
@@ -26,7 +26,7 @@ static void do_sample(void *user)
     gpuhal_device_snapshot_finish(&sample);
 }
 
-/* Returns one of the other devices, or the device itself if it is the only one. */
+/* Returns another device, or the device itself if it is the only device. */
 static uint32_t other_device(const gpuhal_context *context)
 {
     for (size_t d = 0; d < context->listing.count; d++) {
@@ -45,7 +45,8 @@ static void do_link(void *user)
     gpuhal_device_snapshot_finish(&link);
 }
 
-/* Adopts an object of an unknown type, which is refused. Leaks on this path are easily overlooked. */
+/* Tries to adopt an object of an unknown type. The plugin must refuse. Leaks on this error path are easily
+ * overlooked. */
 static void do_open_refused(void *user)
 {
     gpuhal_slots slots;
@@ -82,7 +83,6 @@ static void do_load_refused(void *user)
     gpuhal_formats_visit(user, load_rubbish, user);
 }
 
-/* The memory that all calls below use. */
 typedef struct calls {
     const gpuhal_context *context;
     gpuhal_memory memory;
@@ -134,7 +134,6 @@ static void do_register(void *argument)
     gpuhal_expect_ok(opened->slots.ops.unregister_host(opened->device, host), "unregister_host");
 }
 
-/* The caller must close the descriptor. */
 static void do_export(void *argument)
 {
     const calls *own = argument;
@@ -193,8 +192,8 @@ static void check_memory(const gpuhal_context *context)
     gpuhal_plain_release(&context->opened, &own.memory);
 }
 
-/* Checks only the first device: the plugin does the same for all, and reading all values takes a long time with some
- * drivers. */
+/* Checks only the first device, because the plugin's code is the same for all devices, and some drivers take a long
+ * time to read all values. */
 static void check_closed(gpuhal_context *context)
 {
     const gpuhal_plugin *plugin = context->plugin;
@@ -252,7 +251,7 @@ void gpuhal_check_start(gpuhal_context *context)
     if (now.threads > before.threads) {
         gpuhal_note("start: a library that the plugin uses left %u threads running", now.threads - before.threads);
     }
-    /* A second start(), as from a second copy of the core, must not add any. */
+    /* A second start(), as from a second copy of the core, must not create threads. */
     const gpuhal_host second = *context->host;
     gpuhal_step("start, called by a second copy of the core");
     gpuhal_plugin_instance *instance = NULL;

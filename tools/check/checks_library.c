@@ -1,5 +1,5 @@
-/* checks_library.c: the plugin in an application: its manifest, and each of its devices through the library, which
- * lists them in one process and opens them in another. */
+/* checks_library.c: the plugin in an application: its manifest, and each of its devices through the library. The
+ * library lists devices in one process and opens them in another. */
 #include "library.h"
 #include "manifest.h"
 
@@ -173,11 +173,12 @@ static void check_device(gpuhal_device *device)
 /* Returns the rule that a plugin breaks if the library does not use it. */
 static unsigned rule_of(const gpuhal_plugin_report *report)
 {
-    const bool form = strstr(report->reason, "; the form is ") != NULL; /* an identity's form */
+    const bool form = strstr(report->reason, "; the form is ") != NULL; /* for example the required form of an identity
+                                                                         * */
     return report->stage == GPUHAL_STAGE_MANIFEST ? 30 : report->stage == GPUHAL_STAGE_FILE ? 4 : form ? 14 : 11;
 }
 
-/* Checks properties that no other check can see: a subprocess and the application find the same devices, and all parts
+/* Checks properties that no other check covers: a subprocess and the application find the same devices, and all parts
  * work together. */
 void gpuhal_check_end_to_end(gpuhal_context *context)
 {

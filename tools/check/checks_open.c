@@ -19,7 +19,8 @@ void gpuhal_check_open_twice(gpuhal_context *context)
         gpuhal_area_init(&areas[i], context, &opened[i], GPUHAL_MEMORY_DEVICE, bytes);
         gpuhal_area_reset(&areas[i], i + 1, ROUTE_ANY);
     }
-    /* The first-opened device is closed first, then the last; the others must not be affected. */
+    /* Closes the first opened device first, and then the last one. The remaining opened devices must not be
+     * affected. */
     static const unsigned order[OPENED] = {0, 2, 1};
     for (unsigned i = 0; i < OPENED; i++) {
         for (unsigned left = i; left < OPENED; left++) {
@@ -88,15 +89,15 @@ void gpuhal_check_open_100(gpuhal_context *context)
 
 #define ROUNDS 5
 
-/* A process that lists the devices on request and exits on request. It is created before this process loads the plugin,
- * because a started driver cannot be used after a fork. */
+/* A process that lists the devices on request and exits on request. It is forked before this process loads the plugin,
+ * because a driver that was started before a fork does not work in the child. */
 typedef struct lister {
     const gpuhal_context *context;
     gpuhal_tool_child child; /* sends its resident size after listing */
-    int orders[2];           /* a pipe to it: 'l' lists, 'e' exits */
+    int orders[2];           /* a pipe to the process: 'l' lists, 'e' exits */
 } lister;
 
-/* Each listing runs in a separate process, because a driver keeps the memory that it allocated the first time. */
+/* Each listing runs in a separate process, because a driver keeps the memory that its first listing allocated. */
 static void lister_main(void *user, int answer)
 {
     const lister *made = user;
@@ -145,14 +146,15 @@ static void lister_end(lister *made)
     close(made->orders[1]);
 }
 
-/* Other programs start and end in the meantime; a driver's context is larger than this. */
+/* Other programs may start and exit in the meantime. A driver's context is larger than this tolerance. */
 static uint64_t tolerance(const gpuhal_context *context)
 {
     const uint64_t part = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX) / 16;
     return part < UINT64_C(16) << 20 ? part : UINT64_C(16) << 20;
 }
 
-/* On such devices the process itself counts as used memory, including the driver's libraries. */
+/* On devices that use host memory, the memory of the process itself counts as used, including the driver's
+ * libraries. */
 static bool shares_host_memory(const gpuhal_context *context)
 {
     return gpuhal_device_fact(context, GPUHAL_FACT_UNIFIED_MEMORY, 0) == 1 ||
@@ -160,7 +162,7 @@ static bool shares_host_memory(const gpuhal_context *context)
            gpuhal_device_fact(context, GPUHAL_FACT_TYPE, 0) != GPUHAL_DEVICE_GPU;
 }
 
-/* Returns how much memory this process loses by listing again. */
+/* Returns how much memory a repeated listing in this process allocates and keeps. */
 static int64_t taken_by_listing_again(const gpuhal_context *context)
 {
     uint64_t before = 0, after = 0;

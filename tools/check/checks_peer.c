@@ -6,7 +6,6 @@
 
 /* ---- copies between two devices */
 
-/* Memory on the checked device and on another one. */
 typedef struct pair {
     const gpuhal_context *context;
     gpuhal_context other; /* a copy of the context, for the other device */
@@ -33,7 +32,6 @@ static void pair_finish(pair *made)
     gpuhal_session_close(&made->other, &made->opened);
 }
 
-/* Returns a unit that satisfies both devices' alignments. */
 static uint64_t unit_of(const pair *made)
 {
     const uint64_t here = gpuhal_copy_unit(made->context), there = gpuhal_copy_unit(&made->other);
@@ -84,7 +82,8 @@ static bool copy_both_ways(pair *made)
     return true;
 }
 
-/* Enqueued after copies within the device to the same bytes, which would overwrite a copy that runs too early. */
+/* Enqueues the copies after other copies within the device to the same bytes. If a copy runs too early, the earlier
+ * copies overwrite its bytes. */
 static void copy_in_queue(pair *made)
 {
     enum { COPIES = 200 };
@@ -111,8 +110,8 @@ static void copy_in_queue(pair *made)
     gpuhal_work_finish(&work);
 }
 
-/* A plugin may refuse memory that peers must access, but must never return memory that only its own device can
- * access. */
+/* A plugin may refuse to allocate memory for peer access. If it does allocate the memory, peers must be able to access
+ * it. */
 static void allocate_for_peer(const pair *made)
 {
     const gpuhal_opened *opened = &made->context->opened;
@@ -129,7 +128,8 @@ static void allocate_for_peer(const pair *made)
     }
 }
 
-/* Returns whether link() reports that one device can access the other; *out_known is false if it does not report it. */
+/* Returns whether link() reports that one device can access the other. *out_known is false if link() does not report
+ * this fact. */
 static bool advertised(const gpuhal_context *context, uint32_t from, uint32_t to, bool *out_known)
 {
     gpuhal_device_snapshot link = {0};
@@ -176,7 +176,7 @@ static bool check_pair(gpuhal_context *context, const gpuhal_listed *other)
     return enabled;
 }
 
-/* The core verifies each link itself before it uses the link. If a plugin fails there, all its copies are staged. */
+/* The core verifies each link before it uses the link. If a plugin fails this test, all its copies are staged. */
 void gpuhal_check_peers(gpuhal_context *context)
 {
     unsigned enabled = 0;

@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* All other checks need the list of devices, so this check runs first and alone, and reports the list to the parent.
- * The core refuses the same plugins. */
+/* All other checks need the list of devices. This check therefore runs first and alone, and reports the list to the
+ * parent. The core refuses the same plugins as this check. */
 void gpuhal_check_file(gpuhal_context *context)
 {
     gpuhal_session_load(context);
@@ -31,7 +31,7 @@ void gpuhal_check_file(gpuhal_context *context)
 
 static void expect_export(void *user, const char *name)
 {
-    /* Linkers define these names, depending on their version. */
+    /* Symbols that the linker defines, depending on its version. */
     static const char *const of_linker[] = {"_init", "_fini", "_end", "_edata", "__bss_start", "end", "edata"};
     bool *found = user;
     for (size_t i = 0; i < sizeof of_linker / sizeof *of_linker; i++) {
@@ -45,8 +45,8 @@ static void expect_export(void *user, const char *name)
     *found = true;
 }
 
-/* A plugin that links the library would load a second copy of the core into the process of an engine that has its
- * own. */
+/* A plugin that links the library would load a second copy of the core into the process of an engine that already has a
+ * copy. */
 static void expect_needed(void *user, const char *name)
 {
     (void)user;
@@ -55,8 +55,8 @@ static void expect_needed(void *user, const char *name)
     }
 }
 
-/* The compiler's startup code has one of each. Statically linked libraries may add more, so a higher number is not a
- * failure. */
+/* The compiler's startup code has one constructor and one destructor. Statically linked libraries may add more, so a
+ * higher number is not a failure. */
 static void note_constructors(void *user, unsigned constructors, unsigned destructors)
 {
     (void)user;
@@ -82,7 +82,7 @@ void gpuhal_check_symbols(gpuhal_context *context)
     }
 }
 
-/* The library has already loaded the file; this only finds the handle again. */
+/* The library has already loaded the file; dlopen() only returns its handle. */
 static gpuhal_plugin_query_fn *find_query(const gpuhal_context *context)
 {
     gpuhal_plugin_query_fn *query = NULL;
@@ -148,7 +148,7 @@ void gpuhal_check_other_abi(gpuhal_context *context)
     }
 }
 
-/* The loader does not need these members, but people and later versions do. */
+/* The loader does not need these members, but users and later versions do. */
 void gpuhal_check_members(gpuhal_context *context)
 {
     gpuhal_session_load(context);
@@ -185,8 +185,8 @@ static void *start_one(void *user)
     return NULL;
 }
 
-/* The table of a copy of the core that no longer exists: in an engine that was unloaded, even the table would be
- * unmapped. */
+/* The host table of a copy of the core that no longer exists. If the engine with this copy was unloaded, the table is
+ * no longer mapped. */
 static _Noreturn void called_gone(void)
 {
     gpuhal_fail(
@@ -265,7 +265,7 @@ void gpuhal_check_two_hosts(gpuhal_context *context)
         }
         arguments[i].host = gone;
     }
-    /* The surviving copy of the core is neither the first nor the last. */
+    /* The remaining copy of the core is neither the first nor the last. */
     gpuhal_session_start(context);
     gpuhal_host last = *context->host;
     gpuhal_plugin_instance *instance = NULL;
@@ -286,7 +286,7 @@ typedef struct taken {
     bool has_detail; /* a vendor's call or a message */
 } taken;
 
-/* One for each of two copies of the core. The tables differ in the function, so the function shows which host was
+/* The host tables of two copies of the core. Their functions differ, so that each function knows which host was
  * called. */
 static gpuhal_host hosts[2];
 static taken reports[2];
@@ -316,7 +316,7 @@ static gpuhal_status report_to_second(const gpuhal_host *host, gpuhal_status sta
     return take_into(1, host, status, call, text);
 }
 
-/* Requests more than any device has. The plugin must refuse and report why. */
+/* Requests more memory than any device has. The plugin must refuse and report the reason. */
 static gpuhal_status allocate_too_much(const gpuhal_opened *opened)
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = UINT64_C(1) << 60};
@@ -334,8 +334,8 @@ static void open_with(gpuhal_context *context, const gpuhal_host *host, gpuhal_p
     gpuhal_session_open(&own, out_opened);
 }
 
-/* The first copy of the core opens the device and is then destroyed. The second one still exists and must get its own
- * reports. */
+/* The first copy of the core opens the device and is then destroyed. The second copy still exists and must receive its
+ * own reports. */
 void gpuhal_check_hosts_apart(gpuhal_context *context)
 {
     gpuhal_session_load(context);

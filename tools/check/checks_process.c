@@ -1,4 +1,4 @@
-/* checks_process.c: process-wide state must not change, whichever of the plugin's functions are called. */
+/* checks_process.c: checks that the plugin's functions do not change process-wide state. */
 #include "resources.h"
 #include "work.h"
 
@@ -11,7 +11,8 @@
 
 enum {
     FORK_WORKED = 42
-}; /* the forked process's exit code; after a failure it has sent the reason and exits with another code */
+}; /* the forked process's exit code after success; after a failure the process sends the reason and exits with another
+    * code */
 
 /* Compares after every step, so that the message names the step that caused the change. */
 static void use_device(const gpuhal_context *context, gpuhal_process_state *before)
@@ -46,8 +47,8 @@ static void use_device(const gpuhal_context *context, gpuhal_process_state *befo
     gpuhal_process_state_expect(before, "close", file);
 }
 
-/* The process belongs to the engine. A plugin's changes to it affect code that has nothing to do with devices: a
- * decimal comma, a file that is not found, a core that is not dumped. */
+/* The process belongs to the engine. If a plugin changes process-wide state, code that does not use devices fails:
+ * numbers have a decimal comma, files are not found, or core dumps are missing. */
 void gpuhal_check_process_state(gpuhal_context *context)
 {
     const char *file = context->options->file;
@@ -120,8 +121,8 @@ static void use_opened(gpuhal_context *context)
     gpuhal_session_close(context, &context->opened);
 }
 
-/* Only this thread exists in the child, and locks keep their state. The core refuses the parent's opened devices here.
- * All other calls must work, both with the parent's instance and after the child's own start(). */
+/* The forked child has only this thread, and locks keep their state. In the child, the core refuses the parent's opened
+ * devices. All other calls must work, both with the parent's instance and after a start() in the child. */
 static _Noreturn void use_in_forked(const gpuhal_context *context, bool can_list)
 {
     gpuhal_context own = *context;
@@ -146,8 +147,8 @@ static _Noreturn void use_in_forked(const gpuhal_context *context, bool can_list
     _exit(FORK_WORKED);
 }
 
-/* If the flag is set incorrectly, the core lets the child call the plugin, and the child hangs in a lock whose owner
- * does not exist there. */
+/* If a plugin sets the flag incorrectly, the core lets the child call the plugin, and the child hangs because the owner
+ * of a lock does not exist in the child. */
 void gpuhal_check_fork_safe(gpuhal_context *context)
 {
     gpuhal_opened opened;
@@ -163,7 +164,7 @@ void gpuhal_check_fork_safe(gpuhal_context *context)
     gpuhal_area_init(&area, context, &opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context));
     gpuhal_area_reset(&area, 1, ROUTE_ANY);
     sample(context);
-    const bool can_list = list_processes(context) == GPUHAL_OK; /* it may require a permission */
+    const bool can_list = list_processes(context) == GPUHAL_OK; /* listing processes may require a permission */
     pid_t forked = fork();
     if (forked == 0) {
         use_in_forked(context, can_list);
@@ -184,7 +185,7 @@ void gpuhal_check_fork_safe(gpuhal_context *context)
     gpuhal_session_close(context, &opened);
 }
 
-/* Programs write data to standard output; a driver's banner in the middle of it breaks the program that reads it. */
+/* Programs write data to standard output. A driver's banner within the data breaks the program that reads the data. */
 void gpuhal_check_quiet(gpuhal_context *context)
 {
     if (context->printed_in != NULL) {

@@ -7,7 +7,7 @@ static void expect_rubbish_refused(void *user, const char *format)
     gpuhal_program_refused(user, format);
 }
 
-/* Runs only with code that is otherwise correct, so that the plugin can only refuse the target. */
+/* Uses code that is correct except for the target, so that the target is the only reason for a refusal. */
 static void expect_other_target_refused(const gpuhal_context *context)
 {
     gpuhal_code code = gpuhal_given_code(context);
@@ -21,8 +21,8 @@ static void expect_other_target_refused(const gpuhal_context *context)
     gpuhal_direct_failed(context->plugin, status, "program_load");
 }
 
-/* Applications provide one program in several formats. If one of them is refused with a status other than these, the
- * core does not try the others. */
+/* Applications provide one program in several formats. If a plugin refuses a format with any other status, the core
+ * does not try the remaining formats. */
 void gpuhal_check_program_refused(gpuhal_context *context)
 {
     static const char code[] = "no program";
@@ -38,7 +38,7 @@ void gpuhal_check_program_refused(gpuhal_context *context)
                     "supported",
                     gpuhal_status_text(status));
     }
-    gpuhal_direct_failed(context->plugin, status, "program_load"); /* consumes the report, so that none is left */
+    gpuhal_direct_failed(context->plugin, status, "program_load"); /* consumes the report, so that no report is left */
     gpuhal_formats_visit(context, expect_rubbish_refused, context);
     if (gpuhal_given_fits(context)) {
         expect_other_target_refused(context);

@@ -7,7 +7,8 @@
 
 #define TICK_NS UINT64_C(1000000) /* device clocks have a coarse resolution */
 
-/* Events are reused: if an event still shows its previous state, the new work's results are read too early. */
+/* Events are reused. If an event still reports its previous state, the application reads the new work's results too
+ * early. */
 void gpuhal_check_event_again(gpuhal_context *context)
 {
     if (!gpuhal_work_offered(context, true, "")) {
@@ -27,7 +28,6 @@ void gpuhal_check_event_again(gpuhal_context *context)
     gpuhal_work_finish(&work);
 }
 
-/* Returns the last time at which the event was seen unfinished. */
 static uint64_t seen_unfinished(const gpuhal_work *work)
 {
     uint64_t seen = 0, now = gpuhal_tool_now_ns();
@@ -41,7 +41,8 @@ static uint64_t seen_unfinished(const gpuhal_work *work)
 
 /* The result of one comparison of the two clocks, in nanoseconds. */
 typedef struct times {
-    uint64_t device, least, most; /* the last two from the host's clock; `least` is 0 if work ends inside its call */
+    uint64_t device, least, most; /* `least` and `most` are limits from the host's clock; `least` is 0 if work ends
+                                   * inside its call */
 } times;
 
 static times time_work(gpuhal_context *context)
@@ -66,9 +67,9 @@ static times time_work(gpuhal_context *context)
     return found;
 }
 
-/* Devices count ticks of their own clock. Without a conversion the result is off by a factor, which the host's clock
- * reveals. A driver takes a while to report that the work has ended, and may be late on a busy machine. Too small a
- * result is therefore a failure only if it is below half in every try. */
+/* Devices count ticks of their own clock. If a plugin does not convert ticks, the result is wrong by a factor;
+ * comparing with the host's clock detects this. A driver needs some time to report that the work has ended, and may be
+ * late on a busy machine. A small result is therefore a failure only if it is below half in every try. */
 void gpuhal_check_elapsed(gpuhal_context *context)
 {
     if (!gpuhal_work_offered(context, context->opened.slots.ops.elapsed != NULL, "elapsed")) {
@@ -93,7 +94,7 @@ void gpuhal_check_elapsed(gpuhal_context *context)
     }
 }
 
-/* Does work in between, since drivers create a queue's thread or descriptor only on first use. */
+/* Works in the queue before destroying it, since drivers create a queue's thread or descriptor only on first use. */
 static void make_and_destroy(void *user)
 {
     const gpuhal_context *context = user;

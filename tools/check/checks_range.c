@@ -9,7 +9,7 @@
 
 /* ---- addresses */
 
-/* Reserves more addresses than the device has memory, as pools do before they need any memory. */
+/* Reserves a larger range than the device's memory, as pools do before they need memory. */
 static uint64_t taken_by_reserving(gpuhal_pieces *own, uint64_t pieces)
 {
     uint64_t before = 0, during = 0;
@@ -20,7 +20,7 @@ static uint64_t taken_by_reserving(gpuhal_pieces *own, uint64_t pieces)
     return taken ? before - during : 0;
 }
 
-/* The minimum of several rounds counts, because other programs do not allocate memory in every round. */
+/* Uses the minimum of several rounds, because other programs do not allocate memory in every round. */
 static void expect_no_memory(gpuhal_pieces *own)
 {
     enum { ROUNDS = 3 };
@@ -81,7 +81,7 @@ static void expect_native(const gpuhal_pieces *own)
 
 /* The state of a transfer from `at` to `at + bytes`, which crosses the boundary between two pieces. */
 typedef struct border {
-    gpuhal_area *area; /* the range's */
+    gpuhal_area *area; /* the area of the range */
     gpuhal_area *other;
     uint64_t at, bytes;
 } border;
@@ -132,8 +132,8 @@ static void fill_border(const border *own, unsigned char *host)
                        "fill over the border of two pieces");
 }
 
-/* A pool's buffers treat adjacent pieces as one memory. Here the pieces are committed out of order, and the addresses
- * after the last one stay unmapped, so transfers must not touch them. */
+/* Pools place buffers across adjacent pieces. This check commits the pieces out of order. The addresses after the last
+ * piece stay unmapped, so transfers must not touch them. */
 void gpuhal_check_range_commit(gpuhal_context *context)
 {
     gpuhal_pieces own;

@@ -1,4 +1,5 @@
-/* checks_range_memory.c: virtual memory: memory that is decommitted, refused, or left over at the end. */
+/* checks_range_memory.c: virtual memory: memory that is decommitted, cannot be committed, or is still committed when
+ * the range is released. */
 #include "pieces.h"
 #include "resources.h"
 
@@ -36,7 +37,7 @@ static void expect_commit_again(const gpuhal_pieces *own, uint64_t first, uint64
     }
 }
 
-/* Memory in the middle is decommitted, and committed again in other pieces than before. */
+/* Decommits memory in the middle, and commits memory again with different boundaries between pieces. */
 static void change_middle(gpuhal_pieces *own)
 {
     gpuhal_area area;
@@ -63,8 +64,8 @@ static void change_middle(gpuhal_pieces *own)
 
 enum { AGAIN = 12 };
 
-/* Commits memory and releases it until a small device would run out if the memory were kept. Returns how much memory
- * the device lost after the first round, because a driver's cache is not lost each time. */
+/* Commits and releases memory so often that a small device would run out of memory if the plugin kept it. Returns how
+ * much memory the device lost after the first round. The first round may fill a driver's cache. */
 static uint64_t lost_by(gpuhal_pieces *own, uint64_t pieces, const char *what,
                         gpuhal_status (*once)(gpuhal_pieces *own, uint64_t pieces))
 {
@@ -133,8 +134,8 @@ void gpuhal_check_range_decommit(gpuhal_context *context)
 
 /* ---- not enough memory */
 
-/* TOO_LARGE is correct only above the maximum allocation size; pools release memory only after OUT_OF_MEMORY. Returns
- * whether the commit was refused. */
+/* Returns whether the commit was refused. TOO_LARGE is correct only above the maximum allocation size, because pools
+ * release memory only after OUT_OF_MEMORY. */
 static bool commit_refused(const gpuhal_pieces *own, uint64_t first, uint64_t count)
 {
     const uint64_t most = gpuhal_device_fact(own->context, GPUHAL_FACT_ALLOCATION_MAX_BYTES, UINT64_MAX);
@@ -151,7 +152,7 @@ static bool commit_refused(const gpuhal_pieces *own, uint64_t first, uint64_t co
     return status != GPUHAL_OK;
 }
 
-/* If there is no memory for this commit, a later refusal is not the plugin's fault. */
+/* Returns whether a commit succeeds. If it does not, a later refusal is not the plugin's fault. */
 static bool has_memory(const gpuhal_pieces *own)
 {
     const gpuhal_status status = gpuhal_pieces_commit(own, 1, 1);
@@ -164,8 +165,8 @@ static bool has_memory(const gpuhal_pieces *own)
     return true;
 }
 
-/* If a refused commit keeps some memory, a server eventually loses all of it. A loss of less than one piece per refusal
- * may come from another program, and so may a single larger loss. */
+/* If a refused commit keeps some memory, a server eventually loses all memory. Another program may cause a loss of less
+ * than one piece per refusal, or a single larger loss. */
 static void expect_nothing_kept(const gpuhal_pieces *own, uint64_t all)
 {
     enum { REFUSALS = 32, ROUNDS = 3 };
@@ -188,7 +189,7 @@ static void expect_nothing_kept(const gpuhal_pieces *own, uint64_t all)
     }
 }
 
-/* After a refusal a pool gets memory elsewhere and tries again, for the same or fewer addresses. */
+/* After a refusal, a pool makes memory available and tries again, with the same or a smaller range. */
 void gpuhal_check_range_refused(gpuhal_context *context)
 {
     gpuhal_pieces own;
@@ -238,7 +239,7 @@ static gpuhal_status commit_and_release(gpuhal_pieces *own, uint64_t pieces)
     return status;
 }
 
-/* Commits memory in one of two pieces; no later call refers to this piece. */
+/* Commits memory in one of two pieces. No later call refers to this piece. */
 static void use_and_release(void *user)
 {
     gpuhal_pieces *own = user;

@@ -1,4 +1,5 @@
-/* checks_rect.c: rectangles of two and three dimensions, with either side in host memory. */
+/* checks_rect.c: copies of two- and three-dimensional rectangles, between device memory and with host memory on either
+ * side. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -6,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A test case in units of the alignment: the extent, and for both sides the offset, the row pitch, and how many bytes a
- * slice has beyond its rows. */
+/* A test case in units of the alignment: the extent, and for both sides the offset, the row pitch, and the gap between
+ * the rows of a slice and the next slice. */
 typedef struct shape {
     uint64_t width, rows, slices;
     uint64_t to_offset, to_pitch, to_extra;
@@ -48,7 +49,6 @@ static void place_both(const shape *one, uint64_t unit, side *out_to, side *out_
         (side){one->from_offset * unit, one->from_pitch * unit, (one->from_pitch * one->rows + one->from_extra) * unit};
 }
 
-/* Performs the expected copy on host bytes. */
 static void copy_rows(unsigned char *to, const side *to_place, const unsigned char *from, const side *from_place,
                       const uint64_t extent[3])
 {
@@ -61,7 +61,6 @@ static void copy_rows(unsigned char *to, const side *to_place, const unsigned ch
     }
 }
 
-/* Returns a size that is large enough for all shapes. */
 static uint64_t area_bytes(const gpuhal_context *context)
 {
     const uint64_t usual = gpuhal_area_usual(context), needed = 2048 * gpuhal_copy_unit(context);
@@ -93,7 +92,8 @@ static gpuhal_claim claim_of(const side *to, const side *from, const uint64_t ex
 }
 
 /* Slice pitches are multiples of only the alignment. OpenCL requires multiples of the row pitch, so a plugin has to
- * split the copy. Returns false if the plugin refuses host memory for this side; the core has a fallback for that. */
+ * split the copy. Returns false if the plugin refuses host memory for this side; the core has a fallback for such
+ * plugins. */
 static bool call_rect(const gpuhal_context *context, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                       const uint64_t extent[3])
 {
@@ -104,8 +104,8 @@ static bool call_rect(const gpuhal_context *context, const gpuhal_plugin_rect *t
     return !refused;
 }
 
-/* Makes an area on the device, or host memory that looks like one but has no memory object. The gaps in host memory
- * belong to the caller, who may be writing there at the same time. */
+/* Makes an area on the device, or an area in host memory without a memory object. The gaps in host memory belong to the
+ * caller, who may write to them at the same time. */
 static void init_end(gpuhal_area *area, const gpuhal_context *context, bool host, uint64_t bytes)
 {
     if (!host) {

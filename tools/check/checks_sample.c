@@ -1,4 +1,4 @@
-/* checks_sample.c: device values; the device need not be open. */
+/* checks_sample.c: device values, which must be available even if the device is not open. */
 #include "work.h"
 
 #include <gpuhal/direct.h>
@@ -21,12 +21,12 @@ static bool is_value(gpuhal_key key)
 {
     const bool counted = key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key == GPUHAL_VALUE_QUEUES_BUSY_NS ||
                          key == GPUHAL_VALUE_TRANSFERRED_BYTES ||
-                         key == GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES; /* the library provides it */
+                         key == GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES; /* the library provides this value */
     return key >= GPUHAL_VALUE_MEMORY_FREE_BYTES && key <= GPUHAL_VALUE_FABRIC && !counted;
 }
 
-/* The plausible range of a value; a value in a wrong unit is off by a factor of 1000 or more. 0 is allowed: a fan may
- * stand still. */
+/* The plausible range of a value. A value in a wrong unit is off by a factor of 1000 or more. 0 is allowed, because a
+ * fan may not be running. */
 static const struct {
     gpuhal_key key;
     uint64_t least, most;
@@ -109,7 +109,7 @@ static void take_source_of_values(void *user, const char *name)
     expect_source(name);
 }
 
-/* Monitors request all values and programs request one; both must get the same. */
+/* Monitors request all values and programs request a single value. A value must not depend on the request. */
 void gpuhal_check_sample_all(gpuhal_context *context)
 {
     if (!offered(context)) {
@@ -121,7 +121,7 @@ void gpuhal_check_sample_all(gpuhal_context *context)
     for (size_t i = 0; i < all.devices[0].count; i++) {
         expect_value(context, &all.devices[0].facts[i]);
     }
-    /* If a key returns a value on its own, the value is also among all values, unless it is slow to read. */
+    /* A value that is returned for a single key must also be among all values, unless it is slow to read. */
     for (gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES; key <= GPUHAL_VALUE_FABRIC; key++) {
         gpuhal_device_snapshot one = sampled(context, &key, 1, "sample of one key");
         const gpuhal_listed_fact *alone = gpuhal_listed_find(&one.devices[0], key);
@@ -137,7 +137,8 @@ void gpuhal_check_sample_all(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&all);
 }
 
-/* Newly allocated device memory was free before, and free and used memory are parts of one total. */
+/* Memory that was just allocated must have counted as free before. Free and used memory must not exceed the total by
+ * much. */
 void gpuhal_check_sample_memory(gpuhal_context *context)
 {
     if (!offered(context)) {
@@ -182,7 +183,7 @@ static void expect_not_falling(const gpuhal_device_snapshot *before, const gpuha
     }
 }
 
-/* Energy is power times time. Power is a momentary value and may vary in between, but not by a factor of 100. */
+/* Energy is power times time. Power may vary between two samples, but not by a factor of 100. */
 static void expect_energy(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *after,
                           uint64_t elapsed_ns)
 {
@@ -228,7 +229,8 @@ void gpuhal_check_sample_time(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&after);
 }
 
-/* Current plugins receive keys of later versions; an error would deprive the monitor of all other values. */
+/* Plugins may receive keys of later versions. If a plugin returned an error for such a key, the monitor would lose all
+ * other values. */
 void gpuhal_check_sample_keys(gpuhal_context *context)
 {
     if (!offered(context)) {
@@ -239,7 +241,7 @@ void gpuhal_check_sample_keys(gpuhal_context *context)
     for (size_t i = 0; i < some.devices[0].count; i++) {
         const gpuhal_listed_fact *fact = &some.devices[0].facts[i];
         if (is_value(fact->key)) {
-            expect_value(context, fact); /* the same reading may provide other values too */
+            expect_value(context, fact); /* the same reading may also provide other values */
         } else if (fact->kind != LISTED_MISSING) {
             gpuhal_fail("sample gave a value for %s, which is not a value of a device", gpuhal_listed_key(fact->key));
         }
@@ -254,10 +256,9 @@ void gpuhal_check_sample_keys(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&nothing);
 }
 
-/* The results of processes() for a device. */
 typedef struct seen {
     const gpuhal_context *context;
-    bool own, foreign; /* this process; a process whose pid has no meaning here */
+    bool own, foreign; /* this process was listed; a process with a pid of another namespace was listed */
     bool hidden;       /* the vendor's library hides a container's own processes */
     uint64_t own_bytes;
     unsigned count;
@@ -329,7 +330,7 @@ static void expect_own(const seen *now, uint64_t bytes)
     }
 }
 
-/* Monitors display the processes. A driver that is not permitted to list them reports this. */
+/* Monitors display the processes. If a driver may not list them, the plugin must report this. */
 void gpuhal_check_processes(gpuhal_context *context)
 {
     seen now;

@@ -1,5 +1,5 @@
-/* checks_share.c: memory and handles that are also used outside the plugin: native objects, adopting and wrapping them,
- * imported host memory, exported memory. */
+/* checks_share.c: memory and handles that are also used outside the plugin: native objects, adopted and wrapped
+ * objects, imported host memory, exported memory. */
 #include "resources.h"
 #include "work.h"
 
@@ -36,8 +36,8 @@ static void expect_type(const char *backend, uint32_t type, const char *slot)
     }
 }
 
-/* The caller passes the handle directly to the vendor's API, where 0 is never a valid handle. HIP devices are the
- * exception: they are numbers. */
+/* The caller passes the handle directly to the vendor's API, where 0 is never a valid handle. HIP devices are an
+ * exception, because they are numbers. */
 static void expect_native(gpuhal_status status, const gpuhal_native *native, const char *slot)
 {
     if (status != GPUHAL_OK) {
@@ -77,7 +77,7 @@ static void check_native_queue(const gpuhal_context *context)
     ops->queue_destroy(queue);
 }
 
-/* native.h defines each type's meaning; here it is enough that there is a type and a value. */
+/* native.h defines each type's meaning. This check only requires a type and a value. */
 void gpuhal_check_native(gpuhal_context *context)
 {
     const gpuhal_opened *opened = &context->opened;
@@ -113,7 +113,8 @@ static void *unlock(void *user)
     return NULL;
 }
 
-/* A native access may end on another thread than the one where it began; there are never two at the same time. */
+/* A native access may end on a different thread than the thread that began it. There are never two accesses at the same
+ * time. */
 static void lock_and_unlock(gpuhal_work *work)
 {
     pthread_t thread;
@@ -132,7 +133,7 @@ static void lock_and_unlock(gpuhal_work *work)
     unlock(work);
 }
 
-/* The caller submits to the vendor's queue in between, so earlier work must already be submitted. */
+/* During a native access, the caller submits to the vendor's queue, so earlier work must already be submitted. */
 void gpuhal_check_native_lock(gpuhal_context *context)
 {
     if (!gpuhal_work_offered(context, context->opened.slots.ops.native_lock != NULL, "native_lock")) {
@@ -167,7 +168,7 @@ void gpuhal_check_native_lock(gpuhal_context *context)
     gpuhal_work_finish(&work);
 }
 
-/* If this succeeds, the plugin owns the descriptor. */
+/* If the import succeeds, the plugin owns the descriptor. */
 static gpuhal_memory import(const gpuhal_opened *opened, const gpuhal_alloc *alloc)
 {
     gpuhal_memory memory = {.size = sizeof memory};
@@ -184,7 +185,7 @@ static bool in_kinds(const gpuhal_context *context, gpuhal_key fact, gpuhal_hand
     return gpuhal_device_fact(context, fact, 0) >> kind & 1;
 }
 
-/* A second opened device adopts the first one's objects, as it would adopt those of an application. */
+/* A second opened device adopts the native objects of the first opened device, like an application's objects. */
 void gpuhal_check_adopt_own(gpuhal_context *context)
 {
     const gpuhal_opened *opened = &context->opened;
@@ -233,8 +234,8 @@ static void expect_not_wrapped(const gpuhal_opened *opened, gpuhal_native native
     }
 }
 
-/* The result of native_memory is wrapped again, on the same opened device. If wrapping needs more information (Vulkan:
- * the usage), only the refusals can be checked. */
+/* Wraps the result of native_memory on the same opened device. If wrapping needs more information (Vulkan needs the
+ * usage), only refusals can be checked. */
 void gpuhal_check_wrap_memory(gpuhal_context *context)
 {
     const gpuhal_opened *opened = &context->opened;
@@ -290,8 +291,8 @@ static void expect_narrow_invalidate(const gpuhal_opened *opened, const gpuhal_m
                        "imported host memory, half written by the device and half by the host, as the device sees it");
 }
 
-/* An import that only copies returns the right bytes once. Only transfers in both directions show that it is the same
- * memory. */
+/* An import that only copies the memory also returns the right bytes once. Only transfers in both directions show that
+ * both sides use the same memory. */
 void gpuhal_check_import_host(gpuhal_context *context)
 {
     if (!in_kinds(context, GPUHAL_FACT_IMPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER)) {
@@ -334,7 +335,7 @@ void gpuhal_check_import_host(gpuhal_context *context)
     free(host);
 }
 
-/* A descriptor of another object must be refused, and the caller keeps it. */
+/* A plugin must refuse a descriptor of another object, and the caller keeps the descriptor. */
 static void expect_refused_descriptor(const gpuhal_opened *opened, const gpuhal_alloc *exported,
                                       gpuhal_handle_kind kind)
 {
@@ -357,7 +358,7 @@ static void expect_refused_descriptor(const gpuhal_opened *opened, const gpuhal_
     close(ends[1]);
 }
 
-/* Imports on a second opened device: another process would see the same handle. */
+/* Imports on a second opened device, because another process would receive the same handle. */
 static void import_again(const gpuhal_context *context, gpuhal_area *area, const gpuhal_alloc *exported,
                          const gpuhal_handle *handle, uint64_t offset)
 {
@@ -407,7 +408,7 @@ static void export_and_import(const gpuhal_context *context, gpuhal_handle_kind 
     uint64_t offset = 0;
     gpuhal_handle handle = export_once(opened, &area.memory, kind, &offset);
     const bool is_fd = kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;
-    if (is_fd) { /* the first one is closed immediately: the second must work without it */
+    if (is_fd) { /* closes the first descriptor immediately, because the second descriptor must work without it */
         const gpuhal_handle first = handle;
         handle = export_once(opened, &area.memory, kind, &offset);
         if (handle.as.os == first.as.os && first.as.os >= 0) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The slots by name and position. A group must be filled completely or not at all; 0: not in a group. */
+/* The slots by name and position. A plugin must fill either all slots of a group or none. Group 0 means no group. */
 enum {
     GROUP_NONE,
     GROUP_COHERENCE,
@@ -63,7 +63,6 @@ static uintptr_t slot_value(const gpuhal_slots *filled, size_t slot)
     return value;
 }
 
-/* Returns whether this address is in executable memory. */
 static bool is_code(uintptr_t address)
 {
     char line[512];
@@ -81,7 +80,8 @@ static bool is_code(uintptr_t address)
     return found;
 }
 
-/* A core that finds queue_create relies on all seven slots; a missing one would be noticed only during work. */
+/* If queue_create is set, the core relies on all seven slots of the group. A missing slot would be noticed only during
+ * work. */
 static void expect_slots(const gpuhal_slots *filled, const char *who)
 {
     unsigned in_group[GROUP_COUNT] = {0}, of_group[GROUP_COUNT] = {0};
@@ -107,7 +107,7 @@ static void expect_slots(const gpuhal_slots *filled, const char *who)
     }
 }
 
-/* The slots are read here as the core reads them, before any device is opened. */
+/* Reads the slots like the core, before any device is opened. */
 void gpuhal_check_describe(gpuhal_context *context)
 {
     gpuhal_slots filled;
@@ -125,7 +125,7 @@ void gpuhal_check_describe(gpuhal_context *context)
     expect_slots(&filled, "describe");
 }
 
-/* The index comes from applications, including ones that were started before a device was unplugged. */
+/* Applications pass the index. An application may have started before a device was unplugged. */
 void gpuhal_check_describe_unknown(gpuhal_context *context)
 {
     const uint32_t wild[] = {context->index + 1, context->index + 1000, UINT32_MAX};
@@ -149,7 +149,7 @@ void gpuhal_check_describe_unknown(gpuhal_context *context)
     }
 }
 
-/* Capabilities are shown from both facts and slots, which must not contradict each other. */
+/* The library reports capabilities from facts and from slots, so the two must not contradict each other. */
 static void expect_agree(const gpuhal_context *context, gpuhal_key key, uint64_t without, bool slot, const char *name)
 {
     const bool fact = (gpuhal_device_fact(context, key, 0) & ~without) != 0;
@@ -159,7 +159,7 @@ static void expect_agree(const gpuhal_context *context, gpuhal_key key, uint64_t
     }
 }
 
-/* Without write, the core stages bytes through upload memory. Without either, the device is unusable. */
+/* If there is no slot write, the core stages bytes through upload memory. A device with neither is unusable. */
 void gpuhal_check_slots_facts(gpuhal_context *context)
 {
     gpuhal_slots filled;

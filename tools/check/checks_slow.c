@@ -1,7 +1,6 @@
-/* checks_slow.c: queues and events behind long work. On a fast device, a wait that does not wait or an operation that
- * runs out of order may go unnoticed. These checks therefore enqueue enough copies first to keep the device busy for
- * some time. If the work is done inside the calls, the checks show that waits and order are correct in that case
- * too. */
+/* checks_slow.c: queues and events behind long work. On a fast device, a wait that returns too early or an operation
+ * that runs out of order may go unnoticed. These checks therefore first enqueue enough copies to keep the device busy
+ * for some time. For a plugin that does the work inside its calls, the checks test waits and order as well. */
 #include "load.h"
 
 #include <inttypes.h>
@@ -11,12 +10,12 @@
 #include <time.h>
 
 #define MILLISECOND_NS UINT64_C(1000000)
-#define LATE_NS        (300 * MILLISECOND_NS) /* a loaded scheduler is late by less, at least once in TRIES */
+#define LATE_NS        (300 * MILLISECOND_NS) /* a busy scheduler is late by less in at least one of TRIES tries */
 enum { TRIES = 3, ROUNDS_MAX = 12 };
 
 /* ---- waiting */
 
-/* The minimum of several tries, because a single long one may be the scheduler's fault. */
+/* The minimum of several tries, because the scheduler may delay a single try. */
 typedef struct lateness {
     unsigned tries;
     uint64_t ns;
@@ -44,8 +43,8 @@ static bool query_unfinished(gpuhal_load *made, lateness *query)
     return false;
 }
 
-/* After OK, event_query() is called before the contents are compared: the work may finish during the comparison, which
- * would hide the error. */
+/* After OK, calls event_query() before comparing the contents, because the work may finish during the comparison and
+ * hide the error. */
 static void block_unfinished(gpuhal_load *made, lateness *block)
 {
     const gpuhal_ops *ops = made->work.ops;
@@ -65,7 +64,7 @@ static void block_unfinished(gpuhal_load *made, lateness *block)
     }
 }
 
-/* With a timeout of 0 the call is a query like event_query(); with a long enough timeout it returns when the work
+/* With a timeout of 0, event_wait() is a query like event_query(). With a long enough timeout, it returns when the work
  * ends. */
 static void block_until_done(gpuhal_load *made)
 {
@@ -94,7 +93,8 @@ static void take_notification(void *user, gpuhal_status status)
     atomic_fetch_add(&taken->calls, 1);
 }
 
-/* A second notification would complete another wait, since the core has reused the record by then. */
+/* By the time of a second notification the core may have reused the record, so the notification would complete the
+ * wrong wait. */
 static void notify_once(gpuhal_load *made)
 {
     notification taken = {0};
@@ -118,8 +118,8 @@ static bool promises_time(const gpuhal_context *context)
     return (context->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS) != 0;
 }
 
-/* Enqueued behind work that lasts longer than the limit for a late call, so that a call that waits for the work is
- * detected. One timely try is enough. */
+/* The work in the queue lasts longer than the limit for a late call, so a call that waits for the work is detected. One
+ * timely try is enough. */
 static void try_prompt(gpuhal_load *made, lateness *query, lateness *block)
 {
     const bool blocks = made->work.ops->event_block != NULL;
@@ -138,7 +138,7 @@ static void try_prompt(gpuhal_load *made, lateness *query, lateness *block)
     made->copies = copies;
 }
 
-/* Checks the plugin's promise: an application's waits end in time only if both slots return in time. */
+/* Checks the plugin's promise. An application's waits end in time only if both slots return in time. */
 static void expect_prompt(const gpuhal_context *context, const lateness *late, const char *call)
 {
     if (promises_time(context) && late->tries >= TRIES && late->ns > LATE_NS) {
@@ -149,7 +149,8 @@ static void expect_prompt(const gpuhal_context *context, const lateness *late, c
     }
 }
 
-/* An application reads the results that it waited for; if the wait returns too early, it reads old bytes. */
+/* An application reads results after waiting for them. If the wait returns too early, the application reads old
+ * bytes. */
 void gpuhal_check_event_slow(gpuhal_context *context)
 {
     gpuhal_load made;
@@ -190,7 +191,7 @@ void gpuhal_check_event_slow(gpuhal_context *context)
 /* ---- order */
 
 /* An operation after the load writes different bytes to each part of the load's destination. If the operation ran too
- * early, the load would overwrite them. Returning NOT_SUPPORTED for a queue is allowed. */
+ * early, the load would overwrite them. An operation may return NOT_SUPPORTED for a queue. */
 enum { PART_COPY, PART_FILL, PART_WRITE, PART_RECT, PARTS };
 
 typedef struct ordering {
@@ -201,7 +202,6 @@ typedef struct ordering {
     bool reads;
 } ordering;
 
-/* Returns whether the operation was enqueued. */
 static bool enqueued(gpuhal_status status, const char *what)
 {
     gpuhal_expect_ok(status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_OK : status, what);
@@ -262,7 +262,7 @@ static void enqueue_rect(ordering *order)
     }
 }
 
-/* Reads bytes that the load writes; older bytes are there until it ends. */
+/* Reads bytes that the load writes. Until the load has ended, the memory contains older bytes. */
 static void enqueue_read(ordering *order)
 {
     const gpuhal_work *work = &order->made.work;
@@ -328,8 +328,8 @@ typedef struct looks {
     unsigned blamed[CALLS];
 } looks;
 
-/* Attributes a wait to a call if the earlier work ended during it, which may happen once by chance. If the queue was
- * full, the check itself has waited. */
+/* Assumes that a call has waited if the earlier work ended during the call. This may happen once by chance. If the
+ * queue was full, the check itself has waited. */
 static void look(const gpuhal_work *work, looks *own, int call)
 {
     const bool ended = !own->ended && work->ops->event_query(own->before) == GPUHAL_OK;
@@ -374,7 +374,7 @@ static void look_at_calls(ordering *order, looks *own)
     gpuhal_work_await(work, work->event);
 }
 
-/* Otherwise an application's thread would wait in a call that promises to return immediately. */
+/* Checks that calls which promise to return immediately do not block an application's thread. */
 static void expect_prompt_calls(ordering *order)
 {
     static const char *const names[] = {"event_record", "copy", "fill", "write", "copy_rect",

@@ -1,5 +1,5 @@
-/* checks_threads.c: eight concurrent threads. Each checks its own bytes; a failure names the thread that detected
- * it. */
+/* checks_threads.c: eight concurrent threads. Each thread checks its own bytes; a failure names the thread that
+ * detected the fault. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@ enum { THREADS = 8, ROUNDS = 24, RULE_BYTES = 23, RULE_THREADS = 24 };
 typedef struct worker {
     const gpuhal_context *context;
     const gpuhal_opened *opened;
-    const gpuhal_memory *shared[2]; /* threads_one_memory: source and target; each thread uses its own slice */
+    const gpuhal_memory *shared[2]; /* source and target of threads_one_memory; each thread uses its own slice */
     uint64_t slice_bytes;
     unsigned number, rounds;
     pthread_barrier_t *together;
@@ -64,7 +64,6 @@ static const char *how(const worker *self)
     return self->rounds == 1 ? "alone" : "at once";
 }
 
-/* Allocates, writes, copies, reads and releases; sizes differ between the threads. */
 static void *use_own_memory(void *user)
 {
     const worker *self = user;
@@ -89,7 +88,8 @@ static void *use_own_memory(void *user)
     return NULL;
 }
 
-/* Calls only the slots, so that calls often overlap. Sizes differ, and each memory object belongs to one thread. */
+/* Calls only the slots, so that calls often overlap. Sizes differ between the threads, and each memory object is used
+ * by one thread. */
 static void *allocate_often(void *user)
 {
     enum { TIMES = 16 };
@@ -117,7 +117,7 @@ void gpuhal_check_threads_one_opening(gpuhal_context *context)
     start_threads(workers, &model, NULL, allocate_often);
 }
 
-/* For the core, opened devices are independent, but a plugin may keep state that all of them share. */
+/* The core treats opened devices as independent, but a plugin may have state that all of them share. */
 void gpuhal_check_threads_openings(gpuhal_context *context)
 {
     worker workers[THREADS];
@@ -132,8 +132,8 @@ void gpuhal_check_threads_openings(gpuhal_context *context)
     }
 }
 
-/* The core runs transfers on one memory object concurrently; only release, map and unmap have exclusive access to
- * it. */
+/* The core runs transfers on one memory object concurrently. Only release, map and unmap have exclusive access to the
+ * object. */
 static void *use_slice(void *user)
 {
     const worker *self = user;

@@ -1,5 +1,5 @@
 /* checks_transfer.c: copy, write, read and fill, at every kind of offset and size that the device's alignments allow.
- * All bytes of the memory are compared after each call, so bytes outside the range are guards. */
+ * All bytes of the memory are compared after each call, so bytes outside the range serve as guards. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -10,14 +10,13 @@ static const uint64_t offsets[] = {0, 1, 3, 8, 63, 255, 4095, 4096, 8191};
 static const uint64_t sizes[] = {1, 2, 3, 7, 16, 65, 255, 4096, 4097};
 enum { OFFSETS = sizeof offsets / sizeof *offsets, SIZES = sizeof sizes / sizeof *sizes };
 
-/* Rounds up to the alignment. */
 static uint64_t aligned(const gpuhal_context *context, uint64_t value)
 {
     return gpuhal_round_up(value, gpuhal_copy_unit(context));
 }
 
-/* Compares only through copies, so that an error common to write and read does not cancel itself out. A plugin may
- * refuse memory that it cannot write directly, but then must not have changed it. */
+/* Compares only through copies, so that equal errors in write and read do not cancel each other. A plugin may refuse
+ * memory that it cannot write directly, but must not change the memory in this case. */
 static bool write_checked(gpuhal_area *area, uint64_t offset, const unsigned char *source, uint64_t bytes)
 {
     const gpuhal_opened *opened = area->opened;
@@ -68,8 +67,8 @@ void gpuhal_check_write(gpuhal_context *context)
     free(source);
 }
 
-/* Host memory may have any address; here it is odd if the offset is odd. Returns false if the slot refused, in which
- * case it must not have changed the memory. */
+/* Host memory may have any address; here the address is odd if the offset is odd. Returns false if the slot refused the
+ * memory. A refused call must not change the memory. */
 static bool read_checked(const gpuhal_area *area, uint64_t offset, uint64_t bytes)
 {
     enum { GUARD = 64 };
@@ -120,7 +119,7 @@ void gpuhal_check_read(gpuhal_context *context)
     gpuhal_area_reset(&area, 1, ROUTE_NO_WRITE_READ);
     unsigned done = 0;
     for (unsigned o = 0; o < OFFSETS; o++) {
-        /* New contents in every round at the same offsets, so that bytes of an earlier read are detected. */
+        /* Each round uses new contents at the same offsets, so that bytes of an earlier read are detected. */
         gpuhal_pattern(fresh, bytes, 200 + o);
         gpuhal_plain_put(&context->opened, &area.memory, 0, fresh, bytes, ROUTE_NO_WRITE_READ);
         gpuhal_area_changed(&area, 0, fresh, bytes);
@@ -136,7 +135,6 @@ void gpuhal_check_read(gpuhal_context *context)
     free(fresh);
 }
 
-/* Copies once, and then compares every byte of both sides. */
 static void copy_checked(gpuhal_area *to, uint64_t to_offset, gpuhal_area *from, uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_plain_copy(to->opened, &to->memory, to_offset, &from->memory, from_offset, bytes);
@@ -151,8 +149,8 @@ static void copy_checked(gpuhal_area *to, uint64_t to_offset, gpuhal_area *from,
                        to_offset, to == from ? " of the same memory" : "");
 }
 
-/* Tries a third of all combinations for each pair of offsets, and all sizes in turn. This reaches every path, and is
- * fast enough on devices with slow calls. */
+/* Tries a third of all combinations for each pair of offsets, and all sizes in turn. This covers every path and is fast
+ * enough on devices with slow calls. */
 void gpuhal_check_copy(gpuhal_context *context)
 {
     gpuhal_area to, from;
@@ -176,7 +174,8 @@ void gpuhal_check_copy(gpuhal_context *context)
     gpuhal_area_finish(&from);
 }
 
-/* Adjacent ranges that do not overlap: an API that compares one byte too many refuses them. */
+/* Copies between adjacent ranges that do not overlap. An API whose overlap test is off by one byte refuses such a
+ * copy. */
 void gpuhal_check_copy_within(gpuhal_context *context)
 {
     gpuhal_area area;
@@ -185,9 +184,9 @@ void gpuhal_check_copy_within(gpuhal_context *context)
     gpuhal_area_reset(&area, 1, ROUTE_ANY);
     for (unsigned s = 0; s < SIZES; s++) {
         const uint64_t count = aligned(context, sizes[s]);
-        copy_checked(&area, count + unit, &area, unit, count);      /* directly after it */
-        copy_checked(&area, unit, &area, count + unit, count);      /* directly before it */
-        copy_checked(&area, bytes - count, &area, 3 * unit, count); /* up to the end */
+        copy_checked(&area, count + unit, &area, unit, count);      /* target directly after the source */
+        copy_checked(&area, unit, &area, count + unit, count);      /* target directly before the source */
+        copy_checked(&area, bytes - count, &area, 3 * unit, count); /* target at the end of the memory */
         copy_checked(&area, 0, &area, bytes - count - unit, count);
     }
     gpuhal_area_finish(&area);
@@ -243,7 +242,7 @@ void gpuhal_check_copy_sizes(gpuhal_context *context)
     static const uint64_t large[] = {32768, 65535, 65537, 262144, 1048575, 1048577, 4194304};
     const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
     const uint64_t most = gpuhal_device_fact(context, GPUHAL_FACT_ALLOCATION_MAX_BYTES, total);
-    /* Check copies first, because write and read are compared through copies. */
+    /* Checks copies first, because the contents for write and read are compared through copies. */
     for (unsigned s = 0; s < 2 * (sizeof large / sizeof *large); s++) {
         const uint64_t count = aligned(context, large[s % (sizeof large / sizeof *large)]);
         const uint64_t bytes = count + 4 * gpuhal_copy_unit(context);
@@ -275,8 +274,8 @@ static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uin
                        bytes, offset, pattern_bytes, pattern);
 }
 
-/* OpenCL requires offsets that are multiples of the pattern, and Vulkan supports only four-byte patterns. A plugin must
- * either report this in its alignment or work around it. */
+/* OpenCL requires offsets that are multiples of the pattern size, and Vulkan supports only four-byte patterns. A plugin
+ * must either report such a limit in its alignment or work around it. */
 void gpuhal_check_fill(gpuhal_context *context)
 {
     if (!gpuhal_offered(context->opened.slots.ops.fill != NULL, "fill")) {

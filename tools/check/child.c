@@ -29,8 +29,8 @@ static void become_harmless(const gpuhal_runner *runner)
     close(nothing);
 }
 
-/* The plugin stays loaded for all checks of this child. A device is opened for one check, and its open resources end
- * with it. */
+/* The plugin stays loaded for all checks of this child. Each device is opened for one check and closed after it, which
+ * releases its resources. */
 static void prepare(gpuhal_context *context, const gpuhal_job *job)
 {
     gpuhal_needs needs = job->check->needs;

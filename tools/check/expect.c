@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An unknown name is an error; otherwise a typo would hide that a failure is no longer expected. */
+/* An unknown name is an error, because a misspelled name would otherwise have no effect. */
 static bool take_line(char *line, gpuhal_expectations *expectations, const char **out_problem)
 {
     line = gpuhal_tool_trimmed(line);
@@ -39,7 +39,7 @@ static bool take_line(char *line, gpuhal_expectations *expectations, const char 
     return true;
 }
 
-/* The problem begins with file and line, like compiler messages. */
+/* The message begins with the file name and line, like a compiler message. */
 bool gpuhal_expectations_read(const char *file, gpuhal_expectations *out_expectations, char *out_problem, size_t size)
 {
     FILE *stream = fopen(file, "re");

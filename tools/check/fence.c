@@ -14,7 +14,6 @@ static size_t page_bytes(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Rounds up to whole pages. */
 static size_t room_for(uint64_t bytes)
 {
     const size_t page = page_bytes();

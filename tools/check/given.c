@@ -150,7 +150,7 @@ static bool ends(const char *name, const char *with)
     return length > ending && strcmp(name + length - ending, with) == 0;
 }
 
-/* Derives the format from an ELF file's machine field, which shows whether it is for a device. */
+/* Derives the format from an ELF file's machine field, which identifies device code. */
 static const char *elf_format(const gpuhal_given *given)
 {
     const unsigned char *bytes = given->code;

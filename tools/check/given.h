@@ -1,10 +1,10 @@
 /* given.h: the kernel given on the command line: its code, its parameters, and its launch.
  *
- * The parameters are a list of words separated by commas, one for each parameter, in order. `r`, `w` and `b` are
- * buffers that the kernel reads, writes, or both, and `l` is local memory, each with an optional size in bytes
- * (`r4096`). `i32=N`, `u32=N`, `i64=N`, `u64=N`, `f32=X` and `f64=X` are values. Without the list the plugin reports
- * the parameters. A buffer then counts as `b65536` and local memory as `l1024`; a value of 4 or 8 bytes is the number
- * 1024, and other values are zero.
+ * The parameters are a comma-separated list with one word for each parameter, in order. `r` is a buffer that the kernel
+ * reads, `w` a buffer that it writes, `b` a buffer that it reads and writes, and `l` is local memory. An optional size
+ * in bytes may follow (`r4096`). `i32=N`, `u32=N`, `i64=N`, `u64=N`, `f32=X` and `f64=X` are values. If there is no
+ * list, the parameters are those that the plugin reports. In this case a buffer counts as `b65536` and local memory as
+ * `l1024`; a value of 4 or 8 bytes is the number 1024, and other values are zero.
  */
 #ifndef GPUHAL_CHECK_GIVEN_H
 #define GPUHAL_CHECK_GIVEN_H
@@ -24,9 +24,9 @@ typedef struct gpuhal_given_parameter {
 } gpuhal_given_parameter;
 
 typedef struct gpuhal_given {
-    const char *file; /* NULL: no code was given, and the other members are not used */
+    const char *file; /* NULL if no code was given; the other members are unused in this case */
     const char *kernel;
-    const char *format; /* NULL: derived from the code */
+    const char *format; /* NULL if the format is derived from the code */
     const char *options;
     void *code;
     uint64_t bytes;
@@ -38,7 +38,7 @@ typedef struct gpuhal_given {
 
 /* Parses the parameters; returns false with a message about the wrong word. */
 bool gpuhal_given_read_parameters(gpuhal_given *given, const char *text, char *problem, size_t size);
-/* Parses "64", "16,16" or "8,8,4"; omitted dimensions get the value @p rest. */
+/* Parses "64", "16,16" or "8,8,4"; omitted dimensions are @p rest. */
 bool gpuhal_given_read_extent(const char *text, uint32_t rest, uint32_t out_extent[3]);
 /* Reads the file, and derives its format if the command line does not specify it. */
 bool gpuhal_given_read_code(gpuhal_given *given, char *problem, size_t size);

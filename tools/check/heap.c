@@ -1,7 +1,7 @@
-/* heap.c: see heap.h. This program's functions replace the C library's and call them, so allocations of all libraries
- * in the process pass through here. A block is attributed to the object whose code called. If that is the C or C++
- * library, the block is attributed to the first caller that is neither, so strdup() and new count for the plugin that
- * uses them. */
+/* heap.c: see heap.h. The functions in this file replace the C library's allocation functions and call them, so all
+ * allocations of all libraries in the process pass through this file. A block is attributed to the object whose code
+ * called. If the caller is the C or C++ library, the block is attributed to the first caller outside these libraries.
+ * Blocks from strdup() and new therefore count for the plugin that uses them. */
 #include "heap.h"
 
 #include "image.h"
@@ -38,7 +38,7 @@ extern void *gpuhal_libc_realloc(void *block, size_t bytes) __asm__("__libc_real
 extern void *gpuhal_libc_memalign(size_t alignment, size_t bytes) __asm__("__libc_memalign");
 extern void gpuhal_libc_free(void *block) __asm__("__libc_free");
 
-/* This build hides other symbols from libraries. */
+/* The program is built with hidden symbols, but libraries must find these functions. */
 #define SHOWN __attribute__((visibility("default")))
 
 SHOWN void *gpuhal_heap_malloc(size_t bytes) __asm__("malloc");
@@ -53,20 +53,20 @@ enum { PLACES = 1 << 16, RANGES = 16, FRAMES = 8 };
 
 typedef struct range {
     uintptr_t begin, end;
-    bool plugin; /* false: a C or C++ library, whose callers count instead */
+    bool plugin; /* false for a C or C++ library, whose callers count instead */
 } range;
 
 static atomic_bool watching;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the table */
 static struct {
-    void *block; /* NULL: never used; the table's own address: used before and free */
+    void *block; /* NULL if the entry was never used; the table's own address if the entry was used and is free again */
     uint64_t bytes;
 } table[PLACES];
 static range ranges[RANGES];
 static unsigned range_count;
 static const void *watched;
 static bool uses_new;             /* the watched object was compiled from C++ */
-static _Thread_local bool inside; /* unwinding allocates too */
+static _Thread_local bool inside; /* stack unwinding also allocates */
 
 static size_t place_of(const void *block)
 {

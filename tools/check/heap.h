@@ -13,10 +13,10 @@ typedef struct gpuhal_heap_count {
 /* Returns the number of bytes that this process has allocated with malloc() and not freed; 0 if the C library does not
  * report it. */
 uint64_t gpuhal_heap_bytes(void);
-/* Starts counting the blocks allocated by code of the object at this address. Returns false if they cannot be counted:
- * in sanitizer builds, and with C libraries other than glibc. */
+/* Starts counting the blocks allocated by code of the object at this address. Returns false in sanitizer builds and
+ * with C libraries other than glibc, where blocks cannot be counted. */
 bool gpuhal_heap_watch(const void *of_object);
-/* Returns the blocks allocated since then and not freed; ends the watch. */
+/* Returns the number of blocks that were allocated since the start of counting and not freed. Stops counting. */
 gpuhal_heap_count gpuhal_heap_left(void);
 
 #endif

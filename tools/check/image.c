@@ -1,5 +1,5 @@
-/* image.c: see image.h. All tables are found through the dynamic section, like in the dynamic loader, which has already
- * used the same values. */
+/* image.c: see image.h. All tables are found through the dynamic section, as in the dynamic loader. The loader has
+ * already used the same values. */
 #include "image.h"
 
 #include <dlfcn.h>
@@ -17,8 +17,8 @@ static uintptr_t dynamic_value(const struct link_map *map, int64_t tag)
     return value;
 }
 
-/* Returns the address of the table with this tag; 0 if there is none. glibc has relocated most of these addresses in
- * place, but not all. */
+/* Returns the address of the table with this tag, or 0. glibc has relocated most of these addresses in place, but not
+ * all. */
 static uintptr_t table_at(const struct link_map *map, int64_t tag)
 {
     const uintptr_t value = dynamic_value(map, tag);
@@ -57,7 +57,7 @@ static void call(void (*function)(void *user, const char *name), void *user, con
     }
 }
 
-/* Undefined symbols are imports; absolute ones are version names. */
+/* Undefined symbols are imports; absolute symbols are version names. */
 static void visit_symbols(const struct link_map *map, const char *strings, const gpuhal_image_visitor *visitor)
 {
     const ElfW(Sym) *symbols = (const ElfW(Sym) *)table_at(map, DT_SYMTAB);

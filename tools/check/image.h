@@ -1,5 +1,5 @@
-/* image.h: lists the exports and dependencies of a loaded shared library. Only the library reads files and rejects
- * damaged ones; here the dynamic loader has already mapped the file. */
+/* image.h: lists the exports and dependencies of a loaded shared library. The file must already be mapped by the
+ * dynamic loader. Only the core library reads files itself and rejects damaged files. */
 #ifndef GPUHAL_CHECK_IMAGE_H
 #define GPUHAL_CHECK_IMAGE_H
 

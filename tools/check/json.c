@@ -15,7 +15,7 @@
 
 static const char *const outcomes[OUTCOMES] = {"passed", "failed", "expected", "skipped"};
 
-/* Writes a string; null for NULL and "". @p before is the key with all separators. */
+/* Writes a string, or null for NULL and "". @p before is the key with all separators. */
 static void put(FILE *out, const char *before, const char *text)
 {
     fputs(before, out);
@@ -44,7 +44,6 @@ static void put_abi(FILE *out, uint32_t version)
     put(out, ",\"abi_version\":", text);
 }
 
-/* @p notes: one per line. */
 static void put_notes(FILE *out, const char *notes)
 {
     fputs(",\"notes\":[", out);
@@ -63,7 +62,8 @@ typedef struct gpuhal_cpu {
     char name[256];
 } gpuhal_cpu;
 
-/* Sends the CPU model, as in gpuhal-probe and gpuhal-bench: from the plugin cpu, which starts no driver. */
+/* Sends the CPU model, which the plugin cpu reports, as in gpuhal-probe and gpuhal-bench. This plugin starts no
+ * driver. */
 static void send_cpu(void *user, int to)
 {
     (void)user;
@@ -82,8 +82,8 @@ static void send_cpu(void *user, int to)
     gpuhal_tool_send(to, &cpu, sizeof cpu);
 }
 
-/* Reads the model in a child process, because no plugin may be loaded when the checks' children are forked. "" if
- * unknown. */
+/* Reads the model in a child process, because no plugin may be loaded when the checks' children are forked. The model
+ * is "" if unknown. */
 static gpuhal_cpu read_cpu(void)
 {
     const uint64_t patience_ns = 10000000000u;

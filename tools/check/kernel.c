@@ -91,7 +91,7 @@ gpuhal_status gpuhal_given_create(const gpuhal_given_kernel *own, const gpuhal_k
     return status;
 }
 
-/* The command line may be wrong, which is not the plugin's fault. */
+/* The command line may be wrong. This is not the plugin's fault. */
 static void expect_taken(const gpuhal_context *context, gpuhal_status status, const char *call)
 {
     if (status != GPUHAL_OK) {
@@ -123,7 +123,6 @@ static void take_parameters(gpuhal_given_kernel *own)
     }
 }
 
-/* Puts a gap before each buffer, and one after the last. */
 static void lay_out(gpuhal_given_kernel *own)
 {
     uint64_t unit = gpuhal_device_fact(own->context, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 1);
@@ -177,7 +176,7 @@ void gpuhal_given_arguments(const gpuhal_given_kernel *own, const gpuhal_memory 
     }
 }
 
-/* Returns an amount of additional local memory that no kernel notices, if a launch may request it. */
+/* Returns an amount of additional local memory that does not affect the kernel; 0 if a launch must not request more. */
 static uint32_t more_local(const gpuhal_kernel_info *info)
 {
     enum { MORE = 16 };

@@ -1,8 +1,8 @@
 /* kernel.h: the command line's kernel on an opened device. Each step fails the check if the plugin refuses it.
  *
- * All buffers of a launch are in one memory, with gaps between them that no launch may change. The reference result
- * comes from launching the same kernel on the same bytes, alone and without a queue. The kernel must therefore have the
- * same result for every schedule of its threads, and must change a buffer.
+ * All buffers of a launch are in one memory, with gaps between them that no launch may change. The reference result is
+ * the result of a single launch of the same kernel on the same bytes, without a queue. The kernel must therefore have
+ * the same result for every schedule of its threads, and must change a buffer.
  */
 #ifndef GPUHAL_CHECK_KERNEL_H
 #define GPUHAL_CHECK_KERNEL_H
@@ -19,26 +19,24 @@ typedef struct gpuhal_given_kernel {
     gpuhal_kernel_info info;
     gpuhal_given_parameter parameters[GIVEN_MAX];
     uint32_t parameter_count;
-    uint64_t offsets[GIVEN_MAX]; /* the buffers' offsets in their memory of `bytes` */
+    uint64_t offsets[GIVEN_MAX]; /* the buffers' offsets in their memory, whose size is `bytes` */
     uint64_t bytes;
 } gpuhal_given_kernel;
 
 /* Returns whether a program was given and the device accepts its format. */
 bool gpuhal_given_fits(const gpuhal_context *context);
-/* Does the same, and skips the check if not. */
+/* Like gpuhal_given_fits(), but skips the check if the result is false. */
 bool gpuhal_given_offered(const gpuhal_context *context);
 gpuhal_code gpuhal_given_code(const gpuhal_context *context);
 /* Returns the kernel's description for kernel_create. @p room receives its parameters. */
 gpuhal_kernel_desc gpuhal_given_desc(const gpuhal_context *context, gpuhal_parameter room[GIVEN_MAX]);
-/* Calls the slot kernel_create, as the core does. */
 gpuhal_status gpuhal_given_create(const gpuhal_given_kernel *own, const gpuhal_kernel_desc *desc,
                                   gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel);
 
-/* Loads the program and creates the kernel. */
 void gpuhal_given_init(gpuhal_given_kernel *own, const gpuhal_context *context);
 void gpuhal_given_finish(gpuhal_given_kernel *own);
 
-/* Makes the arguments for buffers in @p memory, which has `own->bytes`. */
+/* Makes the arguments for buffers in @p memory, whose size is `own->bytes`. */
 void gpuhal_given_arguments(const gpuhal_given_kernel *own, const gpuhal_memory *memory,
                             gpuhal_plugin_argument out_arguments[GIVEN_MAX]);
 /* Calls the slot launch. The values are overwritten after it returns, so a queue must have copied them. */
@@ -50,7 +48,6 @@ void gpuhal_given_run(const gpuhal_given_kernel *own, const gpuhal_memory *memor
 void gpuhal_given_area(const gpuhal_given_kernel *own, gpuhal_area *area, uint64_t seed);
 /* Returns the reference result of a launch on the pattern of @p seed; the caller frees it. */
 unsigned char *gpuhal_given_result(const gpuhal_given_kernel *own, uint64_t seed);
-/* Checks that the area now contains this result. */
 void gpuhal_given_expect(gpuhal_area *area, const unsigned char *result, const char *what);
 
 #endif

@@ -1,4 +1,4 @@
-/* library.c: see library.h. The user's settings for other programs are ignored here. */
+/* library.c: see library.h. The user's gpuhal environment variables are ignored. */
 #include "library.h"
 
 #include "../common/text.h"

@@ -20,7 +20,7 @@ static void add_device(void *user, uint32_t index)
     listing->devices[listing->count++] = (gpuhal_listed){.index = index};
 }
 
-/* Repetitions are kept, because the checks decide whether a plugin may report a fact twice. */
+/* Keeps duplicates, because the checks decide whether a plugin may report a fact twice. */
 static void add_fact(gpuhal_device_snapshot *listing, gpuhal_listed_fact fact, const char *text)
 {
     if (listing->count == 0) {
@@ -62,7 +62,7 @@ static void finish_one(gpuhal_listed *listed)
     free(listed->facts);
 }
 
-/* The core treats them as hardware, not as devices. */
+/* The core treats entries with the fact UNLISTED as hardware, not as devices. */
 static void leave_out_unlisted(gpuhal_device_snapshot *listing)
 {
     size_t left = 0;
@@ -125,7 +125,7 @@ const gpuhal_listed *gpuhal_device_snapshot_find(const gpuhal_device_snapshot *l
     return NULL;
 }
 
-/* Searches from the end, since a later fact replaces an earlier one. */
+/* Searches from the end, since a later fact replaces an earlier fact with the same key. */
 const gpuhal_listed_fact *gpuhal_listed_find(const gpuhal_listed *listed, gpuhal_key key)
 {
     for (size_t f = listed->count; f > 0; f--) {

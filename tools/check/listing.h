@@ -1,4 +1,4 @@
-/* listing.h: devices and facts as a plugin reports them, in the same order and with all repetitions. */
+/* listing.h: devices and facts exactly as a plugin reports them, in the same order and with all duplicates. */
 #ifndef GPUHAL_CHECK_LISTING_H
 #define GPUHAL_CHECK_LISTING_H
 
@@ -14,7 +14,7 @@ typedef struct gpuhal_listed_fact {
     gpuhal_listed_kind kind;
     uint64_t number;       /* LISTED_NUMBER */
     gpuhal_missing reason; /* LISTED_MISSING */
-    char *text;            /* the string, or why it is missing; NULL if the plugin passed NULL */
+    char *text;            /* the string, or the reason why it is missing; NULL if the plugin passed NULL */
 } gpuhal_listed_fact;
 
 typedef struct gpuhal_listed {
@@ -32,11 +32,11 @@ typedef struct gpuhal_device_snapshot {
 /* Calls enumerate(). @p out_listing must be empty. Devices with the fact UNLISTED are left out. */
 gpuhal_status gpuhal_device_snapshot_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                                gpuhal_device_snapshot *out_listing);
-/* Does the same for sample(): the result is one device that contains only the values. */
+/* Calls sample(). The result is one device that contains only the values. */
 gpuhal_status gpuhal_device_snapshot_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                             uint32_t index, const gpuhal_key *keys, uint32_t count,
                                             gpuhal_device_snapshot *out_listing);
-/* Does the same for link(). */
+/* Calls link(). The result is one device that contains only the link's facts. */
 gpuhal_status gpuhal_device_snapshot_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
                                           uint32_t to, gpuhal_device_snapshot *out_listing);
 void gpuhal_device_snapshot_finish(gpuhal_device_snapshot *listing);

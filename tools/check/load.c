@@ -1,5 +1,4 @@
-/* load.c: see load.h. If the work is done inside the calls, checks show that waits and order are correct in that case
- * too. */
+/* load.c: see load.h. Plugins that do the work inside their calls run the same checks. */
 #include "load.h"
 
 #include <inttypes.h>
@@ -7,7 +6,8 @@
 
 #define MILLISECOND_NS UINT64_C(1000000)
 #define ENOUGH_NS      (8 * MILLISECOND_NS) /* shorter work cannot be observed */
-/* If the calls take this long, and 20 times as long as the work after them, the device works inside the calls. */
+/* If the calls take this long, and 20 times as long as the work that remains after the last call, the device does the
+ * work inside the calls. */
 #define GIVE_UP_NS (100 * MILLISECOND_NS)
 /* At the speed of device memory (3 TB/s) COPIES_MAX copies of LOAD_BYTES still last a third of a second. */
 #define LOAD_BYTES (UINT64_C(16) << 20)
@@ -49,9 +49,9 @@ static uint64_t try_load(gpuhal_load *made, uint64_t *out_calls_ns)
     return ended - called;
 }
 
-/* A single try may take long because another program has delayed this thread after the last call; if two tries take
- * long, the device is really busy. Returns the shorter time. The second try is skipped if the first one is too short to
- * be observed. */
+/* Returns the shorter time of two tries. A single try may take long because another program has delayed this thread
+ * after the last call. If both tries take long, the device is really busy. The second try is skipped if the first one
+ * is too short to be observed. */
 static uint64_t confirmed(gpuhal_load *made, uint64_t *out_calls_ns)
 {
     const uint64_t first = try_load(made, out_calls_ns);

@@ -39,7 +39,8 @@ static bool wanted(const gpuhal_check_options *options, const gpuhal_job *job)
            !is_named(job, options->except, options->except_count);
 }
 
-/* Plans every check except the first, in the order of the table; checks that run once per device are repeated. */
+/* Plans every check except the first, in the order of the table. Checks that run once per device are repeated for each
+ * device. */
 static gpuhal_job *plan(const gpuhal_check_options *options, const gpuhal_runner *runner, unsigned *out_count)
 {
     gpuhal_job *jobs = calloc((size_t)gpuhal_check_count * runner->device_count, sizeof *jobs);
@@ -85,8 +86,8 @@ static void expect_listed(const gpuhal_runner *runner, const char *const *names,
     }
 }
 
-/* Runs after the first check, the only one that lists the devices. A missing device is an error; otherwise nothing
- * would be checked and the run would succeed. */
+/* Runs after the first check, because only this check lists the devices. A missing device is an error, because a run
+ * that checks nothing would succeed. */
 static void choose_device(gpuhal_runner *runner, gpuhal_result *result)
 {
     const gpuhal_check_options *options = runner->options;
@@ -115,7 +116,7 @@ static int give_up(gpuhal_report *report, const gpuhal_job *first, const gpuhal_
     return EXIT_NO_PLUGIN;
 }
 
-/* Reports why the runner completed no job. A signal's exit status is set after all clean-up. */
+/* Reports why the runner completed no job. The exit status for a signal is set after all clean-up. */
 static int stop(gpuhal_report *report)
 {
     if (gpuhal_signals_caught() == 0) {
@@ -196,7 +197,7 @@ static int check(const gpuhal_check_options *options, const gpuhal_expectations 
                                          : give_up(&report, &first, &result);
 }
 
-/* Reads the list beside the plugin, unless the user specified another. */
+/* Reads the list of expected failures beside the plugin, unless the user specified another list. */
 static bool read_expectations(const gpuhal_check_options *options, gpuhal_expectations *out_expectations)
 {
     char beside[PATH_MAX + 8];
@@ -224,7 +225,7 @@ static void make_absolute(const char *file, char *out_file, size_t size)
     }
 }
 
-/* Replaces NAME.gpuhal by the library that it names; NULL if it names none. */
+/* Replaces NAME.gpuhal by the library that the manifest names, or by NULL if it names no library. */
 static void take_manifest(gpuhal_check_options *options, char *out_library, size_t size)
 {
     gpuhal_manifest manifest;
@@ -273,7 +274,6 @@ static int read_everything(int argc, char **argv, FILE *out, gpuhal_check_option
     return read_expectations(out_options, out_expectations) ? GPUHAL_TOOL_GO_ON : EXIT_USAGE;
 }
 
-/* Prints a message if the output could not be written. */
 static int close_output(FILE *out, int exit_status)
 {
     if (gpuhal_tool_output_close(&out)) {

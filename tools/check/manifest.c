@@ -68,7 +68,8 @@ const char *gpuhal_manifest_value(const gpuhal_manifest *manifest, const char *k
     return NULL;
 }
 
-/* A relative path is relative to the manifest's folder; `gpuhal-NAME` alone gets the suffix of libraries. */
+/* A relative path is relative to the manifest's folder. The suffix of shared libraries is appended to a plain
+ * `gpuhal-NAME`. */
 bool gpuhal_manifest_library(const gpuhal_manifest *manifest, const char *file, char *out_path, size_t size)
 {
     const char *library = gpuhal_manifest_value(manifest, "library");

@@ -1,4 +1,5 @@
-/* manifest.h: NAME.gpuhal as its author wrote it: lines `key = value`. Only the library validates the whole file. */
+/* manifest.h: NAME.gpuhal as its author wrote it, with lines `key = value`. Only the library validates the whole
+ * file. */
 #ifndef GPUHAL_CHECK_MANIFEST_H
 #define GPUHAL_CHECK_MANIFEST_H
 

@@ -63,7 +63,6 @@ static const struct argp_option known[] = {
     {0},
 };
 
-/* Appends the name of a check to a list. */
 static error_t take_check(const struct argp_state *state, const char *option, const char *value, const char **list,
                           unsigned *count)
 {
@@ -103,7 +102,6 @@ static error_t take_file(const struct argp_state *state, const char *value, gpuh
     return 0;
 }
 
-/* Returns whether @p except excludes the whole check @p only. */
 static bool leaves_out(const char *except, const char *only)
 {
     const size_t length = strlen(except);
@@ -125,7 +123,8 @@ static error_t judge_names(const struct argp_state *state, const gpuhal_check_op
     return 0;
 }
 
-/* A check named for a device other than the selected one would not run, and the run would succeed. */
+/* If the option names a check for a device other than the selected device, the check would not run, and the run would
+ * succeed. */
 static error_t judge_devices(const struct argp_state *state, const gpuhal_check_options *options)
 {
     for (unsigned o = 0; options->one_device && o < options->only_count; o++) {
@@ -157,7 +156,6 @@ static error_t judge_program(const struct argp_state *state, gpuhal_given *given
     return 0;
 }
 
-/* Checks combinations of options. */
 static error_t judge(const struct argp_state *state, gpuhal_check_options *options)
 {
     if (options->file == NULL && !options->list) {

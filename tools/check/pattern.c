@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Uses the finaliser of SplitMix64 on the word index: it is cheap, never repeats, and any part can be generated
- * separately. */
+/* Applies SplitMix64's finaliser to the word index. It is cheap, its output never repeats, and any part of the pattern
+ * can be generated separately. */
 void gpuhal_pattern(unsigned char *to, uint64_t bytes, uint64_t seed)
 {
     for (uint64_t at = 0; at < bytes; at += 8) {
@@ -21,7 +21,6 @@ void gpuhal_pattern(unsigned char *to, uint64_t bytes, uint64_t seed)
     }
 }
 
-/* Wrong bytes between two positions. */
 typedef struct wrong {
     uint64_t count, first, last;
 } wrong;
@@ -39,7 +38,7 @@ static wrong count_wrong(const gpuhal_claim *claim, uint64_t from, uint64_t to)
     return found;
 }
 
-/* Old contents mean that nothing arrived, which is a different error than wrong bytes. */
+/* If the contents are old, no bytes arrived. This is a different error from wrong bytes. */
 static bool all_old(const gpuhal_claim *claim, const wrong *found)
 {
     for (uint64_t at = found->first; claim->before != NULL && at <= found->last; at++) {
@@ -50,8 +49,8 @@ static bool all_old(const gpuhal_claim *claim, const wrong *found)
     return claim->before != NULL;
 }
 
-/* Finds the source of misplaced bytes. Eight bytes are needed to be sure. Two are enough at the start of the source,
- * because bytes come from there when an offset is ignored. */
+/* Finds the source of misplaced bytes. Eight matching bytes identify a position. Two bytes are enough at the start of
+ * the source, because a plugin that ignores an offset copies from the start. */
 static const unsigned char *find_source(const gpuhal_claim *claim, const wrong *found)
 {
     const unsigned char *wrong_bytes = claim->actual + found->first;
@@ -71,7 +70,6 @@ static const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* Describes a byte's position within the rectangle or range. */
 static void format_place(const gpuhal_claim *claim, uint64_t at, char *out_text, size_t size)
 {
     uint64_t in = at - claim->offset;
@@ -112,7 +110,7 @@ static void format_inside(const gpuhal_claim *claim, const wrong *found, char *o
     }
 }
 
-/* Nearly all comparisons end at the first line; the remaining lines describe a failure. */
+/* Nearly all comparisons end at the first line. The remaining lines describe a failure. */
 bool gpuhal_claim_holds(const gpuhal_claim *claim, char *out_fault, size_t size)
 {
     if (memcmp(claim->expected, claim->actual, (size_t)claim->total) == 0) {

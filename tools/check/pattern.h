@@ -1,4 +1,4 @@
-/* pattern.h: bytes that show where they belong, and a comparison that describes errors. */
+/* pattern.h: bytes whose values show their position, and a comparison that describes errors. */
 #ifndef GPUHAL_CHECK_PATTERN_H
 #define GPUHAL_CHECK_PATTERN_H
 
@@ -13,12 +13,12 @@ void gpuhal_pattern(unsigned char *to, uint64_t bytes, uint64_t seed);
 typedef struct gpuhal_claim {
     const unsigned char *expected;
     const unsigned char *actual;
-    const unsigned char *before; /* contents before the operation; NULL: unknown */
+    const unsigned char *before; /* contents before the operation; NULL if unknown */
     uint64_t total;
     uint64_t offset, bytes;      /* the range */
-    const unsigned char *source; /* where the bytes should come from; NULL: not from memory */
+    const unsigned char *source; /* the expected source of the bytes; NULL if the source is not memory */
     uint64_t source_total, source_offset;
-    uint64_t width, rows, row_pitch, slice_pitch; /* the rectangle's; width 0: the range is contiguous */
+    uint64_t width, rows, row_pitch, slice_pitch; /* the rectangle; width is 0 if the range is contiguous */
 } gpuhal_claim;
 
 /* Returns true if all bytes are as expected; otherwise @p out_fault describes the error. */

@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 
-/* Large enough for the checks' transfers, and small enough to compare every byte. */
+/* Large enough for the checks' transfers, and small enough to compare all bytes. */
 #define PIECE_LEAST UINT64_C(65536)
 
-/* The core calls the slot once for each range and rounds sizes to the result. */
+/* Calls the slot as the core does. The core calls it once for each range and rounds sizes to the result. */
 static uint64_t granularity(const gpuhal_context *context)
 {
     uint64_t bytes[2] = {0, 0};
@@ -24,7 +24,6 @@ static uint64_t granularity(const gpuhal_context *context)
     return bytes[0];
 }
 
-/* Returns the unit of all transfers, including fills. */
 static uint64_t transfer_unit(const gpuhal_context *context)
 {
     const uint64_t fill = gpuhal_device_fact(context, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);

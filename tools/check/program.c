@@ -37,7 +37,8 @@ static void ignore_log(void *user, const char *text)
     (void)user, (void)text;
 }
 
-/* Makes a copy so that the child crashes if a plugin reads beyond the end. The copy is aligned like an allocation. */
+/* Makes a copy that ends at an inaccessible page, so that the child crashes if a plugin reads beyond the end. The copy
+ * is aligned like an allocation. */
 static void *fence_code(const gpuhal_code *code, uint64_t *out_bytes)
 {
     *out_bytes = (code->bytes + 15) / 16 * 16;
@@ -70,7 +71,7 @@ gpuhal_status gpuhal_program_try(const gpuhal_opened *opened, const gpuhal_code 
     return status;
 }
 
-/* `begins`: the code begins like a program, so it may be one for another target. */
+/* `begins` is true if the code begins like a program. It may then be a program for another target. */
 static void expect_refused(const gpuhal_context *context, const char *format, const void *code, uint64_t bytes,
                            const char *what, bool begins)
 {
@@ -93,7 +94,8 @@ static void expect_refused(const gpuhal_context *context, const char *format, co
     }
 }
 
-/* Returns how programs of a format begin; other formats are tried only with random bytes. */
+/* Returns the first bytes of programs in this format. Formats without known first bytes are tried only with random
+ * bytes. */
 static const char *beginning(const char *format)
 {
     static const struct {
@@ -123,7 +125,7 @@ void gpuhal_program_refused(const gpuhal_context *context, const char *format)
     const char *begin = beginning(format);
     const off_t printed = gpuhal_printed();
     if (strcmp(format, "host-function") == 0) {
-        return; /* its code consists of addresses in this process, and wrong ones are not detected */
+        return; /* the code consists of addresses in this process, and a plugin cannot detect wrong addresses */
     }
     for (size_t i = 0; i < sizeof rubbish; i++) {
         rubbish[i] = (unsigned char)(0x80 | (i * 37 + i / 7));
@@ -134,6 +136,6 @@ void gpuhal_program_refused(const gpuhal_context *context, const char *format)
         expect_refused(context, format, begin, strlen(begin), "the beginning of a program", true);
     }
     if (gpuhal_format_is_text(format)) {
-        gpuhal_forget_printed(printed); /* PoCL: clang also prints its error count to standard error */
+        gpuhal_forget_printed(printed); /* with PoCL, clang also prints its error count to standard error */
     }
 }

@@ -7,10 +7,9 @@
 
 enum { FORMAT_BYTES = 64 };
 
-/* Calls @p visit with each word of the fact program_formats. */
 void gpuhal_formats_visit(const gpuhal_context *context, void (*visit)(void *user, const char *format), void *user);
 
-/* Returns whether the driver compiles this format, which may take long and print output. */
+/* Returns whether the driver compiles this format. Compiling may take long and print output. */
 bool gpuhal_format_is_text(const char *format);
 
 /* Calls program_load with a copy of the code that cannot be read beyond its end. @p build may be NULL. */

@@ -1,4 +1,4 @@
-/* report.c: see report.h. Results are evaluated here for both formats. */
+/* report.c: see report.h. This file evaluates results for both formats. */
 #include "report.h"
 
 #include "../common/standard_output.h"

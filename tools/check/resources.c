@@ -1,4 +1,4 @@
-/* resources.c: see resources.h. Reads /proc/self, which provides exact values that getrusage() does not have. */
+/* resources.c: see resources.h. Reads /proc/self, because getrusage() does not provide these values. */
 #include "resources.h"
 
 #include "../common/text.h"
@@ -22,9 +22,9 @@
 
 #define SIGNALS    65
 #define LEAK_BYTES (UINT64_C(64) << 10)
-/* The allocator rounds up to this, so a smaller growth per call is not a leak. */
+/* The allocator rounds sizes up to a multiple of this number, so a smaller growth per call is not a leak. */
 #define HEAP_BYTES 16u
-/* Drivers' arenas grow ever more slowly: lavapipe 25 stops growing after 480 times of opening. */
+/* Drivers' arenas grow more and more slowly: lavapipe 25 stops growing after its device has been opened 480 times. */
 #define LEAK_ROUNDS 8
 
 bool gpuhal_is_sanitized(void)
@@ -48,7 +48,8 @@ static unsigned count_entries(const char *path)
     return count;
 }
 
-/* smaps_rollup sums up pages; the counters in statm are kept per thread and may lag by megabytes on large machines. */
+/* Reads smaps_rollup, which counts pages. The counters in statm are cached per thread and may be wrong by megabytes on
+ * large machines. */
 static uint64_t resident_bytes(void)
 {
     char line[128];
@@ -109,8 +110,8 @@ static gpuhal_resources repeat(const gpuhal_resources *before, const char *what,
     return now;
 }
 
-/* Finds whose code has allocated the additional heap memory. A vendor's library may leak, which the plugin cannot
- * prevent. The plugin's own memory stops growing after some rounds, or it is a leak. */
+/* Determines whose code has allocated the additional heap memory. The plugin cannot prevent leaks in a vendor's
+ * library. If the plugin's own memory does not stop growing after some rounds, the plugin leaks. */
 static void expect_own_heap(const gpuhal_resources *before, const char *what, unsigned times,
                             void (*once)(void *user), void *user)
 {
@@ -163,7 +164,7 @@ struct gpuhal_process_state {
     struct sigaction actions[SIGNALS];
     int rounding;
     int traps;
-    char *environment; /* all "name=value" strings, each NUL-terminated, followed by an empty one */
+    char *environment; /* all "name=value" strings, each NUL-terminated, followed by an empty string */
 };
 
 static mode_t file_mask(void)
@@ -205,7 +206,6 @@ gpuhal_process_state *gpuhal_process_state_now(void)
     return state;
 }
 
-/* Returns whether this handler is in the plugin's file. */
 static bool of_plugin(const struct sigaction *action, const char *file, const char **out_object)
 {
     Dl_info info;
@@ -246,7 +246,6 @@ static void expect_signals(const gpuhal_process_state *before, const gpuhal_proc
     }
 }
 
-/* Returns the first entry of `all` that is not in `others`. */
 static const char *first_without(const char *all, const char *others)
 {
     for (const char *entry = all; *entry != '\0'; entry += strlen(entry) + 1) {
@@ -269,8 +268,8 @@ static void note_environment_import(void *user, const char *name)
     }
 }
 
-/* Drivers change it too (PoCL sets HWLOC_PLUGINS_PATH). A plugin that does not import setenv() or the like is not at
- * fault. */
+/* Drivers also change the environment (PoCL sets HWLOC_PLUGINS_PATH). A plugin that does not import setenv() or a
+ * similar function is not at fault. */
 static void expect_environment(const gpuhal_process_state *before, const gpuhal_process_state *now, const char *step,
                                const char *file)
 {

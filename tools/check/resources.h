@@ -17,7 +17,6 @@
 #define GPUHAL_CHECK_SANITIZED 0 /* sanitizers keep freed memory for a while, so growth is not an error */
 #endif
 
-/* Resources that may leak. */
 typedef struct gpuhal_resources {
     uint64_t resident_bytes;
     uint64_t heap_bytes; /* allocated with malloc(), see heap.h */
@@ -26,23 +25,24 @@ typedef struct gpuhal_resources {
 } gpuhal_resources;
 
 gpuhal_resources gpuhal_resources_now(void);
-/* Returns whether this is a sanitizer build. There, memory growth is not an error, and polling bytes until they arrive
- * is a data race. */
+/* Returns whether this is a sanitizer build. In a sanitizer build, memory growth is not an error, and polling bytes
+ * until they arrive is a data race. */
 bool gpuhal_is_sanitized(void);
-/* Waits up to a second until there are no more threads and descriptors than in `limit`, because a joined thread takes a
- * moment to disappear. */
+/* Waits up to a second until the numbers of threads and descriptors are at most those in `limit`, because the kernel
+ * removes a joined thread after a short delay. */
 gpuhal_resources gpuhal_resources_settled(const gpuhal_resources *limit);
-/* Calls @p once @p warm_up times, and then @p times times. Fails if there are more threads or descriptors afterwards,
- * or more than 64 KiB more memory. If memory has grown, the calls are repeated, up to 7 times: malloc grows once before
- * it settles, but a leak continues. If the allocator's heap has grown, the calls are repeated up to 8 times: fails if
- * the plugin's own code has kept blocks each time. @p what: "opening and closing". */
+/* Calls @p once @p warm_up times, and then @p times times. Fails the check if there are more threads or descriptors
+ * afterwards, or more than 64 KiB more memory. If memory has grown, the calls are repeated, up to 7 times: malloc grows
+ * once before it settles, but a leak continues. If the allocator's heap has grown, the calls are repeated up to 8
+ * times, and the check fails if the plugin's own code has kept blocks each time. @p what names the calls ("opening and
+ * closing"). */
 void gpuhal_expect_no_leak(const char *what, unsigned warm_up, unsigned times, void (*once)(void *user), void *user);
 
-/* Process-wide state that a plugin must not change. */
 typedef struct gpuhal_process_state gpuhal_process_state;
 gpuhal_process_state *gpuhal_process_state_now(void);
-/* Fails and lists what @p step has changed since @p before; updates @p before. @p file is the plugin. Signal handlers
- * in this file are its fault; those of a vendor's library are only noted. */
+/* Fails the check if the state has changed since @p before, with a list of the changes that @p step made. Updates @p
+ * before. @p file is the plugin. Only signal handlers in this file are the plugin's fault; handlers of a vendor's
+ * library are only noted. */
 void gpuhal_process_state_expect(gpuhal_process_state *before, const char *step, const char *file);
 
 #endif

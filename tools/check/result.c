@@ -1,7 +1,7 @@
 /* result.c: the child's reports to its parent: results, notes, and the plugin's description of itself.
  *
- * The state here is global because a result may come from any thread at any call depth. There is one set per child,
- * initialised before the first check runs.
+ * The state in this file is global because any thread may report a result at any call depth. Each child initialises the
+ * state before its first check runs.
  */
 #include "run.h"
 
@@ -18,14 +18,14 @@
 static struct {
     int pipe;
     _Atomic(const char *) *step;
-    const gpuhal_plugin *plugin; /* set once it is loaded */
+    const gpuhal_plugin *plugin; /* set once the plugin is loaded */
     atomic_flag failing;         /* only the first failure is reported; other threads of the child wait for the exit */
-    unsigned rule;               /* the running check's */
+    unsigned rule;               /* the rule of the running check */
     bool skipped;
     char reason[1024];
 } child = {.failing = ATOMIC_FLAG_INIT};
 
-/* One write per record, so a crash in another thread cannot leave half a record in the pipe. */
+/* Sends each record with a single write(), so that a crash in another thread cannot leave half a record in the pipe. */
 static void send(const gpuhal_record *record)
 {
     gpuhal_tool_send(child.pipe, record, sizeof *record);
@@ -125,7 +125,7 @@ void gpuhal_fail_with(const char *hint, const char *format, ...)
     fail(0, hint, format, arguments);
 }
 
-/* Returns a hint for conditions outside the plugin that it reports correctly. */
+/* Returns a hint if the status reports a condition outside the plugin. */
 static const char *outside(gpuhal_status status)
 {
     switch (status) {
@@ -180,7 +180,7 @@ void gpuhal_note(const char *format, ...)
     send(&record);
 }
 
-/* Both strings may be invalid; a later check reports that. */
+/* Both strings may be invalid. A later check reports invalid strings. */
 void gpuhal_child_self(const gpuhal_plugin *plugin)
 {
     gpuhal_record record = {.kind = RECORD_PLUGIN, .index = plugin->abi};
@@ -242,7 +242,7 @@ void gpuhal_expect_reported(gpuhal_status status, const char *what)
     }
 }
 
-/* Both streams share one file and one file offset. */
+/* Standard output and standard error share one file and one file offset. */
 off_t gpuhal_printed(void)
 {
     return lseek(1, 0, SEEK_END);

@@ -1,5 +1,5 @@
-/* run.c: the parent's side: creates a child and reads its reports until it is finished, dead, or out of time. A result
- * comes from the pipe. How the child ended matters only if it ended without a result. */
+/* run.c: the parent's side: creates a child and reads its reports until the child has finished, has died, or has timed
+ * out. Results are read from the pipe. The child's exit status matters only if there is no result. */
 #include "run.h"
 
 #include "../common/text.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define RULE_GUEST 27 /* a plugin must not abort, exit or crash */
-#define HANGS_MAX  3  /* after so many time-outs skip the remaining checks: each may cost a full deadline */
+#define HANGS_MAX  3  /* skip the remaining checks after this many time-outs, because each may last a full deadline */
 
 static const uint64_t second_ns = 1000000000u;
 
@@ -26,7 +26,7 @@ bool gpuhal_runner_init(gpuhal_runner *runner, const gpuhal_check_options *optio
         return false;
     }
     runner->step = page;
-    /* If this program's parent ignores SIGCHLD, that is inherited, and exit statuses would be lost. */
+    /* If this program's parent ignores SIGCHLD, this program inherits the setting and would lose exit statuses. */
     signal(SIGCHLD, SIG_DFL);
     return true;
 }
@@ -48,7 +48,7 @@ static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
     runner->output_seen = end;
 }
 
-/* Keeps the output for the last check, which gets it in every child. */
+/* Keeps the output for the last check, which receives it in every child. */
 static void keep_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpuhal_result *result)
 {
     if (result->printed[0] != '\0' && runner->printed_in == NULL) {
@@ -57,7 +57,7 @@ static void keep_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpu
     }
 }
 
-/* The last check is about the output of the others. */
+/* The last check examines the output of all other checks. */
 static void take_kept(const gpuhal_runner *runner, const gpuhal_job *job, gpuhal_result *result)
 {
     if (job->check == &gpuhal_checks[gpuhal_check_count - 1] && result->printed[0] == '\0') {
@@ -96,7 +96,6 @@ static void judge_end(const gpuhal_runner *runner, const gpuhal_check *check, ch
     }
 }
 
-/* Returns how many of the jobs one child may run. */
 static unsigned batch_of(const gpuhal_job *jobs, unsigned count)
 {
     for (unsigned j = 0; j < count; j++) {
@@ -176,8 +175,8 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
             }
         }
     }
-    /* A child that has closed the pipe should have ended. Once every result has arrived, its threads are no longer
-     * working for a check. */
+    /* A child that has closed the pipe should exit soon. Once every result has arrived, the child's threads no longer
+     * work for a check. */
     int status = -1;
     const bool timed_out = heard == GPUHAL_TOOL_TIMED_OUT;
     gpuhal_signals_set_child(0); /* the pid may soon be reused */

@@ -39,7 +39,7 @@ void gpuhal_session_load(gpuhal_context *context)
     gpuhal_child_plugin(context->plugin);
 }
 
-/* M-11 requires these statuses if the machine lacks something; the plugin breaks no rule. */
+/* M-11 requires these statuses if the machine lacks a prerequisite, so the plugin breaks no rule. */
 static gpuhal_status excused(gpuhal_status status)
 {
     if (status == GPUHAL_ERROR_NO_DRIVER || status == GPUHAL_ERROR_NO_DEVICE || status == GPUHAL_ERROR_NO_PERMISSION) {
@@ -68,7 +68,7 @@ void gpuhal_session_list(gpuhal_context *context)
     gpuhal_session_enumerate(context);
 }
 
-/* Guards follow the struct, so a plugin that writes too far damages only them. */
+/* Guards follow the struct, so a plugin that writes too far damages only the guards. */
 static void expect_guard(const gpuhal_slots *slots, const char *call)
 {
     if (slots->ops.size != sizeof slots->ops) {
@@ -95,7 +95,7 @@ gpuhal_status gpuhal_session_describe(const gpuhal_context *context, uint32_t in
     return status;
 }
 
-/* Slots are described again each time, because open() may clear some. */
+/* Calls describe() again before each open(), because open() may clear some slots. */
 void gpuhal_session_open(const gpuhal_context *context, gpuhal_opened *out_opened)
 {
     gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &out_opened->slots), "describe");

@@ -9,12 +9,12 @@
 void gpuhal_signals_catch(void);
 /* Undoes gpuhal_signals_catch() in a child. */
 void gpuhal_signals_release(void);
-/* Sets the process group that a signal kills, which ends the wait for it; 0: none. If a signal has already arrived, the
- * group is killed immediately. */
+/* Sets the process group that is killed if a signal arrives, so that waiting for the child ends; 0 for no group. If a
+ * signal has already arrived, the group is killed immediately. */
 void gpuhal_signals_set_child(pid_t child);
-/* Returns the signal that arrived; 0: none. */
+/* Returns the signal that arrived, or 0. */
 int gpuhal_signals_caught(void);
-/* Returns its name ("SIGTERM"); NULL: none arrived. */
+/* Returns the name of the signal that arrived ("SIGTERM"), or NULL. */
 const char *gpuhal_signals_name(void);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Writes a string into a TAP line: '#' would begin a directive, and a newline would end the line. */
+/* Writes a string into a TAP line. A '#' would begin a directive, and a newline would end the line. */
 static void put_plain(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -16,7 +16,7 @@ static void put_plain(FILE *out, const char *text)
     }
 }
 
-/* Lines about one device contain its index, in the same form as in --only and lists of expected failures. */
+/* Lines about one device contain the device index, in the same form as --only and lists of expected failures. */
 static void put_line(FILE *out, bool ok, const gpuhal_job *job, unsigned number)
 {
     fprintf(out, "%s %u - %s", ok ? "ok" : "not ok", number, job->check->name);
@@ -53,7 +53,7 @@ static void put_notes(FILE *out, const char *notes)
     }
 }
 
-/* TAP has a directive for known failures, which report readers do not count. */
+/* TAP has a directive for known failures. TAP readers do not count these failures. */
 static void put_result(const gpuhal_report *report, const gpuhal_finding *finding)
 {
     FILE *out = report->options->out;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Plugins without queues are complete: the core implements queues for them. */
+/* Queues are optional, because the core implements queues for plugins that have none. */
 bool gpuhal_work_offered(const gpuhal_context *context, bool slot, const char *name)
 {
     if (context->opened.slots.ops.queue_create == NULL) {
@@ -67,7 +67,7 @@ unsigned gpuhal_work_times_full(void)
     return atomic_load(&times_full);
 }
 
-/* Flushing lets the work leave a full ring. */
+/* Flushes the queue, because entries leave a full ring only if the work has been submitted. */
 bool gpuhal_work_full(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpuhal_status status)
 {
     if (status != GPUHAL_NOT_READY) {

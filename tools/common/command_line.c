@@ -1,7 +1,7 @@
 /* command_line.c: the options that all programs share, as an argp parent of the program's own options.
  *
- * argp's own help would end the process and print to its own streams. The programs close their output themselves, to
- * notice failed writes. */
+ * argp's own help would end the process and print to its own streams. These programs close their output themselves to
+ * detect failed writes. */
 #include "command_line.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static void print_row(const struct argp_option *option, FILE *out)
     fprintf(out, "  %-*s%.*s%s\n", INDENT - 2, text, (int)length, option->doc, whole ? "" : " ...");
 }
 
-/* Prints a row for each option of the first group, and the names of the others. */
+/* Prints a row for each option of the first group, and the names of all other options. */
 static void print_short(const command_line *line)
 {
     const struct argp_option *option = line->own->options;

@@ -1,4 +1,4 @@
-/* command_line.h: the command-line handling that all programs share, on top of glibc's argp: help, version, and usage
+/* command_line.h: command-line handling that all programs share, based on glibc's argp: help, version, and usage
  * errors. */
 #ifndef GPUHAL_TOOL_COMMAND_LINE_H
 #define GPUHAL_TOOL_COMMAND_LINE_H
@@ -12,9 +12,9 @@ enum { GPUHAL_TOOL_GO_ON = -1, GPUHAL_TOOL_DONE = 0, GPUHAL_TOOL_USAGE = 2 };
 /* The first key for options without a short name; smaller keys are characters. */
 enum { GPUHAL_TOOL_KEY = 256 };
 
-/* Parses the command line with @argp, whose parser receives @input and must return EINVAL after argp_error(). Prints
- * --help and --version (with @print_version) to @out, and usage errors, prefixed with the program's @name, to standard
- * error. */
+/* Parses the command line with @argp. Its parser receives @input and must return EINVAL after argp_error(). Prints
+ * --help and --version (with @print_version) to @out. Prints usage errors, prefixed with the program's @name, to
+ * standard error. */
 int gpuhal_tool_command_line(const char *name, const struct argp *argp, void *input, FILE *out,
                              void (*print_version)(FILE *out), int count, char **arguments);
 

@@ -27,7 +27,6 @@ FILE *gpuhal_tool_open_plain(const char *path)
     return file;
 }
 
-/* Opens a file of this machine or of the recorded one. */
 static FILE *open_file(const char *path)
 {
     const char *root = getenv("GPUHAL_SYSTEM_ROOT");
@@ -84,7 +83,7 @@ void gpuhal_tool_host_read(gpuhal_tool_host *out_host)
     }
 }
 
-/* Finds the name of a user of the recorded machine, whom this machine does not know. */
+/* Finds the name of a user of the recorded machine. This machine does not have the same users. */
 static bool find_recorded_user(uint32_t number, char *out_name, size_t bytes)
 {
     char line[1024], name[HOST_TEXT_BYTES];

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-static int flush_error; /* errno of the first flush that failed */
+static int flush_error; /* errno of the first failed flush */
 
 static void ignore_signal(int number)
 {
@@ -15,7 +15,7 @@ static void ignore_signal(int number)
 
 FILE *gpuhal_tool_output_take(void)
 {
-    /* Programs that the library starts inherit SIG_IGN, but not a handler. */
+    /* Sets a handler, because programs that the library starts would inherit SIG_IGN. */
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = ignore_signal, .sa_flags = SA_RESTART}, NULL);
     /* If descriptor 0 or 2 were closed, the next opened file would get its number. */
     for (int descriptor = 0; descriptor <= 2; descriptor += 2) {
@@ -29,7 +29,8 @@ FILE *gpuhal_tool_output_take(void)
     }
     int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     FILE *out = own >= 0 ? fdopen(own, "w") : NULL;
-    /* Usual output fits into the buffer until the close, which reports a failure with its reason. */
+    /* Typical output fits into the buffer and is written only when it is closed. Closing reports a failure with its
+     * reason. */
     static char buffer[256u << 10];
     const bool taken =
         out && setvbuf(out, buffer, _IOFBF, sizeof buffer) == 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0;

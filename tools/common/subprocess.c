@@ -33,7 +33,8 @@ bool gpuhal_tool_fork(void (*work)(void *user, int to), void *user, gpuhal_tool_
     const pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        /* The child's own processes can be killed with it, and a driver that kills its group spares the parent. */
+        /* The child leads its own process group. Its descendants can be killed with it, and a driver that kills its
+         * process group does not kill the parent. */
         setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         setrlimit(RLIMIT_CORE, &(const struct rlimit){0, 0});
@@ -45,7 +46,7 @@ bool gpuhal_tool_fork(void (*work)(void *user, int to), void *user, gpuhal_tool_
         close(ends[0]);
         return false;
     }
-    setpgid(pid, pid); /* also in the child, because either may run first */
+    setpgid(pid, pid); /* the child makes the same call, because either process may run first */
     *out_child = (gpuhal_tool_child){pid, ends[0]};
     return true;
 }
@@ -115,7 +116,7 @@ gpuhal_tool_heard gpuhal_tool_hear(const gpuhal_tool_child *child, uint64_t unti
     return GPUHAL_TOOL_HEARD;
 }
 
-/* Waits for the child to exit without reaping it, so that its process number is not reused. */
+/* Waits for the child to exit without reaping it, so that its pid is not reused. */
 static bool ends_within(pid_t child, uint64_t patience_ns)
 {
     const struct timespec moment = {.tv_nsec = 2000000};

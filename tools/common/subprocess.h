@@ -1,7 +1,7 @@
 /* subprocess.h: child processes in which the programs start drivers, because a driver may crash or hang.
  *
- * A child answers through a pipe with records or with printed text. A record is smaller than PIPE_BUF, so it arrives
- * whole or not at all. */
+ * A child replies through a pipe with records or with printed text. A record is smaller than PIPE_BUF, so writing it is
+ * atomic. */
 #ifndef GPUHAL_TOOL_SUBPROCESS_H
 #define GPUHAL_TOOL_SUBPROCESS_H
 
@@ -20,7 +20,6 @@ typedef struct gpuhal_tool_child {
 
 typedef enum gpuhal_tool_heard { GPUHAL_TOOL_HEARD, GPUHAL_TOOL_ENDED, GPUHAL_TOOL_TIMED_OUT } gpuhal_tool_heard;
 
-/* Reads the monotonic clock. */
 uint64_t gpuhal_tool_now_ns(void);
 
 /* Forks a child that calls @work with the pipe's write end and exits with status 0 when @work returns. The child leads
@@ -31,17 +30,17 @@ bool gpuhal_tool_fork(void (*work)(void *user, int to), void *user, gpuhal_tool_
 /* Sends a record from the child. The child exits with status 1 if the parent has closed its end. */
 void gpuhal_tool_send(int to, const void *record, size_t bytes);
 
-/* Starts a program; @arguments end with NULL. Its standard output is the pipe, or @output if that is not -1. Returns
- * false if it did not start. */
+/* Starts a program; @arguments end with NULL. Its standard output is the pipe, or @output unless @output is -1. Returns
+ * false if the program did not start. */
 bool gpuhal_tool_spawn(const char *file, const char *const *arguments, int output, gpuhal_tool_child *out_child);
 
-/* Waits until @until_ns for the next @bytes. ENDED means that the write end was closed first; @record contains the
- * bytes received until then. */
+/* Waits until @until_ns for the next @bytes. ENDED means that the write end was closed before all bytes arrived;
+ * @record contains the bytes received so far. */
 gpuhal_tool_heard gpuhal_tool_hear(const gpuhal_tool_child *child, uint64_t until_ns, void *record, size_t bytes);
 
-/* Waits up to @patience_ns for the child to exit, kills it and its group, and reaps it. *out_status is the status of
- * waitpid(); -1 if unknown, because a child stuck inside a driver cannot be reaped and is abandoned. Returns false if
- * the child had to be killed. */
+/* Waits up to @patience_ns for the child to exit, kills the child and its group, and reaps the child. *out_status is
+ * the status from waitpid(). It is -1 if unknown: a child that is stuck inside a driver cannot be reaped and is
+ * abandoned. Returns false if the child had to be killed. */
 bool gpuhal_tool_end(gpuhal_tool_child *child, uint64_t patience_ns, int *out_status);
 
 #endif

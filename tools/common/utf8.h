@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decodes the first character of a null-terminated string and returns its length in bytes. Returns 0 at the end and for
- * invalid UTF-8, including overlong forms, surrogates and numbers above 10FFFF. */
+/* Decodes the first character of a NUL-terminated string and returns its length in bytes. Returns 0 at the end of the
+ * string and for invalid UTF-8, including overlong forms, surrogates and code points above 10FFFF. */
 size_t gpuhal_tool_utf8_next(const char *text, uint32_t *out_character);
 
 #endif

@@ -1,7 +1,7 @@
-/* main.c: gpuhal-lease, which runs a command under a lease, waits until one is available, or prints the ledger.
+/* main.c: gpuhal-lease, which runs a command under a lease, waits until a lease is available, or prints the ledger.
  *
- * Read in this order: options.c, this file, visible.c (which variables the command gets), run.c, status.c, json.c. The
- * command inherits the lease, which lasts until the command and all programs started by it have exited, even if
+ * Read in this order: options.c, this file, visible.c (the command's environment variables), run.c, status.c, json.c.
+ * The command inherits the lease, which lasts until the command and all programs started by it have exited, even if
  * gpuhal-lease is killed. */
 #include "../common/command_line.h"
 #include "../common/errors.h"
@@ -21,7 +21,7 @@
 
 enum { DEVICES_MAX = 64 };
 
-/* Prints the error, with --json also as a document. For BUSY and TIMEOUT the document includes the ledger. */
+/* Prints the error; with --json, also as a document. For BUSY and TIMEOUT the document includes the ledger. */
 static int fail(gpuhal *gpu, bool json, int code, gpuhal_status status, const char *sentence)
 {
     fprintf(stderr, "gpuhal-lease: %s\n", sentence);
@@ -57,7 +57,7 @@ static uint32_t list_parts(gpuhal *gpu, const gpuhal_lease_options *options, gpu
     return count;
 }
 
-/* Copies the command's name; a name that is too long for a label is cut between two characters. */
+/* Copies the command's name. If the name is too long for a label, cuts it between two characters. */
 static void label_by_command(char *const *command, char out_label[GPUHAL_LEASE_LABEL_MAX + 1])
 {
     const char *slash = command ? strrchr(command[0], '/') : NULL;
@@ -115,7 +115,7 @@ static int run(gpuhal *gpu, const gpuhal_lease_options *options, const gpuhal_le
     return code;
 }
 
-/* Warns if only this user's leases are visible. Errors are ignored here, because the next call reports them. */
+/* Warns if only this user's leases are visible. This function ignores errors, because the next call reports them. */
 static void warn_unless_shared(gpuhal *gpu)
 {
     const char *folder = NULL;
@@ -153,7 +153,7 @@ static int act(gpuhal *gpu, const gpuhal_lease_options *options)
         return fail_by_library(gpu, options->json, status);
     }
     const int code = options->action == LEASE_RUN ? run(gpu, options, lease) : LEASE_EXIT_DONE;
-    gpuhal_lease_hand_down(lease); /* programs that the command left running keep the lease */
+    gpuhal_lease_hand_down(lease); /* the lease continues while programs that the command started are running */
     if (fflush(stdout) != 0) {
         fprintf(stderr, "gpuhal-lease: standard output cannot be written: %s\n", strerror(errno));
         return LEASE_EXIT_FAILED;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Exit codes of gpuhal-lease itself; otherwise the command's exit code is returned. */
+/* Exit codes of gpuhal-lease itself. If the command ran, gpuhal-lease returns the command's exit code. */
 enum {
     LEASE_EXIT_DONE = 0,
     LEASE_EXIT_USAGE = 2,
@@ -23,7 +23,7 @@ typedef struct gpuhal_lease_options {
     gpuhal_lease_action action; /* 0 if not given */
     const char *selector;       /* NULL for `count` of all GPUs */
     uint32_t count;
-    uint32_t slots; /* GPUHAL_LEASE_ALL_SLOTS: the devices are not shared with other leases */
+    uint32_t slots; /* GPUHAL_LEASE_ALL_SLOTS if other leases must not share the devices */
     bool share;
     uint64_t bytes;
     int32_t priority;

@@ -23,8 +23,8 @@ static void pass_on(int signal_number)
 static const int passed_on[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 static const int of_terminal[] = {SIGINT, SIGQUIT};
 
-/* Blocks the signals until the command has started, so that none is lost. The command gets this program's original
- * signal mask and dispositions. */
+/* Blocks the signals until the command has started, so that no signal is lost. The command inherits this program's
+ * original signal mask and dispositions. */
 static void prepare(sigset_t *out_blocked, sigset_t *out_before, posix_spawnattr_t *how)
 {
     sigset_t defaults;
@@ -49,7 +49,8 @@ static void prepare(sigset_t *out_blocked, sigset_t *out_before, posix_spawnattr
             sigaddset(&defaults, of_terminal[i]);
         }
     }
-    /* If SIGCHLD is ignored, the kernel discards the exit status. The command gets the default, too. */
+    /* If SIGCHLD is ignored, the kernel discards the exit status. The command also starts with the default
+     * disposition. */
     signal(SIGCHLD, SIG_DFL);
     posix_spawnattr_init(how);
     posix_spawnattr_setsigmask(how, out_before);

@@ -3,7 +3,8 @@
 #define GPUHAL_LEASE_RUN_H
 
 /* Runs the command and waits for it to exit; @command ends with NULL. Signals that would end this program are forwarded
- * to the command. Returns the exit code for this program. *out_error is errno if the command did not run, else 0. */
+ * to the command. Returns the exit code for this program. If the command could not be run, *out_error is the errno,
+ * else 0. */
 int gpuhal_lease_run_command(char **command, int *out_error);
 
 #endif

@@ -1,5 +1,5 @@
-/* status.c: see status.h. The tables are printed from the library's JSON for 80 columns: longer rows wrap, and names
- * are cut. */
+/* status.c: see status.h. The tables are printed from the library's JSON and fit into 80 columns. Longer rows wrap, and
+ * names are cut. */
 #include "status.h"
 
 #include "../common/host.h"
@@ -27,7 +27,7 @@ static void format_bytes(const json_t *value, char out[CELL_BYTES])
     }
 }
 
-/* "1:02:03" */
+/* Formats "1:02:03". */
 static void format_time(const json_t *value, char out[CELL_BYTES])
 {
     const int64_t seconds = json_integer_value(value) / 1000;
@@ -45,7 +45,6 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* Prints a string in @columns columns, one for each character, and a blank. Truncates a longer string. */
 static void print_cell(const char *text, size_t columns)
 {
     uint32_t character;
@@ -88,7 +87,7 @@ static void print_device(const json_t *device)
     if (*text_of(device, "id")) {
         print_cell(text_of(device, "id"), ID_COLUMNS);
         print_cell(text_of(device, "name"), NAME_COLUMNS);
-    } else { /* this process does not see the device */
+    } else { /* the device is not visible to this process */
         print_cell(text_of(device, "key"), ID_COLUMNS + 1 + NAME_COLUMNS);
     }
     printf("%7s %9s %9s %9s %4s\n", slots, leased, others, total, busy);
@@ -110,7 +109,7 @@ static void print_devices(const json_t *devices)
 
 /* ---- leases */
 
-/* Returns the id of a leased device in this process, or its key if it has none. */
+/* Returns the id of a leased device in this process, or its key if the device is not visible here. */
 static const char *name_of(const json_t *devices, const char *key)
 {
     size_t index;
@@ -124,7 +123,7 @@ static const char *name_of(const json_t *devices, const char *key)
     return key;
 }
 
-/* Returns the number after the colon of an id; -1 if there is none. */
+/* Returns the number after the colon of an id, or -1. */
 static int number_of(const char *id)
 {
     const char *colon = strchr(id, ':');
@@ -139,7 +138,7 @@ static bool follows(const char *id, const char *before)
     return number > 0 && number_of(before) == number - 1 && strncmp(id, before, (size_t)(colon + 1 - id)) == 0;
 }
 
-/* "cuda:0-3 cuda:5" */
+/* Formats "cuda:0-3 cuda:5". */
 static void join_devices(const json_t *lease, const json_t *devices, char out[NAMES_BYTES])
 {
     const json_t *own = json_object_get(lease, "devices"), *wants = json_object_get(lease, "wants");
@@ -165,7 +164,7 @@ static void join_devices(const json_t *lease, const json_t *devices, char out[NA
     }
 }
 
-/* Prints the words in the last column and wraps them there. */
+/* Prints the words in the last column and wraps them within the column. */
 static void print_wrapped(char *words)
 {
     const size_t most = COLUMNS - DEVICES_AT;

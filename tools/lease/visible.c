@@ -1,12 +1,12 @@
 /* visible.c: see visible.h. Devices are named by UUID, which does not depend on the order of a list.
  *
  * CUDA: "GPU-" or "MIG-" before the UUID (CUDA C Programming Guide, CUDA Environment Variables). ROCm: "GPU-" before
- * the chip's unique id of 16 digits, whose characters HIP reports as the bytes of the UUID (ROCm, "GPU isolation
- * techniques"). HIP reads CUDA_VISIBLE_DEVICES if HIP_VISIBLE_DEVICES is not set, so HIP_VISIBLE_DEVICES is always set:
- * to the indices of the devices left by ROCR_VISIBLE_DEVICES, which HIP counts from 0, or to -1, which makes the list
- * empty. An empty CUDA_VISIBLE_DEVICES hides all CUDA devices. The effect of an empty ROCR_VISIBLE_DEVICES is
- * undocumented, so the variable is removed. GPU_DEVICE_ORDINAL, an older name for HIP's variable, would also take
- * effect, so it is removed as well. */
+ * the chip's unique id of 16 digits (ROCm, "GPU isolation techniques"). HIP reports the characters of this id as the
+ * bytes of the UUID. HIP reads CUDA_VISIBLE_DEVICES if HIP_VISIBLE_DEVICES is not set, so HIP_VISIBLE_DEVICES is always
+ * set. Its value is the list of indices of the devices that ROCR_VISIBLE_DEVICES leaves visible, counted from 0, or -1
+ * for an empty list. An empty CUDA_VISIBLE_DEVICES hides all CUDA devices. The effect of an empty ROCR_VISIBLE_DEVICES
+ * is undocumented, so the variable is removed. GPU_DEVICE_ORDINAL, an older name for HIP's variable, would also take
+ * effect and is removed as well. */
 #include "visible.h"
 
 #include "../common/text.h"
@@ -52,8 +52,8 @@ static bool read_unique_id(const char *uuid, char out[UNIQUE_ID_DIGITS + 1])
     return count == UNIQUE_ID_DIGITS;
 }
 
-/* Names a device for its vendor's library: by UUID, or by the vendor's index if the UUID is not unique. Partitions of
- * an AMD GPU share one UUID. */
+/* Writes a device's name for its vendor's library. The name is the UUID, or the vendor's index if the UUID is not
+ * unique. Partitions of an AMD GPU share one UUID. */
 static void name_for_vendor(const gpuhal_device *device, char out[NAME_BYTES])
 {
     const char *uuid = text_of(device, GPUHAL_FACT_UUID);
@@ -74,7 +74,8 @@ static void add(char *list, const char *name)
     gpuhal_tool_append(list, LIST_BYTES, ",", "%s", name);
 }
 
-/* Adds a device and its share of memory to GPUHAL_DEVICES, which library versions without leases also respect. */
+/* Adds a device and its share of memory to GPUHAL_DEVICES. Versions of the library without leases also read this
+ * variable. */
 static void add_own(lists *out, const gpuhal_device *device, uint64_t bytes)
 {
     const char *uuid = text_of(device, GPUHAL_FACT_UUID), *address = text_of(device, GPUHAL_FACT_PCI_ADDRESS);

@@ -1,11 +1,11 @@
-/* export.c: a plan as an argument for another program. These programs assign blocks, and place input and output by
- * their own rules, so only the blocks on each device count. */
+/* export.c: prints a plan as an argument for another program. Such programs assign blocks to devices and place input
+ * and output by their own rules, so only the number of blocks on each device matters. */
 #include "print.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Counts the blocks in a stage; with @with_output the output layer counts as one more. */
+/* Counts the blocks in a stage. With @with_output, the output layer counts as one more block. */
 static uint32_t blocks_of(const gpuhal_plan *plan, const gpuhal_placement_stage *stage, bool with_output)
 {
     const gpuhal_model *model = plan->model;
@@ -66,8 +66,8 @@ static bool print_vllm(const gpuhal_plan *plan, uint32_t stages)
     return true;
 }
 
-/* Prints PyTorch's number of the device; the processor has none. After a device is lost, a new process numbers the
- * remaining ones. */
+/* Prints PyTorch's number for the device, or "cpu". After a device is lost, a new process numbers the remaining devices
+ * without gaps. */
 static void print_torch_device(const gpuhal_plan *plan, uint32_t device)
 {
     gpuhal_device *found = NULL;

@@ -1,5 +1,5 @@
 /* gguf.c: reads the header of a GGUF file, version 2 or 3, with the tensor descriptions but without the tensor data.
- * The format is documented in ggml's docs/gguf.md: everything is little-endian, and counts and lengths have 64 bits.
+ * ggml's docs/gguf.md documents the format. All numbers are little-endian, and counts and lengths have 64 bits.
  *
  * A model consists of an input layer (token_embd and other tensors without a block), its blocks ("blk.N."), and an
  * output layer. Without output.weight, the output shares the weights of token_embd. */
@@ -24,7 +24,7 @@ enum {
 enum { TYPE_BOOL = 7, TYPE_STRING = 8, TYPE_ARRAY = 9, TYPES = 13 };
 static const unsigned char value_bytes[TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-/* Elements and bytes in a block, by ggml's type number; gaps are removed types. */
+/* Elements and bytes in a block, indexed by ggml's type number. Gaps are removed types. */
 static const struct {
     unsigned short elements, bytes;
 } tensor_types[] = {
@@ -36,17 +36,15 @@ static const struct {
     [35] = {256, 66},  [39] = {32, 17},
 };
 
-/* The metadata that matters. */
 typedef struct metadata {
     uint64_t blocks, context, embedding, heads, key_length, value_length;
-    uint64_t kv_heads;     /* if equal in all blocks */
-    uint64_t *kv_heads_of; /* one for each block, if they differ */
+    uint64_t kv_heads;     /* number of key/value heads if it is the same in all blocks */
+    uint64_t *kv_heads_of; /* one number for each block if they differ */
     uint64_t kv_heads_count;
     bool has_kv_heads;
     uint64_t parts; /* number of files of the model; 0 and 1 mean a single file */
 } metadata;
 
-/* Sums over the tensors. */
 typedef struct tensor_sums {
     uint64_t embedding_bytes; /* token_embd.weight */
     uint64_t output_bytes;    /* output.weight; 0 if missing */
@@ -72,7 +70,7 @@ static bool read_number(gpuhal_input *input, unsigned bytes, uint64_t *out)
 
 static bool skip(gpuhal_input *input, uint64_t bytes)
 {
-    char buffer[4096]; /* seeking would not detect a truncated file */
+    char buffer[4096]; /* the data is read, because seeking would not detect a truncated file */
     for (; bytes > 0; bytes -= bytes < sizeof buffer ? bytes : sizeof buffer) {
         if (!read_bytes(input, buffer, bytes < sizeof buffer ? bytes : sizeof buffer)) {
             return false;
@@ -127,7 +125,6 @@ static bool skip_value(gpuhal_input *input, uint64_t type, unsigned depth)
     return true;
 }
 
-/* Reads an integer of any size; skips any other value. */
 static bool read_value(gpuhal_input *input, uint64_t type, uint64_t *out)
 {
     const bool whole = type < 6 || type == TYPE_BOOL || type == 10 || type == 11;
@@ -314,14 +311,14 @@ static bool make_layers(gpuhal_input *input, gpuhal_model *model, const metadata
     return true;
 }
 
-/* Without output.weight the output layer uses the embedding's weights, so the file must contain the embedding, and both
+/* Without output.weight, the output layer uses the weights of the embedding. In this case the embedding and the output
  * become layers that share these weights. Other tensors before and after the blocks become separate layers. */
 static bool tie_output(gpuhal_input *input, gpuhal_model *model, const tensor_sums *found)
 {
     if (found->output_bytes > 0 || found->embedding_bytes == 0) {
         return true;
     }
-    const uint32_t last = model->layer_count; /* becomes the tied output; the layers before it move up by one */
+    const uint32_t last = model->layer_count; /* the tied output follows at last + 1; all other layers move up by one */
     if (!gpuhal_model_resize(model, model->layer_count + 2)) {
         return gpuhal_input_fail(input, "no memory");
     }
@@ -356,7 +353,6 @@ static bool has_every_block(gpuhal_input *input, const gpuhal_model *model)
     return true;
 }
 
-/* Reads the header up to the tensor descriptions. */
 static bool read_header(gpuhal_input *input, gpuhal_model *model, metadata *meta, uint64_t *out_tensors)
 {
     uint64_t version = 0, entries = 0;
@@ -375,7 +371,7 @@ static bool read_header(gpuhal_input *input, gpuhal_model *model, metadata *meta
     return good;
 }
 
-/* Reads the tensors in another file of the model; its metadata is not used. */
+/* Reads the tensors in another file of the model. The metadata of that file is not used. */
 static bool read_part(gpuhal_input *input, const char *path, gpuhal_model *model, tensor_sums *found)
 {
     char magic[4];
@@ -394,7 +390,8 @@ static bool read_part(gpuhal_input *input, const char *path, gpuhal_model *model
     return good || gpuhal_input_fail(input, "its part %s is not a GGUF file", path);
 }
 
-/* Reads the other files, which llama.cpp names NAME-00001-of-00003.gguf. The first file has the metadata. */
+/* Reads the model's other files. llama.cpp names the files NAME-00001-of-00003.gguf; the first file has the
+ * metadata. */
 static bool read_other_parts(gpuhal_input *input, uint64_t parts, gpuhal_model *model, tensor_sums *found)
 {
     char end[64], path[4096];

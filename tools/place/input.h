@@ -10,11 +10,11 @@
 typedef struct gpuhal_input {
     const char *path;
     FILE *file;
-    char *problem; /* "" if none yet */
-    size_t size;   /* of `problem` */
+    char *problem; /* "" if there was no problem so far */
+    size_t size;   /* size of the buffer `problem` */
 } gpuhal_input;
 
-/* Records the problem unless there is already one. Returns false. */
+/* Records the problem unless a problem is already recorded. Returns false. */
 bool gpuhal_input_fail(gpuhal_input *input, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Replaces control characters and bytes that are not UTF-8 with '?'. */

@@ -40,7 +40,6 @@ static bool print(const gpuhal_plan *plan)
     }
 }
 
-/* Solves the problem and prints the plan. */
 static int solve(const place *p, const gpuhal_placement_problem *problem, gpuhal_placement **out_placement,
                  bool printed)
 {
@@ -68,7 +67,7 @@ static int solve(const place *p, const gpuhal_placement_problem *problem, gpuhal
     return status ? EXIT_INFEASIBLE : EXIT_PLACED;
 }
 
-/* Plans again after a device is lost. Layers keep their place from the first plan if possible. */
+/* Plans again after a device is lost. If possible, layers stay on their devices from the first plan. */
 static int solve_again(place *p, gpuhal_placement_problem *problem, const gpuhal_placement *before, uint32_t lost)
 {
     gpuhal_placement *after = NULL;

@@ -9,18 +9,20 @@
 #include <stdint.h>
 
 typedef struct gpuhal_model {
-    char name[128];        /* from the file's contents, or the file's name */
+    char name[128];        /* taken from the file's contents, or else from the file's name */
     char architecture[64]; /* "" for a table */
     uint32_t layer_count;
-    uint32_t first_block; /* first block; earlier layers are for input, layers after the blocks for output */
+    uint32_t first_block; /* index of the first block; the layers before the blocks are for input, the layers after them
+                           * for output */
     uint32_t block_count;
-    uint64_t context;               /* context length in tokens for the state sizes; 0 if a table states them */
+    uint64_t context;               /* context length in tokens on which the state sizes are based; 0 if a table states
+                                     * the sizes */
     gpuhal_placement_layer *layers; /* the model owns their names */
     char (*names)[64];
 } gpuhal_model;
 
-/* Reads a model. @context is the context length in tokens; 0 means the model's own, at most 4096. Returns false with a
- * message in @out_problem. */
+/* Reads a model. @context is the context length in tokens; 0 means the model's own context length, limited to 4096.
+ * Returns false with a message in @out_problem. */
 bool gpuhal_model_read(const char *path, uint64_t context, gpuhal_model *out_model, char *out_problem, size_t size);
 void gpuhal_model_finish(gpuhal_model *model);
 

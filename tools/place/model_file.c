@@ -14,7 +14,7 @@ static void name_after(const char *path, gpuhal_model *model)
 
 enum { TABLE_BYTES_MAX = 64 << 20 };
 
-/* Reads a table whose first bytes have already been read into @begun, because a pipe cannot seek back. */
+/* Reads a table. Its first bytes are already in @begun, because a pipe cannot seek back. */
 static bool read_table(gpuhal_input *input, const char *begun, size_t count, gpuhal_model *model)
 {
     FILE *file = input->file;

@@ -10,7 +10,6 @@
 
 enum { GPUHAL_PLACE_CONTEXT_MAX = 1 << 24 };
 
-/* Output format. */
 typedef enum gpuhal_place_format {
     GPUHAL_PLACE_TABLE,
     GPUHAL_PLACE_JSON,
@@ -19,7 +18,6 @@ typedef enum gpuhal_place_format {
     GPUHAL_PLACE_ACCELERATE
 } gpuhal_place_format;
 
-/* A hypothetical device. */
 typedef struct gpuhal_place_given {
     char name[64];
     uint64_t bytes;
@@ -31,7 +29,7 @@ typedef struct gpuhal_place_options {
     const char *devices; /* selectors; NULL for the machine's GPUs, unless hypothetical devices are given */
     gpuhal_place_given given[GPUHAL_PLACEMENT_DEVICES_MAX];
     uint32_t given_count;
-    const char *lost; /* plan again without this device; NULL if none */
+    const char *lost; /* the device without which to plan again; NULL if not given */
     uint64_t context, margin_bytes;
     gpuhal_placement_objective objective;
     bool free_order;

@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 
-/* A plan and its inputs. */
 typedef struct gpuhal_plan {
     FILE *out;
     const gpuhal_place_options *options;
@@ -15,8 +14,8 @@ typedef struct gpuhal_plan {
     const gpuhal_place_machine *machine;
     const gpuhal_placement_problem *problem;
     const gpuhal_placement *placement;           /* NULL if the model does not fit */
-    const gpuhal_placement_shortfall *shortfall; /* set if it does not fit */
-    const char *why;                             /* the explanation in that case */
+    const gpuhal_placement_shortfall *shortfall; /* set if the model does not fit */
+    const char *why;                             /* explains why the model does not fit */
 } gpuhal_plan;
 
 bool gpuhal_plan_print_table(const gpuhal_plan *plan);

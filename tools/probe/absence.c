@@ -46,7 +46,7 @@ static gpuhal_probe_exit say_unusable(const gpuhal_probe_machine *machine, const
     return code;
 }
 
-/* Does the same with all devices of the machine, which it leaves in *out_all. */
+/* Like say_unusable(), but first lists all devices of the machine into *out_all. */
 static gpuhal_probe_exit say_unusable_of_all(const gpuhal_probe_options *options, gpuhal_probe_machine *out_all)
 {
     const char *variable = getenv("GPUHAL_DEVICES");
@@ -54,7 +54,7 @@ static gpuhal_probe_exit say_unusable_of_all(const gpuhal_probe_options *options
     gpuhal_probe_exit code = PROBE_NOT_FOUND;
     *out_all = (gpuhal_probe_machine){0};
     unsetenv("GPUHAL_DEVICES");
-    /* If the library does not open, the reason is an unknown backend name, not the selector. */
+    /* If the library cannot be opened, the reason is an unknown backend name, not the selector. */
     const bool open =
         selectors && gpuhal_probe_open_gpu(options, NULL, options->timeout_ns, &out_all->gpu) == GPUHAL_OK;
     if (open && gpuhal_probe_list_devices(options, out_all) == PROBE_GO_ON) {
@@ -83,8 +83,8 @@ gpuhal_probe_exit gpuhal_probe_judge_numbers(const gpuhal_probe_options *options
     return code == PROBE_NOT_FOUND ? PROBE_GO_ON : code;
 }
 
-/* Handles a selector without a match. If no unusable hardware explains it, the library's sentence `said` is printed; it
- * may contain the reason of a plugin that lacks permission. */
+/* Handles a selector without a match. If no unusable hardware explains the missing match, prints the library's sentence
+ * `said`, which may name a plugin that lacks permission. */
 static gpuhal_probe_exit judge_absence(const gpuhal_probe_options *options, const char *said)
 {
     gpuhal_probe_machine all;

@@ -1,4 +1,5 @@
-/* absence.h: explains why a selector matches nothing: its hardware exists but cannot be used, or is gone. */
+/* absence.h: explains why a selector matches no device: the hardware exists but cannot be used, or the hardware is
+ * gone. */
 #ifndef PROBE_ABSENCE_H
 #define PROBE_ABSENCE_H
 
@@ -7,7 +8,8 @@
 /* Checks devices selected by number: a number that selects the processor may belong to a missing GPU. Returns
  * PROBE_GO_ON, or an exit code after printing a message. */
 gpuhal_probe_exit gpuhal_probe_judge_numbers(const gpuhal_probe_options *options, const gpuhal_probe_machine *machine);
-/* Prints why opening the library failed, and returns the exit code. The last error must be the one from opening. */
+/* Prints why opening the library failed, and returns the exit code. The library's last error must be the error from
+ * opening. */
 gpuhal_probe_exit gpuhal_probe_judge_failure(const gpuhal_probe_options *options, gpuhal_status status);
 
 #endif

@@ -31,7 +31,6 @@ void gpuhal_probe_advice_print(const gpuhal_probe_screen *screen, const char *la
     }
 }
 
-/* Returns the separator between the previous line and this one. */
 static const char *between(char last, bool was_words, bool is_words, bool is_warning)
 {
     const bool is_answer = is_words && !is_warning;

@@ -1,5 +1,5 @@
 /* advice.h: formats a problem's `fix`, which has one command per line, and lines of explanation that begin with "#". A
- * warning precedes its command, and the meaning of possible results follows a query. */
+ * warning precedes its command. A query command is followed by the meaning of its possible results. */
 #ifndef PROBE_ADVICE_H
 #define PROBE_ADVICE_H
 
@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-/* Prints the label, `width` columns wide, at `indent`, and the lines after it. Lines are not wrapped, so that they can
- * be copied. */
+/* Prints the label at column `indent`, `width` columns wide, and the lines to the right of the label. Lines are not
+ * wrapped, so that they can be copied. */
 void gpuhal_probe_advice_print(const gpuhal_probe_screen *screen, const char *label, size_t indent, size_t width,
                                const char *fix);
 /* Joins the lines into one: "WARNING: COMMAND && COMMAND   # answers". Returns `to`. */

@@ -58,7 +58,7 @@ bool gpuhal_probe_baseline_write(const char *place, const gpuhal_view *view, boo
         !make_path(fresh, place, own, name) || (mkdir(folder, 0700) != 0 && errno != EEXIST)) {
         return false;
     }
-    unlink(fresh); /* left by a killed process with the same pid */
+    unlink(fresh); /* a killed process with the same pid may have left this file */
     if (gpuhal_view_write(view, fresh) != GPUHAL_OK) {
         errno = EACCES;
         return false;

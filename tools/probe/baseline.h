@@ -1,6 +1,6 @@
 /* baseline.h: the record that --diff compares with. It is stored in a separate directory below the registry's, so that
- * listing devices does not change it. Until a baseline is accepted, it is the record from before the first --diff, and
- * devices that had disappeared by then are reported as missing. */
+ * listing devices does not change it. Until a baseline is accepted, the baseline is the record from before the first
+ * --diff, and devices that had already disappeared by then are reported as missing. */
 #ifndef PROBE_BASELINE_H
 #define PROBE_BASELINE_H
 
@@ -16,7 +16,7 @@ gpuhal_status gpuhal_probe_baseline_read(const char *place, gpuhal_view **out_vi
                                          uint64_t *out_time);
 /* Makes the view the baseline, atomically. Returns false with errno on failure. */
 bool gpuhal_probe_baseline_write(const char *place, const gpuhal_view *view, bool accepted);
-/* Removes the baseline, for use when the record's numbers change. */
+/* Removes the baseline. Called when the record's numbers change. */
 void gpuhal_probe_baseline_remove(const char *place);
 
 #endif

@@ -1,13 +1,13 @@
-/* cdi.c: the listing as a specification for the Container Device Interface, which Podman, Docker and Kubernetes use to
- * give GPUs to containers. It has a device for each GPU by its position in the listing and by its UUID, and one for all
- * GPUs.
+/* cdi.c: the listing as a specification for the Container Device Interface, the format with which Podman, Docker and
+ * Kubernetes give GPUs to containers. Each GPU is a device named by its position in the listing and a device named by
+ * its UUID. One more device stands for all GPUs.
  *
  * The kind is specific to this program. The vendors' kinds, nvidia.com/gpu and amd.com/gpu, belong to their tools, and
  * a runtime rejects a device that two files define. The project owns no domain, so the vendor part is the plain name
- * "gpuhal", which is not another owner's domain.
+ * "gpuhal", which is not a domain name.
  *
- * The stated version is the lowest that has all features of the file, as the specification requires, because a runtime
- * rejects files of a later version than its own. The file is also valid for version 1.1. */
+ * The stated version is the lowest version that has all features of the file, as the specification requires. A runtime
+ * rejects files whose version is later than its own. The file is also valid for version 1.1. */
 #include "cdi_libraries.h"
 #include "fields.h"
 #include "formats.h"
@@ -19,16 +19,16 @@
 #include <unistd.h>
 
 #define KIND    "gpuhal/gpu"
-#define VERSION "0.5.0" /* names may begin with a digit */
+#define VERSION "0.5.0" /* the first version in which names may begin with a digit */
 
 enum { NODES_MOST = 8, NODE_BYTES = 64 };
 
 typedef struct gpu {
     const gpuhal_probe_row *row;
-    const char *left_out; /* the reason for omitting it; NULL if it is included */
+    const char *left_out; /* the reason for omitting the GPU; NULL if it is included */
     bool is_known;        /* the exit status and other messages already report the reason */
     bool is_nvidia;
-    char uuid[PROBE_UUID_BYTES]; /* "" if it has none that is valid as a name */
+    char uuid[PROBE_UUID_BYTES]; /* "" if there is no UUID, or if the UUID is not a valid name */
     char nodes[NODES_MOST][NODE_BYTES];
     size_t node_count;
 } gpu;
@@ -42,7 +42,7 @@ typedef struct gpus {
 
 /* ---- the contents of a device */
 
-/* Adds the node; returns whether it exists. A runtime does not start a container with a missing node. */
+/* Adds the node and returns whether it exists. A runtime refuses to start a container if a node is missing. */
 static bool add_node(gpu *one, const char *path)
 {
     char real[4096];
@@ -191,8 +191,8 @@ static void add_device(gpuhal_probe_json *builder, json_t *devices, const char *
     gpuhal_probe_append(builder, devices, json_pack("{s:s, s:o}", "name", name, "containerEdits", edits));
 }
 
-/* Returns whether an earlier GPU has the same UUID. The partitions of a GPU share a UUID, which refers to all of
- * them. */
+/* Returns whether an earlier GPU has the same UUID. The partitions of a GPU share one UUID. The device with this UUID
+ * stands for all of them. */
 static bool is_named(const gpus *all, size_t place)
 {
     for (size_t i = 0; i < place; i++) {
@@ -249,7 +249,7 @@ static void say_left_out(const gpus *all)
     }
 }
 
-/* Finds the path of libcuda; "" if it was not found. */
+/* Finds the path of libcuda. The path is "" if it was not found. */
 static void find_libcuda(const gpuhal_probe_machine *machine, char path[4096])
 {
     gpuhal_plugin_report report = {.size = sizeof report};

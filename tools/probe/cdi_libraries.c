@@ -1,7 +1,7 @@
 /* cdi_libraries.c: see cdi_libraries.h. The libraries of a driver are in one directory, and their file names end with
- * the driver version: libcuda.so.580.65.06, libnvidia-ptxjitcompiler.so.580.65.06. Every name there that resolves to
- * such a file, such as libcuda.so.1, is a separate mount, because without a hook no links are created in the
- * container. */
+ * the driver version: libcuda.so.580.65.06, libnvidia-ptxjitcompiler.so.580.65.06. Each name that resolves to a
+ * library, such as libcuda.so.1, is a separate mount, because the container runtime creates links only through a
+ * hook. */
 #include "cdi_libraries.h"
 
 #include "../common/utf8.h"
@@ -13,7 +13,8 @@
 
 #define SUFFIX ".so."
 
-/* Extracts the version, with a leading dot, from the name of the file that the path resolves to; "" if it has none. */
+/* Extracts the version, with a leading dot, from the name of the file that the path resolves to. The version is "" if
+ * the name has none. */
 static void read_version(const char *path, char version[NAME_MAX + 1])
 {
     char real[PATH_MAX];
@@ -24,8 +25,8 @@ static void read_version(const char *path, char version[NAME_MAX + 1])
     snprintf(version, NAME_MAX + 1, "%s", good ? digits : "");
 }
 
-/* Returns whether the name has only characters that this driver's packages use, so that no unexpected path gets into
- * the document. */
+/* Returns whether the name has only characters that this driver's packages use. Other paths must not appear in the
+ * document. */
 static bool is_library(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-";

@@ -1,5 +1,5 @@
-/* cdi_libraries.h: the files of NVIDIA's driver that programs in a container need, for cdi.c. For all other vendors,
- * the container image provides the libraries. */
+/* cdi_libraries.h: for cdi.c: the NVIDIA driver files that programs in a container need. For all other vendors, the
+ * container image provides the libraries. */
 #ifndef PROBE_CDI_LIBRARIES_H
 #define PROBE_CDI_LIBRARIES_H
 

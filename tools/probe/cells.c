@@ -37,7 +37,8 @@ static void write_memory(const gpuhal_probe_device *entry, gpuhal_probe_cell *ce
     gpuhal_device_u64(entry->device, GPUHAL_FACT_TYPE, &type);
     const bool has_total = gpuhal_device_u64(entry->device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total) == GPUHAL_OK;
     bool has_used = gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_USED_BYTES, &used);
-    const bool has_less = entry->own[PROBE_OWN_FREE].key != 0; /* the interface has less memory than the hardware */
+    const bool has_less = entry->own[PROBE_OWN_FREE].key != 0; /* true if the interface has less memory than the
+                                                                * hardware */
     if (!has_used && !has_less && has_total && gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_FREE_BYTES, &free_now)) {
         has_used = free_now <= total;
         used = total - free_now;
@@ -73,7 +74,7 @@ static void write_temperature(const gpuhal_probe_device *entry, const gpuhal_pro
     if (!gpuhal_probe_value(entry, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, &bits)) {
         return;
     }
-    const int64_t degrees = (int64_t)bits; /* may be negative in cold storage */
+    const int64_t degrees = (int64_t)bits; /* cold hardware may be below 0 degrees */
     gpuhal_probe_value(entry, GPUHAL_VALUE_THROTTLE_REASONS, &throttled);
     const bool hot = (throttled & (GPUHAL_THROTTLE_THERMAL | GPUHAL_THROTTLE_HARDWARE)) != 0;
     snprintf(cell->text, sizeof cell->text, "%d%s%s", (int)(degrees / 1000), screen->utf8 ? "°C" : "C", hot ? "!" : "");
@@ -104,7 +105,6 @@ static void write_clock(const gpuhal_probe_device *entry, gpuhal_probe_cell *cel
     }
 }
 
-/* Writes the counts of corrected and uncorrected errors. */
 static void write_ecc(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
 {
     uint64_t corrected, lost;
@@ -199,7 +199,6 @@ static void write_value(gpuhal_probe_column column, const gpuhal_probe_device *e
     }
 }
 
-/* Writes the same text as CSV. */
 static void write_field(const char *name, const gpuhal_probe_row *row, gpuhal_probe_cell *cell)
 {
     char space[PROBE_FIELD_BYTES];

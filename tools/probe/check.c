@@ -9,7 +9,7 @@
 
 enum { LINE_BYTES = GPUHAL_PROBE_JOINED_BYTES + 200 };
 
-/* Appends the first cause of this grade and the number of others. */
+/* Appends the first cause of this grade and the number of other causes. */
 static void append_causes(const gpuhal_probe_problems *problems, bool (*counts)(const gpuhal_probe_problem *problem),
                           const char *between, char line[LINE_BYTES])
 {
@@ -64,7 +64,8 @@ void gpuhal_probe_print_check(const gpuhal_probe_machine *machine, const gpuhal_
         snprintf(line, sizeof line, "%s", counts);
         append_causes(problems, is_any, ": ", line);
     } else {
-        const bool are_few = counted.ready + counted.taken < options->expected; /* then a note may be the cause */
+        const bool are_few = counted.ready + counted.taken < options->expected; /* a note may be the cause in this case
+                                                                                 * */
         snprintf(line, sizeof line, "not healthy: %s", counts);
         if (are_few) {
             gpuhal_tool_append(line, sizeof line, ", ", "%u expected", options->expected);

@@ -35,21 +35,22 @@ typedef struct gpuhal_probe_cell {
     gpuhal_probe_style style;
 } gpuhal_probe_cell;
 
-/* "USED/TOTAL GiB". */
+/* Returns the column's title: "USED/TOTAL GiB". */
 const char *gpuhal_probe_column_title(gpuhal_probe_column column);
-/* Returns the width reserved for the column, so that tables from different times look alike. */
+/* Returns the width reserved for the column. It does not depend on the contents, so that tables from different runs
+ * look alike. */
 size_t gpuhal_probe_column_width(gpuhal_probe_column column);
 bool gpuhal_probe_column_is_right(gpuhal_probe_column column);
 
-/* Returns the name without the vendor, for names that are too long: "GeForce RTX 4090". The vendor is less informative
+/* Returns the name without the vendor ("GeForce RTX 4090"), for names that are too long. The vendor is less informative
  * than the model. */
 const char *gpuhal_probe_without_vendor(const char *name);
 
-/* Parses the value of --columns, at most PROBE_COLUMN_COUNT names, and returns their number; 0 after a message on
- * standard error. */
+/* Parses the value of --columns, which has at most PROBE_COLUMN_COUNT names. Returns the number of names, or 0 after a
+ * message on standard error. */
 size_t gpuhal_probe_columns_read(const char *names, gpuhal_probe_column out_columns[PROBE_COLUMN_COUNT]);
 
-/* Writes a cell of the row; "" if the row's state replaces it. */
+/* Writes a cell of the row, or "" if the row's state replaces the cell. */
 void gpuhal_probe_column_write(gpuhal_probe_column column, const gpuhal_probe_row *row,
                                const gpuhal_probe_screen *screen, gpuhal_probe_cell *out_cell);
 

@@ -16,10 +16,10 @@
 typedef struct core {
     uint32_t first_cpu;        /* the core's first hardware thread */
     uint32_t package;          /* the kernel's package number */
-    uint32_t first_in_package; /* first CPU of the package; packages are sorted by it */
+    uint32_t first_in_package; /* first CPU of the package; determines the order of packages */
 } core;
 
-/* Reads the first line of a file in sysfs; returns false if it cannot be read. */
+/* Reads the first line of a sysfs file; returns false if the file cannot be read. */
 static bool read_line(const char *name, char *line, size_t bytes)
 {
     char path[PATH_MAX];

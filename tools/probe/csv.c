@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Prints a cell. Text that a spreadsheet might interpret as a formula stays unchanged, because it is data. A line with
- * a single empty cell would be an empty line, so the cell is quoted. */
+/* Prints a cell. Text that a spreadsheet might interpret as a formula stays unchanged, because it is data. If a line
+ * has a single cell and this cell is empty, the cell is quoted, because the line would otherwise be blank. */
 static void print_cell(const char *text, bool alone, FILE *out)
 {
     const size_t length = strlen(text);

@@ -1,6 +1,6 @@
 /* diff.c: see diff.h. Compares the machine with a baseline that only --accept replaces, so that every run reports a
- * difference until it is accepted. Plugins run even if their results are cached, because the machine itself is
- * compared. Quarantined plugins and plugins that timed out do not run. */
+ * difference until the user accepts it. Plugins run even if their results are cached, because the current state of the
+ * machine is compared. Quarantined plugins and plugins that timed out do not run. */
 #include "diff.h"
 
 #include "baseline.h"
@@ -76,7 +76,7 @@ static bool collect(gpuhal_probe_comparison *own, gpuhal_probe_change_kind kind)
             if (!more) {
                 return false;
             }
-            /* the new record has the last-seen time of a missing device */
+            /* only the new record has the last-seen time of a missing device */
             find_physical(own->after, physical.number, &change.physical);
             change.physical = *change.physical.name || !gone ? change.physical : physical;
             change.id = id_of(own->after, change.entry.number);
@@ -192,12 +192,11 @@ static gpuhal_probe_exit find_baseline(const gpuhal_probe_options *options, gpuh
     if (!own->first && !options->accept) {
         keep_baseline(place, *record, false);
     }
-    *record = NULL; /* now owned by `own` */
+    *record = NULL; /* ownership has moved to `own` */
     return PROBE_GO_ON;
 }
 
-/* Accepts the differences. Rows of devices that are gone are removed as well; the remaining record is the new
- * baseline. */
+/* Accepts the differences. Also removes the rows of devices that are gone. The remaining record is the new baseline. */
 static bool accept_what_is_gone(const gpuhal_probe_machine *machine, const char *place)
 {
     gpuhal_view *left = NULL;

@@ -7,7 +7,7 @@
 
 typedef enum gpuhal_probe_change_kind {
     PROBE_CHANGE_NEW,
-    PROBE_CHANGE_BACK, /* known, but absent in the baseline */
+    PROBE_CHANGE_BACK, /* in the record, but absent in the baseline */
     PROBE_CHANGE_GONE,
     PROBE_CHANGE_DRIVER,
     PROBE_CHANGE_KINDS
@@ -19,7 +19,7 @@ typedef struct gpuhal_probe_change {
     gpuhal_interface_record entry;
     gpuhal_physical_record physical;
     const char *id;             /* id of the present device; "" if it is not listed */
-    const char *driver, *older; /* for DRIVER: the version now and in the baseline; "" if unknown */
+    const char *driver, *older; /* for PROBE_CHANGE_DRIVER, the version now and in the baseline; "" if unknown */
 } gpuhal_probe_change;
 
 typedef struct gpuhal_probe_comparison {
@@ -32,7 +32,6 @@ typedef struct gpuhal_probe_comparison {
     uint64_t baseline_time; /* creation time in seconds since 1970; 0 if unknown */
 } gpuhal_probe_comparison;
 
-/* Prints the differences for people. */
 void gpuhal_probe_diff_print(const gpuhal_probe_comparison *own, const gpuhal_probe_screen *screen);
 /* Prints the document gpuhal.diff/1. Returns false if out of memory. */
 bool gpuhal_probe_diff_json(const gpuhal_probe_comparison *comparison, FILE *out);

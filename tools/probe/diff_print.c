@@ -13,7 +13,7 @@
 
 static void name_interface(const gpuhal_probe_change *change, char *to, size_t bytes)
 {
-    /* For devices other than the host, the physical device's name is sufficient. */
+    /* Except for the host, the physical device's name is sufficient. */
     const bool named = change->physical.is_host && *change->entry.name;
     snprintf(to, bytes, "%s%s%.256s%s", *change->id ? change->id : change->entry.backend, named ? " (" : "",
              named ? change->entry.name : "", named ? ")" : "");

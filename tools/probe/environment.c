@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Environment variables of vendors' libraries, loaders and batch systems that affect which devices are visible: those
- * named in plugin manifests, and others that a bug report needs. */
+/* Environment variables of vendors' libraries, loaders and batch systems that affect which devices are visible. Some
+ * are named in plugin manifests; bug reports need the remaining variables. */
 static const struct {
     const char *name, *meaning;
 } others[] = {
@@ -54,8 +54,8 @@ static const char *overruling(const gpuhal_probe_options *options, const char *n
     return NULL;
 }
 
-/* Returns a copy of GPUHAL_OPTIONS in which each value is replaced by VALUE; NULL if out of memory. The caller frees
- * it. */
+/* Returns a copy of GPUHAL_OPTIONS in which the word VALUE replaces each value; NULL if out of memory. The caller frees
+ * the copy. */
 static char *hide_values(const char *options)
 {
     char *text = NULL;
@@ -77,8 +77,8 @@ static char *hide_values(const char *options)
     return text;
 }
 
-/* Appends a variable and a copy of its value; returns false if out of memory. A report for others omits the values of
- * plugin options, which may be secrets. */
+/* Appends a variable and a copy of its value; returns false if out of memory. A report for other people omits the
+ * values of plugin options, because these may be secrets. */
 static bool keep(gpuhal_probe_environment *to, gpuhal_probe_variable variable, const char *value, bool for_others)
 {
     const bool hides = for_others && strcmp(variable.name, "GPUHAL_OPTIONS") == 0;

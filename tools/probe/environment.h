@@ -1,5 +1,5 @@
-/* environment.h: the library's environment variables as the user set them, and other set variables that affect which
- * devices are visible. */
+/* environment.h: the library's environment variables as the user set them, and the other variables in the environment
+ * that affect which devices are visible. */
 #ifndef PROBE_ENVIRONMENT_H
 #define PROBE_ENVIRONMENT_H
 
@@ -21,8 +21,8 @@ typedef struct gpuhal_probe_environment {
     uint32_t count;
 } gpuhal_probe_environment;
 
-/* Copies the variables, for a report without the values of plugin options. Must be called before the machine is opened,
- * because opening changes the environment. Returns false if out of memory. */
+/* Copies the variables; for a report, without the values of plugin options. Must be called before the machine is
+ * opened, because opening changes the environment. Returns false if out of memory. */
 bool gpuhal_probe_environment_read(const gpuhal_probe_options *options, gpuhal_probe_environment *out_environment);
 void gpuhal_probe_environment_print(const gpuhal_probe_environment *environment, const gpuhal_probe_screen *screen);
 void gpuhal_probe_environment_finish(gpuhal_probe_environment *environment);

@@ -8,8 +8,8 @@
 /* Returns whether the command line requests JSON, even if it is otherwise invalid. */
 bool gpuhal_probe_wants_json(int count, char *const *arguments);
 
-/* Prints {"schema": "gpuhal.probe/2", "error": {"code": "not_found", "message": "..."}}. The message is the last one
- * printed to standard error. Returns false if out of memory. */
+/* Prints {"schema": "gpuhal.probe/2", "error": {"code": "not_found", "message": "..."}}. The message is the last
+ * message that was printed to standard error. Returns false if out of memory. */
 bool gpuhal_probe_print_error(gpuhal_probe_exit code, FILE *out);
 
 #endif

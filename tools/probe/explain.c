@@ -1,6 +1,6 @@
-/* explain.c: prints the explanation. Failed plugins come first, in full. Working plugins, plugins with nothing to list,
- * and devices that share a physical device follow with one line each; then the choice and the notes. With --all
- * everything is printed in full. */
+/* explain.c: prints the explanation: first failed plugins in full, then one line for each working plugin, for each
+ * plugin with nothing to list, and for devices that share a physical device, then the chosen device and the notes. With
+ * --all, everything is printed in full. */
 #include "../common/text.h"
 #include "explain.h"
 #include "print.h"
@@ -32,7 +32,7 @@ static void print_devices(const gpuhal_probe_machine *machine, const char *backe
     gpuhal_probe_screen_field(screen, "devices", *ids ? ids : "all of them are hidden");
 }
 
-/* Writes the stage that the plugin reached, with time and place. */
+/* Writes the stage that the plugin reached, with the time and the kind of process. */
 static void write_reached(const gpuhal_plugin_report *report, char *to, size_t bytes)
 {
     const char *stage = gpuhal_plugin_stage_name(report->stage);
@@ -57,7 +57,7 @@ static const char *reason_after_state(const gpuhal_plugin_report *report)
     return colon && strncmp(colon, state, (size_t)length) == 0 ? colon + length : report->reason;
 }
 
-/* Writes this reason and drops repeated names, as in "tried libcuda.so.1: libcuda.so.1: cannot open". */
+/* Writes the reason without repeated names, as in "tried libcuda.so.1: libcuda.so.1: cannot open". */
 static void write_reason(const gpuhal_plugin_report *report, char to[GPUHAL_PROBE_TEXT_BYTES])
 {
     char words[GPUHAL_PROBE_TEXT_BYTES];
@@ -127,13 +127,12 @@ static void print_line(const gpuhal_plugin_report *report, const gpuhal_probe_sc
     gpuhal_probe_screen_wrap_in(screen, style_of(report), text, gpuhal_probe_screen_columns(screen, name) + 2, 4);
 }
 
-/* Returns whether a plugin deserves more than one line: it failed, or this user may not use it. */
+/* Returns whether a plugin needs more than one line because it failed or because this user may not use it. */
 static bool is_wrong(const gpuhal_plugin_report *report)
 {
     return gpuhal_probe_report_is_problem(report) || report->state == GPUHAL_PLUGIN_NO_PERMISSION;
 }
 
-/* Prints the ids of all interfaces, or only of the preferred ones. */
 static void print_interfaces(const gpuhal_view *view, const gpuhal_physical_info *physical, bool preferred,
                              const gpuhal_probe_screen *screen)
 {
@@ -158,8 +157,7 @@ void gpuhal_probe_explain_physical(const gpuhal_view *view, const gpuhal_physica
     gpuhal_probe_print_evidence(view, physical, screen);
 }
 
-/* Returns whether there is evidence that an interface does not belong to this device although it seems to, or belongs
- * to another one. */
+/* Returns whether any evidence shows that interfaces which may seem to be one device are different devices. */
 static bool is_in_doubt(const gpuhal_view *view, const gpuhal_physical_info *physical)
 {
     gpuhal_evidence evidence = {.size = sizeof evidence};
@@ -192,7 +190,6 @@ static void print_same(const gpuhal_view *view, const gpuhal_physical_info *phys
     gpuhal_probe_screen_wrap(screen, text, 0, 4);
 }
 
-/* Prints the physical devices that have several interfaces or doubtful evidence. */
 static void print_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
     gpuhal_physical_info physical = {.size = sizeof physical};
@@ -222,7 +219,7 @@ static void print_note(const char *note, const gpuhal_probe_screen *screen)
     gpuhal_probe_screen_wrap(screen, note, strlen("note: "), 4);
 }
 
-/* Explains why every listing is slow: results cannot be cached. */
+/* If results cannot be cached, explains that every listing is slow for this reason. */
 static void print_unwritten(const gpuhal_view *view, const gpuhal_probe_screen *screen)
 {
     if (gpuhal_probe_is_unwritten(view)) {
@@ -265,7 +262,7 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
     print_unwritten(machine->view, screen);
 }
 
-/* Cached results are listed, too, although an earlier run spent the time. */
+/* Also true for cached results, although this run spent no time on them. */
 static bool has_timing(const gpuhal_plugin_report *report)
 {
     return report->time_ns || report->cached;

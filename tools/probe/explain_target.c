@@ -31,7 +31,7 @@ static void print_node(const char *node, char *to, size_t bytes)
     }
 }
 
-enum { EXPLAIN_INDENT = 4, EXPLAIN_LABEL = 9 }; /* same as for a field */
+enum { EXPLAIN_INDENT = 4, EXPLAIN_LABEL = 9 }; /* same values as for a field */
 
 static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_probe_screen *screen)
 {
@@ -72,8 +72,9 @@ static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_
     }
 }
 
-/* Explains all hardware that matches the address, and the device's hardware; without a device, the hardware that the
- * selector refers to. Returns NOT_FOUND if there is none, else the exit code for its grade. */
+/* Explains all hardware that matches the address, and the device's hardware. If there is no device, explains the
+ * hardware that the selector refers to. Returns NOT_FOUND if there is no such hardware, else the exit code for its
+ * grade. */
 static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                               const gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
@@ -101,7 +102,7 @@ static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machin
 
 #define FIRST_VALUE 0x1000u /* first key of a value */
 
-/* Prints missing facts; missing values have separate lines. */
+/* Prints missing facts but not missing values, which have separate lines. */
 static void print_missing(const gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
     gpuhal_key key = 0;
@@ -123,7 +124,7 @@ static const struct {
     double divisor;
     int decimals;
     const char *unit;
-    bool is_rare; /* not reported if missing */
+    bool is_rare; /* not printed if missing */
 } values[] = {
     {"memory used", GPUHAL_VALUE_MEMORY_USED_BYTES, 1073741824.0, 1, " GiB", false},
     {"memory free", GPUHAL_VALUE_MEMORY_FREE_BYTES, 1073741824.0, 1, " GiB", false},
@@ -149,10 +150,11 @@ static void print_values(gpuhal_device *device, const gpuhal_probe_screen *scree
     for (size_t i = 0; i < VALUES; i++) {
         read[i] = (gpuhal_value){.key = values[i].key};
     }
-    (void)gpuhal_device_sample(device, 0, read, VALUES, NULL); /* missing values contain their reason */
+    (void)gpuhal_device_sample(device, 0, read, VALUES, NULL); /* each missing value contains the reason */
     for (size_t i = 0; i < VALUES; i++) {
         if (!read[i].missing) {
-            const double number = (double)(int64_t)read[i].u64 / values[i].divisor; /* below zero in cold storage */
+            const double number = (double)(int64_t)read[i].u64 / values[i].divisor; /* cold hardware may be below 0
+                                                                                     * degrees */
             const bool has_sign = screen->utf8 && values[i].key == GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS;
             snprintf(text, sizeof text, "%s: %.*f%s%s (%s)", values[i].name, values[i].decimals, number,
                      has_sign ? "°" : "", values[i].unit, read[i].source);

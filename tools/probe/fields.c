@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns with a string of the row, with a fact, or with a fact or value that is also a metric. */
+/* Macros for columns that contain a string of the row, a fact, or a fact or value that is also a metric. */
 #define TEXT(NAME, FIELD, HELP)                                                                                        \
     {                                                                                                                  \
         NAME, PROBE_ORIGIN_##FIELD, 0, PROBE_UNIT_TEXT, false, NULL, "", "", HELP                                      \
@@ -108,7 +108,7 @@ static const gpuhal_probe_field columns[] = {
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* Unit names; the library's numbers count units of 10^-decimals. */
+/* Unit names. The library's numbers are multiples of 10^-decimals units. */
 static const struct {
     const char *name;
     unsigned decimals;

@@ -1,5 +1,5 @@
 /* fields.h: facts and values of a physical device for other programs: column names with units for CSV, and metrics for
- * OpenMetrics. All formats use the same table. */
+ * OpenMetrics. All formats use one table of columns. */
 #ifndef PROBE_FIELDS_H
 #define PROBE_FIELDS_H
 
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Units for output: always base units, even if the library's are not. */
+/* Units for output. These are always base units, unlike the library's units. */
 typedef enum gpuhal_probe_unit {
     PROBE_UNIT_TEXT,
     PROBE_UNIT_NONE, /* a number without a unit, such as a generation or a lane count */
@@ -27,7 +27,7 @@ typedef enum gpuhal_probe_unit {
     PROBE_UNIT_RPM
 } gpuhal_probe_unit;
 
-/* The source of a column; most come from a fact or value of the device. */
+/* The source of a column. The source of most columns is a fact or value of the device. */
 typedef enum gpuhal_probe_origin {
     PROBE_ORIGIN_KEY, /* the fact or value `key` */
     PROBE_ORIGIN_ID,
@@ -55,31 +55,31 @@ typedef struct gpuhal_probe_field {
     gpuhal_probe_unit unit;
     bool only_grows;                 /* a counter */
     const char *family;              /* metric family without prefix and unit: "temperature"; NULL if not a metric */
-    const char *label, *label_value; /* distinguishes metrics in a family: "sensor", "memory"; "" if not needed */
+    const char *label, *label_value; /* distinguishes metrics in a family ("sensor", "memory"); "" if not needed */
     const char *help;                /* a sentence */
 } gpuhal_probe_field;
 
 /* Returns column number `index`; NULL after the last. Columns of a family are adjacent. */
 const gpuhal_probe_field *gpuhal_probe_field_at(size_t index);
-/* Finds a column by name, with or without its unit; NULL if there is none. */
+/* Finds a column by name, with or without its unit. Returns NULL if there is no such column. */
 const gpuhal_probe_field *gpuhal_probe_field_named(const char *name, size_t length);
 /* Parses the comma-separated value of --columns. Returns the columns in this order, followed by NULL; the caller frees
  * the array. Returns NULL with a message in `sentence` on error. A NULL list means all columns. */
 const gpuhal_probe_field **gpuhal_probe_fields_read(const char *list, char sentence[256]);
 
-/* Returns "celsius", for example; "" if there is no unit. */
+/* Returns the unit's name ("celsius"), or "" if there is no unit. */
 const char *gpuhal_probe_unit_name(gpuhal_probe_unit unit);
 
 enum { PROBE_FIELD_BYTES = 512 };
-/* Reads the number of a column that is not a string, in the library's unit; returns false if unknown. `out_source`,
- * which receives the number's source, may be NULL. */
+/* Reads the number of a column that is not a string, in the library's unit; returns false if unknown. `out_source`
+ * receives the number's source and may be NULL. */
 bool gpuhal_probe_field_number(const gpuhal_probe_field *column, const gpuhal_probe_row *row, uint64_t *out_number,
                                const char **out_source);
 /* Formats the number exactly in the base unit: "67.5" for 67500 millidegrees. */
 const char *gpuhal_probe_number_text(gpuhal_probe_unit unit, uint64_t number, char space[PROBE_FIELD_BYTES]);
 /* Returns the name of bit `bit` in GPUHAL_VALUE_THROTTLE_REASONS: "power_cap"; NULL after the last. */
 const char *gpuhal_probe_throttle_name(uint32_t bit);
-/* Returns any column as a string for other programs; "" if unknown. */
+/* Returns the contents of any column as a string for other programs; "" if unknown. */
 const char *gpuhal_probe_field_text(const gpuhal_probe_field *column, const gpuhal_probe_row *row,
                                     char space[PROBE_FIELD_BYTES]);
 

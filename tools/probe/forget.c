@@ -1,5 +1,5 @@
-/* forget.c: see forget.h. If several GPUs were at one address, the row shows the last of them; ending the row forgets
- * all of them that are gone. */
+/* forget.c: see forget.h. If several GPUs were at one address, the row shows the last GPU. Ending the row forgets all
+ * of these GPUs that are gone. */
 #include "forget.h"
 
 #include "hardware_record.h"
@@ -38,7 +38,8 @@ static gpuhal_status forget_row(const gpuhal_probe_machine *machine, const gpuha
          !status && gpuhal_view_get(machine->view, GPUHAL_RECORD_REGISTRY_PHYSICAL, i, &physical) == GPUHAL_OK; i++) {
         if (strcmp(physical.pci_address, hardware->address) == 0) {
             status = gpuhal_registry_forget_physical(NULL, physical.number);
-            status = status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_OK : status; /* another process was faster */
+            status = status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_OK : status; /* another process has already removed the
+                                                                             * row */
         }
     }
     return status;

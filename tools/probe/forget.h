@@ -1,4 +1,5 @@
-/* forget.h: ends the rows of GPUs that were removed on purpose: they are in the record, but no longer on the bus. */
+/* forget.h: ends the rows of GPUs that were removed on purpose. These GPUs are in the record, but no longer on the
+ * bus. */
 #ifndef PROBE_FORGET_H
 #define PROBE_FORGET_H
 

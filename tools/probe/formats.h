@@ -7,18 +7,18 @@
 
 #include <stdio.h>
 
-/* All functions return false if out of memory, the last one INTERNAL. The caller must check `out` for write errors. */
+/* All functions return false if out of memory; gpuhal_probe_print_cdi() returns INTERNAL. The caller must check `out`
+ * for write errors. */
 
-/* Prints CSV (RFC 4180): a header line, which `with_names` can suppress if it was already printed, and a line for each
- * row. */
+/* Prints CSV (RFC 4180): a header line and a line for each row. If `with_names` is false, omits the header line. */
 bool gpuhal_probe_print_csv(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, bool with_names,
                             FILE *out);
 /* Prints OpenMetrics 1.0 or Prometheus' text format 0.0.4. */
 bool gpuhal_probe_print_openmetrics(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     FILE *out);
 bool gpuhal_probe_print_gres(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, FILE *out);
-/* Prints a specification for the Container Device Interface. The format requires at least one GPU; if there is none,
- * prints nothing and returns NO_DEVICE. With `says_left_out`, reports the omitted GPUs and the reasons on standard
+/* Prints a specification for the Container Device Interface. The format requires at least one GPU. Prints nothing and
+ * returns NO_DEVICE if there is no GPU. With `says_left_out`, reports the omitted GPUs and the reasons on standard
  * error. */
 gpuhal_probe_exit gpuhal_probe_print_cdi(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                          bool says_left_out, FILE *out);

@@ -1,6 +1,6 @@
-/* gres.c: the listing as gres.conf for Slurm: a line for each GPU, of any vendor, that Slurm can give to a job. Other
- * GPUs are listed in comments with the reason. AutoDetect is off, because it stops at the first vendor that it detects
- * and would conflict with these lines. */
+/* gres.c: the listing as gres.conf for Slurm: a line for each GPU, of any vendor, that Slurm can assign to a job. Other
+ * GPUs are listed in comments with the reason. AutoDetect is off, because it detects GPUs of only one vendor and would
+ * conflict with these lines. */
 #include "cores.h"
 #include "formats.h"
 #include "links.h"
@@ -16,14 +16,14 @@ enum { FILES_BYTES = 256, TYPE_BYTES = 96 };
 
 typedef struct gres {
     const gpuhal_probe_row *row;
-    char files[FILES_BYTES]; /* the files that the job may access: one, or several separated by commas */
+    char files[FILES_BYTES]; /* the comma-separated files that the job may access */
     bool several;
     char type[TYPE_BYTES];
-    const char *left_out; /* the reason for omitting it; NULL if it has a line */
+    const char *left_out; /* the reason for omitting the GPU; NULL if it has a line */
 } gres;
 
-/* Sets the type: "NVIDIA H100 80GB HBM3" becomes "nvidia_h100_80gb_hbm3", which is how Slurm names GPUs that it
- * detects. All partitions of a GPU have the same type. */
+/* Sets the type: "NVIDIA H100 80GB HBM3" becomes "nvidia_h100_80gb_hbm3", as in the names of GPUs that Slurm detects.
+ * All partitions of a GPU have the same type. */
 static void set_type(gres *one)
 {
     char space[PROBE_FIELD_BYTES];
@@ -69,7 +69,7 @@ static bool is_gpu(const gpuhal_probe_row *row)
 
 static const char shared[] = "other parts of the GPU have the same device file, and none is known to be its own";
 
-/* Sets the values of the line, or the reason why there is none. `done` contains the previous lines. */
+/* Sets the values of the line, or the reason why there is no line. `done` contains the previous lines. */
 static void fill(gres *one, gres *done, size_t count)
 {
     one->left_out = gpuhal_probe_row_why(one->row);
@@ -96,7 +96,7 @@ static void fill(gres *one, gres *done, size_t count)
     }
 }
 
-/* Counts the NVLink and xGMI links between two devices; 0 if traffic takes another path. */
+/* Returns the number of NVLink or xGMI links between two devices; 0 if traffic takes another path. */
 static uint64_t count_links(const gpuhal_probe_machine *machine, const gres *from, const gres *to)
 {
     for (uint32_t i = 0; i < machine->link_count; i++) {
@@ -111,8 +111,8 @@ static uint64_t count_links(const gpuhal_probe_machine *machine, const gres *fro
     return 0;
 }
 
-/* Returns whether both are partitions of one AMD GPU, because a process can use several of these. CUDA gives a process
- * only one partition of a MIG GPU; MIG partitions have several files. */
+/* Returns whether both are partitions of one AMD GPU. A process can use several partitions of an AMD GPU, but CUDA lets
+ * a process use only one MIG partition. MIG partitions have several files. */
 static bool are_parts_of_one(const gres *one, const gres *other)
 {
     return one->row->entry && other->row->entry && one->row->entry->physical &&
@@ -136,9 +136,9 @@ static void print_links(const gpuhal_probe_machine *machine, const gres *list, s
 }
 
 /* Returns the link count to print between partitions of one GPU. Slurm prefers devices with the most links between
- * them, and 0 means no connection. Partitions of one GPU share its memory, so they get one link more than any two GPUs
- * have. Returns 0 if links make no difference on this node, so that no line needs them. (Slurm 26.11 itself reports no
- * links between AMD GPUs: gpu_rsmi.c sets all counts to 0.) */
+ * them, and 0 means no connection. Partitions of one GPU share its memory, so the result is one more than the largest
+ * number of links between two GPUs. Returns 0 if link counts make no difference on this node, so that no line needs
+ * them. (Slurm 26.11 itself reports no links between AMD GPUs: gpu_rsmi.c sets all counts to 0.) */
 static uint64_t find_links_of_parts(const gpuhal_probe_machine *machine, const gres *list, size_t count)
 {
     uint64_t most = 0;

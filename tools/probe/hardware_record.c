@@ -12,8 +12,8 @@
 #define CLASS_ACCELERATOR   0x12u   /* first byte of the class */
 #define CLASS_3D_CONTROLLER 0x0302u /* first two bytes of the class; integrated GPUs do not have it */
 
-/* Determines the type from vendor and class. NVIDIA has no integrated graphics on PCI, and AMD's library calls its
- * accelerators GPUs. */
+/* Determines the type from vendor and class. NVIDIA has no integrated graphics on PCI, and AMD's library reports AMD's
+ * accelerators as GPUs. */
 static gpuhal_device_type type_of_class(const gpuhal_hardware_info *hardware)
 {
     const bool accelerates = hardware->pci_class >> 16 == CLASS_ACCELERATOR;
@@ -84,8 +84,8 @@ static bool is_unlisted(const gpuhal_hardware_info *hardware)
 
 enum { UUID_DIGITS = 32 };
 
-/* Reads the hex digits of "GPU-1a2b", "uuid=1a2b" or a whole UUID. Returns false for anything else. Only partitions
- * have "MIG-". */
+/* Reads the hex digits of "GPU-1a2b", "uuid=1a2b" or a whole UUID. Returns false for any other text, including "MIG-",
+ * which refers to a partition. */
 static bool read_digits(const char *selector, char to[UUID_DIGITS + 1], bool *out_is_part)
 {
     const char *text = selector + (strncmp(selector, "uuid=", 5) == 0 ? 5 : 0);
@@ -113,7 +113,7 @@ static bool begins(const char *uuid, const char *digits)
     return true;
 }
 
-/* Compares the digits with the UUID in the library's form and in that of the vendor's tools. */
+/* Compares the digits with the UUID in the library's form and in the vendor's form. */
 static bool is_uuid(const char *uuid, uint32_t vendor_id, const char *digits)
 {
     char space[PROBE_UUID_BYTES];
@@ -179,7 +179,6 @@ static bool would_exist(const gpuhal_probe_machine *machine, const char *backend
     return last < count;
 }
 
-/* Reads the last number from "7" or "0-7". */
 static bool read_rows(const char *selector, unsigned long *out_last)
 {
     char *end = NULL;
@@ -204,7 +203,7 @@ static bool is_excluded(const gpuhal_probe_machine *machine, const char *backend
     return excluded;
 }
 
-/* Counts the rows that the missing hardware had, which are several if it was partitioned. */
+/* Counts the rows that the missing hardware had. Partitioned hardware had several rows. */
 static uint32_t count_rows(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware)
 {
     gpuhal_interface_record known = {.size = sizeof known};
@@ -220,8 +219,8 @@ static uint32_t count_rows(const gpuhal_probe_machine *machine, const gpuhal_har
     return 0;
 }
 
-/* Returns whether a missing GPU would have this number. GPUs precede the processor, so if GPUs are missing, the
- * processor gets one of their numbers. */
+/* Returns whether a missing GPU would have this number. GPUs precede the processor, so the processor has the number of
+ * a GPU if GPUs are missing. */
 static bool would_be_row(const gpuhal_probe_machine *machine, unsigned long last)
 {
     unsigned long listed = 0, missing = 0;

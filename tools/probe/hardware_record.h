@@ -1,5 +1,5 @@
-/* hardware_record.h: combines the kernel's facts about hardware, with or without a device, with facts from devices and
- * from the machine's record, and finds the hardware that an unmatched selector refers to. */
+/* hardware_record.h: combines the kernel's facts about hardware with facts from devices and from the machine's record.
+ * Finds the hardware that an unmatched selector refers to. */
 #ifndef PROBE_HARDWARE_RECORD_H
 #define PROBE_HARDWARE_RECORD_H
 
@@ -15,15 +15,16 @@ const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, cons
 
 /* Returns the address in lspci's form, without the domain 0000. */
 const char *gpuhal_probe_short_address(const char *address);
-/* Compares an address: "c1:00.0", "0000:C1:00.0" and "pci=c1:00.0" also match "0000:c1:00.0". */
+/* Returns whether the text is this hardware's address. "c1:00.0", "0000:C1:00.0" and "pci=c1:00.0" also match
+ * "0000:c1:00.0". */
 bool gpuhal_probe_hardware_is_at(const gpuhal_hardware_info *hardware, const char *selector);
-/* Returns whether a selector that matches no device refers to this hardware, which has no device. It may use the
- * address, "gpu", the recorded UUID or its beginning, or an id or number that the hardware would have if all recorded
+/* Returns whether a selector that matches no device refers to this hardware without a device. The selector may be the
+ * address, "gpu", the recorded UUID or its beginning, or the id or number that the hardware would have if all recorded
  * GPUs were listed. */
 bool gpuhal_probe_hardware_is_meant(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware,
                                     const char *selector);
 /* Returns whether a number, or the last number of a range, belongs to a recorded GPU that is broken or gone. The
- * library gives such a number to the processor. */
+ * library assigns such a number to the processor. */
 bool gpuhal_probe_rows_are_missing(const gpuhal_probe_machine *machine, const char *selector);
 
 #endif

@@ -28,7 +28,8 @@ static void write_api(const gpuhal_device *device, char *to, size_t bytes)
     snprintf(to, bytes, "%.40s%s%.*s", is_number ? backend : "", is_number ? " " : "", (int)strcspn(text, ","), text);
 }
 
-/* Writes "NVIDIA driver 580.65.06, CUDA 13.0"; only "HIP 6.2.41134" if the driver reports this version as its own. */
+/* Writes "NVIDIA driver 580.65.06, CUDA 13.0". If the driver version is the API version, writes only "HIP
+ * 6.2.41134". */
 static void write_driver(const gpuhal_device *device, char *to, size_t bytes)
 {
     const char *vendor = "", *version = "";
@@ -53,7 +54,6 @@ static void write_driver(const gpuhal_device *device, char *to, size_t bytes)
     }
 }
 
-/* Writes each driver of the GPUs in the table once. */
 static void write_drivers(const gpuhal_probe_machine *machine, char *to, size_t bytes)
 {
     char before[200] = "", driver[200];
@@ -127,7 +127,7 @@ void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_p
     snprintf(parts[1], sizeof parts[1], "%s", drivers);
     snprintf(parts[2], sizeof parts[2], "%s", host.kernel);
     size_t column = 0;
-    bool begins = false; /* at the beginning of a line, after the indent */
+    bool begins = false; /* true at the beginning of a line, after the indent */
     for (size_t i = 0; i < 3; i++) {
         const size_t width = gpuhal_probe_screen_columns(screen, parts[i]);
         if (width == 0) {

@@ -47,7 +47,7 @@ static bool is_narrow(const gpuhal_probe_device *entry)
     return width > 0 && width < entry->lanes;
 }
 
-/* The ailments that the library derives from values; this program derives the others. */
+/* The ailments that the library derives from values. This program derives the other ailments. */
 static const uint32_t bits[PROBE_AILMENTS] = {
     [PROBE_RESET_NEEDED] = GPUHAL_AILMENT_RESET_NEEDED,
     [PROBE_UNCORRECTED] = GPUHAL_AILMENT_ECC_UNCORRECTED,

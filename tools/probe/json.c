@@ -1,6 +1,6 @@
 /* json.c: the document gpuhal.probe/2, described by docs/gpuhal.probe-2.schema.json. All keys are always present, in
- * this order. Unknown facts of a device or link are null; if a value would be expected, the adjacent `missing` contains
- * the reason. */
+ * this order. Unknown facts of a device or link are null. The adjacent `missing` contains the reason if readers would
+ * expect a value. */
 #include "json_parts.h"
 #include "print.h"
 #include "uuid.h"

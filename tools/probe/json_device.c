@@ -47,7 +47,7 @@ static const char *pageable_name(uint32_t value)
     return value < sizeof names / sizeof *names ? names[value] : "unknown";
 }
 
-/* How to write numbers of the library: one word for each set bit, a single word, or a boolean. */
+/* How to write the library's numbers: one word for each set bit, a single word, or a boolean. */
 static const struct {
     gpuhal_key key;
     const char *(*name)(uint32_t);

@@ -36,7 +36,8 @@ void gpuhal_probe_put_fact(gpuhal_probe_json *builder, json_t *object, json_t *m
     }
 }
 
-/* Adds a backend-specific fact. It has no name here, and only its value shows whether it is a string. */
+/* Adds a backend-specific fact. This program does not know the fact's name or type, so the value determines whether it
+ * is a string. */
 static void put_vendor_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_device *device,
                             gpuhal_key key)
 {

@@ -1,11 +1,11 @@
-/* json_former.c: gpuhal.probe/1, which --json=1 prints until the next minor version, described by
- * docs/gpuhal.probe-1.schema.json. It is the current document with the former names and the former device objects:
- * facts as numbers, every reason, no telemetry. */
+/* json_former.c: gpuhal.probe/1, described by docs/gpuhal.probe-1.schema.json. --json=1 prints it until the next minor
+ * version. It is the current document with the old names and the old device objects: facts as numbers, every reason, no
+ * telemetry. */
 #include "json_parts.h"
 
 #include <string.h>
 
-#define LAST_FACT GPUHAL_FACT_DRIVER_UUID /* later facts are not part of it */
+#define LAST_FACT GPUHAL_FACT_DRIVER_UUID /* later facts are not part of gpuhal.probe/1 */
 
 static void rename_key(gpuhal_probe_json *builder, json_t *object, const char *key, const char *former)
 {
@@ -21,7 +21,7 @@ static void rename_in_all(gpuhal_probe_json *builder, json_t *array, const char 
     }
 }
 
-/* Adds the free memory as a value, or null; --cached reads none. */
+/* Adds the free memory as a value, or null with --cached. */
 static void put_free_memory(gpuhal_probe_json *builder, json_t *object, json_t *missing,
                             const gpuhal_probe_device *entry)
 {
@@ -95,7 +95,7 @@ static void rename_state(gpuhal_probe_json *builder, json_t *plugin)
     }
 }
 
-/* gpuhal.probe/1 had neither names of links nor vendors' own links. */
+/* gpuhal.probe/1 had neither link names nor vendor-specific links. */
 static void rename_link(gpuhal_probe_json *builder, json_t *link)
 {
     json_t *missing = json_object_get(link, "missing");

@@ -6,18 +6,18 @@
 #include "machine.h"
 #include "problems.h"
 
-/* Sets the reason of this key to, for example, "not read: --verify was not given". */
+/* Sets the reason why this key is missing, for example "not read: --verify was not given". */
 void gpuhal_probe_put_reason(gpuhal_probe_json *builder, json_t *missing, const char *name, gpuhal_missing reason,
                              const char *why);
-/* Adds a fact under its own name. If it is missing, adds null, and the reason in `missing`; with `every` also if the
- * API or the hardware has no such fact. */
+/* Adds a fact under its own name. If the fact is missing, adds null, and the reason in `missing`. A reason that the API
+ * or the hardware has no such fact is added only with `every`. */
 void gpuhal_probe_put_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_device *device,
                            gpuhal_key key, bool every);
 /* Adds the backend-specific facts, which have numbers as names. */
 void gpuhal_probe_put_vendor_facts(gpuhal_probe_json *builder, json_t *object, json_t *missing,
                                    const gpuhal_device *device);
 
-/* Return the reason why a device or link was not tried, and add the result of one that was. */
+/* Return the reason why a device or link was not tried, and add the result of a device or link that was tried. */
 const char *gpuhal_probe_why_untried(bool verifying);
 void gpuhal_probe_put_result(gpuhal_probe_json *builder, json_t *object, json_t *missing, bool tried,
                              const gpuhal_probe_result *result, bool verifying);
@@ -29,10 +29,10 @@ json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, cons
 json_t *gpuhal_probe_make_capabilities(gpuhal_probe_json *builder, const gpuhal_device *device);
 json_t *gpuhal_probe_make_device(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine,
                                  const gpuhal_probe_device *entry);
-/* Creates the values that were read from the device; null if none were. */
+/* Creates the values that were read from the device, or null if no values were read. */
 json_t *gpuhal_probe_make_telemetry(gpuhal_probe_json *builder, const gpuhal_probe_device *entry);
-/* Adds the list "processes". If there is no list, adds null, and the reason in `missing` unless processes are not
- * supported. */
+/* Adds the list "processes". If there is no list, adds null. Also adds the reason in `missing`, unless listing
+ * processes is not supported. */
 void gpuhal_probe_put_processes(gpuhal_probe_json *builder, json_t *object, json_t *missing,
                                 const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 json_t *gpuhal_probe_make_links(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine);

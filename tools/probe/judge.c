@@ -19,8 +19,8 @@ static bool names_backend(const char *backends, const char *name)
     return false;
 }
 
-/* Notes that --backends selects only interfaces that the listing shows as part of others. Outside a terminal no other
- * line reports this. */
+/* Prints a note if --backends selects only interfaces that the listing omits in favour of preferred interfaces. Outside
+ * a terminal no other line reports this. */
 static void note_hidden(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
 {
     const gpuhal_probe_device *hidden = NULL;
@@ -38,7 +38,6 @@ static void note_hidden(const gpuhal_probe_machine *machine, const gpuhal_probe_
     }
 }
 
-/* Returns whether there is hardware that should be usable but is not. */
 static bool has_broken_hardware(const gpuhal_probe_machine *machine)
 {
     for (uint32_t i = 0; i < machine->hardware_count; i++) {
@@ -49,7 +48,6 @@ static bool has_broken_hardware(const gpuhal_probe_machine *machine)
     return false;
 }
 
-/* Returns whether this user lacks permission for the requested device. */
 static bool is_refused(const gpuhal_probe_machine *machine)
 {
     for (uint32_t i = 0; i < machine->count; i++) {
@@ -100,7 +98,8 @@ gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machin
                                                                                         : PROBE_COMPLETE;
 }
 
-/* Prints the problems behind the exit status, for people, because the formats for programs do not contain them. */
+/* Prints the problems that determine the exit status, for people, because the formats for programs do not contain the
+ * problems. */
 static void say_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_options *options)
 {
     for (uint32_t i = 0; i < problems->count; i++) {

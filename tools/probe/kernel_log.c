@@ -1,6 +1,6 @@
 /* kernel_log.c: see kernel_log.h. A record is "4,1234,5678,-;NVRM: Xid (PCI:0000:c1:00): 79, pid=…" (Linux,
  * Documentation/ABI/testing/dev-kmsg; NVIDIA, "XID Errors"). Each read of /dev/kmsg returns one record, beginning with
- * the oldest; a descriptor that stays open continues with the next one. */
+ * the oldest. A descriptor that stays open continues with the next record. */
 #include "kernel_log.h"
 
 #include "machine.h"
@@ -25,7 +25,7 @@ enum {
 
 struct gpuhal_probe_kernel_log {
     int descriptor; /* -1 before it is opened */
-    bool is_file;   /* a recorded machine's log */
+    bool is_file;   /* the log is a file of a recorded machine */
     bool is_cut;    /* the last reading stopped before the end of the log */
     uint32_t count;
     struct {
@@ -34,8 +34,9 @@ struct gpuhal_probe_kernel_log {
     } gpus[GPUS_MOST];
 };
 
-/* Returns whether a program caused the error: a kernel exception, a page fault, work stopped, work ended after another
- * error, a video decoder exception, or a context that took too long. docs/telemetry.md has the source. */
+/* Returns whether a program caused the error. Such errors are a kernel exception, a page fault, work that was stopped
+ * or ended after another error, a video decoder exception, and a context that took too long. docs/telemetry.md has the
+ * source. */
 static bool is_of_program(uint32_t number)
 {
     static const uint32_t list[] = {13, 31, 43, 45, 68, 109};
@@ -65,8 +66,8 @@ static void add(gpuhal_probe_kernel_log *log, const char *address, size_t length
     }
 }
 
-/* Returns whether the kernel wrote the line. Programs can write to the log, too, with another facility in the number
- * before the first comma. */
+/* Returns whether the kernel wrote the line. Programs can also write to the log; the number before the first comma then
+ * contains another facility. */
 static bool is_of_kernel(const char *line)
 {
     char *end;
@@ -95,7 +96,8 @@ static void take_line(gpuhal_probe_kernel_log *log, const char *line)
     add(log, at, length, (uint32_t)number);
 }
 
-/* Processes complete lines and moves the rest to the front; returns its length. */
+/* Processes complete lines and moves the remaining text to the front of the buffer. Returns the length of the remaining
+ * text. */
 static size_t take_lines(gpuhal_probe_kernel_log *log, char *text, size_t length)
 {
     char *line = text;
@@ -106,7 +108,7 @@ static size_t take_lines(gpuhal_probe_kernel_log *log, char *text, size_t length
     }
     const size_t rest = length - (size_t)(line - text);
     if (!log->is_file || rest > RECORD_BYTES) {
-        return 0; /* a line that is too long is not an Xid */
+        return 0; /* a line that is too long is not an Xid message */
     }
     memmove(text, line, rest);
     return rest;
@@ -125,8 +127,8 @@ static void read_log(gpuhal_probe_kernel_log *log)
             bytes += (size_t)got;
             rest = take_lines(log, text, rest + (size_t)got);
         } else {
-            /* EPIPE: the kernel has overwritten the next record, and another read returns a later one. EAGAIN: there
-             * are no more records. */
+            /* EPIPE means that the kernel has overwritten the next record, and another read returns a later record.
+             * EAGAIN means that there are no more records. */
             at_end = got == 0 || (errno != EPIPE && errno != EINTR);
         }
     }

@@ -1,4 +1,4 @@
-/* kernel_log.h: GPU errors in the kernel log, since boot or as far back as the log goes. */
+/* kernel_log.h: GPU errors in the kernel log since boot, or since the oldest remaining record. */
 #ifndef PROBE_KERNEL_LOG_H
 #define PROBE_KERNEL_LOG_H
 
@@ -10,11 +10,11 @@ typedef struct gpuhal_probe_kernel_log gpuhal_probe_kernel_log;
 
 /* Errors that NVIDIA's driver logged for one GPU (Xid), except those caused by programs. */
 typedef struct gpuhal_probe_logged {
-    uint32_t count, last; /* the error number of the last one */
+    uint32_t count, last; /* number of errors, and the last error's number */
 } gpuhal_probe_logged;
 
-/* Finds the errors for all devices that use NVIDIA's driver. If this user may not read the log, there are no values. A
- * reading stops after 16 MiB or 200 ms, and the next one continues at this point. Returns false if out of memory. */
+/* Finds the errors for all devices that use NVIDIA's driver. If this user may not read the log, finds no errors.
+ * Reading stops after 16 MiB or 200 ms, and the next call continues from there. Returns false if out of memory. */
 bool gpuhal_probe_kernel_log_read(gpuhal_probe_machine *machine);
 /* Returns a note if the last reading stopped before the end of the log, else NULL. */
 const char *gpuhal_probe_kernel_log_note(const gpuhal_probe_machine *machine);

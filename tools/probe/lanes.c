@@ -1,5 +1,6 @@
-/* lanes.c: see lanes.h. NVML's maximum cannot be used: on laptops with a GPU wired to eight lanes it was sixteen. Sysfs
- * has the maximum of each end (Linux, Documentation/ABI/testing/sysfs-bus-pci, max_link_width). */
+/* lanes.c: see lanes.h. NVML's maximum cannot be used, because NVML reported sixteen lanes on laptops whose GPU is
+ * wired to eight lanes. Sysfs has the maximum of each end (Linux, Documentation/ABI/testing/sysfs-bus-pci,
+ * max_link_width). */
 #include "lanes.h"
 
 #include "machine.h"

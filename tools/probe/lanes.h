@@ -4,7 +4,7 @@
 
 typedef struct gpuhal_probe_machine gpuhal_probe_machine;
 
-/* Sets `lanes` of each device if sysfs has the lanes of the GPU and the port; 0 otherwise. Opens no device. */
+/* Sets `lanes` of each device, to 0 unless sysfs has the lanes of both the GPU and the port. Opens no device. */
 void gpuhal_probe_lanes_read(gpuhal_probe_machine *machine);
 
 #endif

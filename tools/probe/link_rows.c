@@ -1,7 +1,7 @@
 /* link_rows.c: see link_rows.h. */
 #include "link_rows.h"
 
-/* nvidia-smi's abbreviation follows the meaning. */
+/* Each meaning ends with nvidia-smi's abbreviation. */
 const char *const gpuhal_probe_link_words[PROBE_KINDS][2] = {
     {"?", "not known"},
     [GPUHAL_LINK_NVLINK] = {"nvlink", "NVLink, directly (NV)"},

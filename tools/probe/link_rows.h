@@ -1,4 +1,4 @@
-/* link_rows.h: the links between listed devices, and their short names: the source of the tables (matrix.c) and the
+/* link_rows.h: the links between listed devices, and the links' short names. Used for the tables (matrix.c) and the
  * sentences (link_sentences.c). */
 #ifndef PROBE_LINK_ROWS_H
 #define PROBE_LINK_ROWS_H
@@ -17,7 +17,6 @@ typedef struct gpuhal_probe_link_rows {
 /* The library's kinds (0 if unknown) and two others. */
 enum { PROBE_KIND_DIRECT = GPUHAL_LINK_HOST + 1, PROBE_KIND_VENDOR, PROBE_KINDS };
 
-/* By kind: a short name and its meaning. */
 extern const char *const gpuhal_probe_link_words[PROBE_KINDS][2];
 
 const gpuhal_probe_link *gpuhal_probe_link_between(const gpuhal_probe_link_rows *own, uint32_t from_row,

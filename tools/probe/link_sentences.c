@@ -1,5 +1,5 @@
-/* link_sentences.c: describes the links of many devices in sentences: one sentence if all links are alike; if the
- * devices form islands, one sentence for each island and one for the links between islands. */
+/* link_sentences.c: describes the links of many devices in sentences. If all links are alike, prints one sentence. If
+ * the devices form islands, prints one sentence for each island and one sentence for the links between islands. */
 #include "link_rows.h"
 #include "topology.h"
 
@@ -22,7 +22,7 @@ static bool are_alike(const gpuhal_probe_link *a, const gpuhal_probe_link *b)
            same_value(a, b, PROBE_LINK_COUNT);
 }
 
-/* Returns the first link between the rows if all links are alike and none failed; else NULL. */
+/* Returns the first link between the rows if all links are alike and no link failed; else NULL. */
 static const gpuhal_probe_link *find_uniform(const gpuhal_probe_link_rows *own)
 {
     const gpuhal_probe_link *first = gpuhal_probe_link_between(own, 0, 1);
@@ -89,15 +89,16 @@ static void print_reach(const gpuhal_probe_link_rows *own, const char *where, co
 
 /* ---- a sentence for each island, and one for the links between islands */
 
-/* Groups of devices whose links to each other are closer than to other devices. Each island has at least two devices,
- * and all links between islands are alike. The output calls islands groups. */
+/* Groups of devices that are closer to each other than to other devices. Each island has at least two devices, and all
+ * links between islands are alike. The output calls islands groups. */
 typedef struct islands {
     uint32_t *first;   /* for each row, the first row of its island */
     uint32_t *members; /* space for the rows of one island */
     const gpuhal_probe_link *inside, *between;
 } islands;
 
-/* Returns whether `a` is closer. Kinds are ordered by distance, except for direct connections of an unknown kind. */
+/* Returns whether `a` is closer than `b`. Kinds are ordered by distance, except for direct connections of an unknown
+ * kind. */
 static bool is_closer(const gpuhal_probe_link *a, const gpuhal_probe_link *b)
 {
     const size_t one = gpuhal_probe_link_kind(a), other = gpuhal_probe_link_kind(b);
@@ -116,8 +117,8 @@ static uint32_t take_members(const gpuhal_probe_link_rows *own, const islands *f
     return count;
 }
 
-/* Guesses the islands: each row belongs to the island of the first row to which it is closer than islands are to each
- * other. */
+/* Guesses the islands. Each row is assigned to the first row whose link to it is closer than the links between
+ * islands. */
 static void guess_islands(const gpuhal_probe_link_rows *own, islands *found)
 {
     found->between = found->inside = gpuhal_probe_link_between(own, 0, 1);
@@ -135,7 +136,6 @@ static void guess_islands(const gpuhal_probe_link_rows *own, islands *found)
     }
 }
 
-/* Returns whether the guess fits every link. */
 static bool are_islands(const gpuhal_probe_link_rows *own, const islands *found)
 {
     for (uint32_t i = 0; i < own->count; i++) {

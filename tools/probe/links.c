@@ -39,7 +39,6 @@ static uint32_t next_link(const gpuhal_probe_machine *machine, uint32_t place, b
 
 /* ---- reading */
 
-/* Marks all values of a link as missing, for this reason. */
 static void set_failed(gpuhal_probe_link *link, gpuhal_missing reason, const char *why)
 {
     for (size_t i = 0; i < PROBE_LINK_VALUES; i++) {
@@ -67,7 +66,7 @@ static void read_name(gpuhal_device *from, gpuhal_device *to, gpuhal_probe_link 
     snprintf(link->name, sizeof link->name, "%s", text ? text : "");
 }
 
-/* Reads the values. With `untried`, --verify will follow, and cached results are not used in its place. */
+/* Reads the values. `untried` means that --verify will try the link later, so cached results are not used. */
 static void read_values(const gpuhal_probe_machine *machine, gpuhal_probe_link *link, bool untried)
 {
     for (size_t i = 0; i < PROBE_LINK_VALUES; i++) {
@@ -93,7 +92,7 @@ static void try_link(const gpuhal_probe_machine *machine, gpuhal_probe_link *lin
     read_values(machine, link, false);
 }
 
-/* Replaces the parent's devices with the child's own, in the child's copy of the machine. */
+/* In the child's copy of the machine, replaces the parent's devices with the child's devices. */
 static gpuhal_status open_devices(gpuhal_probe_machine *machine)
 {
     char backends[512] = "";
@@ -152,7 +151,7 @@ static void begin_progress(const gpuhal_probe_machine *machine, uint32_t place, 
     gpuhal_probe_wait_begin(text, limit_ns);
 }
 
-/* Receives all records about one link. *out_known is set if there was one. */
+/* Receives all records about one link. Sets *out_known if a record has arrived. */
 static gpuhal_tool_heard receive_one(const gpuhal_tool_child *child, gpuhal_probe_link *link, uint64_t timeout_ns,
                                      bool *out_known)
 {
@@ -168,8 +167,8 @@ static gpuhal_tool_heard receive_one(const gpuhal_tool_child *child, gpuhal_prob
     return answer;
 }
 
-/* Receives links from `place` on until all have arrived, or the child fails at one. Returns the index at which to
- * continue. `each` is the time limit for a link without --timeout. */
+/* Receives links from index `place` on until all links have arrived, or until the child fails at a link. Returns the
+ * index at which to continue. `each` is the time limit for a link without --timeout. */
 static uint32_t receive(gpuhal_probe_machine *machine, gpuhal_tool_child *child, uint32_t place, uint64_t each,
                         uint32_t *failures)
 {
@@ -201,7 +200,6 @@ static uint32_t receive(gpuhal_probe_machine *machine, gpuhal_tool_child *child,
     return place;
 }
 
-/* Skips a link, because drivers failed too often or time ran out. */
 static void leave_out(gpuhal_probe_link *link, uint32_t failures)
 {
     char *sentence = link->result.sentence;
@@ -213,7 +211,7 @@ static void leave_out(gpuhal_probe_link *link, uint32_t failures)
     set_failed(link, GPUHAL_MISSING_NOT_READ, sentence);
 }
 
-/* Returns the first link that could not be read, because no child could be started. */
+/* Returns the first link that could not be read because no child could be started. */
 static uint32_t look_in_children(gpuhal_probe_machine *machine, uint64_t timeout_ns)
 {
     uint32_t place = next_link(machine, 0, true), failures = 0;
@@ -295,8 +293,8 @@ bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeo
     if (!list_links(options, machine)) {
         return false;
     }
-    /* Links that this process reads itself come last: they start drivers here, after which no child could start these
-     * drivers. */
+    /* Reads the links of this process last, because doing so starts drivers in this process, and no child could start
+     * these drivers afterwards. */
     uint32_t left = look_in_children(machine, timeout_ns);
     for (uint32_t i = 0; i < machine->link_count; i++) {
         if (i >= left || !is_in_child(machine, &machine->links[i])) {

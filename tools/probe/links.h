@@ -5,7 +5,6 @@
 #include "machine.h"
 #include "print.h"
 
-/* In the document's order. */
 enum {
     PROBE_LINK_KIND,
     PROBE_LINK_BANDWIDTH,
@@ -16,23 +15,24 @@ enum {
     PROBE_LINK_SPEED,
     PROBE_LINK_LATENCY,
     PROBE_LINK_TRIED,
-    PROBE_LINK_VERIFIED, /* cached, unless it was tried now */
+    PROBE_LINK_VERIFIED, /* cached, unless this run tried the link */
     PROBE_LINK_VALUES
 };
 
-/* The link from one device to another. */
 struct gpuhal_probe_link {
     uint32_t from, to;          /* indices of the machine's devices */
-    bool software;              /* one of the two, at least, is host software; the measurement is of the processor */
-    bool tried;                 /* --verify applied to it */
+    bool software;              /* at least one of the two devices is host software, so the measurement is about the
+                                 * processor */
+    bool tried;                 /* --verify tried this link */
     bool cached;                /* the measurement is from an earlier run */
-    gpuhal_probe_result result; /* of verifying, and of reading facts from the driver */
+    gpuhal_probe_result result; /* the result of verifying the link and of reading facts from the driver */
     gpuhal_value values[PROBE_LINK_VALUES];
     gpuhal_missing name_missing; /* 0 if `name` is the vendor's name; else the reason why there is none */
     char name[112];
 };
 
-/* Reads every ordered pair of devices; --verify tries the pairs of shown devices. Returns false if out of memory. */
+/* Reads the links of every ordered pair of devices. With --verify, also tries the pairs of shown devices. Returns false
+ * if out of memory. */
 bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeout_ns, gpuhal_probe_machine *machine);
 
 #endif

@@ -39,8 +39,8 @@ gpuhal_status gpuhal_probe_open_gpu(const gpuhal_probe_options *options, const c
 }
 
 /* Returns whether a comma-separated list of selectors names interfaces, by backend, id or name. Addresses, UUIDs and
- * numbers name physical devices. A plain number after an id belongs to the id's backend; it needs no check, because the
- * id already names interfaces. */
+ * numbers name physical devices. A plain number after an id belongs to the id's backend. It needs no check, because the
+ * id already names an interface. */
 static bool names_interfaces(const char *selectors)
 {
     static const char *const hardware[] = {"auto", "gpu", "most_free", "least_loaded", "each", "pci", "uuid", "env"};
@@ -122,7 +122,7 @@ gpuhal_probe_exit gpuhal_probe_look(gpuhal_probe_machine *machine)
     return PROBE_GO_ON;
 }
 
-/* A plugin that was probed in this process is already started here, so a forked child cannot use it. */
+/* A plugin that was probed in this process has already started in it, so a forked child cannot use the plugin. */
 static bool was_probed_here(const gpuhal_view *view, const char *backend)
 {
     gpuhal_plugin_report report = {.size = sizeof report};

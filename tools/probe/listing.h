@@ -1,5 +1,5 @@
 /* listing.h: turns the library's listing into a machine: devices, hardware and rows. Used by machine.c, which collects
- * everything, and by absence.c, which lists again without a selection. */
+ * all results, and by absence.c, which lists again without a selection. */
 #ifndef PROBE_LISTING_H
 #define PROBE_LISTING_H
 
@@ -21,7 +21,7 @@ gpuhal_probe_exit gpuhal_probe_list_devices(const gpuhal_probe_options *options,
 /* Selects the devices that have a row. The processor has a row only if there is no usable GPU. */
 void gpuhal_probe_choose_rows(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 bool gpuhal_probe_is_processor(const gpuhal_device *device);
-/* Returns whether one of the selectors is a number. Numbers count all devices, including hidden ones. */
+/* Returns whether one of the selectors is a number. Numbers count all devices, including hidden devices. */
 bool gpuhal_probe_has_number(const char *selectors);
 
 #endif

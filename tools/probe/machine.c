@@ -22,7 +22,7 @@
 
 #define OPEN_NS   15000000000u /* for plugins; the library's default */
 #define VERIFY_NS 60000000000u /* for each device and link, without --timeout */
-#define RESCAN_NS 5000000000u  /* interval for scanning the buses, which costs more than reading values */
+#define RESCAN_NS 5000000000u  /* interval between bus scans, which cost more than reading values */
 
 static bool is_plugin(const gpuhal_view *view, const char *name, size_t length)
 {
@@ -67,7 +67,7 @@ static bool is_preferred(const gpuhal_probe_machine *machine, const gpuhal_probe
     return entry->preferred;
 }
 
-/* With --verify, only devices that passed are usable. */
+/* With --verify, only devices that passed verification are usable. */
 static bool is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry)
 {
     return (machine->verifying ? entry->verified : entry->shown) && gpuhal_probe_is_usable(machine, entry);
@@ -93,8 +93,8 @@ static char *list_ids(const gpuhal_probe_machine *machine,
     return list;
 }
 
-/* Returns whether the list has terms that only apply while the library opens: numbers, which also count hidden devices;
- * `!`, whose devices are hidden afterwards; limits; and most_free or least_loaded. */
+/* Returns whether the list has terms that only apply while the library opens. These are numbers, which count hidden
+ * devices as well, exclusions with `!`, limits, and most_free or least_loaded. */
 static bool is_for_opening(const char *selectors)
 {
     return gpuhal_probe_has_number(selectors) || strpbrk(selectors, "!@") || strstr(selectors, "most_free") ||
@@ -119,7 +119,7 @@ static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_prob
     return set_reason(machine, reason ? reason : "");
 }
 
-/* If the chosen device turns out to be faulty, lets the library choose another one. */
+/* If the chosen device turns out to be faulty, lets the library choose another device. */
 static gpuhal_probe_exit choose_again(gpuhal_probe_machine *machine)
 {
     char reason[512];
@@ -185,7 +185,7 @@ static void verify_devices(gpuhal_probe_machine *machine)
     }
 }
 
-/* A single scrape must not wait; repeated output has time to. */
+/* A single scrape must not wait for values that need a measuring interval. Repeated output may wait. */
 static gpuhal_probe_extent extent_of(const gpuhal_probe_options *options)
 {
     switch (options->format) {
@@ -201,7 +201,7 @@ static gpuhal_probe_extent extent_of(const gpuhal_probe_options *options)
     }
 }
 
-/* Reads the values. Drivers may now report devices as lost; the rows that replace these are then read as well. */
+/* Reads the values. If drivers report devices as lost now, also reads the rows that replace the lost devices. */
 static gpuhal_probe_exit read_values(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
                                      gpuhal_probe_machine *machine)
 {
@@ -221,7 +221,7 @@ static gpuhal_probe_exit read_values(const gpuhal_probe_options *options, gpuhal
 }
 
 /* Returns whether the chosen device's plugin failed to return values, so that there is no evidence that the device
- * works. A plugin without values or a slow driver does not count. */
+ * works. A plugin that supports no values and a slow driver do not count as failures. */
 static bool is_doubtful(const gpuhal_probe_machine *machine)
 {
     for (uint32_t i = 0; i < machine->count; i++) {
@@ -235,8 +235,7 @@ static bool is_doubtful(const gpuhal_probe_machine *machine)
     return false;
 }
 
-/* @p until_ns is the deadline for everything, 0 for none; @p deadline_ns is the plugins' deadline, 0 for the library's
- * default. */
+/* @p until_ns is the overall deadline, or 0. @p deadline_ns is the plugins' deadline; 0 for the library's default. */
 static gpuhal_probe_exit open_machine(const gpuhal_probe_options *options, uint64_t until_ns, uint64_t deadline_ns,
                                       gpuhal_probe_machine *out_machine)
 {
@@ -278,14 +277,15 @@ static gpuhal_probe_exit open_machine(const gpuhal_probe_options *options, uint6
         gpuhal_probe_complain("out of memory");
         code = PROBE_INTERNAL;
     }
-    const bool wants_values = !options->cached && !options->target; /* a target reads only its own device's values */
+    const bool wants_values = !options->cached && !options->target; /* with a target, only the values of its device are
+                                                                     * read */
     return code == PROBE_GO_ON && wants_values ? read_values(options, extent_of(options), out_machine) : code;
 }
 
 /* If the chosen device is doubtful, lists again, because the cached list may be older than the problem, for example if
- * a daemon has died since. A cached plugin that failed in this process is probed again, so the second list is the one
- * that the next program would get. The second attempt has only the remaining time; if none is left, the first list
- * stays. */
+ * a daemon has died in the meantime. A cached plugin that failed in this process is probed again, so the second list is
+ * the list that the next program will see. The second attempt has only the remaining time. If no time remains, the
+ * first list is kept. */
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine)
 {
     const uint64_t until_ns = options->timeout_ns ? gpuhal_tool_now_ns() + options->timeout_ns : 0;
@@ -295,13 +295,13 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
         gpuhal_probe_machine_finish(out_machine);
         code = open_machine(options, until_ns, until_ns ? left_ns : 0, out_machine);
     }
-    /* The only evidence is that the plugin lists the device. */
+    /* So far, the only evidence for the device is the plugin's list. */
     return code == PROBE_GO_ON && is_doubtful(out_machine)
                ? set_reason(out_machine, "which is listed, but has no value that could be read")
                : code;
 }
 
-/* Lists again after the devices have changed; results for single devices are no longer valid. */
+/* Lists again after the devices have changed. Results for single devices are no longer valid. */
 static gpuhal_probe_exit list_again(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
     free(machine->devices);

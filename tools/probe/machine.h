@@ -23,7 +23,7 @@ struct gpuhal_probe_device {
     gpuhal_device *device;
     uint32_t physical, preferred;
     bool processor; /* an interface of the host's processor */
-    bool shown;     /* listed for people, verified, and included in links */
+    bool shown;     /* printed for people, verified, and included in links */
     bool row;       /* has a table row; the processor only if there is no GPU or it is requested */
     bool in_child;  /* its driver can be started in a child process */
     bool verified;  /* `result` is set */
@@ -31,30 +31,33 @@ struct gpuhal_probe_device {
     gpuhal_probe_values *values;             /* NULL if not read */
     const gpuhal_probe_processes *processes; /* NULL if not read */
     gpuhal_probe_logged logged;              /* errors in the kernel log about its hardware */
-    unsigned lanes;                          /* PCIe lanes that it and the port above it both support; 0 if unknown */
+    unsigned lanes;                          /* PCIe lanes that both the device and the port above it support; 0 if
+                                              * unknown */
     uint32_t links;                          /* expected number of links to other GPUs; see nvlinks.h */
-    bool is_taken;                           /* only one process may compute on it, and another process does */
+    bool is_taken;                           /* only one process may compute on the device, and another process does */
     uint32_t taken_by;                       /* pid of that process; 0 if unknown or in another pid namespace */
-    gpuhal_value own[PROBE_OWN_VALUES];      /* memory of the interface itself, not of the whole GPU; `key` 0: none */
+    gpuhal_value own[PROBE_OWN_VALUES];      /* memory of the interface itself, not of the whole GPU; `key` is 0 if
+                                              * unknown */
 };
 
 struct gpuhal_probe_machine {
     gpuhal *gpu;
     gpuhal_probe_device *devices;
     uint32_t count;
-    gpuhal_view *view; /* view of the whole listing; without hardware if finding it failed, which was reported */
+    gpuhal_view *view; /* view of the whole listing; contains no hardware if finding hardware failed (after a message)
+                        * */
     uint64_t view_ns;  /* time of the view */
     gpuhal_hardware_info *hardware; /* all display controllers and accelerators, sorted by address */
     uint32_t hardware_count;
     uint64_t generation;   /* generation of the device list */
-    gpuhal_device *chosen; /* NULL if there is none, or it cannot be used */
-    char *chosen_reason;   /* also the reason why none is chosen */
+    gpuhal_device *chosen; /* NULL if no device was chosen, or if the device cannot be used */
+    char *chosen_reason;   /* the reason why this device or no device was chosen */
     uint64_t open_ns;
     uint64_t until_ns;        /* deadline of --timeout on the monotonic clock; 0 without --timeout */
     gpuhal_probe_link *links; /* NULL without --links */
     uint32_t link_count;
     bool verifying;                      /* --verify was given, so unverified devices were omitted on purpose */
-    gpuhal_probe_values *values;         /* one entry per device; only those of devices that were read are set */
+    gpuhal_probe_values *values;         /* one entry per device; only the entries of devices that were read are set */
     gpuhal_probe_processes *processes;   /* one entry per device; NULL if not read */
     gpuhal_probe_users *users;           /* users of the processes */
     gpuhal_probe_kernel_log *kernel_log; /* NULL if not read */
@@ -69,8 +72,9 @@ bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_pr
                                   gpuhal_probe_machine *machine);
 void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);
 
-/* Returns the time limit for one of `things` remaining steps, each of which may take `each` without --timeout. A step
- * that hangs uses half of the remaining time, so that the others get their share. Returns 0 if time has run out. */
+/* Returns the time limit for the next of `things` remaining steps. Without --timeout the limit is `each`. With
+ * --timeout a step that hangs uses at most half of the remaining time, so that time is left for the other steps.
+ * Returns 0 if time has run out. */
 uint64_t gpuhal_probe_time_left(const gpuhal_probe_machine *machine, uint64_t each, uint32_t things);
 
 /* Returns the plugin's name, or its file name if it failed before it reported a name. */

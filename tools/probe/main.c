@@ -1,7 +1,7 @@
 /* main.c: gpuhal-probe from the command line to the exit code.
  *
- * Read in this order: this file, machine.c with listing.c and absence.c (the findings), verify.c (which protects the
- * program from drivers); the screen in head.c, table.c with rows.c and cells.c, and foot.c; problems.c with health.c,
+ * Read in this order: this file, machine.c with listing.c and absence.c (the findings), verify.c (protects the program
+ * from drivers); the screen in head.c, table.c with rows.c and cells.c, and foot.c; problems.c with health.c,
  * kernel_log.c and lanes.c; check.c, processes.c with process_table.c, physical.c, hardware_record.c, links.c with
  * matrix.c, link_sentences.c and topology.c, explain.c with explain_target.c, report_file.c, progress.c, json.c; for
  * other programs repeat.c, fields.c, csv.c, openmetrics.c, gres.c with cores.c and mig.c, cdi.c with cdi_libraries.c,
@@ -26,7 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Takes over standard output; returns NULL after a message if it is closed. */
+/* Takes over standard output. Returns NULL after a message if standard output is closed. */
 static FILE *take_output(void)
 {
     FILE *out = gpuhal_tool_output_take();
@@ -52,7 +52,6 @@ static gpuhal_probe_exit out_of_memory(void)
     return PROBE_INTERNAL;
 }
 
-/* Prints a report or an explanation instead of a listing. */
 static gpuhal_probe_exit run_other(const gpuhal_probe_options *options, gpuhal_probe_machine *machine,
                                    const gpuhal_probe_environment *environment, FILE *out)
 {
@@ -69,7 +68,8 @@ static gpuhal_probe_exit run_other(const gpuhal_probe_options *options, gpuhal_p
     return code;
 }
 
-/* Opens the machine and prints. A listing closes the output, so that no error document follows it. */
+/* Opens the machine and prints the listing. Printing a listing closes the output, so that no error document follows
+ * it. */
 static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                              FILE **out)
 {
@@ -89,8 +89,8 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
     return code;
 }
 
-/* Returns whether only environment variables are requested. They require no plugin, and are printed even if a plugin
- * hangs. Any option about a listing requests a listing. */
+/* Returns whether the options request only environment variables. Printing them requires no plugin, so they are printed
+ * even if a plugin hangs. Any option about a listing requests a listing. */
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
     return options->environment && !options->format_given && !options->columns && !options->all && !options->links &&

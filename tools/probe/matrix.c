@@ -1,6 +1,6 @@
-/* matrix.c: prints the links for people, as tables with source devices on the left and target devices on top, or as
- * sentences if these are sufficient. A table that is wider than the screen continues below with more devices on top.
- * The processor is omitted if nothing is known of its links except that they lead to host memory. */
+/* matrix.c: prints the links for people, as sentences if these are sufficient, otherwise as tables with source devices
+ * on the left and target devices on top. A table that is wider than the screen is split into several tables. The
+ * processor is omitted if its links are only known to lead to host memory. */
 #include "link_rows.h"
 #include "times.h"
 #include "topology.h"
@@ -130,7 +130,7 @@ static bool is_row(const gpuhal_probe_link_rows *own, uint32_t place)
     return false;
 }
 
-/* Returns whether nothing is known of the processor's links except that they lead to host memory. */
+/* Returns whether the row is a processor whose links are only known to lead to host memory. */
 static bool says_nothing(const gpuhal_probe_link_rows *own, uint32_t row)
 {
     const gpuhal_probe_machine *machine = own->machine;
@@ -149,7 +149,7 @@ static bool says_nothing(const gpuhal_probe_link_rows *own, uint32_t row)
     return true;
 }
 
-/* Removes processors without known links; at least two devices remain. */
+/* Removes processors without known links; at least two rows remain. */
 static void leave_out_rows(gpuhal_probe_link_rows *own)
 {
     for (uint32_t row = own->count; row > 0 && own->count > 2; row--) {
@@ -168,7 +168,8 @@ static void print_meaning(const gpuhal_probe_link_rows *own, const char *word, c
     gpuhal_probe_screen_wrap(own->screen, meaning, 10, 10);
 }
 
-/* The cached measurements of the listed devices, with the time of the first and last. */
+/* Whether there are cached measurements and cached failures of the listed devices, and the times of the oldest and
+ * newest. */
 typedef struct cached_links {
     bool any, failed;
     uint64_t first, last;
@@ -205,7 +206,6 @@ static void print_cached(const gpuhal_probe_link_rows *own, const cached_links *
     }
 }
 
-/* Explains the words and marks in the table. */
 static void print_legend(const gpuhal_probe_link_rows *own, bool verify, bool sentences, bool below,
                          bool used[PROBE_KINDS], const cached_links *found)
 {

@@ -1,4 +1,4 @@
-/* mig.c: see mig.h. The kernel driver has a directory for each GPU instance, and below it one for each compute
+/* mig.c: see mig.h. The kernel driver has a directory for each GPU instance, with a subdirectory for each compute
  * instance. The file "access" in either directory contains the minor number of the device file that opens the
  * instance. */
 #include "mig.h"
@@ -32,8 +32,7 @@ static bool read_minor(const char *path, uint64_t *out_minor)
     return found;
 }
 
-/* Finds the only path that matches the pattern below the GPU's directory; returns false if there is none or more than
- * one. */
+/* Finds the path that matches the pattern below the GPU's directory. Returns false unless exactly one path matches. */
 static bool find_one(const char *gpu, const char *pattern, char path[PATH_MAX])
 {
     char all[PATH_MAX];

@@ -14,8 +14,8 @@ void gpuhal_probe_nvlinks_read(gpuhal_probe_machine *machine)
     for (uint32_t i = 0; i < machine->count; i++) {
         gpuhal_probe_device *entry = &machine->devices[i];
         uint64_t own = 0, up = 0, fabric;
-        /* A card without a bridge has no links, although identical cards may have some. With switches, every GPU has
-         * links. */
+        /* A card without a bridge has no links, although identical cards may have links. On machines with NVLink
+         * switches, every GPU has links. */
         const bool linked = gpuhal_probe_value(entry, GPUHAL_VALUE_LINKS_UP, &own) &&
                             (own > 0 || gpuhal_probe_value(entry, GPUHAL_VALUE_FABRIC, &fabric));
         entry->links = 0;

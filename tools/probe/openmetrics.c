@@ -2,8 +2,8 @@
  * whose value is known. An unknown value has no metric.
  *
  * In Prometheus' older text format 0.0.4, which node_exporter's textfile collector reads, TYPE and HELP use the
- * metric's name. OpenMetrics forbids this for counters, whose family name has no "_total", so no text can satisfy both
- * formats.
+ * metric's name. OpenMetrics forbids this for counters, because their family name does not contain "_total". No text
+ * can satisfy both formats.
  *
  * Only gauges and counters are used, because node_exporter's textfile collector rejects a whole file that contains the
  * type "info" or "stateset". */
@@ -28,7 +28,7 @@ static metric begin_metric(const char *name, FILE *out)
     return (metric){.out = out};
 }
 
-/* Prints a label. An empty label is equivalent to none. */
+/* Prints a label. Omits an empty label, which is equivalent to a missing label. */
 static void put_label(metric *one, const char *name, const char *value)
 {
     if (*value) {
@@ -44,7 +44,6 @@ static void end_metric(const metric *one, const char *value)
     fprintf(one->out, "%s %s\n", one->has_label ? "}" : "", value);
 }
 
-/* The declaration of a family. */
 typedef struct head {
     const char *family, *unit, *help;
     bool only_grows;
@@ -90,7 +89,7 @@ static void put_identity(metric *one, const gpuhal_probe_row *row)
         }
     }
     if (row->hardware && !*row->hardware->address) {
-        put_label(one, "place", row->hardware->place); /* not on PCI */
+        put_label(one, "place", row->hardware->place); /* for hardware that is not on PCI */
     }
 }
 
@@ -132,7 +131,8 @@ static void put_flag(const char *name, const gpuhal_probe_row *row, const char *
     end_metric(&one, set ? "1" : "0");
 }
 
-/* Prints a metric for every state, so that a state's begin or end is a change of value instead of a gap. */
+/* Prints a metric for every state, so that the value changes when a state begins or ends, and the metric has no
+ * gaps. */
 static void put_states(gpuhal_probe_format format, const gpuhal_probe_rows *rows, FILE *out)
 {
     static const char *const of_devices[] = {"lost", "reset_needed"}; /* not for hardware without a device */
@@ -163,7 +163,6 @@ static void put_grades(gpuhal_probe_format format, const gpuhal_probe_rows *rows
     }
 }
 
-/* Prints the health of devices whose values were read. */
 static void put_health(gpuhal_probe_format format, const gpuhal_probe_rows *rows, FILE *out)
 {
     put_gauge(format, "health_problem", "1 if the values say that something is wrong, else 0.", out);

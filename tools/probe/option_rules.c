@@ -1,5 +1,5 @@
 /* option_rules.c: see option_rules.h. For each option, a table lists the tasks and formats that would silently ignore
- * it. All other combinations are allowed: JSON always includes --all, --explain and --timings, and --color is only a
+ * it. All other combinations are allowed. JSON always includes --all, --explain and --timings, and --color is only a
  * preference for any text that is printed. */
 #include "option_rules.h"
 
@@ -40,10 +40,10 @@ typedef struct form {
 typedef struct rule {
     const char *name;
     bool given;
-    unsigned beside; /* has no meaning together with these */
+    unsigned beside; /* tasks and formats that would ignore the option */
 } rule;
 
-/* Returns a form that would ignore the option; NULL if there is none. */
+/* Returns a form that would ignore the option; NULL if there is no such form. */
 static const form *ignores(const form *forms, size_t count, unsigned beside)
 {
     for (size_t i = 0; i < count; i++) {
@@ -66,7 +66,8 @@ static bool check(struct argp_state *state, const gpuhal_probe_options *options,
         {"output", options->output != NULL, TASKS | REPORT | TARGET | WATCH},
         {"every", options->every_ns != 0, TASKS | REPORT | TARGET | WATCH | CHECK},
         {"strict", options->strict, TASKS | REPORT | WATCH},
-        {"expect", options->expected != 0, TASKS | REPORT | TARGET | WATCH | CACHED}, /* these read no GPU */
+        {"expect", options->expected != 0, TASKS | REPORT | TARGET | WATCH | CACHED}, /* these tasks and formats read no
+                                                                                       * GPU */
         {"cached", options->cached, TASKS | WATCH},
         {"refresh", options->refresh, TASKS & ~(unsigned)DIFF},
         {"explain", options->explain, TASKS | REPORT | WATCH | PROGRAMS | CHECK},
@@ -93,7 +94,7 @@ static bool check(struct argp_state *state, const gpuhal_probe_options *options,
     return true;
 }
 
-/* Checks that at most one task on the record is given; the forms begin with the tasks. */
+/* Checks that at most one task on the record is given. The list of forms begins with these tasks. */
 static bool is_one_task(struct argp_state *state, const form *forms, size_t count)
 {
     const form *task = NULL;
@@ -121,7 +122,7 @@ static bool columns_exist(struct argp_state *state, const gpuhal_probe_options *
     return columns != NULL;
 }
 
-/* Checks that the format can be repeated: a file with a single document cannot hold a second one. */
+/* Checks that the format can be repeated. A file format with a single document per file cannot be repeated. */
 static bool can_repeat(struct argp_state *state, const gpuhal_probe_options *options)
 {
     const gpuhal_probe_format format = options->format;

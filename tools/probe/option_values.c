@@ -82,7 +82,7 @@ const char *gpuhal_probe_format_name(gpuhal_probe_format format)
     return formats[format];
 }
 
-/* Returns the index of the word in the list, or `count` if it is missing. */
+/* Returns the index of the word in the list, or `count` if the list does not contain the word. */
 static size_t find_word(const char *const *words, size_t count, const char *value)
 {
     size_t place = 0;
@@ -92,7 +92,7 @@ static size_t find_word(const char *const *words, size_t count, const char *valu
     return place;
 }
 
-/* Sets the format. A second, different format is an error, because one of them would be ignored. */
+/* Sets the format. A second, different format is an error, because one of the two formats would be ignored. */
 static bool set_format(struct argp_state *state, gpuhal_probe_options *options, gpuhal_probe_format format)
 {
     if (options->format_given && options->format != format) {

@@ -7,16 +7,16 @@
 
 #include <argp.h>
 
-/* Stores the value of an option that may be given once and must not be empty; one of two values would silently be
- * lost. */
+/* Stores the value of an option. The value must not be empty. The option must be given only once, because one of two
+ * values would silently be lost. */
 bool gpuhal_probe_keep_one(struct argp_state *state, const char **to, const char *option, const char *value,
                            const char *remedy);
-/* The same for a list, with advice about lists. */
+/* Like gpuhal_probe_keep_one(), for an option whose value is a list. The message explains how to write lists. */
 bool gpuhal_probe_keep_once(struct argp_state *state, const char **to, const char *option, const char *value);
-/* Stores plugin names; separators before the first name are skipped, so that a value without names counts as empty. */
+/* Stores plugin names. Separators before the first name are skipped, so that a value without names counts as empty. */
 bool gpuhal_probe_keep_names(struct argp_state *state, const char **to, const char *option, const char *value);
-/* Stores a file name, but not "-": other programs interpret it as a standard stream, so a file with this name would be
- * surprising. */
+/* Stores a file name. Refuses "-", because other programs interpret it as a standard stream, and users would not expect
+ * a file with this name. */
 bool gpuhal_probe_keep_file(struct argp_state *state, const char **to, const char *option, const char *value);
 bool gpuhal_probe_keep_seconds(struct argp_state *state, uint64_t *to, const char *value);
 /* Stores a count of at least 1. */

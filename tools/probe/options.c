@@ -63,7 +63,7 @@ enum {
 };
 
 static const struct argp_option known[] = {
-    /* -h prints a line for each of these options, and only the names of the others. */
+    /* -h prints a line for each of these options, and only the names of the remaining options. */
     {"all", OPTION_ALL, NULL, 0,
      "every interface of each physical device, the preferred one marked with +, and the evidence that they are one; "
      "the processor, software devices, hardware that is not given or for displays alone, too",
@@ -232,7 +232,8 @@ static bool finish(struct argp_state *state, gpuhal_probe_options *options)
     options->retry = options->refresh ? "all" : options->retry;
     options->all = options->all || options->report; /* a report includes everything */
     options->explain = options->explain || options->report;
-    options->links = options->links || options->format == PROBE_FORMAT_GRES; /* Links= is printed from the links */
+    options->links = options->links || options->format == PROBE_FORMAT_GRES; /* the parameter Links= requires the links
+                                                                              * */
     return true;
 }
 

@@ -19,7 +19,6 @@ typedef enum gpuhal_probe_exit {
     PROBE_GO_ON = -1         /* not an exit code: continue */
 } gpuhal_probe_exit;
 
-/* Output format of the listing. */
 typedef enum gpuhal_probe_format {
     PROBE_FORMAT_TABLE,
     PROBE_FORMAT_WIDE, /* the table with all columns */
@@ -27,7 +26,7 @@ typedef enum gpuhal_probe_format {
     PROBE_FORMAT_JSON_LINES,
     PROBE_FORMAT_CSV,
     PROBE_FORMAT_OPENMETRICS,
-    PROBE_FORMAT_PROMETHEUS, /* the same in the older text format */
+    PROBE_FORMAT_PROMETHEUS, /* metrics in Prometheus' older text format */
     PROBE_FORMAT_GRES,
     PROBE_FORMAT_CDI
 } gpuhal_probe_format;
@@ -41,7 +40,7 @@ static inline bool gpuhal_probe_has_metrics(gpuhal_probe_format format)
 
 typedef enum gpuhal_probe_color { PROBE_COLOR_AUTO, PROBE_COLOR_ALWAYS, PROBE_COLOR_NEVER } gpuhal_probe_color;
 
-/* Strings belong to the argument vector and are NULL if not given. */
+/* Strings belong to the argument vector. A string is NULL if its option was not given. */
 typedef struct gpuhal_probe_options {
     bool explain, verify, timings, environment, all, links;
     bool registry, diff, accept;
@@ -58,7 +57,8 @@ typedef struct gpuhal_probe_options {
     const char *device, *backends, *retry, *forget, *export_to, *import_from;
     const char *report;    /* a new file, or "-" */
     const char *target;    /* argument of --explain */
-    const char *run_again; /* for --diff, instead of `retry`: also includes the plugins with cached results */
+    const char *run_again; /* the plugins that --diff runs instead of `retry`; also includes plugins with cached results
+                            * */
     const char *output;    /* file for the listing; NULL for standard output */
     uint32_t expected;     /* required number of ready GPUs; 0 if not given */
     uint64_t timeout_ns;   /* 0 if not given */

@@ -1,6 +1,6 @@
-/* output.c: see output.h. The contents are written to a temporary file in the same directory, which is then renamed.
- * Its name begins with a dot and has a different ending, so that programs that read all files in the directory ignore
- * it. */
+/* output.c: see output.h. Writes the contents to a temporary file in the same directory and renames that file. The
+ * temporary name begins with a dot and has a different ending, so that programs that read all files in the directory
+ * ignore it. */
 #include "output.h"
 
 #include "screen.h"
@@ -21,8 +21,8 @@ static bool fail(const char *path, const char *why)
     return false;
 }
 
-/* Returns whether the path refers to a descriptor. Links in /proc resolve to the descriptor's file, and this program
- * has rearranged its descriptors: /dev/stdout refers to standard error's file. */
+/* Returns whether the path refers to a descriptor. Links in /proc resolve to the descriptor's file. This program has
+ * rearranged its descriptors, so /dev/stdout refers to standard error's file. */
 static bool names_descriptor(const char *path)
 {
     char folder[PATH_MAX], real[PATH_MAX];
@@ -31,8 +31,8 @@ static bool names_descriptor(const char *path)
     return strncmp(path, "/dev/std", 8) == 0 || (realpath(folder, real) && strncmp(real, "/proc/", 6) == 0);
 }
 
-/* Resolves links, so that a link remains a link. A file without write permission is not replaced, even if the
- * directory's permissions allow it. */
+/* Resolves symbolic links, so that the link's target is replaced and not the link. A file without write permission is
+ * not replaced, even if the directory's permissions allow it. */
 static bool find_target(const char *path, char target[PATH_MAX])
 {
     struct stat status;

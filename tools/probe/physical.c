@@ -1,4 +1,5 @@
-/* physical.c: describes physical devices for people, and explains why devices are their interfaces or are not. */
+/* physical.c: describes physical devices for people, and explains why devices are, or are not, interfaces of a physical
+ * device. */
 #include "listing.h"
 #include "print.h"
 #include "uuid.h"

@@ -1,4 +1,4 @@
-/* plain.h: prints strings of drivers and file names into data for programs, always on one line. */
+/* plain.h: prints strings from drivers and file names into data for programs, always on one line. */
 #ifndef PROBE_PLAIN_H
 #define PROBE_PLAIN_H
 

@@ -24,35 +24,35 @@ void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_p
 typedef struct gpuhal_probe_marks {
     bool has_problem, has_chosen;
 } gpuhal_probe_marks;
-/* Prints a line for each GPU, including unusable hardware. With --all, devices are grouped under their physical device,
- * with the evidence. Sets the marks that it uses. Returns false if out of memory. */
+/* Prints a line for each GPU, including unusable hardware. With --all, prints devices below their physical device, with
+ * the evidence. Sets the marks that the table uses. Returns false if out of memory. */
 bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen, gpuhal_probe_marks *marks);
-/* Returns whether the table has the columns for wide screens. */
 bool gpuhal_probe_table_is_wide(const gpuhal_probe_options *options, const gpuhal_probe_screen *screen);
-/* Prints the processes that use the GPUs, in at most three lines more than there are GPUs, or all with --processes.
- * Prints nothing if no process is known. Returns false if out of memory. */
+/* Prints the processes that use the GPUs, in at most three lines more than there are GPUs. With --processes, prints all
+ * of them. Prints nothing if no process is known. Returns false if out of memory. */
 bool gpuhal_probe_print_processes(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                   const gpuhal_probe_screen *screen);
 /* Prints a sentence for each problem, with the commands that fix or examine it; problems with the same cause share one
- * sentence. Sets the marks that it uses. */
+ * sentence. Sets the marks that the sentences use. */
 void gpuhal_probe_print_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_screen *screen,
                                  gpuhal_probe_marks *marks);
-/* If no GPU is given, prints the first one that could be, and the command for it. */
+/* If no GPU is given to this container, pod or job, prints the first GPU that could be given, and the command that
+ * gives it. */
 void gpuhal_probe_print_not_given(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                   const gpuhal_probe_screen *screen);
 /* Prints the meaning of the marks, and the default device with the rule that selected it. */
 void gpuhal_probe_print_default(const gpuhal_probe_machine *machine, const gpuhal_probe_marks *marks,
                                 const gpuhal_probe_screen *screen);
-/* Prints, below a plain listing on a terminal, options that show more, or that help with broken GPUs. */
+/* Below a plain listing on a terminal, prints options that show more or that help with broken GPUs. */
 void gpuhal_probe_print_more(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
 /* Prints a table from device to device for each known property of the links between listed devices. Returns false if
  * out of memory. */
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen);
-/* Prints a block for each failed plugin and a line for every other one, the devices that share a physical device
- * (unless --all has listed them), the choice, and the notes. */
+/* Prints a block for each failed plugin, a line for every other plugin, the devices that share a physical device
+ * (unless --all has listed them), the chosen device, and the notes. */
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen);
 /* Prints everything about the target of --explain: a plugin, a device by selector, hardware by address, or hardware by
@@ -65,19 +65,18 @@ gpuhal_device *gpuhal_probe_interface(const gpuhal_view *view, uint32_t index);
 /* Prints one line: "physical device 1: PCI 0000:c1:00.0, UUID ...". */
 void gpuhal_probe_print_heading(const gpuhal_view *view, const gpuhal_physical_info *physical,
                                 const gpuhal_probe_screen *screen);
-/* Prints, in one sentence each, why devices are interfaces of this physical device, or are not although something
- * suggests it. */
+/* For each device in question, prints one sentence that explains why the device is an interface of this physical
+ * device, or why it is not although some evidence suggests it. */
 void gpuhal_probe_print_evidence(const gpuhal_view *view, const gpuhal_physical_info *physical,
                                  const gpuhal_probe_screen *screen);
 /* Prints one line for each plugin that was probed now or earlier, and the total time. */
 void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen);
-/* Prints the document gpuhal.probe/2, or gpuhal.probe/1 with --json=1. `environment` is NULL if it was not requested.
- * Returns false if out of memory; the caller must check `out` for write errors. */
+/* Prints the document gpuhal.probe/2, or gpuhal.probe/1 with --json=1. `environment` is NULL if the variables were not
+ * requested. Returns false if out of memory; the caller must check `out` for write errors. */
 bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
                              const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                              FILE *out);
 
-/* Returns the exit status for the findings. */
 gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machine,
                                               const gpuhal_probe_problems *problems,
                                               const gpuhal_probe_options *options);

@@ -51,7 +51,6 @@ static bool add_hardware(finder *own, const gpuhal_hardware_info *hardware)
     return true;
 }
 
-/* Returns whether a selected device is an interface of this hardware. */
 static bool is_selected(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware)
 {
     bool found = false;
@@ -61,7 +60,8 @@ static bool is_selected(const gpuhal_probe_machine *machine, const gpuhal_hardwa
     return found;
 }
 
-/* If devices were selected, ignores notes on ready hardware, for example that another API cannot use it. */
+/* If devices were selected, ignores notes on ready hardware, such as the note that another API cannot use the
+ * hardware. */
 static bool find_in_hardware(finder *own, const gpuhal_probe_options *options)
 {
     bool good = true;
@@ -88,7 +88,7 @@ bool gpuhal_probe_problems_of(const gpuhal_probe_machine *machine, const char *s
     return good;
 }
 
-/* Returns whether a sentence about hardware names a device node that the text also names. */
+/* Returns whether a sentence about hardware and the text name the same device node. */
 static bool share_node(const char *why, const char *text)
 {
     char node[64];
@@ -97,9 +97,9 @@ static bool share_node(const char *why, const char *text)
     return *node && strstr(text, node);
 }
 
-/* Returns whether a hardware problem already explains the plugin's state: one sentence contains the other's reason,
- * both name the same missing device node, or the plugin lacks permission and this user may not open the hardware's
- * nodes. */
+/* Returns whether a hardware problem already explains the plugin's state: one problem's sentence contains the other
+ * problem's reason, both sentences name the same missing device node, or the plugin lacks permission and this user may
+ * not open the hardware's nodes. */
 static bool is_said(const finder *own, const gpuhal_plugin_report *report)
 {
     for (uint32_t i = 0; i < own->to->count; i++) {
@@ -121,7 +121,8 @@ static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
 {
     gpuhal_plugin_report report = {.size = sizeof report};
     for (uint32_t i = 0; gpuhal_view_get(own->machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
-        /* With --device, a plugin without permission is not a problem, because it may be unrelated to the selection. */
+        /* With --device, a plugin without permission is not a problem, because the plugin may be unrelated to the
+         * selected devices. */
         const bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION && !options->device;
         if ((!gpuhal_probe_report_is_problem(&report) && !refused) || is_said(own, &report)) {
             continue;
@@ -135,7 +136,7 @@ static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
         const char *name = gpuhal_probe_report_name(&report);
         snprintf(problem->subject, sizeof problem->subject, "plugin %.255s", name);
         snprintf(problem->why, sizeof problem->why, "%s", gpuhal_probe_in_options(report.reason, words));
-        /* If the plugin has just been run again, suggest a report instead of an explanation. */
+        /* If the plugin has just been run again, suggests a report instead of an explanation. */
         const bool was_retried = (options->retry || options->refresh) && !report.cached;
         snprintf(problem->fix, sizeof problem->fix,
                  report.state == GPUHAL_PLUGIN_QUARANTINED ? "gpuhal-probe --retry %.255s"
@@ -146,14 +147,14 @@ static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
     return true;
 }
 
-/* Returns the command that repeats a single verification or, if this was one, creates a report for the driver's
- * vendor. */
+/* Returns the command that verifies a single device again. If this run has verified a single device, returns the
+ * command that creates a report for the driver's vendor. */
 static const char *how_to_repeat(const gpuhal_probe_options *options)
 {
     return options->device ? "gpuhal-probe --report report.txt" : "gpuhal-probe";
 }
 
-/* Finds devices that failed --verify or were not tried. */
+/* Finds devices that failed --verify or that --verify did not try. */
 static bool find_in_results(finder *own, const gpuhal_probe_options *options)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {
@@ -190,7 +191,6 @@ static const char *why_lost(const gpuhal_probe_device *entry)
     return "its driver reports it as lost";
 }
 
-/* Writes the command that shows kernel messages about the device. */
 static void write_log_command(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry,
                               const char *answers, gpuhal_probe_problem *problem)
 {
@@ -206,7 +206,7 @@ static void write_log_command(const gpuhal_probe_machine *machine, const gpuhal_
     }
 }
 
-/* Finds devices that were listed, but which their drivers now report as lost. */
+/* Finds listed devices that their drivers now report as lost. */
 static bool find_in_devices(finder *own)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {
@@ -227,14 +227,15 @@ static bool find_in_devices(finder *own)
     return true;
 }
 
-/* Finds health problems in the values. A lost device already has a problem, which is sufficient. */
+/* Finds health problems in the values. Skips lost devices, because they already have a problem. */
 static bool find_ailments(finder *own)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {
         const gpuhal_probe_device *entry = &own->machine->devices[i];
         for (gpuhal_probe_ailment a = 0; a < PROBE_AILMENTS && entry->shown && !gpuhal_probe_is_lost(entry); a++) {
             const gpuhal_hardware_info *hardware = gpuhal_probe_hardware_of(own->machine, entry);
-            const bool is_broken = hardware && hardware->grade == GPUHAL_HARDWARE_PROBLEM; /* has its own problem */
+            const bool is_broken = hardware && hardware->grade == GPUHAL_HARDWARE_PROBLEM; /* the hardware already has a
+                                                                                            * problem */
             if (is_broken || !gpuhal_probe_has(entry, a)) {
                 continue;
             }
@@ -347,7 +348,8 @@ static bool share_cause(const gpuhal_probe_problem *one, const gpuhal_probe_prob
     return strcmp(one->code, other->code) == 0 && strcmp(one->why, other->why) == 0;
 }
 
-/* Returns the subject after the device's id: " failed verification"; NULL if it does not begin with an id. */
+/* Returns the part of the subject after the device's id (" failed verification"); NULL if the subject does not begin
+ * with an id. */
 static const char *behind_id(const gpuhal_probe_problem *problem)
 {
     const size_t length = strlen(problem->hardware);

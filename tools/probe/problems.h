@@ -23,8 +23,8 @@ typedef struct gpuhal_probe_problems {
 /* Finds all problems. Returns false if out of memory. The caller must finish the list in either case. */
 bool gpuhal_probe_problems_find(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                 gpuhal_probe_problems *out_problems);
-/* Finds the problems of the hardware that a selector without a matching device refers to, if any. Returns false if out
- * of memory. The caller must finish the list in either case. */
+/* Finds the problems of hardware that a selector without a matching device refers to. Returns false if out of memory.
+ * The caller must finish the list in either case. */
 bool gpuhal_probe_problems_of(const gpuhal_probe_machine *machine, const char *selector,
                               gpuhal_probe_problems *out_problems);
 void gpuhal_probe_problems_finish(gpuhal_probe_problems *problems);

@@ -98,7 +98,7 @@ static void write_cells(const gpuhal_probe_machine *machine, const user_of_devic
     snprintf(cells[CONTAINER], CELL_BYTES, "%.*s", SHORT_CONTAINER, process->container);
 }
 
-/* Sets column widths from the contents, up to a limit. On a narrow screen the command column gets the remaining
+/* Sets column widths from the contents, up to a limit. On a narrow screen the command column has the remaining
  * width. */
 static void find_widths(const gpuhal_probe_machine *machine, uint32_t shown, const gpuhal_probe_screen *screen,
                         process_table *table)
@@ -128,7 +128,6 @@ static void find_widths(const gpuhal_probe_machine *machine, uint32_t shown, con
     }
 }
 
-/* Prints a line. The last cell is not padded. */
 static void print_line(const process_table *table, char cells[COLUMNS][CELL_BYTES], gpuhal_probe_style style,
                        const gpuhal_probe_screen *screen)
 {
@@ -168,7 +167,6 @@ static void print_rest(uint32_t count, bool is_partial, const gpuhal_probe_scree
     fprintf(screen->out, "%s: --processes\n", is_partial ? "and processes that draw, or use Vulkan or OpenCL" : "");
 }
 
-/* Explains the mark before a pid. */
 static void print_legend(const process_table *table, uint32_t shown, const gpuhal_probe_screen *screen)
 {
     bool has_mark = false;
@@ -183,7 +181,7 @@ static void print_legend(const process_table *table, uint32_t shown, const gpuha
     }
 }
 
-/* With --processes, prints that there are none, or why they are unknown. */
+/* With --processes, prints that there are no processes, or why the processes are unknown. */
 static void print_reasons(const gpuhal_probe_machine *machine, bool has_some, const gpuhal_probe_screen *screen)
 {
     bool is_known = false;
@@ -208,7 +206,7 @@ bool gpuhal_probe_print_processes(const gpuhal_probe_machine *machine, const gpu
     if (!machine->processes) {
         return true;
     }
-    const uint32_t lines = gpuhal_probe_count(machine, options).all + MORE_LINES; /* including the titles */
+    const uint32_t lines = gpuhal_probe_count(machine, options).all + MORE_LINES; /* includes the line of titles */
     const bool made = collect(machine, &table);
     const uint32_t notes = table.is_partial + table.has_foreign;
     const bool fits = options->processes || table.count + notes < lines;

@@ -1,4 +1,4 @@
-/* processes.c: see processes.h. Drivers are read in sequence; a driver that hangs uses up only its device's time
+/* processes.c: see processes.h. Reads one device after another. A driver that hangs uses up only its device's time
  * limit. */
 #include "processes.h"
 
@@ -14,7 +14,7 @@
 #define EACH_NS 300000000u  /* per device */
 #define ALL_NS  1000000000u /* in total */
 
-enum { USERS = 32, USER_BYTES = 33 }; /* limit of useradd(8) */
+enum { USERS = 32, USER_BYTES = 33 }; /* the longest name that useradd(8) accepts, and a NUL */
 
 /* A cache of user names, because looking up a name may require a server. */
 struct gpuhal_probe_users {
@@ -49,7 +49,8 @@ void gpuhal_probe_users_finish(gpuhal_probe_machine *machine)
     machine->users = NULL;
 }
 
-/* Reads all processes of the device, whose number may grow between two calls. Returns false if out of memory. */
+/* Reads all processes of the device. The number of processes may grow between two calls. Returns false if out of
+ * memory. */
 static bool read_one(gpuhal_device *device, uint32_t flags, uint64_t timeout_ns, gpuhal_probe_processes *to)
 {
     uint32_t capacity = 32;

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* Shows "checking cuda:0: 9 s of 15 s" until gpuhal_probe_wait_end(). Waits do not nest. If the thread that counts the
- * seconds cannot be created, the line stays unchanged. */
+/* Shows "checking cuda:0: 9 s of 15 s" until gpuhal_probe_wait_end(). Waits do not nest. If the counting thread cannot
+ * be created, the seconds do not advance. */
 void gpuhal_probe_wait_begin(const char *what, uint64_t limit_ns);
 void gpuhal_probe_wait_end(void);
 

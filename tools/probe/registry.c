@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Prints the last error of the library. */
 static gpuhal_probe_exit fail(gpuhal_status status)
 {
     gpuhal_probe_say("%s", gpuhal_last_error()->sentence);
@@ -21,7 +20,7 @@ static gpuhal_probe_exit fail(gpuhal_status status)
                                                    : PROBE_INTERNAL;
 }
 
-/* Reads the record for an option that requires one. Fails if no record is kept. */
+/* Reads the record for an option that requires a record. Fails if no record is kept. */
 static gpuhal_probe_exit read_kept(gpuhal_view **out_view)
 {
     gpuhal_status status = gpuhal_view_read(NULL, out_view);
@@ -78,7 +77,7 @@ static void append_count(char *to, size_t bytes, uint32_t count, const char *wha
     }
 }
 
-/* "2 plugin results, 3 physical devices, 7 interfaces, 2 links, 1 fault". */
+/* Formats "2 plugin results, 3 physical devices, 7 interfaces, 2 links, 1 fault". */
 static void format_counts(const gpuhal_view *view, char *to, size_t bytes)
 {
     *to = 0;
@@ -90,7 +89,6 @@ static void format_counts(const gpuhal_view *view, char *to, size_t bytes)
     gpuhal_tool_append(to, bytes, "", "%s", *to ? "" : "nothing");
 }
 
-/* Prints the completed action and its object to standard output. */
 static void report(FILE *out, const char *what, const char *which)
 {
     gpuhal_probe_screen screen;
@@ -204,7 +202,8 @@ static gpuhal_probe_exit import_from(const char *path, FILE *out)
     format_counts(view, counts, sizeof counts);
     snprintf(text, sizeof text, "imported from %.700s, replacing the previous record", path);
     report(out, text, counts);
-    gpuhal_probe_baseline_remove(gpuhal_probe_registry_info(view).place); /* the imported numbers differ */
+    gpuhal_probe_baseline_remove(gpuhal_probe_registry_info(view).place); /* the numbers in the imported record differ
+                                                                           * */
     gpuhal_view_release(view);
     return PROBE_COMPLETE;
 }

@@ -36,8 +36,8 @@ uint64_t gpuhal_probe_last_seen(const gpuhal_view *view)
     return last;
 }
 
-/* Returns the PCI address of the interface's physical device; "" if unknown or if the interface is a partition, which
- * shares the address. */
+/* Returns the PCI address of the interface's physical device. Returns "" if the address is unknown, or if the interface
+ * is a partition, because partitions share one address. */
 static const char *find_address(const gpuhal_view *view, const gpuhal_interface_record *entry)
 {
     gpuhal_physical_record physical = {.size = sizeof physical};
@@ -105,7 +105,7 @@ void gpuhal_probe_format_hardware(const gpuhal_physical_record *physical, char *
 {
     const char *name = *physical->name ? physical->name : "a device without a name";
     if (physical->is_host) {
-        snprintf(to, bytes, "the host's processor"); /* the names of its interfaces are more specific */
+        snprintf(to, bytes, "the host's processor"); /* the interfaces have more specific names */
     } else {
         snprintf(to, bytes, "%s%s%s", name, *physical->pci_address ? ", PCI " : "", physical->pci_address);
     }

@@ -94,7 +94,6 @@ static bool print_hardware(const gpuhal_view *view, const gpuhal_probe_screen *s
 
 /* ---- plugins */
 
-/* Returns whether the plugin itself caused the state. */
 static bool is_bad(gpuhal_plugin_state state)
 {
     return state == GPUHAL_PLUGIN_FAILED || state == GPUHAL_PLUGIN_TIMED_OUT || state == GPUHAL_PLUGIN_QUARANTINED ||
@@ -141,7 +140,7 @@ static void print_plugin(const gpuhal_plugin_record *plugin, const char *stale, 
     gpuhal_probe_screen_field(screen, "version", plugin->version);
 }
 
-/* Writes why the result is not used now; "" if it is used. */
+/* Writes the reason why the result is not used now, or "" if it is used. */
 static void find_stale(const gpuhal_view *view, uint32_t index, const gpuhal_plugin_record *plugin, char *why,
                        uint32_t bytes)
 {
@@ -150,7 +149,8 @@ static void find_stale(const gpuhal_view *view, uint32_t index, const gpuhal_plu
     }
 }
 
-/* A failed result is never outdated: it is the plugin's newest, although the plugin is run again. */
+/* A failed result is never outdated, because it is the plugin's newest result, even though the plugin will run
+ * again. */
 static bool is_outdated(const gpuhal_view *view, uint32_t index, const gpuhal_plugin_record *plugin)
 {
     char why[512];
@@ -158,7 +158,7 @@ static bool is_outdated(const gpuhal_view *view, uint32_t index, const gpuhal_pl
     return *why && plugin->state != GPUHAL_PLUGIN_FAILED;
 }
 
-/* Prints one line for all outdated results of a plugin, at the first of them. */
+/* Prints one line for all outdated results of a plugin, in place of the first of these results. */
 static void print_outdated(const gpuhal_view *view, uint32_t index, const gpuhal_plugin_record *plugin,
                            const gpuhal_probe_screen *screen)
 {
@@ -211,7 +211,7 @@ static bool is_newest_driver(const gpuhal_view *view, uint32_t number, const cha
            strcmp(gpuhal_probe_last_driver(view, &entry), driver) == 0;
 }
 
-/* Results with other driver versions are kept, but do not count. */
+/* Returns whether the result is current. Results with other driver versions are kept, but do not count. */
 static bool is_current(const gpuhal_view *view, const gpuhal_link_record *link)
 {
     return is_newest_driver(view, link->from, link->from_driver) && is_newest_driver(view, link->to, link->to_driver);
@@ -337,8 +337,8 @@ static bool print_faults(const gpuhal_view *view, const gpuhal_probe_screen *scr
     return i > 0;
 }
 
-/* Returns 0, or the error that prevents writing the record: the error of the directory, or of its first existing
- * parent. */
+/* Returns 0, or the error that prevents writing the record. This is the error for the directory, or for its first
+ * existing parent. */
 static int why_not_written(const char *place)
 {
     char path[WORDS];

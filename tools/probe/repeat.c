@@ -1,4 +1,4 @@
-/* repeat.c: see repeat.h. Repeated listings reopen neither drivers nor the registry: they only read values, and notice
+/* repeat.c: see repeat.h. Repeated listings reopen neither drivers nor the registry. They only read values, and detect
  * devices that appeared or disappeared. */
 #include "repeat.h"
 
@@ -60,7 +60,7 @@ static bool print_sections(const gpuhal_probe_options *options, const gpuhal_pro
     return true;
 }
 
-/* Prints the listing. Returns INTERNAL if out of memory, and NO_DEVICE if nothing was printed because the format
+/* Prints the listing. Returns INTERNAL if out of memory. Returns NO_DEVICE if nothing was printed because the format
  * requires a GPU. */
 static gpuhal_probe_exit print_once(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                                     const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
@@ -123,7 +123,8 @@ static gpuhal_probe_exit put_once(const gpuhal_probe_options *options, const gpu
         written = !options->output || gpuhal_probe_output_write(options->output, bytes, count);
     }
     free(bytes);
-    gpuhal_tool_output_flush(out); /* before messages to the same terminal; a pipe's reader is waiting, too */
+    gpuhal_tool_output_flush(out); /* flushes before messages to the same terminal; a pipe's reader also waits for the
+                                    * output */
     written = written && !gpuhal_tool_output_error();
     if (written && first && !options->check) {
         gpuhal_probe_say_findings(machine, &problems, options);
@@ -149,7 +150,7 @@ static gpuhal_probe_exit go_on(const gpuhal_probe_options *options, const gpuhal
 {
     const uint64_t period_ns = options->every_ns ? options->every_ns : options->watch_ns;
     gpuhal_os_handle changes = -1;
-    gpuhal_change_descriptor(machine->gpu, &changes); /* without a descriptor, changes go unnoticed */
+    gpuhal_change_descriptor(machine->gpu, &changes); /* without a descriptor, changes are not detected */
     bool written = true;
     for (uint64_t due_ns = gpuhal_tool_now_ns() + period_ns; written && wait_for_next(machine, due_ns, (int)changes);) {
         /* A listing that took longer than the period skips samples instead of catching up. */

@@ -22,8 +22,8 @@ bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report)
     case GPUHAL_PLUGIN_QUARANTINED:
         return true;
     case GPUHAL_PLUGIN_INCOMPATIBLE:
-        /* A manifest for other platforms is skipped on purpose. An incompatible ABI is detected later, and hides
-         * devices. */
+        /* A manifest for other platforms is skipped on purpose. An incompatible ABI is detected in a later stage; this
+         * is a problem, because it hides devices. */
         return report->stage != GPUHAL_STAGE_SELECT;
     case GPUHAL_PLUGIN_DUPLICATE:
         return report->ambiguous;

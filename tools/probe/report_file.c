@@ -1,5 +1,5 @@
 /* report_file.c: see report_file.h. All sections are first printed to memory in the format of the corresponding
- * options; the words that identify the machine are then removed. */
+ * options. Then the words that identify the machine are removed. */
 #include "report_file.h"
 
 #include "print.h"
@@ -99,7 +99,8 @@ static bool is_about_gpus(const char *line)
     return false;
 }
 
-/* Writes the lines about GPUs, except for the first `skip`, unless `to` is NULL. Returns the number of such lines. */
+/* Writes the lines about GPUs without the first `skip` lines. Writes nothing if `to` is NULL. Returns the number of
+ * lines about GPUs. */
 static uint32_t walk_lines(char *log, uint32_t skip, FILE *to)
 {
     uint32_t about = 0;
@@ -172,7 +173,7 @@ static bool write_parts(const gpuhal_probe_machine *machine, const gpuhal_probe_
     return gpuhal_probe_print_json(machine, problems, &document, environment, to);
 }
 
-/* Gives the file its name only when the contents are complete. An existing file is not replaced. */
+/* Writes a temporary file and links it to the path when the contents are complete. An existing file is not replaced. */
 static gpuhal_probe_exit write_file(const char *path, const char *text)
 {
     char fresh[PATH_BYTES];

@@ -204,7 +204,7 @@ gpuhal_hardware_grade gpuhal_probe_row_grade(const gpuhal_probe_row *row)
 }
 
 /* Returns whether NVIDIA hardware is unlisted only in this process, because of environment variables or a partition of
- * another GPU. Nodes and names do not depend on these. */
+ * another GPU. These do not affect device nodes and names. */
 static bool is_hidden_here(const gpuhal_hardware_info *hardware)
 {
     return hardware->state == GPUHAL_HARDWARE_HIDDEN && strncmp(hardware->vendor_node, "/dev/nvidia", 11) == 0;

@@ -11,7 +11,7 @@ typedef struct gpuhal_probe_row {
     const gpuhal_hardware_info *hardware; /* NULL if not found on a bus */
     const char *type;                     /* for hardware without a device; "" if unknown */
     char uuid[PROBE_UUID_BYTES];          /* for hardware without a device; "" if unknown */
-    char state[48];                       /* replaces the values unless "" */
+    char state[48];                       /* text that replaces the values, or "" */
     bool is_chosen;
     bool is_problem; /* worse than a note */
 } gpuhal_probe_row;
@@ -30,8 +30,8 @@ const char *gpuhal_probe_row_state(const gpuhal_probe_row *row);
 /* Returns the worst of the hardware's grade, the grades of the ailments in the device's values, and PROBLEM if the
  * device is lost or failed verification. Problems with checks and links do not count. */
 gpuhal_hardware_grade gpuhal_probe_row_grade(const gpuhal_probe_row *row);
-/* Returns why a job must not get the row; NULL if it is ready, if this process has another partition of the same GPU,
- * or if only this process does not list it. */
+/* Returns why a job must not use the row's GPU. Returns NULL if the GPU is ready, if this process has another partition
+ * of the same GPU, or if only this process does not list the GPU. */
 const char *gpuhal_probe_row_why(const gpuhal_probe_row *row);
 /* Return the UUID and the numbers ("3/0") of a partition; "" for a whole GPU, or if unknown. */
 const char *gpuhal_probe_row_part(const gpuhal_probe_row *row);
@@ -43,14 +43,14 @@ const gpuhal_hardware_info *gpuhal_probe_hardware_of(const gpuhal_probe_machine 
                                                      const gpuhal_probe_device *entry);
 
 /* Return the DRM nodes of a device or of hardware without a device; "" if unknown. A partition with a separate render
- * node has no card node, because the whole GPU's card node does not provide access to it. */
+ * node has no card node, because the whole GPU's card node does not provide access to the partition. */
 enum { PROBE_NODE_BYTES = 32 };
 const char *gpuhal_probe_render_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware,
                                      char space[PROBE_NODE_BYTES]);
 const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware);
 
-/* State and problem code of a listed device that is lost. A device that failed verification does not count as lost,
- * because that result is more informative. */
+/* State and problem code of a lost device that is listed. A device that failed verification does not count as lost,
+ * because the failed verification is more informative. */
 #define GPUHAL_PROBE_LOST "lost"
 bool gpuhal_probe_is_lost(const gpuhal_probe_device *entry);
 /* Returns whether this run found no fault in the device: neither its driver nor its bus lost it, it does not need a
@@ -59,9 +59,9 @@ bool gpuhal_probe_works(const gpuhal_probe_machine *machine, const gpuhal_probe_
 /* Returns whether the device works and no other process has exclusive use of it. */
 bool gpuhal_probe_is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 
-/* Returns whether hardware without a device has a separate row. Without --all, hardware that no API supports has none,
- * and hardware not given to this container, pod or job has one only in metrics. With --device, no such hardware is
- * listed. */
+/* Returns whether hardware without a device has a separate row. Without --all, hardware that no API supports has no
+ * row, and hardware not given to this container, pod or job has a row only in metrics. With --device, no hardware
+ * without a device is listed. */
 bool gpuhal_probe_is_listed(const gpuhal_probe_options *options, const gpuhal_hardware_info *hardware);
 
 #endif

@@ -16,7 +16,7 @@
 #define ORDINARY  80u
 #define BLANKS    " \n\t"
 
-#define LINE_BYTES   240u /* limit for lines printed by a driver; longer ones would obscure the rest */
+#define LINE_BYTES   240u /* limit for lines printed by a driver; longer lines would obscure the rest */
 #define FIELD_INDENT 4u
 #define FIELD_LABEL  9u
 
@@ -25,7 +25,6 @@ static const char *const styles[] = {
     [PROBE_GOOD] = "\033[32m", [PROBE_BAD] = "\033[31m", [PROBE_WARN] = "\033[33m",
 };
 
-/* Returns whether the terminal interprets escape codes. */
 static bool is_capable(int descriptor)
 {
     const char *kind = getenv("TERM");
@@ -131,7 +130,8 @@ static void end_style(const gpuhal_probe_screen *screen, gpuhal_probe_style styl
     }
 }
 
-/* Prints as much of the text up to `end` (see count_columns) as fits into `width` columns; returns the columns used. */
+/* Prints as much of the text up to `end` (see count_columns) as fits into `width` columns. Returns the number of
+ * columns used. */
 static size_t put_some(const gpuhal_probe_screen *screen, const char *text, const char *end, size_t width)
 {
     size_t used = 0;
@@ -250,7 +250,7 @@ void gpuhal_probe_set_said(const char *message)
 void gpuhal_probe_say(const char *format, ...)
 {
     static const char name[] = "gpuhal-probe:";
-    char text[2048]; /* truncates longer messages, because reporting a lack of memory must not allocate */
+    char text[2048]; /* longer messages are truncated, because an out-of-memory message must not allocate */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);

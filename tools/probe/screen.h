@@ -15,7 +15,7 @@
 typedef struct gpuhal_probe_screen {
     FILE *out;
     size_t width; /* in columns, at least 40; SIZE_MAX if unlimited */
-    bool limited; /* by a terminal or by COLUMNS */
+    bool limited; /* the width is limited by a terminal or by COLUMNS */
     bool colour;
     bool utf8;
 } gpuhal_probe_screen;
@@ -29,7 +29,7 @@ typedef enum gpuhal_probe_style {
     PROBE_WARN
 } gpuhal_probe_style;
 
-/* Overrides, for standard output, the choice based on the terminal and NO_COLOR. */
+/* Overrides the default for standard output, which depends on the terminal and NO_COLOR. */
 void gpuhal_probe_screen_set_color(gpuhal_probe_color color);
 void gpuhal_probe_screen_init(gpuhal_probe_screen *screen, FILE *out);
 
@@ -42,13 +42,12 @@ void gpuhal_probe_screen_put(const gpuhal_probe_screen *screen, gpuhal_probe_sty
 /* Prints words starting at column `column`, with further lines indented to `indent`, and ends the line. A word longer
  * than a line, such as a path, is not broken, so that it can be copied. */
 void gpuhal_probe_screen_wrap(const gpuhal_probe_screen *screen, const char *text, size_t column, size_t indent);
-/* The same in a style. */
 void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text,
                                  size_t column, size_t indent);
 /* Prints "    reason   the sentence", with further lines aligned to its first word. Prints nothing for "". */
 void gpuhal_probe_screen_field(const gpuhal_probe_screen *screen, const char *label, const char *text);
 
-/* Prints a field with several lines, each on a separate line; truncates very long ones. */
+/* Prints a field with several lines; truncates very long lines. */
 void gpuhal_probe_screen_lines(const gpuhal_probe_screen *screen, const char *label, const char *lines);
 
 /* Prints a message to standard error: "gpuhal-probe: …", on one line, or wrapped on a terminal. */
@@ -58,7 +57,7 @@ void gpuhal_probe_say(const char *format, ...) __attribute__((format(printf, 1, 
 const char *gpuhal_probe_last_said(void);
 void gpuhal_probe_set_said(const char *message);
 
-/* Prints a line on standard error that the next call replaces; only on a terminal. NULL erases it. */
+/* If standard error is a terminal, prints a line that the next call replaces. NULL erases the line. */
 void gpuhal_probe_progress(const char *text);
 bool gpuhal_probe_shows_progress(void);
 

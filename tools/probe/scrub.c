@@ -29,7 +29,7 @@ static void read_identity(identity *out)
     const char *home = getenv("HOME");
     *out = (identity){0};
     gpuhal_tool_host host;
-    gpuhal_tool_host_read(&host); /* same source as the listing */
+    gpuhal_tool_host_read(&host); /* the listing uses the same host name */
     keep(out->host, sizeof out->host, strcmp(host.name, "localhost") == 0 ? "" : host.name);
     keep(out->user, sizeof out->user, entry ? entry->pw_name : getenv("USER"));
     keep(out->home, sizeof out->home, home && *home ? home : entry ? entry->pw_dir : "");
@@ -53,8 +53,8 @@ static bool stands(const char *at, int before, const char *name)
     return length > 0 && strncmp(at, name, length) == 0 && !is_word(before) && !is_word((unsigned char)at[length]);
 }
 
-/* Matches a pattern in which x is a hexadecimal digit and other characters are literal. Returns its length, or 0
- * without a complete match. */
+/* Matches a pattern in which x is a hexadecimal digit and other characters are literal. Returns the pattern's length,
+ * or 0 if it does not match completely. */
 static size_t fits(const char *at, const char *form)
 {
     size_t i = 0;
@@ -91,7 +91,7 @@ static size_t fits_internet_address_6(const char *at)
         return 0;
     }
     while (length > 2 && (at[length - 1] == '.' || (at[length - 1] == ':' && at[length - 2] != ':'))) {
-        length--; /* punctuation after the address */
+        length--; /* the last character is punctuation after the address */
     }
     memcpy(text, at, length);
     text[length] = 0;
@@ -107,7 +107,7 @@ static uint32_t checksum(const char *text, size_t length)
     return sum;
 }
 
-/* Matches the value of "serial": "..." in JSON; its opening quote precedes `at`. */
+/* Matches the value of "serial": "..." in JSON. The value's opening quote precedes `at`. */
 static size_t fits_serial(const char *text, const char *at)
 {
     static const char key[] = "serial";
@@ -119,7 +119,7 @@ static size_t fits_serial(const char *text, const char *at)
     return found && found < at && strstr(found, ": \"") == at - 3 ? strcspn(at, "\"\n") : 0;
 }
 
-/* Matches the text after "GPU-": a UUID or its beginning, as accepted by selectors and vendors' variables. */
+/* Matches the text after "GPU-", which is a UUID or the beginning of a UUID, as in selectors and vendors' variables. */
 static size_t fits_uuid(const char *text, const char *at)
 {
     static const char *const words[] = {"GPU-", "MIG-", "uuid="};

@@ -1,6 +1,6 @@
-/* table.c: prints the table for people. Every run has the same columns, as wide as their usual contents. A wider screen
- * has more columns; on a narrower screen, names are shortened and the columns on the right are dropped. Nothing is cut
- * if there is no screen to limit the width. With --all, rows are grouped by physical device. */
+/* table.c: prints the table for people. Every run prints the same columns, as wide as their usual contents. On a wide
+ * screen there are more columns. On a narrow screen, names are shortened and the columns on the right are dropped.
+ * Nothing is cut if there is no screen to limit the width. With --all, rows are grouped by physical device. */
 #include "columns.h"
 #include "print.h"
 
@@ -97,8 +97,8 @@ static void drop(device_table *table, size_t place)
     }
 }
 
-/* First drops the columns for wide screens, from the right, to keep names complete. Then shortens names, and then drops
- * the columns that are the least important for knowing whether a device is usable. */
+/* First drops the columns for wide screens, from the right, to keep names complete. Then shortens names. Finally drops
+ * columns, beginning with those that are least important for judging whether a device is usable. */
 static void fit(device_table *table)
 {
     static const gpuhal_probe_column order[] = {PROBE_COLUMN_POWER, PROBE_COLUMN_TEMPERATURE, PROBE_COLUMN_PCI,
@@ -123,7 +123,7 @@ bool gpuhal_probe_table_is_wide(const gpuhal_probe_options *options, const gpuha
     return options->format == PROBE_FORMAT_WIDE || (screen->limited && screen->width >= WIDE_SCREEN);
 }
 
-/* Selects the requested columns, or those for a screen of this width. Returns false after a message. */
+/* Selects the requested columns, or the columns for a screen of this width. Returns false after a message. */
 static bool choose_columns(device_table *table, const gpuhal_probe_options *options, bool verified)
 {
     if (options->columns) {
@@ -141,7 +141,7 @@ static bool choose_columns(device_table *table, const gpuhal_probe_options *opti
     return true;
 }
 
-/* A partition's profile is at the end of the name, so the name is cut before it: "H100 80GB HB… 3g.40gb". */
+/* A partition's profile is at the end of the name, so the name is cut before the profile: "H100 80GB HB… 3g.40gb". */
 static const char *shorten(const device_table *table, const char *name, size_t width,
                            char space[GPUHAL_PROBE_CELL_BYTES])
 {
@@ -174,7 +174,6 @@ static void print_cell(const device_table *table, size_t place, const char *text
                             gpuhal_probe_column_is_right(table->columns[place]));
 }
 
-/* Returns how many columns, from `place` on, the row's state replaces. */
 static size_t count_empty(const device_table *table, uint32_t row, size_t place)
 {
     size_t count = 0;
@@ -229,7 +228,8 @@ static void print_titles(const device_table *table)
     fputc('\n', table->screen->out);
 }
 
-/* Prints each physical device's interfaces, the preferred one first, and then the hardware without a device. */
+/* Prints the interfaces of each physical device, beginning with the preferred interface, and then the hardware without
+ * a device. */
 static void print_groups(const device_table *table, const gpuhal_probe_machine *machine)
 {
     gpuhal_physical_info physical = {.size = sizeof physical};

@@ -1,5 +1,5 @@
 /* taken.c: see taken.h. Programs that only draw do not count (nvidia-smi(1), "Compute Mode"). A GPU that a service
- * shares among clients is not taken (NVIDIA MPS: exclusive mode applies to the server, not to its clients). */
+ * shares among clients is not taken. (With NVIDIA MPS, exclusive mode applies to the server, not to its clients.) */
 #include "taken.h"
 
 #include <gpuhal/telemetry.h>
@@ -15,9 +15,9 @@ static bool is_exclusive(const gpuhal_probe_device *entry)
            mode == GPUHAL_COMPUTE_EXCLUSIVE && gpuhal_device_status(entry->device) == GPUHAL_OK;
 }
 
-/* Returns whether the process is not this one. In another pid namespace, this process appears with a different pid. If
- * this process has verified an exclusive device, no other process can be using it, so a process of unknown identity is
- * this one. */
+/* Returns whether the process is not this process. In another pid namespace, this process has a different pid. If this
+ * process has verified an exclusive device, no other process can use that device, so a process with a foreign pid is
+ * this process. */
 static bool is_stranger(const gpuhal_probe_device *entry, const gpuhal_process *process)
 {
     const bool is_here = entry->verified && !entry->in_child && !entry->result.status;
@@ -42,7 +42,7 @@ static void read_one(gpuhal_probe_device *entry, uint64_t limit_ns)
     entry->is_taken = computes && !shares;
 }
 
-/* A driver that hangs uses half of the remaining time, so that the other devices get their share. */
+/* A driver that hangs uses at most half of the remaining time, so that time is left for the other devices. */
 void gpuhal_probe_taken_read(gpuhal_probe_machine *machine)
 {
     uint32_t left = 0;

@@ -1,4 +1,4 @@
-/* taken.h: finds GPUs that allow only one process to compute, and whether a process does. */
+/* taken.h: finds GPUs that allow only one process to compute, and determines whether another process uses them. */
 #ifndef PROBE_TAKEN_H
 #define PROBE_TAKEN_H
 

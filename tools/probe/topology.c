@@ -112,7 +112,8 @@ static bool is_address(const char *text, size_t length)
     return good;
 }
 
-/* Finds the last PCI device in the link's target path, because virtio devices are below a PCI device. */
+/* Finds the last PCI device in the link's target path. The path may be longer, because virtio devices are below a PCI
+ * device. */
 static bool find_address(const char *link, char address[ADDRESS_BYTES])
 {
     char path[PATH_MAX];
@@ -131,7 +132,8 @@ static bool find_address(const char *link, char address[ADDRESS_BYTES])
     return found;
 }
 
-/* Adds a card. If it is already known, appends the name, so that names in the class infiniband precede those in net. */
+/* Adds a card. If the card is already in the list, appends the name. Names in the class infiniband therefore precede
+ * names in the class net. */
 static void add_card(network_card *cards, uint32_t *count, const char *address, const char *name)
 {
     for (uint32_t i = 0; i < *count; i++) {

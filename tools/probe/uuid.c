@@ -8,7 +8,7 @@
 
 enum { AMD = 0x1002, NVIDIA = 0x10de, AMD_DIGITS = 16 };
 
-/* Reads a chip's unique id, whose characters are the 16 bytes of HIP's UUID: "31613262-…" is "1a2b…". */
+/* Reads a chip's unique id. Its characters are the 16 bytes of HIP's UUID: "31613262-…" is "1a2b…". */
 static bool read_unique_id(const char *uuid, char digits[AMD_DIGITS + 1])
 {
     size_t count = 0;
@@ -25,8 +25,8 @@ static bool read_unique_id(const char *uuid, char digits[AMD_DIGITS + 1])
     return count == AMD_DIGITS;
 }
 
-/* Returns whether NVIDIA's tools know the UUID. They do not know partition numbers, or the UUIDs that Mesa's drivers
- * create for NVIDIA chips from PCI ids, which end with zeros (nv_device_uuid()). */
+/* Returns whether NVIDIA's tools know the UUID. They do not know partition numbers. They also do not know the UUIDs
+ * that Mesa's drivers create from the PCI ids of NVIDIA chips, which end with zeros (nv_device_uuid()). */
 static bool is_of_nvidia(const char *uuid)
 {
     enum { DIGITS_AND_DASHES = 36, ZEROS = 8 };

@@ -23,7 +23,6 @@ uint32_t gpuhal_probe_source_of(const gpuhal_probe_machine *machine, uint32_t pl
     return count == 1 ? found : place;
 }
 
-/* The values in the table. */
 static const gpuhal_key table_keys[] = {
     GPUHAL_VALUE_MEMORY_FREE_BYTES,
     GPUHAL_VALUE_MEMORY_USED_BYTES,
@@ -44,8 +43,8 @@ static const gpuhal_key table_keys[] = {
     GPUHAL_VALUE_FABRIC,
 };
 
-/* Returns whether reading takes noticeable time: NVML measures traffic for 20 ms and amdgpu for a second, and processor
- * utilisation takes about 40 ms. */
+/* Returns whether reading takes noticeable time. Measuring traffic takes 20 ms with NVML and a second with amdgpu, and
+ * measuring processor utilisation takes about 40 ms. */
 static bool takes_time(const gpuhal_probe_device *entry, gpuhal_key key)
 {
     return key == GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND || key == GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND ||
@@ -74,8 +73,8 @@ static bool is_part(const gpuhal_probe_device *entry)
     return gpuhal_device_text(entry->device, GPUHAL_FACT_PARTITION, &partition) == GPUHAL_OK;
 }
 
-/* Returns the device that shows values of the whole GPU: an unpartitioned interface, or the first partition that is
- * read. */
+/* Returns the device that shows values of the whole GPU. This is an unpartitioned interface, or the first partition
+ * that is read. */
 static const gpuhal_probe_device *board_of(const gpuhal_probe_machine *machine, const gpuhal_probe_device *own)
 {
     const gpuhal_probe_device *found = NULL;
@@ -110,7 +109,7 @@ static void leave_to_board(const gpuhal_probe_machine *machine, const gpuhal_pro
 }
 
 /* Reads the devices of one backend concurrently, but the backends one after another, because some drivers fail if
- * another one starts in the same process at the same time. */
+ * another driver starts in the same process at the same time. */
 static bool read_samples(gpuhal *gpu, gpuhal_sample *samples, uint32_t count)
 {
     bool good = true;
@@ -151,9 +150,9 @@ static bool read_prepared(gpuhal_probe_machine *machine)
     return good;
 }
 
-/* Corrects the memory values of an interface that has less memory than the hardware: available and free memory are
- * limited to its total, and its used bytes are unknown. Memory that an integrated GPU shares with the host has no
- * separate total. */
+/* Corrects the memory values of an interface that has less memory than the hardware. Available and free memory are
+ * limited to the interface's total, and its used memory is unknown. Memory that an integrated GPU shares with the host
+ * has no separate total. */
 static void find_own(gpuhal_probe_device *entry, bool is_source)
 {
     static const gpuhal_key keys[PROBE_OWN_VALUES] = {GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES,

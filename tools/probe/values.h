@@ -15,14 +15,14 @@ typedef struct gpuhal_probe_device gpuhal_probe_device;
 typedef struct gpuhal_probe_values {
     gpuhal_value list[GPUHAL_PROBE_VALUES]; /* values for the table, or all values in key order */
     uint32_t count;
-    gpuhal_status status; /* status of the reading; the reason for missing values if it failed */
-    uint64_t time_ns;     /* on the monotonic clock; 0 if none was read */
+    gpuhal_status status; /* status of the reading; after a failure, the reason for missing values */
+    uint64_t time_ns;     /* time of the reading on the monotonic clock; 0 if nothing was read */
     bool is_read;
 } gpuhal_probe_values;
 
 typedef enum gpuhal_probe_extent {
-    PROBE_READ_TABLE,   /* values in the table, of devices in it, that need no measuring interval */
-    PROBE_READ_AT_ONCE, /* values of all devices that need no measuring interval */
+    PROBE_READ_TABLE,   /* the table's values, for devices in the table, except values that need a measuring interval */
+    PROBE_READ_AT_ONCE, /* values of all devices, except values that need a measuring interval */
     PROBE_READ_ALL
 } gpuhal_probe_extent;
 
@@ -31,11 +31,11 @@ typedef enum gpuhal_probe_extent {
 bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent extent);
 void gpuhal_probe_values_finish(gpuhal_probe_machine *machine);
 
-/* Returns the index of the device whose values this one shares: the physical device's preferred interface if it is
- * unique (each partition has one), otherwise the device itself. */
+/* Returns the index of the device whose values this device shares. This is the physical device's preferred interface if
+ * there is only one (each partition has one), otherwise the device itself. */
 uint32_t gpuhal_probe_source_of(const gpuhal_probe_machine *machine, uint32_t place);
-/* Returns the value with this key; NULL if it was not read, because of --cached or because the table does not show
- * it. */
+/* Returns the value with this key. Returns NULL if the value was not read, because of --cached or because the table
+ * does not show it. */
 const gpuhal_value *gpuhal_probe_value_find(const gpuhal_probe_device *entry, gpuhal_key key);
 /* Returns false if the value is unknown. */
 bool gpuhal_probe_value(const gpuhal_probe_device *entry, gpuhal_key key, uint64_t *out_value);

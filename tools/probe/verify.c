@@ -1,6 +1,6 @@
-/* verify.c: see verify.h. The child is forked without exec: a backend that was probed only in helper processes has not
- * been started in this process, so the child can start it. If the child exits without a result, the result is derived
- * from its exit status. */
+/* verify.c: see verify.h. The child is forked without exec. A backend that was probed only in helper processes has not
+ * been started in this process, so the child can start the backend. If the child exits without a result, the result is
+ * derived from its exit status. */
 #include "verify.h"
 
 #include "progress.h"
@@ -14,7 +14,7 @@
 
 enum {
     END_S = 1
-}; /* for a child that has closed its pipe: an immediate kill would hide the signal that terminated the driver */
+}; /* time for a child that has closed its pipe; an immediate kill would hide the signal that terminated it */
 
 void gpuhal_probe_judge(gpuhal_status status, const char *subject, gpuhal_probe_result *out_result)
 {
@@ -67,8 +67,8 @@ gpuhal_status gpuhal_probe_open_in_child(const char *backends, gpuhal **out_gpu)
     return gpuhal_open(&config, out_gpu);
 }
 
-/* Verifies the device in the child and sends the result. Closes nothing, because the library has already recorded the
- * result and the faults, and a failed driver may hang while closing. */
+/* Verifies the device in the child and sends the result. Does not close the library, because the library has already
+ * recorded the result and the faults, and a failed driver may hang in close. */
 static void work(void *user, int to)
 {
     const gpuhal_device *of_parent = user;

@@ -7,22 +7,21 @@
 
 #include <gpuhal/gpuhal.h>
 
-/* The result of verifying a device or link. */
 typedef struct gpuhal_probe_result {
     gpuhal_status status;
     bool not_tried;     /* no time was left; the status is TIMEOUT */
     char sentence[512]; /* "" if GPUHAL_OK */
 } gpuhal_probe_result;
 
-/* Creates a result from the status of the preceding library call and its error sentence, without the prefix `subject`,
- * which the caller prints itself. */
+/* Creates a result from the status of the preceding library call and its error sentence. Removes the prefix `subject`
+ * from the sentence, because the caller prints the subject. */
 void gpuhal_probe_judge(gpuhal_status status, const char *subject, gpuhal_probe_result *out_result);
 
-/* Opens a new gpuhal object in a child, which cannot use the parent's. It has only these backends, so that no other
- * driver uses up the child's time. */
+/* Opens a new gpuhal object in a child, because the child cannot use the parent's object. The object has only these
+ * backends, so that no other driver uses up the child's time. */
 gpuhal_status gpuhal_probe_open_in_child(const char *backends, gpuhal **out_gpu);
 
-/* Ends the child. Unless its `last` record arrived within `timeout_ns`, the result is the failure. */
+/* Ends the child. If its `last` record did not arrive within `timeout_ns`, sets the result to a failure. */
 void gpuhal_probe_end(gpuhal_tool_child *child, gpuhal_tool_heard last, uint64_t timeout_ns,
                       gpuhal_probe_result *out_result);
 
@@ -30,7 +29,6 @@ void gpuhal_probe_end(gpuhal_tool_child *child, gpuhal_tool_heard last, uint64_t
 void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_ns,
                          gpuhal_probe_result *out_result);
 
-/* The reason for devices and links that were not tried. */
 #define GPUHAL_PROBE_TIME_IS_OVER "the time of --timeout is over"
 
 #endif

@@ -1,5 +1,5 @@
-/* watch.c: the event loop of the live view: it processes keys, frames, signals and timeouts, and updates the screen.
- * Meanwhile, output of drivers is discarded, because it would corrupt the screen. */
+/* watch.c: the event loop of the live view. The loop processes keys, frames, signals and timeouts, and updates the
+ * screen. While it runs, drivers' output is discarded, because it would corrupt the screen. */
 #include "watch.h"
 
 #include "screen.h"
@@ -40,7 +40,7 @@ static bool wants_colour(const gpuhal_probe_options *options)
     return options->color == PROBE_COLOR_ALWAYS || (options->color == PROBE_COLOR_AUTO && !(no_colour && *no_colour));
 }
 
-/* Redirects descriptors 1 and 2 to /dev/null, or to `said`, their former target, if it is not -1. */
+/* Redirects descriptors 1 and 2 to `said`, their original target, or to /dev/null if `said` is -1. */
 static void set_streams(int said)
 {
     const int null = said < 0 ? open("/dev/null", O_WRONLY | O_CLOEXEC) : said;
@@ -96,7 +96,7 @@ static void resize(const watch *own)
     clearok(stdscr, TRUE);
 }
 
-/* Suspends like a program without a screen, and restores the screen when continued. */
+/* Suspends the process with the terminal in its normal mode, and restores the screen when the process continues. */
 static void suspend(const watch *own)
 {
     endwin();
@@ -110,11 +110,11 @@ static void take_frame(watch *own)
 {
     gpuhal_watch_frame *frame = gpuhal_watch_sampler_take(own->sampler);
     if (frame) {
-        gpuhal_watch_view_take(&own->view, frame); /* if out of memory, the former frame stays, and its age is shown */
+        gpuhal_watch_view_take(&own->view, frame); /* if out of memory, the previous frame stays and its age is shown */
     }
 }
 
-/* Processes the keys. Returns false if the view ends. */
+/* Processes the keys. Returns false if a key ends the view. */
 static bool read_keys(watch *own)
 {
     int key;
@@ -151,7 +151,7 @@ static void run(watch *own)
         struct pollfd polled[] = {{.fd = fileno(own->keys), .events = POLLIN},
                                   {.fd = gpuhal_watch_sampler_descriptor(own->sampler), .events = POLLIN},
                                   {.fd = gpuhal_probe_stop_descriptor(), .events = POLLIN}};
-        /* The timeout is for a late sample, whose age must be updated. */
+        /* If a sample is late, the loop wakes up after the timeout to update the displayed age. */
         const int patience = own->view.paused ? -1 : (int)(own->view.period_ns / 1000000u) * 2 + 1000;
         poll(polled, 3, patience);
         if (polled[1].revents & POLLIN) {

@@ -6,11 +6,11 @@
 
 #include <stdio.h>
 
-/* Shows the live view on `out` until q or a signal. If a driver blocks the sampler's thread, ends the program instead
- * of returning. Always restores the screen. */
+/* Shows the live view on `out` until the user presses q or a signal arrives. If a driver blocks the sampler's thread,
+ * ends the program instead of returning. Always restores the screen. */
 gpuhal_probe_exit gpuhal_probe_watch(const gpuhal_probe_options *options, gpuhal_probe_machine *machine, FILE *out);
 
-/* Implements gpuhal_probe_watch() in the live view's library, which that function loads. */
+/* The implementation in the live view's library, which gpuhal_probe_watch() loads and calls. */
 gpuhal_probe_exit gpuhal_watch_run(const gpuhal_probe_options *options, gpuhal_probe_machine *machine, FILE *out);
 
 #endif

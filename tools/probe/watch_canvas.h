@@ -11,20 +11,18 @@ typedef struct gpuhal_watch_canvas {
     bool utf8, colour;
 } gpuhal_watch_canvas;
 
-/* Initialises the colour pairs for the styles. */
 void gpuhal_watch_canvas_init(bool colour);
 /* Draws the text in exactly `width` columns, like gpuhal_probe_screen_fit(). */
 void gpuhal_watch_put(const gpuhal_watch_canvas *canvas, int y, int x, int width, gpuhal_probe_style style,
                       const char *text, bool to_the_right);
-/* Draws the text as the selected one. */
 void gpuhal_watch_put_selected(const gpuhal_watch_canvas *canvas, int y, int x, int width, const char *text);
-/* Draws a bar of which `share`, 0 to 1, is filled. */
+/* Draws a bar that is filled up to `share`, 0 to 1. */
 void gpuhal_watch_put_bar(const gpuhal_watch_canvas *canvas, int y, int x, int width, gpuhal_probe_style style,
                           double share);
 
 /* Returns the value of a curve's column, 0 to 1; negative if unknown. */
 typedef double gpuhal_watch_point(const void *user, int age, gpuhal_probe_style *out_style);
-/* Draws columns from the newest, on the right, to older ones; `age` 0 is the newest. */
+/* Draws a curve with the newest point on the right. `age` 0 is the newest point. */
 void gpuhal_watch_put_curve(const gpuhal_watch_canvas *canvas, int y, int x, int width, int height,
                             gpuhal_watch_point *point, const void *user);
 

@@ -1,5 +1,5 @@
-/* watch_draw.c: draws the live view: a head line, a table of GPUs, curves for as many of them as fit, the processes,
- * and the keys. */
+/* watch_draw.c: draws the live view: a head line, a table of GPUs, curves for as many GPUs as fit, the processes, and
+ * the keys. */
 #include "columns.h"
 #include "watch_canvas.h"
 #include "watch_list.h"
@@ -22,7 +22,7 @@ enum {
 typedef struct layout {
     gpuhal_watch_canvas canvas;
     int rows, first_row;      /* lines of the table, and the first visible row */
-    int strips, curve_height; /* number of devices with curves, and height of these without titles */
+    int strips, curve_height; /* number of devices with curves, and height of the curves without titles */
     int processes_at;         /* line of the process titles */
 } layout;
 
@@ -31,7 +31,7 @@ static void put(const layout *at, int y, int x, int width, gpuhal_probe_style st
     gpuhal_watch_put(&at->canvas, y, x, width, style, text, false);
 }
 
-/* Counts the devices with curves. Hardware without a device has none. */
+/* Counts the devices with curves. Hardware without a device has no curves. */
 static int count_devices(const gpuhal_watch_frame *frame)
 {
     int count = 0;
@@ -84,7 +84,7 @@ static void draw_head(const gpuhal_watch_view *view, const layout *at)
 
 /* ---- the table */
 
-/* Further columns, on screens at least `from` columns wide. */
+/* Additional table columns, on screens that are at least `from` columns wide. */
 static const struct {
     gpuhal_watch_number number;
     const char *title;
@@ -99,7 +99,7 @@ typedef struct table {
     int id, name, bar; /* column widths */
 } table;
 
-/* Sets the widths. The names get half of the remaining width, up to a limit, and the two bars the rest. */
+/* Sets the widths. The names take half of the remaining width, up to a limit, and the two bars take the rest. */
 static table make_table(const layout *at, const gpuhal_watch_frame *frame)
 {
     table widths = {.id = 6, .name = 12, .bar = BAR_LEAST};
@@ -227,7 +227,7 @@ static double point_of(const void *user, int age, gpuhal_probe_style *out_style)
     return value < 0 ? -1 : value / own->whole;
 }
 
-/* Returns the maximum; if it is unknown, the largest value seen. */
+/* Returns the maximum, or the largest value so far if the maximum is unknown. */
 static double whole_of(const gpuhal_watch_row *row, const gpuhal_watch_history *history, gpuhal_watch_number number)
 {
     double most = gpuhal_watch_whole(row, number);
@@ -258,7 +258,7 @@ static void draw_strip(const gpuhal_watch_view *view, const layout *at, int y, c
     }
 }
 
-/* Draws all devices in table order, or the selected device and those after it if there is not enough room. */
+/* Draws the curves of all devices in table order. If there is not enough room, starts with the selected device. */
 static void draw_curves(const gpuhal_watch_view *view, const layout *at)
 {
     const gpuhal_watch_frame *frame = view->frame;

@@ -24,18 +24,17 @@ typedef enum gpuhal_watch_number {
     WATCH_NUMBERS
 } gpuhal_watch_number;
 
-/* A physical device, or hardware without a device. */
 typedef struct gpuhal_watch_row {
     char id[40]; /* "cuda:0"; "" for hardware without a device */
     char name[96], place[40];
-    char note[256]; /* why it is not ready; "" if it is */
+    char note[256]; /* the reason why the row is not ready; "" if it is ready */
     bool lost;
     bool known[WATCH_NUMBERS];
     uint64_t numbers[WATCH_NUMBERS];
 } gpuhal_watch_row;
 
 typedef struct gpuhal_watch_process {
-    char device[40];     /* id of its row */
+    char device[40];     /* id of the process's row */
     uint32_t pid, flags; /* GPUHAL_PROCESS_… */
     uint64_t memory_bytes;
     uint32_t busy_permille;
@@ -47,7 +46,8 @@ typedef struct gpuhal_watch_frame {
     gpuhal_watch_process *processes;
     uint32_t row_count, process_count;
     char counts[112];   /* "7 of 8 GPUs ready" */
-    bool has_processes; /* false: the previous frame's processes remain valid; they are read less often */
+    bool has_processes; /* false if the previous frame's processes remain valid; processes are read less often than
+                         * values */
     uint64_t time_ns;   /* on the monotonic clock */
 } gpuhal_watch_frame;
 

@@ -65,7 +65,7 @@ static void draw_titles(const gpuhal_watch_view *view, const gpuhal_watch_canvas
     }
 }
 
-/* Draws, at the right of the titles, how many of all processes the list shows. */
+/* At the right of the titles, draws how many of all processes the list shows. */
 static void draw_count(const gpuhal_watch_view *view, const gpuhal_watch_canvas *canvas, int y)
 {
     char text[CELL_BYTES], filter[WATCH_FILTER_BYTES + 16] = "";

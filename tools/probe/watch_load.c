@@ -11,7 +11,7 @@
 
 typedef gpuhal_probe_exit watch_function(const gpuhal_probe_options *options, gpuhal_probe_machine *machine, FILE *out);
 
-/* Loads the library relative to the program's directory: from the installed location, or from the build tree. */
+/* Loads the library from the installed location or from the build tree, relative to the program's directory. */
 static void *load(void)
 {
     static const char *const folders[] = {GPUHAL_LIBRARY_FOLDER, "lib"};

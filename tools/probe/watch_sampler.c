@@ -1,5 +1,5 @@
-/* watch_sampler.c: see watch_sampler.h. The thread waits in one place for its period, for requests from the display,
- * and for devices to appear or disappear. */
+/* watch_sampler.c: see watch_sampler.h. The thread's only ppoll() call waits for the end of the period, for requests
+ * from the display, and for device changes. */
 #include "watch_sampler.h"
 
 #include "fields.h"
@@ -38,7 +38,7 @@ struct gpuhal_watch_sampler {
 
     int wanted, ready;     /* `wanted` is readable after a request from the display, `ready` after a new frame */
     int changes;           /* descriptor for device changes; -1 if unsupported */
-    uint64_t processes_ns; /* when they were last read; used only by the thread */
+    uint64_t processes_ns; /* when processes were last read; used only by the thread */
 };
 
 static void ring(int descriptor)
@@ -113,7 +113,7 @@ static gpuhal_watch_frame *make_frame(gpuhal_watch_sampler *sampler)
     for (uint32_t i = 0; made && i < rows.count; i++) {
         const gpuhal_probe_row *row = &rows.list[i];
         if (row->entry && row->entry->processor && rows.count > 1 && !sampler->options->all) {
-            continue; /* the processor has a row only without a usable GPU */
+            continue; /* the processor has a row only if there is no usable GPU */
         }
         gpuhal_watch_row *to = &frame->rows[frame->row_count];
         fill_row(row, to);

@@ -8,8 +8,8 @@
 
 typedef struct gpuhal_watch_sampler gpuhal_watch_sampler;
 
-/* Starts a thread that reads immediately, and then once per period. The machine belongs to the thread until the sampler
- * has ended. Returns NULL after a message on standard error. */
+/* Starts a thread that reads the values immediately, and then once per period. The machine belongs to the thread until
+ * the sampler has ended. Returns NULL after a message on standard error. */
 gpuhal_watch_sampler *gpuhal_watch_sampler_start(gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                                  uint64_t period_ns);
 /* Returns a descriptor that is readable when there is a new frame. */

@@ -15,7 +15,6 @@ void gpuhal_watch_bytes_text(uint64_t bytes, char text[WATCH_TEXT_BYTES])
     snprintf(text, WATCH_TEXT_BYTES, "%.1f %s", value, unit);
 }
 
-/* Formats both numbers in the unit of the total. */
 static void memory_text(const gpuhal_watch_row *row, char text[WATCH_TEXT_BYTES])
 {
     const uint64_t total = row->numbers[WATCH_MEMORY_TOTAL], used = row->numbers[WATCH_MEMORY_USED];

@@ -10,9 +10,9 @@ enum { WATCH_TEXT_BYTES = 48 };
 /* Writes "98%", "61.0/80.0 GiB", "67°C", "644/700 W" or "1980 MHz"; "-" if unknown. */
 void gpuhal_watch_number_text(const gpuhal_watch_row *row, gpuhal_watch_number number, bool utf8,
                               char text[WATCH_TEXT_BYTES]);
-/* "61.0 GiB". */
+/* Writes "61.0 GiB". */
 void gpuhal_watch_bytes_text(uint64_t bytes, char text[WATCH_TEXT_BYTES]);
-/* Returns the number's maximum in the same unit: total memory, power limit, 100 degrees or 1000 permille; 0 if
+/* Returns the number's maximum in the number's unit: total memory, power limit, 100 degrees or 1000 permille; 0 if
  * unknown. */
 double gpuhal_watch_whole(const gpuhal_watch_row *row, gpuhal_watch_number number);
 /* Returns the colour for a share of the maximum; large shares are yellow or red. A busy GPU does not cause a

@@ -38,7 +38,7 @@ static bool make_histories(gpuhal_watch_view *view, const gpuhal_watch_frame *fr
     return true;
 }
 
-/* Appends a point to each history. A device that is no longer in the frame gets a gap. */
+/* Appends a point to each history. A device that is no longer in the frame has a gap in its history. */
 static void add_points(gpuhal_watch_view *view, const gpuhal_watch_frame *frame)
 {
     for (uint32_t h = 0; h < view->history_count; h++) {
@@ -79,7 +79,7 @@ static bool matches(const gpuhal_watch_view *view, const gpuhal_watch_process *p
            contains(process->device, view->filter) || contains(pid, view->filter);
 }
 
-/* Sorts by the selected column: memory and utilisation largest first, all others ascending. */
+/* Sorts by the selected column, memory and utilisation in descending order, all other columns in ascending order. */
 static int compare(const void *left, const void *right, void *user)
 {
     const gpuhal_watch_view *view = user;

@@ -1,5 +1,5 @@
-/* watch_view.h: the live view's data and the user's settings. Frames and keys change these, drawing reads them. This
- * code uses neither ncurses' screen nor the library. */
+/* watch_view.h: the live view's data and the user's settings. Frames and keys change the data, and drawing reads it.
+ * This code uses neither ncurses' screen nor the library. */
 #ifndef PROBE_WATCH_VIEW_H
 #define PROBE_WATCH_VIEW_H
 
@@ -29,14 +29,14 @@ typedef enum gpuhal_watch_order {
 typedef struct gpuhal_watch_view {
     gpuhal_watch_frame *frame; /* NULL before the first frame */
     gpuhal_watch_process *processes;
-    uint32_t process_count; /* without the filter */
+    uint32_t process_count; /* number of processes, including those that the filter hides */
     uint32_t *matches;      /* indices of the displayed processes, in display order */
     uint32_t match_count;
     gpuhal_watch_history *histories;
     uint32_t history_count;
 
     uint32_t selected;      /* row in the frame */
-    char selected_id[40];   /* finds the row again in a new frame */
+    char selected_id[40];   /* used to find the row again in a new frame */
     uint32_t first_process; /* first visible process */
     gpuhal_watch_order order;
     bool reversed, of_selected, help, paused;
@@ -48,17 +48,15 @@ typedef struct gpuhal_watch_view {
 
 /* Takes ownership of the frame. Returns false if out of memory; the view then stays unchanged. */
 bool gpuhal_watch_view_take(gpuhal_watch_view *view, gpuhal_watch_frame *frame);
-/* Filters and sorts the processes again. */
 void gpuhal_watch_view_sort(gpuhal_watch_view *view);
-/* Returns the history; NULL if there is none yet. */
+/* Returns the history, or NULL if there is no history yet. */
 const gpuhal_watch_history *gpuhal_watch_view_history(const gpuhal_watch_view *view, const char *id);
 void gpuhal_watch_view_finish(gpuhal_watch_view *view);
 
-/* The event loop's next action after a key. */
 typedef enum gpuhal_watch_wish { WATCH_GO_ON, WATCH_QUIT, WATCH_SET_SAMPLER } gpuhal_watch_wish;
-/* Handles an ncurses key. */
 gpuhal_watch_wish gpuhal_watch_view_key(gpuhal_watch_view *view, int key);
-/* Return a line that lists the keys, and line `index` of the help; NULL after the last. */
+/* gpuhal_watch_keys() returns a line that lists the keys. gpuhal_watch_help() returns line `index` of the help, or NULL
+ * after the last line. */
 const char *gpuhal_watch_keys(const gpuhal_watch_view *view);
 const char *gpuhal_watch_help(size_t index);
 
