@@ -17,7 +17,7 @@
 
 #define TEST(name) static void name(__attribute__((unused)) void **unused_state)
 
-/* For public calls, in files that include gpuhal/error.h. */
+/* Expects that a public call succeeds, in files that include gpuhal/error.h. */
 #define assert_ok(status)                                                                                              \
     do {                                                                                                               \
         if ((status) != GPUHAL_OK) {                                                                                   \
@@ -25,7 +25,7 @@
         }                                                                                                              \
     } while (0)
 
-/* Use it as the first line of a test that cannot run here; CTest reports the test as skipped, with this sentence. */
+/* Skips a test that cannot run on this machine. Use it before the test has any effect. CTest reports the sentence. */
 #define SKIP_TEST(sentence)                                                                                            \
     do {                                                                                                               \
         printf("skipped: %s\n", sentence);                                                                             \

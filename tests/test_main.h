@@ -1,6 +1,6 @@
-/* tests/test_main.h: main() of a test program, included as its last line. `program name` runs the named test in this
- * process; `program name…` and `program` (all tests) run each test in a separate child. CMake generates cases.inc from
- * the TEST(…) lines of the source. */
+/* tests/test_main.h: main() of a test program. The test program's last line includes this file. `program name` runs the
+ * named test in this process; `program name…` and `program` (all tests) run each test in a separate child. CMake
+ * generates cases.inc from the TEST(…) lines of the source. */
 #include <sys/wait.h>
 #include <unistd.h>
 

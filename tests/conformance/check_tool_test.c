@@ -1,11 +1,10 @@
-/* check_tool_test.c: options, exit statuses and expected failures of gpuhal-check, as its user sees them. */
+/* check_tool_test.c: options, exit statuses and expected failures of gpuhal-check. */
 #include "support/folder.h"
 
 #include <sys/stat.h>
 
 static char output[1 << 18];
 
-/* Runs gpuhal-check with these arguments, saves its output, and returns its exit status. */
 static int check(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static int check(const char *format, ...)
 {
@@ -38,7 +37,7 @@ static void expect_not_printed(const char *text)
     }
 }
 
-/* Selects a fault of the misbehaving plugin. Returns the plugin's path. */
+/* Makes the misbehaving plugin have the named fault. Returns the plugin's path. */
 static const char *faulty(const char *name)
 {
     static char path[512];
@@ -47,7 +46,6 @@ static const char *faulty(const char *name)
     return path;
 }
 
-/* Writes a file with this content into a new directory. Returns its path. */
 static const char *file_with(const char *name, const char *content)
 {
     static char path[256];

@@ -1,10 +1,10 @@
 /* fault_test.c: runs gpuhal-check on the misbehaving plugins of faults.inc: fault_test GPUHAL_CHECK DIRECTORY GROUP
  * [NAME].
  *
- * Runs all plugins of the group, or only NAME. Several run in parallel, since most of them spend half of the time
- * waiting. Each run must exit with the expected status, and the named check must fail with a message that contains the
- * expected sentence, the rule's number and a hint. For every fault the report must be complete: as many lines as the
- * plan announces. The group "count" checks that faults.inc has enough faults. */
+ * Checks all plugins of the group, or only NAME. Several checks run in parallel, since most of them wait half of the
+ * time. Each run must exit with the expected status. The named check must fail with a message that contains the
+ * expected sentence, the rule's number and a hint. For every fault the report must have as many lines as its plan
+ * announces. The group "count" checks that faults.inc has enough faults. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +16,13 @@
 enum { AT_ONCE = 3, LEAST = 60, PERCENT = 95, ARGUMENTS = 16 };
 
 typedef struct variant {
-    const char *group; /* a heading; the other members are not set */
+    const char *group; /* if not NULL, the entry is a group's heading and its other members are not set */
     const char *name, *file;
     int status;
     const char *options, *check;
     unsigned rule;
     const char *sentence;
-    bool missed; /* gpuhal-check does not detect it */
+    bool missed; /* gpuhal-check does not detect the fault */
 } variant;
 
 static const variant variants[] = {
@@ -48,7 +48,6 @@ static const char *tool, *directory;
 /* @mix is replaced with the name of the test code's kernel. */
 #define MIX_OPTIONS "--program faulty_code.txt --format test-code --kernel mix"
 
-/* Runs in the child. */
 static void become_tool(const variant *of, int output)
 {
     char file[1024], options[512];
@@ -92,7 +91,7 @@ static unsigned count_results(const char *output)
     return results;
 }
 
-/* Returns the lines from the failed check's line to the end of its block; NULL if the check did not fail. */
+/* Returns the failed check's line and the rest of its block, or NULL if the check did not fail. */
 static char *block_of(const char *output, const char *check)
 {
     char wanted[96];
@@ -107,7 +106,7 @@ static char *block_of(const char *output, const char *check)
     return NULL;
 }
 
-/* @return NULL, or what is wrong with the report */
+/* @return NULL, or a sentence about the first error in the report */
 static const char *judge(const variant *of, int status, const char *output)
 {
     static char rule[32];

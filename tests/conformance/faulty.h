@@ -1,8 +1,8 @@
 /* faulty.h: declarations that the misbehaving plugin's files share.
  *
- * It is a complete plugin over host memory: two devices whose memory the host cannot access, with every group of slots
- * that gpuhal-check knows. The variable FAULTY selects one fault. The code tests `is(copy_short)` where the correct
- * behaviour would be. */
+ * The plugin is complete, and its two devices use host memory, which the plugin hides from the host. It has every group
+ * of slots that gpuhal-check knows. The environment variable FAULTY selects one fault; the code tests for it with, for
+ * example, `is(copy_short)`. */
 #ifndef GPUHAL_TEST_FAULTY_H
 #define GPUHAL_TEST_FAULTY_H
 
@@ -25,7 +25,7 @@ enum gpuhal_faulty_name {
 #undef GOOD
     FAULT_NONE
 };
-/* Reads the environment once. Returns FAULT_NONE if the variable does not name a fault. */
+/* Reads the variable FAULTY once. Returns FAULT_NONE if its value does not name a fault. */
 enum gpuhal_faulty_name gpuhal_faulty(void);
 #define is(name) (gpuhal_faulty() == FAULT_##name)
 
@@ -34,39 +34,40 @@ enum gpuhal_faulty_name gpuhal_faulty(void);
 
 enum { FAULTY_DEVICE = GPUHAL_VENDOR_NATIVE_FIRST, FAULTY_BUFFER, FAULTY_QUEUE, FAULTY_EVENT };
 
-/* Offsets and sizes in a range must be multiples of this. */
+/* Offsets and sizes in a range must be multiples of GRANULE. */
 #define GRANULE UINT64_C(65536)
 
 void gpuhal_faulty_drain(gpuhal_plugin_queue *queue);
 void gpuhal_faulty_lose_descriptor(void);
 void gpuhal_faulty_lose_memory(unsigned bytes);
-/* Writes one number past the end of a structure, like a plugin that was built for a longer structure. */
+/* Writes a number past the end of a structure, like a plugin built for a longer version of the structure. */
 void gpuhal_faulty_write_behind(void *structure, unsigned bytes);
 void gpuhal_faulty_read_behind(const void *structure, unsigned bytes);
-/* Returns true in a child of the process that started the plugin. */
+/* Returns true in a forked child of the process that started the plugin. */
 bool gpuhal_faulty_is_forked(void);
 
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     uint32_t index;
     unsigned registered;
-    bool adopted; /* shares the device with another opening */
-    bool lost;    /* rubbish_spoils */
+    bool adopted; /* shares the device's state with another opening */
+    bool lost;    /* the device is lost (only with rubbish_spoils) */
     pthread_mutex_t scratch;
 };
 
-/* gpuhal_memory.object points to this. The host's view is the same bytes, other bytes (not coherent), or none. */
+/* gpuhal_memory.object points to this structure. The host's view is the same bytes, a second copy (not coherent), or
+ * NULL. */
 typedef struct gpuhal_faulty_memory {
     unsigned char *bytes;
     unsigned char *host;
     uint64_t size;
     void *to_free;
-    int descriptor; /* -1: no shared memory */
+    int descriptor; /* of the shared memory, or -1 */
     bool mapped;    /* `bytes` is a mapping */
-    uint32_t index; /* of the device */
+    uint32_t index; /* index of the device */
     gpuhal_memory_kind kind;
     bool counted; /* included in the used bytes of the device */
-    bool lent;    /* the host's view, or the whole object, belongs to another object */
+    bool lent;    /* the host's view, or `bytes`, belongs to another object */
     const gpuhal_plugin_device *owner;
     void *open_map; /* a bounce buffer handed out by map */
     uint64_t map_offset, map_bytes;
@@ -78,24 +79,24 @@ static inline gpuhal_faulty_memory *gpuhal_faulty_of(const gpuhal_memory *memory
     return memory->object;
 }
 
-/* faulty_plugin.c: the host that receives reports. It is the opened device's, unless the fault keeps a host in a
- * global. */
+/* faulty_plugin.c: returns the host that receives reports: the opened device's host, or the host that a fault keeps in
+ * a global variable. */
 const gpuhal_host *gpuhal_faulty_host(const gpuhal_host *of_opening);
 
 /* faulty_memory.c */
 void gpuhal_faulty_describe_memory(gpuhal_ops *ops);
 uint64_t gpuhal_faulty_used(uint32_t index);
-void gpuhal_faulty_take(uint64_t bytes); /* counts as used on device 0 for ever */
-/* The bytes count as used until gpuhal_faulty_give_back(). Returns false if the device has fewer left. */
+void gpuhal_faulty_take(uint64_t bytes); /* counts the bytes as used on device 0 permanently */
+/* The bytes count as used until gpuhal_faulty_give_back(). Returns false if the device has fewer free bytes. */
 bool gpuhal_faulty_use(uint32_t index, uint64_t bytes);
 void gpuhal_faulty_give_back(uint32_t index, uint64_t bytes);
-void gpuhal_faulty_forget(const gpuhal_plugin_device *device); /* removes all memory of other openings */
+void gpuhal_faulty_forget(const gpuhal_plugin_device *device); /* removes the memory of the other openings */
 bool gpuhal_faulty_states(gpuhal_memory_kind kind);
 
 /* faulty_range.c */
 void gpuhal_faulty_describe_ranges(gpuhal_ops *ops);
 
-/* faulty_transfer.c: immediate with a NULL queue, otherwise through faulty_queue.c */
+/* faulty_transfer.c: transfers run immediately if the queue is NULL, otherwise through faulty_queue.c */
 void gpuhal_faulty_describe_transfer(gpuhal_ops *ops);
 void gpuhal_faulty_drop_stale(const void *object);
 

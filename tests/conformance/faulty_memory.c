@@ -126,8 +126,8 @@ static bool take_exportable(gpuhal_faulty_memory *memory)
     return descriptor >= 0 && ftruncate(descriptor, (off_t)memory->size) == 0 && take_shared(memory, descriptor);
 }
 
-/* If the request exceeds the device's memory, returns the bytes of a live allocation of the same size; NULL if there
- * is none. */
+/* If the request exceeds the device's memory, returns the bytes of a live allocation of the same size. Returns NULL if
+ * there is no such allocation. */
 static unsigned char *taken_already(uint32_t index, uint64_t bytes)
 {
     unsigned char *found = NULL;
@@ -144,7 +144,7 @@ static bool take_bytes(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
     if (is(exhaust_aliases) && (memory->bytes = taken_already(memory->index, memory->size))) {
         return true;
     }
-    if (is(offset_32) || is(size_32)) { /* untouched pages cost nothing */
+    if (is(offset_32) || is(size_32)) { /* untouched pages use no memory */
         memory->bytes =
             mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         memory->mapped = true;
@@ -209,7 +209,7 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (is(alloc_beyond)) {
         gpuhal_faulty_read_behind(alloc, sizeof *alloc);
     }
-    static _Atomic pid_t first; /* the process that allocated; the driver refuses its children */
+    static _Atomic pid_t first; /* the process that first allocated memory; its children are refused */
     first = first ? first : getpid();
     if (is(fork_crashes) && first != getpid()) {
         signal(SIGSEGV, SIG_DFL);
@@ -401,7 +401,7 @@ static gpuhal_status faulty_export(gpuhal_plugin_device *device, const gpuhal_me
     return GPUHAL_OK;
 }
 
-/* Wraps the object of native_memory in a second memory object over the same bytes. */
+/* Wraps the native object of native_memory in a second memory object with the same bytes. */
 static gpuhal_status faulty_wrap(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                                  gpuhal_memory *out_memory)
 {

@@ -1,4 +1,4 @@
-/* faulty_name.c: looks up the misbehaving plugin's fault by the name in the variable FAULTY. */
+/* faulty_name.c: looks up the misbehaving plugin's fault, which the environment variable FAULTY names. */
 #include "faulty.h"
 
 #include <stdatomic.h>

@@ -19,7 +19,7 @@ static atomic_uint openings;
 static atomic_uint enumerations;
 static atomic_uint starts;
 
-static _Atomic(const gpuhal_host *) kept; /* from the last start */
+static _Atomic(const gpuhal_host *) kept; /* the host of the last start */
 static _Atomic(const gpuhal_host *) first_opener;
 
 const gpuhal_host *gpuhal_faulty_host(const gpuhal_host *of_opening)
@@ -74,7 +74,8 @@ static void *idle(void *unused)
     return NULL;
 }
 
-/* As if it wrote its own records to a descriptor that it closed before: a result with a status that does not exist. */
+/* Writes a result with an invalid status to all pipes, like a plugin that writes to a descriptor that it has already
+ * closed. */
 static void write_to_pipes(void)
 {
     enum { RESULT = 4, NO_STATUS = 99 };
@@ -100,7 +101,7 @@ static void take_signal(int number)
     (void)number;
 }
 
-/* A plugin without state per host has no instance. This one exists for a fault. */
+/* A plugin without state per host does not need an instance. Only the fault option_global needs an instance. */
 struct gpuhal_plugin_instance {
     uint32_t unused;
 };
@@ -123,7 +124,7 @@ static gpuhal_status faulty_start(const gpuhal_host *host, gpuhal_plugin_instanc
     if (!is(option_late) && !is(option_in_slot)) {
         read_options(host);
     }
-    const char *removed = getenv("FAULTY_REMOVES"); /* a file that a concurrent build would remove */
+    const char *removed = getenv("FAULTY_REMOVES"); /* the plugin deletes this file, as a concurrent build could */
     if (removed) {
         unlink(removed);
     }
@@ -339,7 +340,7 @@ static gpuhal_status faulty_describe(const gpuhal_host *host, gpuhal_plugin_inst
     return GPUHAL_OK;
 }
 
-/* Side effects on the process that opening a device must not have. */
+/* Has side effects on the process, which the opening of a device must not have. */
 static void misbehave_once(void)
 {
     static _Atomic unsigned settling;

@@ -1,7 +1,8 @@
-/* faulty_program.c: programs of the misbehaving plugin. Their format "test-code" is the text of faulty_code.txt.
+/* faulty_program.c: programs of the misbehaving plugin. The only code of their format "test-code" is the content of
+ * faulty_code.txt.
  *
- * A program has one kernel, mix. It replaces each 32-bit number of its second buffer by three times that number, plus
- * the number at the same index in the first buffer, plus a value. A group has 64 threads, one number each. */
+ * A program has one kernel, mix. For each index i it computes second[i] = 3 * second[i] + first[i] + value with 32-bit
+ * numbers. A group has 64 threads, one for each number. */
 #include "faulty.h"
 
 #include <sched.h>
@@ -232,7 +233,7 @@ static void *run_elsewhere(void *user)
     return NULL;
 }
 
-/* Launches on another connection to the device, which does not know about the queue. */
+/* Launches on another connection to the device, and so without regard to the queue's order. */
 static gpuhal_status launch_elsewhere(const run *own)
 {
     pthread_t thread;

@@ -13,8 +13,8 @@
 typedef struct command {
     struct command *next;
     void (*work)(const void *arguments);
-    gpuhal_plugin_event *signals; /* instead of work: completes this event */
-    gpuhal_plugin_event *awaits;  /* instead of work: waits for this event */
+    gpuhal_plugin_event *signals; /* if set, the command completes this event instead of running work */
+    gpuhal_plugin_event *awaits;  /* if set, the command waits for this event instead of running work */
     uint64_t generation;          /* number of the event's recording */
     unsigned char arguments[64];
 } command;
@@ -23,16 +23,16 @@ enum { RING_PLACES = 284 };
 
 struct gpuhal_plugin_queue {
     pthread_t thread;
-    command *waiting, **waiting_end; /* enqueued */
-    command *flushed, **flushed_end; /* to be executed */
-    unsigned places; /* ring entries of waiting commands */
-    bool taken;      /* by native_lock */
+    command *waiting, **waiting_end; /* enqueued but not yet flushed */
+    command *flushed, **flushed_end; /* flushed but not yet executed */
+    unsigned places; /* number of ring entries that waiting commands use */
+    bool taken;      /* locked with native_lock */
     bool ends;
 };
 
 struct gpuhal_plugin_event {
     uint64_t recorded, done; /* numbers of recordings */
-    uint64_t time_ns;        /* of the last completion */
+    uint64_t time_ns;        /* time of the last completion */
     void (*notify)(void *user, gpuhal_status status);
     void *user;
 };
@@ -106,7 +106,7 @@ static void *serve(void *user)
     return NULL;
 }
 
-/* good_ring: for every second command that is not a transfer, the ring is full. Call with the lock held. */
+/* good_ring: the ring is full for every second command that is not a transfer. Call with the lock held. */
 static bool is_full(const gpuhal_plugin_queue *queue, const command *model)
 {
     static uint32_t asked;
@@ -116,7 +116,8 @@ static bool is_full(const gpuhal_plugin_queue *queue, const command *model)
     return queue->places >= RING_PLACES && (is(ring_busy) || is(ring_loses) || is(good_ring));
 }
 
-/* A refused command has no effects, so the event counts as recorded only here. Call with the lock held. */
+/* A refused command has no effects, so the event counts as recorded only after the command was appended. Call with the
+ * lock held. */
 static gpuhal_status append_locked(gpuhal_plugin_queue *queue, const command *model)
 {
     if (is_full(queue, model)) {
@@ -257,7 +258,7 @@ static gpuhal_status faulty_event_record(gpuhal_plugin_queue *queue, gpuhal_plug
         finish_event(event, event->recorded);
     }
     const gpuhal_status flushed = status != GPUHAL_OK ? status : flush_now(queue);
-    if (flushed == GPUHAL_OK && is(good_held_up)) { /* the calls themselves do the work */
+    if (flushed == GPUHAL_OK && is(good_held_up)) { /* the call waits until the work is done */
         await_event(event, event->recorded);
     }
     return flushed;
@@ -273,7 +274,7 @@ static gpuhal_status faulty_event_query(gpuhal_plugin_event *event)
     if (is(query_finishes)) {
         await_event(event, event->recorded);
     }
-    static atomic_flag held_up = ATOMIC_FLAG_INIT; /* once, as if another program caused it */
+    static atomic_flag held_up = ATOMIC_FLAG_INIT; /* only once, like a delay that another program causes */
     if (is(query_waits) || (is(good_held_up) && !atomic_flag_test_and_set(&held_up))) {
         nanosleep(&(const struct timespec){.tv_nsec = 600000000}, NULL);
     }
@@ -360,7 +361,7 @@ static gpuhal_status faulty_native_event(gpuhal_plugin_event *event, gpuhal_nati
     return GPUHAL_OK;
 }
 
-/* Host memory needs no lock; the plugin pretends that its queue does. */
+/* The plugin only pretends that its queues need a lock. */
 static gpuhal_status faulty_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns)
 {
     const uint64_t end = now_ns() + timeout_ns;

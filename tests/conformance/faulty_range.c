@@ -1,5 +1,5 @@
-/* faulty_range.c: virtual memory of the misbehaving plugin: addresses of the process, accessible only in granules that
- * have memory. */
+/* faulty_range.c: virtual memory of the misbehaving plugin. A range is part of the process's address space; only
+ * granules with memory are accessible. */
 #include "faulty.h"
 
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ struct gpuhal_plugin_range {
     gpuhal_faulty_memory memory; /* gpuhal_memory.object, for transfers */
     const gpuhal_host *host;
     bool refused; /* a commit was refused once */
-    bool *has;    /* for each granule, whether it has memory */
+    bool *has;    /* true for each granule that has memory */
 };
 
 static gpuhal_status faulty_granularity(gpuhal_plugin_device *device, uint64_t *out_bytes)
@@ -25,8 +25,8 @@ static gpuhal_status faulty_granularity(gpuhal_plugin_device *device, uint64_t *
     return GPUHAL_OK;
 }
 
-/* Maps zeroed memory, or removes the memory. With a file, every mapping begins at offset 0, so the chunks alias each
- * other. */
+/* Maps zeroed memory or removes it. If a file is given, every mapping begins at its offset 0, so that all chunks alias
+ * each other. */
 static bool map_granules(const gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes, bool memory)
 {
     const bool alias = memory && range->memory.descriptor >= 0;
@@ -42,7 +42,7 @@ static bool take_addresses(gpuhal_plugin_range *range, const gpuhal_plugin_devic
     range->memory =
         (gpuhal_faulty_memory){.size = bytes, .descriptor = -1, .owner = device, .index = device->index, .lent = true};
     range->has = calloc(bytes / GRANULE, sizeof *range->has);
-    /* One granule more, so that the range can begin at a multiple of a granule. */
+    /* Reserve one granule more, so that the range can begin at a multiple of GRANULE. */
     void *at = mmap(NULL, bytes + GRANULE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     range->memory.to_free = at;
     range->memory.bytes = (unsigned char *)(((uintptr_t)at + GRANULE - 1) / GRANULE * GRANULE);
@@ -75,7 +75,7 @@ static gpuhal_status faulty_reserve(gpuhal_plugin_device *device, uint64_t bytes
     return GPUHAL_OK;
 }
 
-/* Imitates a driver that moves a range to other addresses to let it grow: bytes written during the move are lost. */
+/* Imitates a driver that moves a range when it grows. Bytes that are written during the move are lost. */
 static void move_range(const gpuhal_plugin_range *range)
 {
     unsigned char *copy = malloc(GRANULE);
@@ -112,7 +112,7 @@ static gpuhal_status faulty_commit(gpuhal_plugin_range *range, uint64_t offset, 
     if (memchr(&range->has[offset / GRANULE], true, bytes / GRANULE) != NULL) {
         return range->host->report(range->host, GPUHAL_ERROR_DRIVER, "test", 3, "there is memory already");
     }
-    /* good_piece: other programs use all memory except one chunk. */
+    /* With good_piece, other programs use all memory except one chunk. */
     if ((is(range_refusal_sticks) && range->refused) || (is(good_piece) && offset > 0) ||
         !gpuhal_faulty_use(range->memory.index, bytes)) {
         return refuse(range, offset);

@@ -1,5 +1,5 @@
-/* faulty_transfer.c: transfers of the misbehaving plugin. Each is split into moves of contiguous rows, which run
- * immediately or in a queue. */
+/* faulty_transfer.c: transfers of the misbehaving plugin. Each transfer is split into copies of contiguous rows. The
+ * copies run immediately or in a queue. */
 #include "../support/pattern.h"
 #include "faulty.h"
 
@@ -16,7 +16,7 @@ typedef struct row {
     uint64_t bytes;
 } row;
 
-/* Lets the other threads of a check reach the same place, even on a busy machine. */
+/* Waits long enough for the other threads of a check to reach the same point, even on a busy machine. */
 static void let_others_work(void)
 {
     nanosleep(&(const struct timespec){.tv_nsec = 2000000}, NULL);
@@ -34,7 +34,7 @@ static void through_scratch(const row *one)
     memcpy(one->to, scratch, one->bytes);
 }
 
-/* Imitates a device that moves whole blocks: bytes after the range are read and written back. */
+/* Imitates a device that copies whole blocks. The bytes after the range are read and later written back. */
 static void with_neighbours(const row *one)
 {
     unsigned char behind[32];
@@ -54,8 +54,8 @@ static void move_row(const void *arguments)
     }
 }
 
-/* In a queue, a large copy takes some time and mostly sleeps: gpuhal-check repeats copies until the work takes long
- * enough. */
+/* A large queued copy lasts some time, during which the queue's thread sleeps. gpuhal-check repeats copies until the
+ * queued work takes long enough. */
 static void move_row_later(const void *arguments)
 {
     const row *one = arguments;
@@ -65,7 +65,7 @@ static void move_row_later(const void *arguments)
     move_row(one);
 }
 
-/* `at_once`: do not wait for earlier work. */
+/* With `at_once`, does not wait for earlier work in the queue. */
 static gpuhal_status move_early(gpuhal_plugin_queue *queue, unsigned char *to, const unsigned char *from,
                                 uint64_t bytes, bool at_once)
 {
@@ -87,8 +87,8 @@ static unsigned char *at(const gpuhal_memory *memory, uint64_t offset)
     return gpuhal_faulty_of(memory)->bytes + (is(offset_32) ? (uint32_t)offset : offset);
 }
 
-/* Number of bytes that a driver moves if it stops at the end of a granule of a range. Transfers of a whole granule or
- * more stay correct. */
+/* Returns the number of bytes that a driver copies if it stops at the end of a range's granule. Transfers of a whole
+ * granule or more stay correct. */
 static uint64_t before_border(const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
     const bool of_range = (memory->flags & GPUHAL_MEMORY_DEVICE_LOCAL) != 0;
@@ -96,7 +96,7 @@ static uint64_t before_border(const gpuhal_memory *memory, uint64_t offset, uint
     return of_range && bytes < GRANULE && bytes > left ? left : bytes;
 }
 
-/* A plugin that reports an alignment may rely on it. */
+/* The core must align the values if the plugin reports an alignment. */
 static bool aligned(uint64_t a, uint64_t b, uint64_t c)
 {
     return !is(good_minimal) || ((a | b | c) & 3) == 0;
@@ -163,7 +163,7 @@ static gpuhal_status faulty_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
     return move_early(queue, at(to, is(write_offset) ? 0 : offset), from, bytes, is(write_at_once));
 }
 
-/* A cache of the bytes of `stale_of`; copies do not invalidate it. */
+/* A cache of the bytes at `stale_of`, which copies do not invalidate. */
 static const void *stale_of;
 static unsigned char *stale;
 

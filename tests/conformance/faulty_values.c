@@ -1,4 +1,4 @@
-/* faulty_values.c: live values of the misbehaving plugin's devices, and facts about the link between the devices. */
+/* faulty_values.c: live values of the misbehaving plugin's two devices, and facts about the link between them. */
 #include "faulty.h"
 
 #include <stdatomic.h>
@@ -26,7 +26,7 @@ static uint64_t value_of(gpuhal_key key, uint32_t index)
     const uint64_t used = in_use < TOTAL_BYTES ? in_use : TOTAL_BYTES;
     switch (key) {
     case GPUHAL_VALUE_MEMORY_FREE_BYTES:
-        if (is(good_shared)) { /* another program uses more and more memory */
+        if (is(good_shared)) { /* imitates another program that uses more and more memory */
             gpuhal_faulty_take(UINT64_C(256) << 10);
         }
         return is(sample_more_than_all) ? TOTAL_BYTES + 1 : (TOTAL_BYTES - used) >> (is(free_kibibytes) ? 10 : 0);
@@ -46,7 +46,7 @@ static uint64_t value_of(gpuhal_key key, uint32_t index)
         return is(utilization_of_5800) ? 5800 : 580;
     case GPUHAL_VALUE_THROTTLE_REASONS:
         return is(throttle_unknown) ? 1u << 20 : GPUHAL_THROTTLE_IDLE;
-    default: /* ECC_CORRECTED_TOTAL */
+    default: /* the key is ECC_CORRECTED_TOTAL */
         return is(total_falls) ? 100000 - atomic_fetch_add(&samples, 1) : 3;
     }
 }

@@ -1,8 +1,8 @@
-/* tests/fuzz/choice_fuzz.c: arbitrary offers in any order. Each byte of an offer has few values, so that ties are
- * frequent.
+/* tests/fuzz/choice_fuzz.c: arbitrary offers in any order. Each property of an offer has few possible values, so that
+ * ties are frequent.
  *
- * Invariants: each offer has one place; offers that lack nothing come first; any two offers alone have the same order
- * as among all; the input order matters only if the rule says so. */
+ * Each offer must have one place in the result. Offers without a deficiency must come first. Two offers must be in the
+ * same order with and without the others. The input order may matter only in the cases that the rule names. */
 #include "device/choice.h"
 #include "fuzz.h"
 
@@ -34,7 +34,7 @@ static gpuhal_offer offer_of(const uint8_t *byte, uint32_t index)
 
 static void check_two(const gpuhal_choice_request *all, uint32_t a, uint32_t b, gpuhal_choice_rule rule)
 {
-    const gpuhal_offer offers[] = {all->offers[b], all->offers[a]}; /* in reverse */
+    const gpuhal_offer offers[] = {all->offers[b], all->offers[a]}; /* reversed */
     const gpuhal_lack lacks[] = {all->lacks[b], all->lacks[a]};
     const uint32_t listed[] = {all->listed[b], all->listed[a]};
     const gpuhal_choice_request two = {.order = all->order,

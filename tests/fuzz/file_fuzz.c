@@ -1,5 +1,5 @@
-/* tests/fuzz/file_fuzz.c: arbitrary bytes as a library or a program. A refused file has a reason. An accepted file
- * satisfies the assumptions of the dynamic loader and of the kernel. */
+/* tests/fuzz/file_fuzz.c: arbitrary bytes as a library or a program. A refusal must come with a reason. An accepted
+ * file must satisfy the assumptions of the dynamic loader and of the kernel. */
 #include "fuzz.h"
 #include "loader/file_check.h"
 

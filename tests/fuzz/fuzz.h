@@ -1,4 +1,4 @@
-/* tests/fuzz/fuzz.h: the check of a fuzz target, the same for fuzzing and for the replay. */
+/* tests/fuzz/fuzz.h: the assertion that fuzz targets use, for fuzzing and for the replay. */
 #ifndef GPUHAL_TEST_FUZZ_H
 #define GPUHAL_TEST_FUZZ_H
 

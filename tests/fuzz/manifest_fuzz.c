@@ -1,5 +1,5 @@
-/* tests/fuzz/manifest_fuzz.c: arbitrary bytes as a manifest. A refused manifest has a reason; an accepted one has all
- * mandatory keys. */
+/* tests/fuzz/manifest_fuzz.c: arbitrary bytes as a manifest. A refusal must come with a reason, and an accepted
+ * manifest must have all mandatory keys. */
 #include "base/records.h"
 #include "fuzz.h"
 #include "loader/load.h"

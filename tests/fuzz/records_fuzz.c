@@ -1,5 +1,5 @@
-/* tests/fuzz/records_fuzz.c: arbitrary bytes as records. Parsed records can be written, and parse to the same records
- * again. */
+/* tests/fuzz/records_fuzz.c: arbitrary bytes as records. If parsed records are written and parsed again, the result
+ * must be the same. */
 #include "base/records.h"
 #include "fuzz.h"
 
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     gpuhal_records_reader reader;
     gpuhal_records_item item;
-    /* A copy of exactly this size lets a sanitizer detect reads past the end. */
+    /* Copy the input, so that a sanitizer detects reads past its end. */
     char *text = gpuhal_text_copy_range((const char *)bytes, count);
     gpuhal_records_begin(&reader, text, count);
     while ((item = gpuhal_records_next(&reader)) == GPUHAL_RECORDS_KIND || item == GPUHAL_RECORDS_PAIR) {

@@ -1,8 +1,8 @@
-/* tests/fuzz/registry_fuzz.c: arbitrary bytes as a registry. The parsed registry is written and parsed again without
- * loss, accepts changes, replaces another registry as an import does, and is complete afterwards.
+/* tests/fuzz/registry_fuzz.c: arbitrary bytes as a registry. The parsed registry can be written and parsed again
+ * without loss, can be changed, and can be imported over another registry. The result must be complete.
  *
- * Each input is parsed unchanged, and also with corrected checksums, so that the parser reaches the text behind
- * them. */
+ * Each input is parsed unchanged and with corrected checksums, so that the parser also reaches the text that follows a
+ * checksum. */
 #include "fuzz.h"
 #include "registry/checksum.h"
 #include "registry/serial.h"
@@ -18,7 +18,7 @@ static gpuhal_text written(const gpuhal_database *database)
     return text;
 }
 
-/* Parses a text that this file has written, which must be complete. */
+/* Parses text that this fuzz target has written. All of it must be valid. */
 static gpuhal_database read_whole(const gpuhal_text *text)
 {
     gpuhal_database database;
@@ -28,7 +28,6 @@ static gpuhal_database read_whole(const gpuhal_text *text)
     return database;
 }
 
-/* Records all known interfaces and a new one. */
 static void change(gpuhal_database *database)
 {
     size_t count;
@@ -65,7 +64,8 @@ static void change(gpuhal_database *database)
     free(seen);
 }
 
-/* Imports over a registry with two interfaces. Both disappear, and their numbers are not assigned again. */
+/* Imports the database over a registry with two interfaces. Both interfaces disappear, and their numbers must not be
+ * reused. */
 static void import(const gpuhal_database *imported)
 {
     gpuhal_database known = {0};
@@ -116,8 +116,7 @@ static void check(const char *text, size_t count)
     gpuhal_database_finish(&database);
 }
 
-/* Returns the text with a correct crc line after each record, before the next `[` and at the end. Existing crc lines
- * are dropped. */
+/* Returns the text with a correct crc line at the end of each record, without the existing crc lines. */
 static gpuhal_text closed(const char *text, size_t count)
 {
     gpuhal_text out = {0};

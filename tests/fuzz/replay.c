@@ -1,5 +1,5 @@
-/* tests/fuzz/replay.c: main() of a target without a fuzzer. Runs the target once on each file of the given folders,
- * then again with each byte changed in turn, so that a normal test run does part of a fuzzer's work. */
+/* tests/fuzz/replay.c: main() of a target without a fuzzer. Runs the target on each file of the given folders, then on
+ * copies of the file with one byte changed. So a normal test run does part of a fuzzer's work. */
 #include "fuzz.h"
 
 #include <dirent.h>

@@ -1,9 +1,9 @@
-/* tests/fuzz/selection_fuzz.c: arbitrary strings as settings. The lines of the input are, in this order: a list of
- * backends, a list of devices, a selector, a staging memory size, a registry directory, a list of plugin directories,
- * and the value of a vendor's variable, which is parsed by each variable's rules.
+/* tests/fuzz/selection_fuzz.c: arbitrary strings as settings. The input has seven lines: backends, devices, a selector,
+ * a staging memory size, a registry directory, plugin directories, and a value. The value is parsed as each of the
+ * vendors' variables.
  *
- * The library is opened with the first two as if they came from the environment; three devices are linked in. The
- * other lines are only parsed: the files that they name must not be accessed. */
+ * The library is opened with the first two lines as if they came from the environment, and with three devices of a
+ * built-in plugin. The other lines are only parsed. The files that they name must not be accessed. */
 #include "base/config.h"
 #include "base/text.h"
 #include "device/selector.h"
@@ -39,7 +39,7 @@ static void read_settings(void)
     gpuhal_settings_finish(&settings);
 }
 
-/* An accepted list stays within its limits, and each element has the same meaning when parsed alone. */
+/* An accepted list must be within the limits, and each element must have the same meaning when it is parsed alone. */
 static void parse_list(const char *list)
 {
     gpuhal_selector selector = {0};
@@ -56,7 +56,8 @@ static void parse_list(const char *list)
     }
 }
 
-/* Any value may select only existing devices, each once. SYCL's terms are evaluated when the library is open. */
+/* A value must select only existing devices, each at most once. SYCL's terms cannot be evaluated before the library is
+ * open. */
 static void read_variables(const char *value)
 {
     static const char *const lists[] = {"CUDA_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
@@ -67,7 +68,7 @@ static void read_variables(const char *value)
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         for (uint32_t count = 0; count <= 3; count++) {
             gpuhal_picks picks;
-            /* NULL: every well-formed entry counts */
+            /* with NULL, every well-formed entry is valid */
             const bool all = count == 0 && strcmp(lists[i], "GGML_VK_VISIBLE_DEVICES") != 0;
             gpuhal_status status =
                 gpuhal_variable_read(gpuhal_variable_find(lists[i]), value, all ? NULL : devices, count, &picks);

@@ -1,12 +1,12 @@
-/* tests/fuzz/stream_fuzz.c: arbitrary bytes from a helper. The chunk size makes no difference, and a stream that ends
- * correctly is complete. */
+/* tests/fuzz/stream_fuzz.c: arbitrary bytes from a helper. The result must not depend on the chunk size, and a stream
+ * that ends correctly must be complete. */
 #include "fuzz.h"
 #include "loader/device_rules.h"
 #include "loader/stream.h"
 
 #include <string.h>
 
-/* Feeds chunks of `step` bytes. Each is a copy of exactly its size, so that a sanitizer detects reads past the end. */
+/* Feeds chunks of `step` bytes. Each chunk is a separate copy, so that a sanitizer detects reads past its end. */
 static void feed(gpuhal_stream *stream, gpuhal_load_context *load, const uint8_t *bytes, size_t count, size_t step)
 {
     *load = (gpuhal_load_context){.name = "fuzzed"};

@@ -1,8 +1,8 @@
 /* tests/plugins/bad.c: one plugin over host memory, compiled many times with one fault each. CMakeLists.txt defines
- * VARIANT_<name> and NAME. Each fault is an #ifdef where a careless vendor would have it; the variants `good` and
- * `good_fork_safe` have none.
+ * VARIANT_<name> and NAME. Each fault is an #ifdef at the place at which a careless vendor would make the mistake. The
+ * variants `good` and `good_fork_safe` have no fault.
  *
- * A new variant is a line in corpus.inc and an #ifdef here; faults of more than one line are in mischief.h. */
+ * To add a variant, add a line to corpus.inc and an #ifdef here. Faults of more than one line are in mischief.h. */
 #include "loading.h"
 #include "mischief.h"
 
@@ -140,7 +140,7 @@ static void report_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t i
 }
 
 #if defined VARIANT_good_comes_and_goes || defined VARIANT_good_without_identity || defined VARIANT_good_other_identity
-/* If GPUHAL_TEST_READ names a file, creates it after reading the slots, and returns late. */
+/* If GPUHAL_TEST_READ names a file, creates the file and then delays the return. */
 static void take_long(void)
 {
     const char *path = getenv("GPUHAL_TEST_READ");
@@ -151,9 +151,9 @@ static void take_long(void)
     }
 }
 
-/* The file named by GPUHAL_TEST_SLOTS contains a letter for each device that is plugged in. An index belongs to its
- * letter until the process ends; a new process counts from 0 again. good_without_identity reports two identical
- * devices; good_other_identity derives the identity from the process. */
+/* Reports a device for each letter in the file that GPUHAL_TEST_SLOTS names. A letter keeps its index until the process
+ * exits; a new process counts from 0. good_without_identity reports two identical devices. good_other_identity derives
+ * the identity from the process. */
 static gpuhal_status report_slots(const gpuhal_host *host, gpuhal_sink *sink)
 {
     static char owners[16];
@@ -249,7 +249,7 @@ static __attribute__((unused)) void report_bad_fact(const gpuhal_host *host, gpu
 #elif defined VARIANT_software_of_two
     host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 2);
 #elif defined VARIANT_good_numbers_out_of_reason
-    /* The bit pattern of a NaN, and more bytes than there are addresses: plausible or not, they must do no harm. */
+    /* Implausible values must do no harm, for example a NaN, or more bytes than the address space has. */
     host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
     host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, 0x7ff8000000000000u);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, UINT64_MAX);
@@ -275,8 +275,8 @@ static int is_first_without_memory(void)
     return good;
 }
 
-/* Reports the plugin's environment: descriptors above the stream, the targets of the first three, signals, the core
- * dump size limit. */
+/* Reports the plugin's environment, for example its descriptors, its blocked and ignored signals, and the core dump
+ * size limit. */
 static void report_surroundings(const gpuhal_host *host, gpuhal_sink *sink)
 {
     int more = 0, null = 0, blocked = 0, ignored = 0;

@@ -78,7 +78,7 @@ __attribute__((constructor)) static void construct(void)
 }
 
 #if defined VARIANT_good_leaves_handlers
-/* Plugins are never unloaded and a driver's exit handlers must not run, so this never runs. */
+/* Must never run, since plugins are never unloaded and their process exits without running exit handlers. */
 __attribute__((destructor)) static void destruct(void)
 {
     crash();
@@ -96,7 +96,7 @@ void gpuhal_test_resolved(void) __attribute__((ifunc("resolve")));
 #endif
 
 #if defined VARIANT_thread_storage_too_large
-/* Thread-local storage at a fixed offset, larger than the space available. */
+/* The initial-exec model needs space that is reserved when the process starts; 8 MiB do not fit. */
 static _Thread_local volatile char storage[8 << 20] __attribute__((tls_model("initial-exec")));
 #endif
 

@@ -1,8 +1,8 @@
-/* tests/plugins/mischief.h: the damage that a plugin may do to its process, one function per kind. bad.c selects the
- * variant that calls each function, and when.
+/* tests/plugins/mischief.h: the kinds of damage that a plugin may do to its process. Each kind is a function, which
+ * variants of bad.c call.
  *
- * All of it is limited: no effect outlasts a test by more than a few seconds, or reaches beyond the process, its
- * children and the files to which the plugin was copied. */
+ * The damage is limited to the process, its children and the copies of the plugin's file. It ends a few seconds after
+ * the test at the latest. */
 #ifndef MISCHIEF_H
 #define MISCHIEF_H
 
@@ -29,8 +29,8 @@
 #define MAYBE static __attribute__((unused))
 
 #define STREAM         3          /* the helper's stream to its parent */
-#define DAEMON_SECONDS 4          /* how long an escaped process lives */
-#define HUNGER_BYTES   (64 << 20) /* data limit of eat_memory() */
+#define DAEMON_SECONDS 4          /* lifetime of a process that leaves the helper */
+#define HUNGER_BYTES   (64 << 20) /* RLIMIT_DATA of eat_memory() */
 
 /* ---- crashing and hanging */
 
@@ -93,7 +93,7 @@ MAYBE void nap(__attribute__((unused)) int number)
     usleep(1000);
 }
 
-/* The fault repeats when the handler returns. The handler sleeps, so that it does not occupy a processor. */
+/* The fault repeats when the handler returns. The handler sleeps, so that it does not use CPU time. */
 MAYBE void swallow_crashes(void)
 {
     signal(SIGSEGV, nap);
@@ -106,7 +106,8 @@ MAYBE void *crash_in_thread(__attribute__((unused)) void *user)
     return NULL;
 }
 
-/* Waits for the dynamic loader's lock, which the loading thread holds, so this process neither ends nor continues. */
+/* exit() waits for the dynamic loader's lock, which the loading thread holds. So the process neither exits nor
+ * continues. */
 MAYBE void *exit_in_thread(__attribute__((unused)) void *user)
 {
     exit(4);
@@ -126,8 +127,7 @@ MAYBE void start_thread(void *(*body)(void *))
     }
 }
 
-/* Allocates and touches memory until allocation fails, then uses the failed result, like a driver that does not check
- * it. */
+/* Allocates and touches memory until an allocation fails, then uses NULL like a driver that does not check for it. */
 MAYBE void eat_memory(void)
 {
     struct rlimit limit = {.rlim_cur = HUNGER_BYTES, .rlim_max = HUNGER_BYTES};
@@ -155,7 +155,7 @@ MAYBE void close_everything(void)
     }
 }
 
-/* Forges a healthy plugin's report, with a device that this plugin cannot open. */
+/* Writes a forged report with a device that this plugin cannot open. */
 MAYBE void forge_listing(void)
 {
     put("\n[device]\nindex = 4\ncapabilities = 4294967295\ntext.name = Forged\nu64.type = 1\nu64.software = 0\n"
@@ -256,7 +256,7 @@ MAYBE void change_everything(void)
     }
 }
 
-/* Harmless while the plugin stays loaded. */
+/* The handlers are harmless as long as the plugin stays loaded. */
 MAYBE void leave_handlers(void)
 {
     static pthread_key_t key;
@@ -268,7 +268,6 @@ MAYBE void leave_handlers(void)
 
 /* ---- files */
 
-/* Returns the path of the file that contains this code. */
 MAYBE void own_path(char *out, size_t bytes)
 {
     Dl_info info;
@@ -278,7 +277,7 @@ MAYBE void own_path(char *out, size_t bytes)
     snprintf(out, bytes, "%s", info.dli_fname);
 }
 
-/* Replaces the file that was checked by another one. */
+/* Replaces the plugin's file, after it was checked, with another file. */
 MAYBE void replace_itself(void)
 {
     char path[PATH_MAX], other[PATH_MAX + 8];
@@ -299,7 +298,7 @@ MAYBE void delete_itself(void)
 
 /* ---- the library itself */
 
-/* Imitates a driver that is itself a GPU program: it searches for plugins, and finds itself among them. */
+/* Imitates a driver that uses gpuhal itself. Its search for plugins finds its own file. */
 MAYBE void open_the_library(const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

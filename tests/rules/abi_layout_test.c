@@ -1,9 +1,9 @@
-/* tests/rules/abi_layout_test.c: sizes and offsets of everything that crosses the plugin boundary, for ABI 0.3 on LP64
+/* tests/rules/abi_layout_test.c: sizes and offsets in all structures of the plugin interface, for ABI 0.3 on LP64
  * systems.
  *
- * The numbers are the contract: a plugin built for another layout reads garbage. While the ABI is 0.x, a change here
- * needs a new minor number and a line in the change log of docs/plugin-abi.md; from 1.0 on lines are only added. If
- * this file fails to compile, the layout has changed. */
+ * The numbers are part of the contract, since a plugin built for another layout reads garbage. While the ABI is 0.x, a
+ * change here needs a new minor number and a line in the change log of docs/plugin-abi.md. From ABI 1.0 on, lines may
+ * only be added. If this file fails to compile, the layout has changed. */
 #include <gpuhal/plugin.h>
 
 #include <stdio.h>
@@ -233,7 +233,7 @@ AT(gpuhal_plugin, stop, 96);
 AT(gpuhal_plugin, processes, 104);
 SIZE(gpuhal_plugin, 112);
 
-/* A plugin may be shorter than gpuhal_plugin, but not shorter than this. The same applies to the slots. */
+/* The structures of a plugin may be shorter than gpuhal_plugin and gpuhal_ops, but must have at least these sizes. */
 _Static_assert(GPUHAL_PLUGIN_MINIMUM == 72, "the mandatory part of gpuhal_plugin has changed");
 _Static_assert(GPUHAL_OPS_MINIMUM == 32, "the mandatory part of gpuhal_ops has changed");
 _Static_assert(sizeof(gpuhal_ops) <= GPUHAL_OPS_SPACE,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The project's rules for built files. Each is one CTest test: binary_rules.py RULE COMPILER ARGUMENT…
 
-As with the rules for sources, each is first tried on small examples that are compiled on the spot; a rule that accepts the bad
+Each rule is first tried on small examples, which the script compiles. A rule fails if it accepts the bad
 example is broken.
 """
 
@@ -28,7 +28,7 @@ def defined_names(path, *options):
 
 
 def names_begin_with(prefixes, *files):
-    """PREFIX[,PREFIX…] FILE…: every external name begins with one of the prefixes."""
+    """PREFIX[,PREFIX…] FILE…: every name with external linkage begins with one of the prefixes."""
     listing = run("nm", "--extern-only", "--defined-only", "--format=posix", "--print-file-name", *map(str, files))
     for line in listing.splitlines():
         path, _, symbol = line.rpartition(": ")
@@ -57,7 +57,7 @@ def plugins_export_the_query_function_only(*plugins):
 
 
 def libraries_need_libc_only(*libraries):
-    """LIBRARY…: only libc is needed, and no search path is built in."""
+    """LIBRARY…: libc is the only needed library, and the library has no search path."""
     for path in libraries:
         dynamic = run("readelf", "--dynamic", "--wide", path)
         for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
@@ -68,7 +68,7 @@ def libraries_need_libc_only(*libraries):
 
 
 def programs_search_libraries_beside_themselves_alone(*programs):
-    """PROGRAM…: every entry of a search path begins with the program's own folder; an empty one would mean the current folder."""
+    """PROGRAM…: every entry of a search path begins with the program's own folder. An empty entry would mean the current folder."""
     for path in programs:
         for value in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", run("readelf", "--dynamic", "--wide", path)):
             for entry in value.split(":"):
@@ -77,7 +77,7 @@ def programs_search_libraries_beside_themselves_alone(*programs):
 
 
 def libraries_are_bound_at_once_and_never_unloaded(*libraries):
-    """LIBRARY…: -z now, -z nodelete."""
+    """LIBRARY…: linked with -z now and -z nodelete."""
     for path in libraries:
         flags = " ".join(re.findall(r"\(FLAGS_1\)(.*)", run("readelf", "--dynamic", "--wide", path)))
         for flag in ("NOW", "NODELETE"):
@@ -112,7 +112,7 @@ EXAMPLES = {
 
 
 def try_on_examples(rule, compiler):
-    """Yields a sentence for each example that the rule judges wrongly. An example is a source, or extra options for the good source."""
+    """Yields a sentence for each example with a wrong result. An example is a source, or extra options for the good source."""
     options, bad, good, arguments = EXAMPLES[rule]
     for example, expected in ((bad, True), (good, False)):
         with tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""C sources as text: code, comments and strings. Used by the rules, which do not need a real parser."""
+"""C sources split into code, comments and strings, for the rules, which do not need a real parser."""
 
 import re
 from pathlib import Path

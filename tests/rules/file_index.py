@@ -17,12 +17,12 @@ HEAD = """# The files
 This page is made from the first comment of each file (`python3 tests/rules/file_index.py . --write`), and a test compares them.
 [Architecture](architecture.md) leads through the files in the order in which one would read them.
 """
-# Forms of the first comment: C, "//" lines, a docstring, "#" lines.
+# A first comment is a C comment, "//" lines, a docstring, or "#" lines.
 COMMENTS = (r"/\*+(.*?)\*/", r"((?://[^\n]*\n)+)", r'"""(.*?)"""', r"((?:#[^\n]*\n)+)")
 
 
 def first_comment(text):
-    """Returns its text, with empty lines between paragraphs; "" if the file does not begin with a comment."""
+    """Returns the first comment's text, with empty lines between paragraphs, or "" if the file does not begin with a comment."""
     text = re.sub(r"\A#(?:!|version|compdef)[^\n]*\n", "", text)
     for form in COMMENTS:
         match = re.match(form, text, re.S)
@@ -32,7 +32,7 @@ def first_comment(text):
 
 
 def subject(name, comment):
-    """The first sentence, without the file name before it."""
+    """Returns the first sentence, without the file name before it."""
     paragraph = " ".join(comment.split("\n\n")[0].split())
     before, colon, after = paragraph.partition(": ")
     if colon and re.search(r"(?<![\w-])" + re.escape(name) + r"(?![\w-])", before):

@@ -30,7 +30,7 @@ void example(%s)
     }
 }
 """
-# What an example does not use is no fault of it.
+# An example need not use all parameters.
 FLAGS = ["-std=c17", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-Wno-unused-parameter", "-fsyntax-only", "-x", "c", "-"]
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Every public header compiles alone, twice in one file, without a warning: headers_compile_alone.py STANDARD INCLUDE_DIRECTORY COMPILER…
 
-STANDARD is c11, c++17 and so on. The first compiler compiles each header alone. A missing declaration is missing for every compiler, so the
-others compile all headers in one file, only for their warnings. Compilers that are not installed are skipped with a message; if none is
+STANDARD is c11, c++17 and so on. The first compiler compiles each header alone. That run finds missing declarations. The
+other compilers compile all headers in one file, only for their warnings. Compilers that are not installed are skipped with a message; if none is
 installed, the test is skipped.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 SKIPPED = 77
 WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
-# Each of these must be refused, or the test proves nothing.
+# The test fails if the compiler accepts one of these files.
 BAD_HEADERS = {
     "conversion.h": "static inline int narrow(long value) { return value; }\n",
     "incomplete.h": "uint32_t gpuhal_unknown_type(void);\n",

@@ -60,7 +60,7 @@ def tests_of(ctest, build, *more):
 
 
 def try_on_examples():
-    """Yields a sentence for each example that is judged wrongly."""
+    """Yields a sentence for each example with a wrong result."""
     rule, other = "**M-01 It MUST.** So.\n\n", "**M-02 It MUST.** So.\n\n"
     checks, proofs = {"symbols": 1}, {("symbols", 1), ("symbols", 2)}
     one = rule + "Checked by: `symbols`.\n"

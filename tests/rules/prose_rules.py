@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The language of this tree is plain: prose_rules.py SOURCE_DIRECTORY GROUP [FILE…].
 
-Counts three turns of phrase that make readers stumble, for each 10,000 words of a group: "what" without a noun, "where" in place of "if",
+Counts three phrases that make readers stumble, per 10,000 words of a group: "what" without a noun, "where" in place of "if",
 and a preposition before "which". The group is "comments" (comments and pages), "strings" (string literals of three words or more) or
-"names" (names of tests, their underscores read as spaces). It fails if a rate is above its limit. With files it prints each place in them instead.
+"names" (names of tests, their underscores read as spaces). The script fails if a rate is above its limit. If files are given, it only prints
+each such phrase in them.
 """
 
 import re
@@ -18,7 +19,7 @@ TURNS = {
     'preposition + "which"': (4, r"(?:of|by|with|in|into|for|from|behind|to|at|on|under|over|through|before|after) which"),
 }
 FOLDERS = ("hal", "plugins", "tools", "tests", "examples", "docs", "cmake")
-# Dated reports, and the page that repeats first comments.
+# Not read: dated reports, and the page that repeats first comments.
 LEFT_OUT = ("docs/measurements/", "docs/files.md", "tests/recorded/")
 C, SCRIPTS = (".c", ".h", ".inc", ".cpp", ".hpp", ".cl", ".cu", ".comp"), (".py", ".sh", ".cmake", "CMakeLists.txt")
 HASH_COMMENT = re.compile(r'^[ \t]*""".*?"""|(?:(?<=\s)|^)#[^\n]*', re.S | re.M)
@@ -30,7 +31,7 @@ def matching(tokens, kind):
 
 
 def comments(path, text):
-    """(position, text) of each."""
+    """Yields (position, text) of each."""
     if path.suffix == ".md":
         return [(0, text)]
     if path.name.endswith(SCRIPTS):
@@ -41,7 +42,7 @@ def comments(path, text):
 def strings(path, text):
     if path.suffix not in C or path.parts[0] == "tests":
         return []
-    # Literals side by side are one; lines and positions stay.
+    # Joins adjacent literals without a change of lines and positions.
     joined = ADJACENT.sub(lambda match: " " * len(match.group()) if "PRI" not in match.group() else "0" * len(match.group()), text)
     return [(at, found) for at, found in matching(TOKEN.finditer(joined), "string") if len(found.split()) >= 3]
 
@@ -64,7 +65,7 @@ def files(root):
 
 
 def places(text, pieces, turn):
-    """The line of each place, and the words around it."""
+    """Yields the line of each phrase, and the words around it."""
     for at, piece in pieces:
         for match in re.finditer(rf"\b(?:{TURNS[turn][1]})\b", piece, re.I):
             around = piece[max(match.start() - 60, 0):match.end() + 60]
@@ -72,7 +73,7 @@ def places(text, pieces, turn):
 
 
 def rates(texts, group):
-    """(words, {turn: number}) of {path: text}."""
+    """Returns (number of words, {phrase: number}) of {path: text}."""
     words, counts = 0, dict.fromkeys(TURNS, 0)
     for path, text in texts.items():
         pieces = GROUPS[group](path, text)
@@ -83,7 +84,7 @@ def rates(texts, group):
 
 
 def try_on_examples():
-    """Sentences about examples that are counted wrongly."""
+    """Yields a sentence for each example with a wrong count."""
     text = ('/* What is kept, where\nit is. */ int a; // of which one\nTEST(what_waits_is_done) {\n'
             ' f("What " "is kept"); g("where"); h("in %" PRIu64 " of which"); }\n')
     script = '"""What is kept."""\n# where it is\nx = 1  # of which\ny = "# not a comment"\n'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A slot of gpuhal_ops fails the build if no check of gpuhal-check tests it, or if the trace does not know it: slot_rules.py COMPILER
+"""The build fails if a slot of gpuhal_ops is missing in the checks of gpuhal-check or in the trace: slot_rules.py COMPILER
 SOURCE_DIRECTORY.
 
 Compiles the files that include the slot tables, unchanged and with a plugin.h that has an extra slot, a missing slot, or two exchanged

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The project's rules for the sources. Each is one CTest test: source_rules.py RULE SOURCE_DIRECTORY.
 
-A rule is a generator that yields a sentence for each violation. Before it reads the tree, it is tried on small examples: it must
+A rule is a generator that yields a sentence for each violation. Before a rule reads the tree, it is tried on small examples. It must
 report the bad ones and accept the good ones, so that a rule that never finds anything is detected.
 """
 
@@ -16,7 +16,7 @@ from layers import LAYERS, layer_of
 
 # Installed vendor headers; tools do not call a vendor's library.
 OF_SYSTEM = re.compile(r"^(?:CL|cuda|hip|vk_mem_alloc|vulkan)\b")
-# Parts of the library that work without the rest. These programs compile them in and measure them.
+# Parts of the library that do not depend on the rest. These programs compile the parts in and measure them.
 MEASURED = {"tools/bench": {"hal/core/memory/blocks.h"}}
 OF_VENDORS = {"gpuhal/plugin.h", "gpuhal/types.h", "gpuhal/native.h"}
 BANNED = ("strcpy strcat sprintf vsprintf strtok atoi atol atoll atof gets system popen alloca abort exit _exit quick_exit assert "
@@ -24,10 +24,10 @@ BANNED = ("strcpy strcat sprintf vsprintf strtok atoi atol atoll atof gets syste
           "perror signal sigaction fork atexit").split()
 # Places where a banned call is allowed, with the reason.
 PERMITTED = {
-    "hal/core/os/linux/environment.c": {"getenv", "secure_getenv"},           # the one reader of the environment
+    "hal/core/os/linux/environment.c": {"getenv", "secure_getenv"},           # the only reader of the environment
     "plugins/stream/environment.c": {"getenv"},                          # variables of the vendor's library, as it reads them
-    "hal/core/os/linux/library.c": {"dlopen", "dlsym"},                       # the one caller of the dynamic loader
-    "plugins/cpu/program.c": {"dlopen", "dlsym", "dlclose"},              # an application's kernels, which are unloaded with their program
+    "hal/core/os/linux/library.c": {"dlopen", "dlsym"},                       # the only caller of the dynamic loader
+    "plugins/cpu/program.c": {"dlopen", "dlsym", "dlclose"},              # loads and unloads an application's kernels
     "hal/core/os/linux/helper_process.c": {"_exit", "sigaction", "signal", "setenv"},   # only the helper program calls it, in its own process
     "hal/core/base/log.c": {"fprintf"},                                       # GPUHAL_LOG: lines go to standard error on request
 }
@@ -67,7 +67,7 @@ def layers_include_only_themselves_and_lower_ones(root):
 
 
 def parts_reach_the_core_by_one_header_each(root):
-    """Public headers are allowed as well. The header declares functions for a part's state in the gpuhal object, and for callbacks."""
+    """Public headers are allowed as well. The layer's header declares functions for state in the gpuhal object, and for callbacks."""
     for part in ("node", "schedule"):
         for path in c_text.sources(root, f"hal/{part}"):
             text = c_text.read(path)
@@ -107,7 +107,7 @@ def stays_at_home(root, path, home, public, vendors=True, shared=()):
 
 def plugins_see_the_vendor_headers_and_their_own_folder_only(root):
     """All may use plugins/common, which contains only headers. A plugin with a stream_names.h is built with plugins/stream, and may use
-    that folder as well. The sources there may use the headers that all such plugins have."""
+    that folder as well. The sources in plugins/stream may use the headers that all such plugins have."""
     common, shared = root / "plugins/common", root / "plugins/stream"
     streams = sorted(path.parent for path in root.glob("plugins/*/stream_names.h"))
     for path in c_text.sources(root, "plugins"):
@@ -140,7 +140,7 @@ def the_library_and_the_plugins_make_no_banned_call(root):
 def public_functions_state_owner_threads_blocks_and_errors(root):
     for path in c_text.sources(root, "hal/include"):
         if path.name == "plugin.h":
-            continue  # vendors implement those; its opening comment holds for all slots
+            continue  # vendors implement the slots; the file's first comment applies to all slots
         for line, kind, name, comment in c_text.public_functions(c_text.read(path)):
             wanted = ["Owner:", "Threads:", "Blocks:"] + ([] if kind == "void" else ["@return"])
             absent = [word for word in wanted if word not in comment]
@@ -183,7 +183,7 @@ def nothing_is_left_marked_as_unfinished(root):
     for path, text in text_files(root):
         if not UNFINISHED.search(text):
             continue
-        # TAP has a directive of this name, so in C only comments and code count, not the output of programs.
+        # TAP has a directive with this name, which C programs print, so C strings do not count.
         for match in UNFINISHED.finditer(c_text.without_strings(text) if path.suffix in (".c", ".h") else text):
             yield f"{place(root, path, c_text.line_of(text, match.start()))}: {match.group()}"
 
@@ -223,7 +223,7 @@ def environment_variables_and_their_table_agree(root):
 
 
 def headings(text):
-    """The link targets of a page's headings."""
+    """Returns the link targets of a page's headings."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
     return {re.sub(r"[^\w -]", "", line.lower()).strip().replace(" ", "-") for line in re.findall(r"^#+ (.*)$", text, re.M)}
 
@@ -267,7 +267,7 @@ def the_table_of_first_calls_has_every_header_that_declares_calls(root):
 
 
 def unwanted_words(root):
-    """Returns the words of each form in tests/rules/words.txt, an expression that matches all forms, and {form: replacement}."""
+    """Reads tests/rules/words.txt. Returns the words of each form, an expression that matches all forms, and {form: replacement}."""
     instead = {}
     for line in c_text.read(root / "tests/rules/words.txt").splitlines():
         if line and not line.startswith("#"):
@@ -281,7 +281,7 @@ def unwanted_words(root):
 
 
 def plain_text_of(page):
-    """A page with its quoted code and names blanked, which may be old ones."""
+    """Returns a page with its quoted code and names blanked, since they may quote old versions."""
     return re.sub(r"^```.*?^```|`[^`\n]*`", lambda m: re.sub(r"[^\n]", " ", m.group()), page, flags=re.S | re.M)
 
 
@@ -296,7 +296,7 @@ def words_of_our_own_are_not_used(root):
         text = c_text.read(path)
         words = set(re.findall("[a-z]+", text.lower()))
         if not any(form <= words for form in forms):
-            continue  # the expression takes longer
+            continue  # faster than the expression
         for match in unwanted.finditer(plain_text_of(text) if path.suffix == ".md" else text):
             found = re.sub(r"[\s_*]+", " ", match.group().lower())
             yield f'{where}:{c_text.line_of(text, match.start())}: "{found}"; say: {instead[found]}'
@@ -322,7 +322,7 @@ def closes_before(text, opening, position):
 
 
 def calls_of_plugins_are_watched(root):
-    """A slot is only called between the beginning and the end of a gpuhal_call in the same function, and never under another name."""
+    """A slot is only called between the beginning and the end of a gpuhal_call in the same function, and always by its own name."""
     slots = "|".join(slots_of_plugins(root))
     called = re.compile(r"(?:->|\.)(%s)\s*\(" % slots)
     renamed = re.compile(r"(?<![=!<>])=\s*[\w>.-]*\b(?:ops|plugin)(?:->|\.)(%s)\s*[;,]|(?:->|\.)(%s)\s*\)\s*\(" % (slots, slots))
@@ -450,7 +450,7 @@ EXAMPLES = {
 
 
 def try_on_examples(rule):
-    """Yields a sentence for each example that the rule judges wrongly."""
+    """Yields a sentence for each example with a wrong result."""
     for expected, trees in zip((True, False), EXAMPLES[rule]):
         for tree in trees:
             with tempfile.TemporaryDirectory() as directory:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Calls between files, from the symbols of their objects: symbol_rules.py layers|circles COMPILER OBJECT…
 
-circles: no two files use each other's functions or variables, directly or through other files. layers: in addition, no file of hal/ uses
-those of a higher layer. The rules are first tried on small examples that are compiled on the spot.
+circles: no two files use each other's functions or variables, directly or through other files. layers: also, no file of hal/ uses
+functions or variables of a higher layer. The rules are first tried on small examples, which the script compiles.
 """
 
 import re
@@ -55,7 +55,7 @@ def layer(file):
 
 
 def circles(edges):
-    """One circle for each set of files that call each other."""
+    """Returns one circle for each set of files that call each other."""
     done = set()
     for start in sorted(edges):
         way = [start]

@@ -2,9 +2,9 @@
 """Every test that a page or a program names exists: test_names.py CTEST SOURCE_DIRECTORY BUILD_DIRECTORY.
 
 CTest expressions are in .ci/run, tests/mutation/run.py and the commands of the pages. Each alternative of an expression, also inside its
-groups, must select a test or a label; one that selects nothing would silently leave out tests. Capital letters stand for any name.
-The pages and the public headers contain names in backquotes, `group.test` or `group.beginning…`. They count if a group of tests has this
-name; others are names of files or options. Each line of docs/guarantees.md that begins with a star is a promise: one sentence that ends
+groups, must select a test or a label, because otherwise tests would silently be left out. Capital letters stand for any name.
+The pages and the public headers contain names in backquotes, `group.test` or `group.beginning…`. They count if a test group has this
+name; other names are files or options. Each line of docs/guarantees.md that begins with a star is a promise: one sentence that ends
 with the tests that prove it, in parentheses. CMakeLists.txt adds this rule only to builds that have all tests.
 """
 
@@ -41,7 +41,7 @@ def parts_of(expression):
 
 
 def choices_of(expression):
-    """Returns expressions with one choice made in each: a top-level alternative, or an alternative of one group, with the other groups unchanged."""
+    """Returns one expression for each top-level alternative, and one for each alternative of a group, with the other groups unchanged."""
     alternatives, groups = parts_of(expression)
     if len(alternatives) > 1:
         return [choice for alternative in alternatives for choice in choices_of(alternative)]
@@ -53,13 +53,13 @@ def choices_of(expression):
 
 
 def selects(expression, texts):
-    """Returns whether CTest finds the expression in one of the texts. In CTest, a backslash before a letter does not make a class."""
+    """Returns whether CTest finds the expression in one of the texts. CTest does not support classes such as \\d."""
     python = re.sub(r"\\([A-Za-z])", r"\1", re.sub(r"[A-Z]{2,}", ".+", expression))
     return any(re.search(python, text) for text in texts)
 
 
 def expressions_of(text):
-    """Returns pairs from a script or a page: whether labels are selected, and the expression. Expressions in variables contain a ^ and no slash."""
+    """Returns pairs from a script or a page: whether labels are selected, and the expression. Expressions in variables contain a ^ but not a slash."""
     text = re.sub(r"(?:^|\s)# .*|\$\w+\|?", "", text, flags=re.M)
     found = [("L" in option, (quoted or word)) for option, quoted, word in re.findall(r"\s-(L|LE|R|E) (?:'([^'\n]+)'|([a-z][\w|]*))", text)]
     strings = [one or two for one, two in re.findall(r"(?:=|^ +)'([^'\n]*\^[^'\n]*)'|=\"([^\"\n]*\^[^\"\n]*)\"", text, re.M)]
@@ -104,7 +104,7 @@ def complaints_of_promises(where, text, tests):
 
 
 def try_on_examples():
-    """Yields a sentence for each example that is judged wrongly."""
+    """Yields a sentence for each example with a wrong result."""
     tests = {"queue.ends": ["unit"], "queue.ends_well": ["unit"], "cpu.works": ["system", "soak"], "a.b.c": []}
     expressions = lambda text: complaints_of_expressions("x", expressions_of(text), tests)
     names = lambda text: complaints_of_names("x", text, tests, {"cpu.threads"})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rule that nothing is public without a user: user_rules.py SOURCE_DIRECTORY.
+"""Every public function has a user: user_rules.py SOURCE_DIRECTORY.
 
 Each function of the public headers is called by a tool, an example, an adapter or the Python package; tests do not count. without_user.txt lists the
 exceptions, each with its reason; an exception must be a public function without a caller. Before the rule reads the tree, it is tried on
@@ -25,7 +25,7 @@ EXCEPTION = re.compile(r"(gpuhal_\w+): \S.*")
 
 
 def public_functions(root):
-    """Each public function with its header."""
+    """Returns each public function with its header."""
     return {name: header.name for header in sorted((root / HEADERS).rglob("*.h")) for name in PUBLIC.findall(c_text.code_only(c_text.read(header)))}
 
 
@@ -84,7 +84,7 @@ BAD = ({"tools/x.c": "int main(void) { return gpuhal_a(); }", EXCEPTIONS: ""},
 
 
 def tried():
-    """Yields a sentence for each small tree that the rule judges wrongly."""
+    """Yields a sentence for each small tree with a wrong result."""
     for is_bad, trees in ((True, BAD), (False, GOOD)):
         for tree in trees:
             with tempfile.TemporaryDirectory() as directory:

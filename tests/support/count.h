@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Returns `count`, multiplied by GPUHAL_TEST_TIMES if it is set. The tests of `ctest -C large` set it. */
+/* Returns `count`, multiplied by the variable GPUHAL_TEST_TIMES, which `ctest -C large` sets. */
 static inline unsigned test_count(unsigned count)
 {
     const char *times = getenv("GPUHAL_TEST_TIMES");

@@ -1,5 +1,5 @@
-/* tests/support/cpu_kernels.h: programs of the cpu plugin, slot by slot. The plugin is linked into the test, so
- * sanitizers cover it. */
+/* tests/support/cpu_kernels.h: programs of the cpu plugin, slot by slot. The plugin is linked into the test, so that
+ * sanitizers check the plugin too. */
 #ifndef GPUHAL_TEST_CPU_KERNELS_H
 #define GPUHAL_TEST_CPU_KERNELS_H
 
@@ -14,7 +14,6 @@
 
 const gpuhal_plugin *gpuhal_cpu_plugin_query(uint32_t host_abi, const gpuhal_host *host);
 
-/* The started plugin and its opened device. */
 typedef struct cpu {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_instance *instance;
@@ -33,7 +32,6 @@ static inline void expect_fine(const cpu *with, gpuhal_status status, const char
     }
 }
 
-/* Expects this status, and an error message with these words. */
 static inline void expect_refused(const cpu *with, gpuhal_status status, gpuhal_status expected, const char *words)
 {
     assert_int_equal(status, expected);
@@ -105,7 +103,6 @@ static inline gpuhal_memory memory_or_fail(const cpu *with, uint64_t bytes)
     return memory;
 }
 
-/* Launches the kernel and waits until it has finished. */
 static inline gpuhal_status launch(const cpu *with, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_argument *arguments, uint32_t count, uint32_t groups)
 {

@@ -1,6 +1,7 @@
-/* tests/support/fake_vulkan.h: the fake Vulkan driver in a test: its script and its reports (fakes/vulkan/control.h).
+/* tests/support/fake_vulkan.h: controls the fake Vulkan driver in a test and reads its reports
+ * (fakes/vulkan/control.h).
  *
- * The driver reads its script once per process, so every test with a script runs in a separate process, as with
+ * The driver reads its script once per process, so every test with a script must run in a separate process, as under
  * CTest. */
 #ifndef GPUHAL_TEST_FAKE_VULKAN_H
 #define GPUHAL_TEST_FAKE_VULKAN_H
@@ -30,7 +31,7 @@ static inline void *fake_vulkan_symbol(void *library, const char *name)
     return symbol;
 }
 
-/* Call this first in a test. */
+/* Must be called first in a test. */
 static inline fake_vulkan fake_vulkan_script(const char *script)
 {
     static bool used;
@@ -59,7 +60,7 @@ static inline fake_vulkan fake_vulkan_script(const char *script)
     return fake;
 }
 
-/* Call this at the end of a test. Expects that no rule was broken and nothing was leaked. */
+/* Must be called at the end of a test. Expects that no rule was broken and nothing was leaked. */
 static inline void fake_vulkan_expect_clean(const fake_vulkan *fake)
 {
     for (unsigned v = 0; v < fake->violations() && *fake->violation(v); v++) {

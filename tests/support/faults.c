@@ -26,7 +26,6 @@ static int fault_errno;
 static _Atomic(const char *) failed;
 static _Atomic int64_t held;
 
-/* Counts the call; returns true if this call must fail. */
 static bool is_hit(bool allocation, const char *name)
 {
     gpuhal_fault kind = fault_kind;
@@ -97,7 +96,7 @@ int64_t gpuhal_fault_held(void)
     return held;
 }
 
-/* ---- system calls. A wrapper makes the real call, or returns the value of a failed call. */
+/* ---- system calls. Each wrapper either makes the real call, or fails with errno set. */
 
 #define ERRNO(answer) (errno = lot.error, answer)
 #define WRAP(type, name, parameters, arguments, error, failure)                                                        \
@@ -212,13 +211,13 @@ ssize_t __wrap_write(int file, const void *bytes, size_t count)
     if (lot.fails) {
         return ERRNO(-1);
     }
-    /* Writes half, if the process is killed in the middle of the write or the disk is full. */
+    /* Writes only half of the bytes if the write must be short or the process is killed after the write. */
     ssize_t answer = __real_write(file, bytes, lot.dies_after || lot.is_short ? count / 2 : count);
     die_if(lot.dies_after);
     return answer;
 }
 
-/* Even a failed close() releases the descriptor, as in the kernel. */
+/* As in Linux, even a failed close() releases the descriptor. */
 int __real_close(int file);
 int __wrap_close(int file);
 int __wrap_close(int file)

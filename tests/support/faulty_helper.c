@@ -1,5 +1,5 @@
-/* tests/support/faulty_helper.c: code that is linked into the helper program. The file named by GPUHAL_TEST_FAULTS
- * selects the call that fails, and receives the number of calls. */
+/* tests/support/faulty_helper.c: code that makes a call of its helper program fail. The shared file that
+ * GPUHAL_TEST_FAULTS names selects the call, and receives the number of calls. */
 #include "support/faulty_helper.h"
 
 #include "support/faults.h"

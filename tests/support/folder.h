@@ -1,5 +1,6 @@
-/* tests/support/folder.h: a temporary folder for a test. It is removed after the test, however the test ends. A
- * separate process waits for the end, since drivers replace signal handlers and some signals cannot be handled. */
+/* tests/support/folder.h: a temporary folder for a test. The folder is removed after the test, even if the test
+ * crashes. A separate process waits for the test's end and removes the folder, since drivers replace signal handlers
+ * and some signals cannot be handled. */
 #ifndef GPUHAL_TEST_FOLDER_H
 #define GPUHAL_TEST_FOLDER_H
 
@@ -9,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char test_folder[64];       /* "": no folder */
+static char test_folder[64];       /* "" if there is no folder */
 static int test_folder_kept = -1; /* the folder stays while this end of a pipe is open */
 
-/* The waiting process is not a child of the test, because the test may count its children. */
+/* The process that waits must not be a child of the test, because the test may count its children. */
 static inline void remove_test_folder_later(int when)
 {
     static const char script[] = "exec >/dev/null 2>&1; cat; rm -rf \"$1\"";
@@ -39,7 +40,7 @@ static inline void make_test_folder(const char *name)
     test_folder_kept = ends[1];
 }
 
-/* For tests that remove the folder themselves. */
+/* Called by tests that remove the folder themselves. */
 static inline void forget_test_folder(void)
 {
     close(test_folder_kept);

@@ -1,8 +1,8 @@
-/* tests/support/halting.h: a plugin over host memory with every slot that the core calls. Its driver can be made to
- * stop in one of them.
+/* tests/support/halting.h: a plugin over host memory with every slot that the core calls. A test can make the driver
+ * stop in a slot.
  *
- * Two devices, halting:0 and halting:1, can access each other's memory. Work completes when it is enqueued, and so do
- * events, unless the test holds them back. */
+ * Two devices, halting:0 and halting:1, can access each other's memory. Work completes when it is enqueued. Events
+ * complete when they are recorded, unless the test delays them. */
 #ifndef GPUHAL_TEST_HALTING_H
 #define GPUHAL_TEST_HALTING_H
 
@@ -13,26 +13,26 @@
 
 typedef struct gpuhal_halting_state {
     _Atomic(const char *)
-        slot; /* the driver stops in this slot from now on, "queued_copy" for copy with a queue, "queued_launch",
-               * "program_compiled_bytes" for program_compiled without a buffer; NULL: in none */
-    _Atomic(const char *) also; /* a second slot */
+        slot; /* the slot in which the driver stops, or NULL; "queued_…" is copy or launch with a queue,
+               * "program_compiled_bytes" is program_compiled without a buffer */
+    _Atomic(const char *) also; /* a second slot in which the driver stops */
     _Atomic uint32_t stopped;   /* calls that are stopped now */
     _Atomic uint32_t openings;  /* devices that are open */
-    _Atomic uint32_t events;    /* created and not yet destroyed */
-    _Atomic uint32_t answered;  /* event queries and waits */
-    _Atomic uint32_t unrecorded, unrecorded_most; /* launches of all queues since an event was recorded */
-    uint32_t hidden;            /* device memory has no host address, and is mapped */
+    _Atomic uint32_t events;    /* events that were created and not yet destroyed */
+    _Atomic uint32_t answered;  /* number of event queries and waits */
+    _Atomic uint32_t unrecorded, unrecorded_most; /* launches after the last event; the maximum */
+    uint32_t hidden;            /* device memory has no host address and must be mapped */
     uint32_t not_coherent;      /* host addresses need memory_flush() and memory_invalidate() */
     uint32_t honors_timeouts, no_native_lock, no_write, no_peers, fork_safe;
     _Atomic uint32_t samples;   /* samples taken */
-    _Atomic uint32_t work_goes_on; /* events are not complete */
+    _Atomic uint32_t work_goes_on; /* events do not complete */
     _Atomic gpuhal_status record_says; /* result of event_record */
     _Atomic gpuhal_status query_says;  /* result of event_query for completed work */
     _Atomic gpuhal_status elapsed_says; /* result of elapsed */
     _Atomic int32_t native_locks;      /* number of locks that are held */
-    _Atomic uint32_t queue_flags;      /* of the last queue that was created */
-    _Atomic uint32_t fail_peer_copy; /* with DEVICE_LOST */
-    uint32_t no_queued_launch;       /* launches in a queue are left to the queue's worker */
+    _Atomic uint32_t queue_flags;      /* flags of the last queue that was created */
+    _Atomic uint32_t fail_peer_copy; /* with DEVICE_LOST, if not 0 */
+    uint32_t no_queued_launch;       /* launches with a queue are not supported, so the queue's worker makes them */
     gpuhal_status compiled_says;     /* result of program_compiled */
 } gpuhal_halting_state;
 

@@ -1,5 +1,5 @@
-/* tests/support/halting_program.c: programs of the plugin in halting.h. Any code is a program, and any name is a
- * kernel with one buffer; the kernel writes nothing. */
+/* tests/support/halting_program.c: programs of the plugin in halting.h. Any code is a valid program, and any name is a
+ * kernel with one buffer. Kernels have no effect. */
 #include "support/halting.h"
 
 #include <stdlib.h>

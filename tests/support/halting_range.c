@@ -1,4 +1,4 @@
-/* tests/support/halting_range.c: see halting.h. A range always has all of its memory; commits are ignored. */
+/* tests/support/halting_range.c: see halting.h. All of a range always has memory, so commits are ignored. */
 #include "support/halting.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* tests/support/idle.h: waits until a process may fork under a sanitizer.
  *
- * A starting thread takes locks of the address sanitizer's allocator. A lock that is held during a fork stays locked
- * in the child for ever, and the child's next allocation hangs (GCC 12). */
+ * A starting thread takes locks of the address sanitizer's allocator. If a lock is held during a fork, it stays locked
+ * in the child, and the child's next allocation hangs (GCC 12). */
 #ifndef GPUHAL_TEST_IDLE_H
 #define GPUHAL_TEST_IDLE_H
 
@@ -26,7 +26,7 @@ static inline bool thread_sleeps(const char *thread)
     return !read || !state || state[2] == 'S';
 }
 
-/* If all threads sleep at the same time, none of them holds a lock that another waits for. */
+/* If all other threads sleep, none of them is in the middle of an allocation. */
 static inline bool other_threads_sleep(void)
 {
     bool sleep = true;
@@ -41,7 +41,7 @@ static inline bool other_threads_sleep(void)
     return sleep;
 }
 
-/* Only for the main thread, before it forks. */
+/* Called by the main thread before a fork. */
 static inline void wait_until_other_threads_sleep(void)
 {
     for (int i = 0; i < 10000 && !other_threads_sleep(); i++) {

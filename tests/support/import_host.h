@@ -1,5 +1,5 @@
-/* tests/support/import_host.h: gpuhal_buffer_import_host() without flags, for tests that import aligned memory; and
- * memory with holes. */
+/* tests/support/import_host.h: gpuhal_buffer_import_host() without flags, for tests that import aligned memory, and
+ * pages for tests that need holes. */
 #ifndef GPUHAL_TEST_IMPORT_HOST_H
 #define GPUHAL_TEST_IMPORT_HOST_H
 
@@ -16,8 +16,8 @@ static inline gpuhal_status import_host(gpuhal_device *device, void *memory, uin
     return gpuhal_buffer_import_host(device, &import, out_buffer, &offset);
 }
 
-/* Pages for a test that unmaps some of them. They are far below the addresses that the system chooses, so that no
- * mapping by another thread (of a driver or a sanitizer) fills the hole. */
+/* Returns pages of which a test may unmap some. The pages are far below the addresses that the system chooses. So a
+ * mapping by another thread (of a driver or a sanitizer) does not fill the hole. */
 static inline char *pages_apart(size_t bytes)
 {
     static char here;

@@ -1,4 +1,5 @@
-/* tests/support/mock.c: see mock.h. The plugin and its devices; their memory is in mock_memory.c. */
+/* tests/support/mock.c: see mock.h. This file has the plugin and its devices. The devices' memory is in
+ * mock_memory.c. */
 #include "support/mock_device.h"
 
 #include "test.h"

@@ -1,4 +1,4 @@
-/* tests/support/mock_memory.c: memory of the mock's devices, and the transfer slots. See mock.h. */
+/* tests/support/mock_memory.c: memory and transfer slots of the mock's devices. See mock.h. */
 #include "support/mock_device.h"
 
 #include "support/pattern.h"
@@ -20,7 +20,8 @@ static void raise_most(_Atomic int64_t *most, int64_t now)
     }
 }
 
-/* The alignment is exactly as requested, but at least 64, so that a test fails if the core requests too little. */
+/* Returns an address with exactly the requested alignment, but at least 64, so that a test fails if the core requests
+ * too little. */
 static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
 {
     void *bytes = NULL;
@@ -41,7 +42,7 @@ static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
 }
 
 /* The mock's own kind of handle contains the exporter's descriptor, which the exporter keeps. Returns -1 for other
- * bytes. */
+ * handles. */
 static int descriptor_of(const gpuhal_handle *handle)
 {
     int descriptor = -1;
@@ -220,7 +221,6 @@ static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_nati
     return GPUHAL_OK;
 }
 
-/* Returns the address of a range that obeys the rules; NULL for any other range. */
 unsigned char *gpuhal_mock_range(const gpuhal_mock_device *mock, const gpuhal_memory *memory, uint64_t offset,
                                  uint64_t bytes)
 {

@@ -17,13 +17,13 @@
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
     char *code;
-    char kernels[32]; /* the compiled kernels: " add sum" */
+    char kernels[32]; /* names of the compiled kernels, such as " add sum" */
 };
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
     bool adds;
-    uint32_t threads; /* per group */
+    uint32_t threads; /* number of threads in a group */
 };
 
 static const gpuhal_parameter add_parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
@@ -113,7 +113,7 @@ static gpuhal_status program_compiled(gpuhal_plugin_program *program, void *to, 
     return to ? program->device->mock->fail_compiled : GPUHAL_OK;
 }
 
-/* Tests that use this create kernels on one thread only. */
+/* Not thread-safe; tests with kernel compilation create kernels on one thread only. */
 static void compile_kernel(gpuhal_plugin_program *program, const char *name)
 {
     if (program->device->mock->compiles_kernels && !strstr(program->kernels, name)) {

@@ -1,6 +1,6 @@
-/* tests/support/mock_range.c: virtual memory of the mock's devices, as strict as CUDA's: the memory of one commit can
- * only be decommitted as a whole, only one call at a time may use a range, and bytes without memory cannot be
- * accessed. See mock.h. */
+/* tests/support/mock_range.c: virtual memory of the mock's devices. See mock.h. The rules are as strict as CUDA's. The
+ * memory of a commit can only be decommitted as a whole, only one call at a time may use a range, and bytes without
+ * memory cannot be accessed. */
 #include "support/mock_device.h"
 
 #include "test.h"
@@ -10,7 +10,7 @@
 struct gpuhal_plugin_range {
     gpuhal_plugin_device *device;
     gpuhal_mock_block block;
-    uint32_t *commits; /* for each page, the number of the commit that provided its memory; 0: none */
+    uint32_t *commits; /* for each page, the number of the commit that provided its memory, or 0 */
     uint32_t newest;
     _Atomic bool called;
 };

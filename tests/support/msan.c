@@ -1,6 +1,6 @@
-/* tests/support/msan.c: glibc functions that fill in a structure, but are unknown to clang 14's MemorySanitizer. A
- * build with that sanitizer links this file into every program; a runtime that knows the functions uses its own
- * versions. */
+/* tests/support/msan.c: wrappers of glibc functions that fill in a structure but are unknown to clang 14's
+ * MemorySanitizer. Builds with MemorySanitizer link this file into every program. A runtime that knows the functions
+ * uses its own wrappers. */
 #undef _FILE_OFFSET_BITS /* this macro makes glibc's headers rename stat to stat64 */
 
 #include <fcntl.h>

@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 
-/* Opens with two devices of the mock and this log function. */
 static inline gpuhal_status open_with_variable(const char *variable, const char *value, gpuhal_log_fn *log, void *user,
                                                gpuhal **out_gpu)
 {

@@ -1,5 +1,5 @@
-/* tests/support/process.h: the threads, descriptors and mapped files of this process, as the system reports them; and
- * a function that runs part of a test in a child process. */
+/* tests/support/process.h: the threads, descriptors and mapped files of this process, and a function that runs part of
+ * a test in a child process. */
 #ifndef GPUHAL_TEST_PROCESS_H
 #define GPUHAL_TEST_PROCESS_H
 
@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Counts the entries of a folder except "." and "..". */
 static inline size_t count_entries(const char *folder)
 {
     size_t count = 0;
@@ -38,7 +37,7 @@ static inline void *end_thread(void *user)
     return user;
 }
 
-/* Call this before the library starts threads. A sanitizer may start a thread of its own. */
+/* Call this before the library starts threads, since a sanitizer may start a thread as well. */
 static inline int count_threads_first(void)
 {
     pthread_t first;
@@ -50,7 +49,7 @@ static inline int count_threads_first(void)
     return count_threads();
 }
 
-/* The system lists a thread for a short time after it ended or was joined. */
+/* Waits, because the system lists a thread for a short time after it has ended or was joined. */
 static inline bool threads_come_down_to(int most)
 {
     for (int i = 0; i < 5000 && count_threads() > most; i++) {
@@ -59,7 +58,6 @@ static inline bool threads_come_down_to(int most)
     return count_threads() <= most;
 }
 
-/* Returns true if a file is mapped whose path contains `part`. */
 static inline bool is_mapped(const char *part)
 {
     char line[1024];
@@ -73,8 +71,8 @@ static inline bool is_mapped(const char *part)
     return found;
 }
 
-/* Runs `expect` in a child, because the fakes read their machine once per process. Returns true if it reached its
- * end. */
+/* Runs `expect` in a child, because the fakes read their machine's description once per process. Returns true if
+ * `expect` returned. */
 static inline bool passes_in_child(void (*expect)(const void *what), const void *what)
 {
     const pid_t child = fork();

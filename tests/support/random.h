@@ -1,5 +1,5 @@
-/* tests/support/random.h: pseudo-random bytes, the same for the same seed. They are generated eight at a time, because
- * tests use megabytes of them, even in builds that instrument each access. */
+/* tests/support/random.h: pseudo-random bytes, the same for the same seed. Eight bytes are generated at a time, because
+ * tests use megabytes of them, also in builds that instrument each access. */
 #ifndef GPUHAL_TEST_RANDOM_H
 #define GPUHAL_TEST_RANDOM_H
 

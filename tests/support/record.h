@@ -1,5 +1,5 @@
-/* tests/support/record.h: single current records of a gpuhal object (the record kinds of gpuhal/view.h). The data that
- * they point to outlives the view. */
+/* tests/support/record.h: reads single current records of a gpuhal object (the record kinds of gpuhal/view.h). The
+ * pointers in a record stay valid after the view is released. */
 #ifndef GPUHAL_TEST_RECORD_H
 #define GPUHAL_TEST_RECORD_H
 
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Like gpuhal_view_get() on a temporary view. */
+/* Does the same as gpuhal_view_get() on a temporary view. */
 static inline gpuhal_status record_now(const gpuhal *gpu, gpuhal_record_kind kind, uint32_t index, void *out_record)
 {
     gpuhal_view *view = NULL;
@@ -25,7 +25,7 @@ static inline uint32_t records_now(const gpuhal *gpu, gpuhal_record_kind kind)
     return count;
 }
 
-/* Returns the report of the first plugin with this name. If there is none, the report's name is "". */
+/* Returns the report of the first plugin with the name. If there is no such plugin, the report's name is "". */
 static inline gpuhal_plugin_report report_of(const gpuhal *gpu, const char *name)
 {
     gpuhal_plugin_report report = {.size = sizeof report};

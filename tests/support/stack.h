@@ -1,5 +1,5 @@
-/* support/stack.h: measures the stack use of a function: fills the stack with a pattern before the call, and counts
- * the remaining pattern after it. The function runs in a thread and may use cmocka's checks. */
+/* support/stack.h: measures a function's stack use. Fills the stack with a pattern before the call, and counts the
+ * remaining bytes of the pattern after the call. The function runs in a thread and may use cmocka's checks. */
 #ifndef TESTS_SUPPORT_STACK_H
 #define TESTS_SUPPORT_STACK_H
 
@@ -19,7 +19,7 @@ static inline void *stack_do_nothing(__attribute__((unused)) void *unused)
     return NULL;
 }
 
-/* Returns the number of bytes, without the thread's own use. @p run returns NULL on success. */
+/* Returns the number of bytes without those that the thread itself uses. @p run returns NULL on success. */
 static inline size_t stack_taken_by(void *(*run)(void *user))
 {
     enum { BYTES = 256 << 10, PAINT = 0x5a };

@@ -1,7 +1,7 @@
-/* tests/support/stops.h: a driver that stops in one slot, and the effects on every other thread. Each case runs in a
- * separate child, since one of its threads stays blocked; the children run in parallel.
+/* tests/support/stops.h: tests the effects on other threads if a driver stops in a slot. Each case runs in a separate
+ * child, since a thread of the case stays blocked. The children run in parallel.
  *
- * The test defines how its driver is opened and stopped: open_fixture(), stop_driver() and driver_has_stopped(). */
+ * The test defines open_fixture(), stop_driver() and driver_has_stopped() for its driver. */
 #ifndef GPUHAL_TEST_STOPS_H
 #define GPUHAL_TEST_STOPS_H
 
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #ifdef __SANITIZE_THREAD__
-/* The object of a hanging device is never freed, and its threads are never joined. */
+/* Disables reports on a hanging device, whose object is never freed and whose threads are never joined. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -28,7 +28,7 @@ enum { BYTES = 65536 };
 #define HANG_NS (2 * SECOND_NS)
 #endif
 #define HANG_SECONDS ((double)HANG_NS / 1e9)
-/* hang_ns, one second, and the delay of a busy machine. */
+/* Time after which every thread must know of the hang: hang_ns, one second, and the delay of a busy machine. */
 #define LEARNT_SECONDS (HANG_SECONDS + 3)
 
 typedef struct fixture {
@@ -40,25 +40,24 @@ typedef struct fixture {
     void *mapped;
     unsigned char bytes[BYTES];
     const struct stop *what;
-    uint64_t hang_ns;     /* 0: HANG_NS */
+    uint64_t hang_ns;     /* 0 means HANG_NS */
     gpuhal_status status; /* status of the call that stops */
-    _Atomic int changes;  /* notifications of the listener */
+    _Atomic int changes;  /* number of notifications that the listener received */
 } fixture;
 
-/* HIDDEN: device memory has no host address. NOT_COHERENT: its host address needs flushing. NO_WRITE: writes are
- * staged. HONORS: waiting threads may call the plugin. SILENT: the call returns no status. */
+/* HIDDEN: device memory has no host address. NOT_COHERENT: the host address of device memory needs flushing. NO_WRITE:
+ * writes are staged. HONORS: waiting threads may call the plugin. SILENT: the call returns no status. */
 enum { HIDDEN = 1, HONORS = 2, NO_LOCK = 4, SILENT = 8, NOT_COHERENT = 16, NO_WRITE = 32, NO_PEERS = 64 };
 
 typedef struct stop {
-    const char *slot; /* or the driver function that the slot calls */
+    const char *slot; /* the slot, or the driver function that the slot calls */
     void (*prepare)(fixture *s);
     gpuhal_status (*act)(fixture *s);
     uint32_t flags;
 } stop;
 
-/* Opens the object and finds the devices. */
 static void open_fixture(fixture *s);
-/* Stops the driver in this slot from now on; NULL: lets it continue. */
+/* Makes the driver stop in this slot from now on. NULL lets the driver continue. */
 static void stop_driver(const char *slot);
 static bool driver_has_stopped(void);
 
@@ -164,7 +163,7 @@ static inline void prepare_record(fixture *s)
     assert_ok(gpuhal_copy(s->queue, s->a, 0, s->b, 0, 64));
     assert_ok(do_record(s));
 }
-/* The event returns to the queue, which destroys it at its own end. */
+/* The event is returned to the queue, which keeps spare events until the queue is destroyed. */
 static inline void prepare_spare_event(fixture *s)
 {
     prepare_record(s);
@@ -237,7 +236,7 @@ static inline void begin_act(fixture *s, pthread_t *thread)
     wait_for_stop(s->what->slot);
 }
 
-/* Call this as soon as the driver has stopped. */
+/* Must be called as soon as the driver has stopped. */
 static inline void expect_lost(fixture *s)
 {
     double began = now();
@@ -262,7 +261,7 @@ static inline void expect_lost(fixture *s)
     assert_int_equal(gpuhal_device_sample(s->device, 0, &value, 1, NULL), GPUHAL_ERROR_DEVICE_LOST);
 }
 
-/* Calls after `began` may take `hang_ns` and the delay of a busy machine. */
+/* Expects that the time since `began` is at most `hang_ns` plus the delay of a busy machine. */
 static inline void expect_in_time(double began, const char *call)
 {
     if (now() - began > LEARNT_SECONDS) {
@@ -299,7 +298,7 @@ static inline void end_child(pid_t child, const char *name)
 typedef void play_fn(fixture *s);
 enum { AT_ONCE_MOST = 64 };
 
-/* Runs every case, `at_once` of them in parallel; `name` identifies a case that failed. */
+/* Runs all cases, `at_once` of them in parallel. `name` returns the name of a failed case. */
 static inline void play_all(const stop *list, size_t all, size_t at_once, play_fn *play_one)
 {
     static fixture s;

@@ -1,10 +1,10 @@
-/* tests/support/torture.h: runs a task repeatedly; a different call fails each time.
+/* tests/support/torture.h: runs a task repeatedly, each time with a different failing call.
  *
- * Each round is a separate process: the task with a fault, then the task without a fault, which must succeed.
- * Afterwards no thread and no child exists, and no more descriptors, allocations and mappings exist than after a task
- * without any fault. If a round crashes or hangs, the message names the failing call. If there are more calls than
- * rounds, the failing calls are spread evenly; GPUHAL_TEST_ROUNDS sets the number of rounds, and GPUHAL_TEST_CALL
- * selects a single call. */
+ * Each round is a separate process. A round runs the task with a fault, and again without a fault. The second run must
+ * succeed. At the end no other thread and no child may exist. The numbers of descriptors, allocations and mappings must
+ * not be larger than after a task without a fault. If a round crashes or hangs, the message names the failing call. If
+ * there are more calls than rounds, the failing calls are spread evenly; GPUHAL_TEST_ROUNDS sets the number of rounds,
+ * and GPUHAL_TEST_CALL selects a single call. */
 #ifndef GPUHAL_TEST_TORTURE_H
 #define GPUHAL_TEST_TORTURE_H
 
@@ -26,21 +26,21 @@ typedef struct torture_round {
     _Atomic unsigned calls;
     _Atomic int64_t held, held_once; /* at the end; after the first run without a fault */
     _Atomic size_t descriptors, descriptors_once;
-    _Atomic int status, clean_status; /* of the run with the fault, and of the run without */
+    _Atomic int status, clean_status; /* status of the run with the fault; status of the run without a fault */
     char name[32], sentence[256];
 } torture_round;
 
 /* Runs the task, checks its results if it succeeds, and releases everything in either case. */
 typedef gpuhal_status torture_work(void);
 
-/* This thread, and those of ThreadSanitizer, which starts another thread in a forked child. */
+/* This thread, and the threads that ThreadSanitizer starts. */
 #if defined __SANITIZE_THREAD__
 enum { TORTURE_THREADS = 3 };
 #else
 enum { TORTURE_THREADS = 1 };
 #endif
 
-/* On a busy machine, a killed helper may take a moment to exit. */
+/* Retries, since a killed helper may exit late on a busy machine. */
 static inline bool has_children(void)
 {
     siginfo_t info;
@@ -85,7 +85,6 @@ static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned
     _exit(has_children() ? 4 : settled ? 0 : 5);
 }
 
-/* Fails the test unless the round ends as it should. */
 static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsigned at, void (*before)(void),
                                     torture_round *round)
 {

@@ -20,7 +20,7 @@ static inline gpuhal_status open_mock(gpuhal **out_gpu)
     return gpuhal_open(&config, out_gpu);
 }
 
-/* Waits for the workers that destroy queues, and expects that nothing is left. */
+/* Waits for the workers that destroy queues, and expects that no object of the mock is left. */
 static inline void expect_mock_closed(void)
 {
     for (int i = 0; i < 10000 && gpuhal_mock.devices[0].openings > 0; i++) {

@@ -1,4 +1,4 @@
-/* tests/support/trace.h: queue traces for tests: trace_check.py checks them and prints their contents. */
+/* tests/support/trace.h: queue traces in tests. trace_check.py checks the traces and prints their contents. */
 #ifndef GPUHAL_TEST_TRACE_H
 #define GPUHAL_TEST_TRACE_H
 
@@ -6,10 +6,10 @@
 
 #include <dirent.h>
 
-/* A piece of work in the trace, as trace_check.py prints it. */
+/* A piece of work in the trace, with the members that trace_check.py prints. */
 typedef struct traced_piece {
     unsigned long long number, begin, end;
-    long long bytes; /* -1: none */
+    long long bytes; /* -1 if the trace has no number of bytes */
     char lane[64], category[16], name[256], usage[16], path[16], clock[16], status[64];
 } traced_piece;
 
@@ -38,7 +38,7 @@ static inline void traced_line(traced *all, const char *line)
                piece.category, piece.name, bytes, piece.usage, piece.path, piece.clock, piece.status, &piece.begin,
                &piece.end) == 11) {
         piece.bytes = bytes[0] == '-' ? -1 : atoll(bytes);
-        if ((all->count & (all->count - 1)) == 0) { /* grow at each power of two */
+        if ((all->count & (all->count - 1)) == 0) { /* grows at each power of two */
             all->pieces = realloc(all->pieces, (all->count ? 2 * all->count : 1) * sizeof piece);
             assert_non_null(all->pieces);
         }

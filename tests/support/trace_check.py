@@ -5,7 +5,7 @@ pieces' numbers, with URL-encoded names: trace_check.py FILE
     piece NUMBER LANE CATEGORY NAME BYTES USAGE PATH CLOCK STATUS BEGIN END
     event NUMBER LANE CLOCK STATUS TIME
     arrow NUMBER NUMBER
-    sum USAGE BYTES COUNT          of those without a status
+    sum USAGE BYTES COUNT          only pieces without a status
     other PIECES DROPPED UNFINISHED
 """
 import collections
@@ -66,7 +66,7 @@ def check_lanes(pieces):
 
 
 def check_arrows(events, pieces):
-    """Returns the pairs of pieces. An arrow begins and ends inside a piece of its lane."""
+    """Returns the pairs of pieces that arrows connect. Each end of an arrow is inside a piece of its lane."""
     def at(event, begins):
         found = [p["args"]["number"] for p in pieces if p["tid"] == event["tid"] and ns(p["ts"]) <= ns(event["ts"]) and
                  (ns(event["ts"]) < ns(p["ts"]) + ns(p["dur"]) or p["dur"] == 0) and

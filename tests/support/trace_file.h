@@ -1,5 +1,5 @@
-/* tests/support/trace_file.h: trace files of queues and of pools: their path in a test, and files that must be
- * refused. */
+/* tests/support/trace_file.h: trace files of queues and of pools in tests, and checks that other files are not
+ * replaced. */
 #ifndef GPUHAL_TEST_TRACE_FILE_H
 #define GPUHAL_TEST_TRACE_FILE_H
 
@@ -19,7 +19,6 @@ static inline void begin_traces(void)
     snprintf(trace_path, sizeof trace_path, "%s/trace", test_folder);
 }
 
-/* Expects that the folder contains nothing else than the trace. */
 static inline void end_traces(void)
 {
     unlink(trace_path);
@@ -94,7 +93,7 @@ static inline void expect_links_followed(gpuhal *gpu, gpuhal_trace_kind kind)
     unlink(trace_path);
 }
 
-/* The program's own output is never replaced, whatever its name. */
+/* The program's own output must never be replaced, whatever path names it. */
 static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     char pipe_end[40];
@@ -109,7 +108,7 @@ static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_trace_kind kind
     assert_int_equal(by_descriptor, GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(by_name, GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(fstat(output, &info), 0);
-    assert_int_equal(info.st_nlink, 1); /* the name still refers to this file */
+    assert_int_equal(info.st_nlink, 1); /* the path still refers to the open file */
     close(output);
     assert_int_equal(pipe(ends), 0);
     snprintf(pipe_end, sizeof pipe_end, "/dev/fd/%d", ends[1]);
@@ -119,7 +118,7 @@ static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_trace_kind kind
     unlink(trace_path);
 }
 
-/* A file whose content is not a trace of this kind is not changed. */
+/* A file must not be changed if its content is not a trace of this kind. */
 static inline void expect_other_files_kept(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     static const char *const theirs[] = {"GGUF, or whatever it is", "{\"traceEvents\":[]}", "{",
@@ -156,7 +155,7 @@ static inline void expect_bad_variables_refused(const char *variable)
         assert_non_null(strstr(gpuhal_last_error()->sentence, bad[i]));
     }
     assert_true(has_text(trace_path, "GGUF"));
-    assert_ok(open_with_variable(variable, "", NULL, NULL, &gpu)); /* equivalent to an unset variable */
+    assert_ok(open_with_variable(variable, "", NULL, NULL, &gpu)); /* an empty variable counts as unset */
     gpuhal_close(gpu);
 }
 

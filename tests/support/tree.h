@@ -1,5 +1,5 @@
-/* tests/support/tree.h: a machine's /sys, /dev and /proc as the library and its plugins see them, written file by file
- * below a directory that is removed after the test. */
+/* tests/support/tree.h: an invented machine's /sys, /dev and /proc for the library and its plugins. The files are below
+ * a directory that is removed after the test. */
 #ifndef GPUHAL_TEST_TREE_H
 #define GPUHAL_TEST_TREE_H
 
@@ -84,7 +84,8 @@ static inline void begin_tree(void)
     setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
 }
 
-/* Returns a kernel file that no process can write, not even as root. It stands for a node that may not be opened. */
+/* Returns the path of a kernel file that no process can open for writing, even as root. The file stands for a device
+ * node without permission. */
 static inline const char *forbidden_or_skip(void)
 {
     static const char forbidden[] = "/proc/sys/kernel/osrelease";

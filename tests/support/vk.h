@@ -1,6 +1,5 @@
-/* tests/support/vk.h: a small Vulkan program for tests that need one beside the library: its own instance and device,
- * and their functions. Every function fails the test on error, except vk_open_instance(), which returns whether a
- * device exists. */
+/* tests/support/vk.h: a small Vulkan application for tests, with an instance and a device that do not belong to the
+ * library. Every function fails the test on error, except vk_open_instance(), which returns whether a device exists. */
 #ifndef GPUHAL_TEST_VK_H
 #define GPUHAL_TEST_VK_H
 
@@ -25,7 +24,7 @@
                         DO(vkBeginCommandBuffer) DO(vkEndCommandBuffer) DO(vkCmdCopyBuffer) DO(vkCmdFillBuffer)        \
                             DO(vkCmdPipelineBarrier)
 
-/* Functions for running shaders; the fake driver has none of them. */
+/* Functions for running shaders, which the fake driver does not have. */
 #define VK_SHADER_FUNCTIONS(DO)                                                                                        \
     DO(vkCreateShaderModule)                                                                                           \
     DO(vkDestroyShaderModule) DO(vkCreateDescriptorSetLayout) DO(vkDestroyDescriptorSetLayout)                         \
@@ -33,7 +32,7 @@
             DO(vkCreateDescriptorPool) DO(vkDestroyDescriptorPool) DO(vkAllocateDescriptorSets)                        \
                 DO(vkUpdateDescriptorSets) DO(vkCmdBindPipeline) DO(vkCmdBindDescriptorSets) DO(vkCmdDispatch)
 
-enum { VK_FAMILIES = 4, VK_QUEUES = 4 }; /* limits per device, and per family */
+enum { VK_FAMILIES = 4, VK_QUEUES = 4 }; /* maximum number of families per device, and of queues per family */
 
 typedef struct vk {
     PFN_vkGetInstanceProcAddr get_instance_proc;
@@ -54,12 +53,12 @@ typedef struct vk {
 /* Opens the loader library and creates an instance; `layer` may be NULL. Returns false with a message if the loader,
  * the layer or a device is missing. */
 bool vk_open_instance(vk *v, uint32_t api, const char *layer, const char **out_why);
-/* The chain begins with VkPhysicalDeviceFeatures2, or is NULL. */
+/* The chain is NULL or begins with VkPhysicalDeviceFeatures2. */
 void vk_open_device(vk *v, const char *const *extensions, uint32_t extension_count, const void *features);
 void vk_close_device(vk *v);
 
 VkBuffer vk_buffer(const vk *v, VkDeviceSize bytes, VkBufferUsageFlags usage);
-/* Allocates memory of the first type with these properties, and binds it to the buffer. */
+/* Allocates memory of the first type that has the wanted properties, and binds the memory to the buffer. */
 VkDeviceMemory vk_memory(const vk *v, VkBuffer buffer, VkMemoryPropertyFlags wanted);
 VkCommandPool vk_pool(const vk *v, uint32_t family);
 VkCommandBuffer vk_begin(const vk *v, VkCommandPool pool);

@@ -39,8 +39,8 @@ static void make(problem *own, uint32_t *random, gpuhal_assign_policy policy)
     }
 }
 
-/* Returns whether each item is on an allowed unit and no unit is over its capacity, with the number of used units and
- * the largest number of steps on one unit. */
+/* Returns whether each item is on an allowed unit and no unit is over its capacity. Also returns the number of used
+ * units and the largest number of steps on one unit. */
 static bool is_valid(const problem *own, const uint32_t *units, uint32_t *out_units_used, uint32_t *out_most_steps)
 {
     uint64_t used[UNITS_MOST] = {0};
@@ -103,10 +103,10 @@ TEST(an_assignment_is_found_exactly_when_there_is_one_and_pack_and_spread_are_th
             assert_int_equal(most, least_steps);
         }
     }
-    assert_true(found > 1000 && impossible > 1000); /* both cases occur often */
+    assert_true(found > 1000 && impossible > 1000); /* both results occur often */
 }
 
-/* A policy's rule alone, without search: the unit for an item, given the items before it. */
+/* Returns the unit that the policy selects for an item if the earlier items are placed, without a search. */
 static uint32_t choose(const problem *own, const uint64_t *used, uint32_t item, uint32_t next)
 {
     uint32_t best = GPUHAL_NONE;
@@ -173,7 +173,7 @@ TEST(without_effort_left_the_search_says_that_there_may_be_an_assignment)
                                          {.total_bytes = 100, .free_bytes = 100},
                                          {.total_bytes = 100, .free_bytes = 100}};
     uint32_t chosen[ITEMS], stuck = 0;
-    for (uint32_t i = 0; i < ITEMS; i++) { /* of 3, 5 and 7 bytes: slightly more than the capacity */
+    for (uint32_t i = 0; i < ITEMS; i++) { /* items of 3, 5 and 7 bytes need slightly more than the capacity */
         items[i] = (gpuhal_assign_item){.bytes = 6 + 3 * (i % 2), .steps = 1, .former = GPUHAL_NONE};
         for (uint32_t u = 0; u < 3; u++) {
             places[3 * i + u] = (gpuhal_assign_place){.offer = u, .room = 100};
@@ -208,8 +208,8 @@ TEST(the_device_of_before_is_kept_exactly_within_the_margin)
     }
 }
 
-/* The first item is put on the first unit, which then has too little room for the second one. Once the first item is
- * moved, none of its load remains there, and the third item finds that unit less busy. */
+/* The first item is placed on the first unit, which then has too little room for the second item. Once the first item
+ * is moved, its load must no longer count on the first unit, so the third item is placed there. */
 TEST(an_item_that_is_taken_back_leaves_no_load_behind)
 {
     const struct {

@@ -1,4 +1,4 @@
-/* The device of each step: gpuhal_assign() as an application uses it. */
+/* gpuhal_assign() as an application uses it: the device of each step. */
 #include "schedule_support.h"
 
 #include <gpuhal/schedule.h>
@@ -19,7 +19,7 @@ static gpuhal_assignment *assign(gpuhal *gpu, const gpuhal_assign_desc *desc)
     return assignment;
 }
 
-/* Compares the devices of the steps with a string like "0 1 - cpu" (the mock's device numbers, - for none), and
+/* Compares the devices of the steps with a string like "0 1 - cpu" (the mock's device numbers; - means no device), and
  * destroys the assignment. */
 static void expect_devices(gpuhal_assignment *assignment, uint32_t steps, const char *expected)
 {
@@ -133,7 +133,7 @@ TEST(other_choices_are_found_if_the_first_ones_leave_a_step_without_room)
     const gpuhal_assign_step steps[] = {STEP(&six_gib), STEP(&six_gib), STEP(&one_gib), STEP(&ten_gib)};
     const gpuhal_assign_desc desc = {
         .size = sizeof desc, .policy = GPUHAL_ASSIGN_ROUND_ROBIN, .steps = steps, .step_count = 4};
-    expect_devices(assign(gpu, &desc), 4, "0 1 1 0"); /* in turn, the third would leave no device with ten GiB */
+    expect_devices(assign(gpu, &desc), 4, "0 1 1 0"); /* round robin would leave no device with ten GiB */
     gpuhal_close(gpu);
 }
 
@@ -153,7 +153,7 @@ TEST(steps_of_a_group_are_on_one_device_unless_splitting_is_allowed)
     for (uint32_t i = 0; i < 4; i++) {
         steps[i].flags = GPUHAL_STEP_MAY_SPLIT;
     }
-    expect_devices(assign(gpu, &desc), 4, "0 1 0 1"); /* c is on the device of a */
+    expect_devices(assign(gpu, &desc), 4, "0 1 0 1"); /* step c is on the device of step a */
     gpuhal_close(gpu);
 }
 
@@ -230,7 +230,7 @@ TEST(least_loaded_does_not_move_a_step_for_noise_nor_for_its_own_load)
         .size = sizeof desc, .policy = GPUHAL_ASSIGN_LEAST_LOADED, .steps = steps, .step_count = 1, .balance = balance};
     expect_devices(assign(gpu, &desc), 1, "0");
     steps[0].flags = GPUHAL_STEP_RUNS;
-    for (uint32_t round = 0; round < 30; round++) { /* the step keeps its device busy, while the other device is idle */
+    for (uint32_t round = 0; round < 30; round++) { /* the step's device is busy, and the other device is idle */
         set_load(0, GIB(15), 850 + next_random(&random) % 100);
         set_load(1, GIB(16), next_random(&random) % 100);
         expect_devices(assign(gpu, &desc), 1, "0");

@@ -4,7 +4,6 @@
 
 #include <gpuhal/schedule.h>
 
-/* Ranks, then assigns twice with a balance. */
 static gpuhal_status assign_around(void)
 {
     const gpuhal_need need = {.size = sizeof need, .bytes = 4096};

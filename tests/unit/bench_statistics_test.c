@@ -1,10 +1,10 @@
 /* bench_statistics_test.c: the statistics behind gpuhal-bench's results. */
 #include "test.h"
 
-/* The program is not a library, so its only pure file is compiled into the test. */
+/* gpuhal-bench is not a library, so the test compiles this source file, which does not depend on the others. */
 #include "../../tools/bench/statistics.c"
 
-/* The ranks are from the table of the two-sided sign test at 5 %. */
+/* The ranks are from a table of the two-sided sign test at the 5 % level. */
 TEST(the_interval_of_the_median_has_the_ranks_of_the_sign_test)
 {
     static const struct {
@@ -53,8 +53,8 @@ TEST(the_largest_series_stays_inside_the_range_of_a_double)
     assert_in_range(rank, 465, 470);
 }
 
-/* Noise as on a shared machine: most samples are slightly late, some are very late. The true median of each series is
- * 10. */
+/* Returns a sample with noise as on a shared machine. Most samples are slightly late, and some are very late. The true
+ * median of each series is 10. */
 static double noisy(uint64_t *state)
 {
     *state ^= *state << 13;

@@ -1,5 +1,5 @@
-/* The block allocator compared with a model made of arrays of ranges: each byte of a region has one owner, requests
- * fail only if no free range fits, and adjacent free ranges in the same bins are one block. */
+/* The block allocator compared with a model that keeps ranges in arrays. Each byte of a region has one owner. A request
+ * fails only if no free range fits. Adjacent free ranges in the same bins are one block. */
 #include "blocks_support.h"
 
 enum { REGIONS = 4, USED_MAX = 200, RANGES_MAX = 2 * USED_MAX * OWNERS, STEPS = 100000 };
@@ -8,7 +8,7 @@ enum { USED = -1 };
 
 typedef struct {
     uint64_t offset, bytes;
-    int owner; /* USED, or the number of the bins that list it as free */
+    int owner; /* USED, or the number of the bins that list the range as free */
     gpuhal_block_id id;
     void *user;
 } range;
@@ -22,7 +22,6 @@ static region model[REGIONS];
 static uint32_t used_count;
 static uint64_t random_state = 88172645463325252;
 
-/* Returns a number from 0 to below - 1. */
 static uint64_t pick(uint64_t below)
 {
     random_state ^= random_state << 13;
@@ -54,7 +53,7 @@ static void merge_ranges(region *in)
     in->count = kept + 1;
 }
 
-/* The region's blocks are exactly the model's ranges, from first to last. */
+/* Expects that the region's blocks are exactly the model's ranges, in order. */
 static void expect_region(uint32_t number, gpuhal_block_id any)
 {
     region *in = &model[number];
@@ -81,7 +80,7 @@ static void expect_region(uint32_t number, gpuhal_block_id any)
     assert_int_equal(any, 0);
 }
 
-/* The bins have the same totals as the model, and each table entry is either a block or spare. */
+/* Expects that the bins have the same totals as the model, and that each table entry is either a block or spare. */
 static void expect_bins(void)
 {
     uint32_t entries = 1 + blocks.spare;
@@ -140,8 +139,7 @@ static void add_region(uint32_t number, int owner, uint64_t bytes)
     expect_region(number, id);
 }
 
-/* Allocates a block, and removes the same bytes from the matching free range of the model. Returns false if none
- * fits. */
+/* Allocates a block, and removes its bytes from the model's free range. Returns false if no free range fits. */
 static bool take(int owner, uint64_t bytes, uint64_t alignment)
 {
     const gpuhal_block_id id = gpuhal_blocks_take(&blocks, bins[owner], bytes, alignment);
@@ -174,7 +172,7 @@ static bool take(int owner, uint64_t bytes, uint64_t alignment)
     return true;
 }
 
-/* Returns a random range, used or free as requested; NULL if 20 random choices were all of the other kind. */
+/* Returns a random used or free range, or NULL if 20 random ranges were all of the wrong kind. */
 static range *pick_range(bool used, uint32_t *out_region)
 {
     for (int tries = 0; tries < 20; tries++) {
@@ -246,7 +244,7 @@ static void extend(uint32_t number, int owner, uint64_t bytes)
     expect_region(number, id);
 }
 
-/* If the whole region is free, removes it and adds another one. */
+/* If the whole region is free, replaces it with a new region. */
 static bool replace(uint32_t number, int owner, uint64_t bytes)
 {
     const range first = model[number].ranges[0];

@@ -1,5 +1,5 @@
-/* The block allocator: which block a request receives, merging, sizes at the limit, and failed allocations of its own
- * memory. */
+/* The block allocator: the block that a request receives, merging, sizes at the limit, and failed allocations of the
+ * allocator's own memory. */
 #include "blocks_support.h"
 #include "support/faults.h"
 
@@ -22,7 +22,7 @@ TEST(a_request_takes_the_smallest_of_the_first_blocks_that_fit)
 TEST(a_request_compares_eight_blocks_of_a_bin)
 {
     set_up();
-    /* The newest block is compared first. The remainder of a block goes into another bin. */
+    /* The newest block is compared first. The remainder of a split block is put into another bin. */
     for (uint32_t i = 0; i < 9; i++) {
         (void)gpuhal_blocks_add(&blocks, bins[0], i, i == 0 ? 1002 : 1006);
     }
@@ -36,7 +36,7 @@ TEST(a_request_compares_eight_blocks_of_a_bin)
 TEST(a_request_that_only_the_last_of_many_blocks_fits_gets_it)
 {
     set_up();
-    /* All blocks are in one bin, and the block that fits comes after more blocks than the first search compares. */
+    /* All blocks are in one bin. The block that fits is behind more blocks than the first search compares. */
     (void)gpuhal_blocks_add(&blocks, bins[0], 0, 1023);
     for (uint32_t i = 1; i < 100; i++) {
         (void)gpuhal_blocks_add(&blocks, bins[0], i, 1008);
@@ -48,7 +48,7 @@ TEST(a_request_that_only_the_last_of_many_blocks_fits_gets_it)
     tear_down();
 }
 
-/* Adds a region of this size whose first byte is used and whose other bytes are free. */
+/* Adds a region of the given size. Its first byte is used, and its other bytes are free. */
 static void add_behind_a_used_byte(uint32_t region, uint64_t bytes)
 {
     (void)gpuhal_blocks_add(&blocks, bins[1], region, bytes);
@@ -59,7 +59,7 @@ static void add_behind_a_used_byte(uint32_t region, uint64_t bytes)
 TEST(blocks_of_larger_bins_that_have_no_aligned_part_hide_none_that_has)
 {
     set_up();
-    /* 20 blocks in each of the bins that the request tries next, then 20 in the bin of the block that fits, which is
+    /* Add 20 blocks to each bin that the request tries next, then 20 to the bin with the block that fits. That block is
      * nearly the last. */
     for (uint32_t i = 0; i < 40; i++) {
         add_behind_a_used_byte(i, i < 20 ? 1501 : 1701);
@@ -199,7 +199,7 @@ TEST(sizes_and_alignments_up_to_two_to_the_63_do_not_overflow)
     tear_down();
 }
 
-/* Fills the table: all entries are in use, and the last block is a free block of 1000 bytes after a used one. */
+/* Fills the table until all entries are in use. The last block is a free block of 1000 bytes, after a used block. */
 static gpuhal_block_id fill_table(void)
 {
     assert_true(gpuhal_blocks_reserve(&blocks));
@@ -222,12 +222,13 @@ TEST(without_memory_a_request_gets_the_whole_block)
     assert_int_equal(gpuhal_block_at(&blocks, id)->bytes, 1000);
     assert_int_equal(gpuhal_bins_free_bytes(bins[0]), 0);
     (void)gpuhal_blocks_give(&blocks, bins[0], id);
-    /* The space before the aligned block must not be given out together with it. */
+    /* The caller must not receive the space before the aligned block as well. */
     gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, 1, 0);
     assert_int_equal(gpuhal_blocks_take(&blocks, bins[0], 100, 64), 0);
     assert_true(gpuhal_fault_end());
     assert_int_equal(gpuhal_bins_free_bytes(bins[0]), 1000);
-    /* With one free table entry, the space before the block becomes a free block; the caller receives all the rest. */
+    /* With one free table entry, the space before the aligned block becomes a free block, and the caller receives the
+     * rest. */
     gpuhal_blocks_remove(&blocks, other);
     gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, 1, 0);
     other = gpuhal_blocks_take(&blocks, bins[0], 100, 64);

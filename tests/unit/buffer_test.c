@@ -67,7 +67,7 @@ TEST(above_the_largest_allocation_the_answer_is_too_large)
     gpuhal_close(gpu);
 }
 
-/* The mock ignores the requested alignment: its addresses are 64 bytes after the start of a page. */
+/* The mock ignores the requested alignment and returns addresses that are 64 bytes after the start of a page. */
 TEST(memory_that_a_plugin_did_not_align_as_asked_for_is_given_back_and_refused)
 {
     for (uint32_t staging = 0; staging < 2; staging++) {
@@ -140,7 +140,7 @@ TEST(a_buffer_outlives_the_close_of_its_gpuhal_object)
     assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
 }
 
-/* Steps of 77 visit all 200 in mixed order. */
+/* Steps of 77 visit all 200 buffers in mixed order. */
 TEST(every_buffer_that_is_left_is_found_while_others_come_and_go)
 {
     enum { COUNT = 200 };
@@ -202,7 +202,7 @@ TEST(an_address_inside_a_buffer_finds_it_and_one_outside_finds_nothing)
     gpuhal_close(gpu);
 }
 
-/* Both kinds of mapping must behave alike. */
+/* Checks that a device with map slots and a device with host addresses behave alike. */
 static void check_mapping(uint32_t index)
 {
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
@@ -246,7 +246,7 @@ TEST(mapping_shows_the_bytes_and_refuses_transfers_meanwhile)
     assert_int_equal(gpuhal_mock.devices[1].maps, 0);
 }
 
-/* Without this fact, an engine that computes in host-addressable memory cannot know whether it has to map. */
+/* Applications that compute in host-addressable memory need this fact to know whether they must map buffers. */
 TEST(a_buffer_is_coherent_if_its_memory_is_and_has_a_host_address)
 {
     gpuhal_mock = (gpuhal_mock_state){
@@ -389,7 +389,7 @@ TEST(buffers_that_come_and_go_in_several_threads_are_each_found)
     assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
 }
 
-/* A GPU with a separate address space sees page-locked memory at a different address than the host. */
+/* On a GPU with a separate address space, page-locked memory has a different address than on the host. */
 TEST(a_buffer_is_found_by_its_host_address_too_if_the_device_has_another)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.own_addresses = 1}}};

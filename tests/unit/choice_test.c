@@ -1,8 +1,9 @@
-/* gpuhal_choose() as a table of machine, request, resulting order, and the rule that decided each place.
+/* gpuhal_choose(), tested with a table. A row has a machine, a request, the expected order, and the rule that decided
+ * each place.
  *
- * A machine is a list of offers: an id, then its keywords. Numbers are GiB, permille and counts. Each card is a
- * separate unit unless `of=N` names the card whose memory it shares. `lack` and `avoided` are the results of naming
- * and health. */
+ * A machine is a list of offers. An offer is an id, followed by keywords. Numbers are GiB, permille and counts. Each
+ * card is a separate unit unless `of=N` names the card with which it shares memory. `lack` stands for unmet
+ * requirements, `avoided` for poor health. */
 #include "device/choice.h"
 #include "test.h"
 
@@ -32,7 +33,7 @@ static void read_word(const char *word, machine *m, uint32_t at)
         offer->total_bytes = GIB(number);
     } else if (sscanf(word, "free=%u", &number) == 1) {
         offer->free_bytes = offer->unit_free_bytes = GIB(number);
-    } else if (sscanf(word, "limit=%u", &number) == 1) { /* limit on that free memory */
+    } else if (sscanf(word, "limit=%u", &number) == 1) { /* limit on the free memory */
         offer->free_bytes = GIB(number);
     } else if (sscanf(word, "units=%u", &number) == 1) {
         offer->compute_units = number;
@@ -50,7 +51,7 @@ static void read_word(const char *word, machine *m, uint32_t at)
         offer->avoided = GPUHAL_LACK_HEALTH;
     } else if (strcmp(word, "lack") == 0) {
         m->lacks[at] = GPUHAL_LACK_NAME;
-    } else if (strcmp(word, "cpu") == 0) { /* the CPU is only allowed */
+    } else if (strcmp(word, "cpu") == 0) { /* the CPU is used only if it is allowed */
         offer->is_cpu = true;
         offer->lack = GPUHAL_LACK_CPU;
         offer->type = 0;
@@ -84,7 +85,8 @@ static void read_offer(char *text, machine *m)
     }
 }
 
-/* `best`, `most_free` or `least_loaded`, then `one_each`, `cpu_last`, `kept=N`, and the preferred backends. */
+/* Reads `best`, `most_free` or `least_loaded`, then the optional words `one_each`, `cpu_last` and `kept=N` and the
+ * preferred backends. */
 static void read_request(const char *text, machine *m)
 {
     char copy[TEXT], *words = NULL;
@@ -153,7 +155,7 @@ TEST(each_machine_and_request_has_the_order_and_the_reasons_of_the_table)
         {"vulkan:0 software; cuda:0", "best", "cuda:0; vulkan:0 by software"},
         {"cuda:0 avoided total=80; cuda:1 total=8; vulkan:0 software", "best",
          "cuda:1; vulkan:0 by software; cuda:0 by health"},
-        {"cuda:0; cuda:1 total=1", "best", "cuda:1; cuda:0 by total"}, /* unknown counts as 0 */
+        {"cuda:0; cuda:1 total=1", "best", "cuda:1; cuda:0 by total"}, /* an unknown size counts as 0 */
         /* an offer that lacks something comes last, even after the CPU */
         {"cuda:0 lack total=80; cuda:1 total=8", "best", "cuda:1; cuda:0 by lack"},
         {"cpu:0 cpu; cuda:0 total=8", "best", "cpu:0; cuda:0 by backend"},
@@ -179,9 +181,9 @@ TEST(each_machine_and_request_has_the_order_and_the_reasons_of_the_table)
         {"vulkan:0 software free=99; cuda:0 free=1", "most_free", "cuda:0; vulkan:0 by software"},
         {"cuda:0 avoided free=99; vulkan:0 software free=1", "most_free", "vulkan:0; cuda:0 by health"},
         {"cuda:0 free=99; vulkan:0 free=1", "most_free vulkan", "cuda:0; vulkan:0 by room"},
-        /* load: the mean of memory and work */
+        /* the load is the mean of memory use and work */
         {"cuda:0 busy=800; cuda:1 busy=200", "least_loaded", "cuda:1; cuda:0 by load"},
-        {"cuda:0; cuda:1 busy=1000", "least_loaded", "cuda:1; cuda:0 by load"}, /* unknown comes last */
+        {"cuda:0; cuda:1 busy=1000", "least_loaded", "cuda:1; cuda:0 by load"}, /* an unknown load comes last */
         {"cuda:0 total=8 free=8 busy=500; cuda:1 total=8 free=2 busy=0", "least_loaded", "cuda:0; cuda:1 by load"},
         {"cuda:0 total=8 free=4; cuda:1 total=16 free=8", "least_loaded", "cuda:1; cuda:0 by total"},
         {"cuda:0 total=8 free=8 limit=1 busy=0; cuda:1 total=8 free=6 busy=0", "least_loaded",

@@ -1,4 +1,4 @@
-/* The bottom layer: records, facts, strings, error details, configuration, log, fork generation. */
+/* The lowest layer: records, facts, strings, error details, configuration, log, fork generation. */
 #include "base/config.h"
 #include "base/error.h"
 #include "base/facts.h"
@@ -527,7 +527,7 @@ static void expect_cancellable(void)
     assert_int_equal(state, PTHREAD_CANCEL_ENABLE);
 }
 
-/* The application can cancel its thread again after the thread has waited inside the library. */
+/* The library must restore the cancel state of a thread after the thread has waited. */
 TEST(a_wait_leaves_the_thread_as_cancellable_as_it_was)
 {
     rendezvous m = {0};

@@ -1,8 +1,9 @@
 /* tests/unit/corpus_files.h: the makers of corpus.inc. Each writes the files of one bad plugin into a folder.
  *
- * make_<maker>(folder, name) writes name.gpuhal and the files that it refers to. It returns false if this machine does
- * not allow it: root can read every file (loader_files_test.c reads as another user), and some file systems do not
- * support sparse files. If one maker serves several plugins, the name selects one. */
+ * make_<maker>(folder, name) writes name.gpuhal and the files that the manifest names. The maker returns false if the
+ * machine does not support such files. For example, root can read every file (loader_files_test.c reads as another
+ * user), and some file systems do not support sparse files. If several plugins use one maker, the name selects the
+ * plugin. */
 #ifndef CORPUS_FILES_H
 #define CORPUS_FILES_H
 
@@ -36,7 +37,7 @@ static void write_good_manifest(const char *in, const char *name, const char *li
     write_text(place(in, name, ".gpuhal"), text);
 }
 
-/* Writes name.gpuhal for the library name.so; returns that library's path. */
+/* Writes name.gpuhal for the library name.so. Returns the library's path. */
 static const char *with_manifest(const char *in, const char *name)
 {
     char library[64];
@@ -64,7 +65,7 @@ static bool make_directory(const char *in, const char *name)
     return mkdir(with_manifest(in, name), 0755) == 0;
 }
 
-/* Opening it for reading would block until another process opens it for writing. */
+/* If the library opened a FIFO, it would block until another process opens the FIFO for writing. */
 static bool make_fifo(const char *in, const char *name)
 {
     return mkfifo(with_manifest(in, name), 0644) == 0;
@@ -136,7 +137,7 @@ static bool make_text(const char *in, const char *name)
     return false;
 }
 
-/* Reading the whole file would exceed every deadline. */
+/* A read of the whole file would exceed every deadline. */
 static bool make_sparse_terabyte(const char *in, const char *name)
 {
     const char *path = with_manifest(in, name);
@@ -146,7 +147,7 @@ static bool make_sparse_terabyte(const char *in, const char *name)
 
 /* ---- damaged libraries */
 
-/* cut_100: the first 100 bytes of a plugin. */
+/* The name cut_100 means the first 100 bytes of a plugin. */
 static bool make_cut(const char *in, const char *name)
 {
     size_t bytes;
@@ -159,7 +160,6 @@ static bool make_cut(const char *in, const char *name)
 
 #define CHANGE(name, member, number) {name, offsetof(ElfW(Ehdr), member), sizeof(((ElfW(Ehdr) *)0)->member), number}
 
-/* Changes one number of the ELF header. */
 static bool make_header(const char *in, const char *name)
 {
     static const struct {
@@ -199,7 +199,6 @@ static bool make_header(const char *in, const char *name)
     return known;
 }
 
-/* Changes one number of the first loadable segment. */
 static bool make_segment(const char *in, const char *name)
 {
     size_t bytes;
@@ -225,7 +224,6 @@ static bool make_segment(const char *in, const char *name)
 
 /* ---- libraries that are not plugins, and plugins that need files of their own */
 
-/* The program that runs this test. */
 static bool make_itself(const char *in, const char *name)
 {
     copy_file("/proc/self/exe", with_manifest(in, name));
@@ -243,7 +241,7 @@ static bool make_library_of_the_system(const char *in, const char *name)
     return true;
 }
 
-/* The name of the required library would clear the terminal that shows the reason. */
+/* The name of the required library contains escapes that clear a terminal which prints the reason. */
 static bool make_missing_escapes(const char *in, const char *name)
 {
     static const char needed[] = "libgpuhal-test-absent.so", escapes[] = "\033[2J\033]0;owned\a.so";
@@ -264,7 +262,7 @@ static bool make_copy(const char *in, const char *name)
     return true;
 }
 
-/* Valid: data after a library's last section is ignored. The loader must not read all of it. */
+/* The library is valid, since data after the last section is ignored. The loader must not read all of that data. */
 static bool make_copy_with_long_tail(const char *in, const char *name)
 {
     make_copy(in, name);
@@ -350,7 +348,6 @@ static bool make_manifest_open_to_all(const char *in, const char *name)
     return chmod(place(in, name, ".gpuhal"), 0666) == 0;
 }
 
-/* A library that looks like a plugin but has no manifest. */
 static bool make_no_manifest(const char *in, const char *name)
 {
     char library[64];

@@ -1,4 +1,4 @@
-/* Programs and launches on the CPU while each call fails in turn. */
+/* Programs and launches on the CPU, with each call failing once. */
 #include "support/cpu_kernels.h"
 
 #include "support/torture.h"
@@ -10,7 +10,8 @@ static gpuhal_status failed(const cpu *with, gpuhal_status status)
     return status == GPUHAL_OK ? GPUHAL_OK : gpuhal_direct_failed(with->plugin, status, "the call");
 }
 
-/* 100,000 groups of 4 threads add a number to their elements, with more local memory than a stack frame can hold. */
+/* Launches 100,000 groups of 4 threads that add a number to their elements. The local memory is larger than a stack
+ * frame can be. */
 static gpuhal_status add(const cpu *with, gpuhal_plugin_program *program)
 {
     static const gpuhal_parameter parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},

@@ -1,9 +1,9 @@
-/* System files that the CPU plugin reads, in trees that stand for `/`. */
+/* The system files that the CPU plugin reads, in trees that replace `/`. */
 #include <sys/sysinfo.h>
 
 #include "registry_support.h"
 
-/* The kernel's result changes from call to call; this one is constant. */
+/* The kernel's result changes from call to call. This function's result is constant. */
 static int known_sysinfo(struct sysinfo *out_info)
 {
     *out_info = (struct sysinfo){.totalram = 1000, .freeram = 300, .bufferram = 20, .mem_unit = 4096};
@@ -32,7 +32,7 @@ TEST(memory_comes_from_meminfo_if_it_can_be_read)
     assert_int_equal(memory.free, 1024 << 10);
 }
 
-/* As in a chroot, under systemd's ProcSubset=pid, and with unexpected contents. */
+/* meminfo is missing in a chroot and under systemd's ProcSubset=pid. */
 TEST(memory_comes_from_sysinfo_if_meminfo_is_missing_or_invalid)
 {
     for (int i = 0; i < 3; i++) {
@@ -56,7 +56,7 @@ static void put_number(const char *root, const char *folder, const char *file, c
     put_contents(path, text, strlen(text));
 }
 
-/* 64 MiB, half of it free. */
+/* Makes a machine with 64 MiB, half of it free. */
 static const char *machine_or_fail(const char *groups)
 {
     const char *root = fresh_directory();
@@ -83,7 +83,7 @@ TEST(of_the_limits_of_a_group_and_those_above_it_the_lowest_counts)
     expect_system_memory(root, 16384, 12288);
     put_number(root, "sys/fs/cgroup/outer/inner", "memory.max", "8388608\n");
     expect_system_memory(root, 8192, 4096);
-    /* Cached file contents count as free, and a group that exceeds its limit has nothing left. */
+    /* Cached file contents count as free. A group over its limit has no free memory. */
     put_number(root, "sys/fs/cgroup/outer/inner", "memory.stat", "anon 7\ninactive_file 1048576\nactive_file 1024\n");
     expect_system_memory(root, 8192, 4096 + 1024 + 1);
     put_number(root, "sys/fs/cgroup/outer", "memory.current", "99999999\n");
@@ -107,7 +107,6 @@ TEST(a_limit_above_the_machines_memory_changes_nothing)
     expect_system_memory(root, 65536, 32768);
 }
 
-/* A machine with 8 CPUs. */
 static const char *processors_or_fail(const char *groups)
 {
     const char *root = machine_or_fail(groups);

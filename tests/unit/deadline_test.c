@@ -1,8 +1,7 @@
-/* A driver that stops in a call that the core makes under a deadline: starting, listing, opening, sampling, reading
- * facts of a link, closing.
+/* A driver that stops in a call with a deadline: start, enumerate, open, sample, link, close.
  *
- * The caller receives a result in time, other callers and other devices continue, and a driver that returns late is
- * used again. */
+ * The caller must receive a result in time. Other callers and devices must not be affected. A driver that returns late
+ * must be used again. */
 #include "support/mock.h"
 #include "support/record.h"
 #include "test.h"
@@ -54,7 +53,7 @@ static void expect_works(gpuhal_device *device)
     gpuhal_buffer_release(buffer);
 }
 
-/* Lets the driver continue, and waits until it has returned from the call. */
+/* Lets the driver continue, and waits until the call has returned. */
 static void let_go(void)
 {
     gpuhal_mock.stops = 0;
@@ -157,7 +156,7 @@ TEST(a_device_that_hangs_while_opening_is_lost_for_every_caller_and_others_work)
         assert_true(seconds_now() - begun < 2 * IN_TIME_S);
     }
     expect_works(find(gpu, "cpu:0"));
-    gpuhal_mock.stops = 0; /* before the other device is opened, since the mock stops every opening */
+    gpuhal_mock.stops = 0; /* must precede the opening of the other device, since the mock stops every opening */
     let_go();
     expect_works(find(gpu, "mock:1"));
     assert_int_equal(losses, 1);
@@ -280,7 +279,7 @@ TEST(a_value_that_hangs_costs_itself_and_neither_the_others_nor_the_device)
     assert_true(strlen(values[1].why) > 0);
     assert_int_equal(values[2].missing, 0);
     assert_int_equal(values[2].u64, 1u << 30);
-    /* The device is not queried again, and no other thread waits for it. */
+    /* The device must not be queried again, and no other thread may wait for it. */
     begun = seconds_now();
     for (int i = 0; i < 20; i++) {
         assert_int_equal(sample_one(device, GPUHAL_VALUE_POWER_MICROWATTS), GPUHAL_MISSING_TIMED_OUT);

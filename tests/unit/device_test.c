@@ -1,5 +1,4 @@
-/* Devices: facts, opening once, sampling, and adopting. Selection is tested in selector_test.c, forks in
- * fork_refusals_test.c. */
+/* Devices: facts, opening once, sampling, and adopting. */
 #include "support/mock.h"
 #include "test.h"
 

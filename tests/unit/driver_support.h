@@ -1,5 +1,6 @@
-/* tests/unit/driver_support.h: the mock with queues whose work runs on a driver thread: in order within each queue;
- * between queues, a seed chooses the order. Only flushed work runs. Optional parts of the driver can be left out. */
+/* tests/unit/driver_support.h: the mock with queues whose work runs on a driver thread. Work of one queue runs in
+ * order; a seed determines the order between queues. Only flushed work runs. A test can remove optional parts of the
+ * driver. */
 #ifndef GPUHAL_TEST_DRIVER_SUPPORT_H
 #define GPUHAL_TEST_DRIVER_SUPPORT_H
 
@@ -15,8 +16,8 @@ enum { DRIVER_RING = 10 };
 
 typedef enum { MOVE, FILL, RECORD, WAIT } command_kind;
 
-/* One recording of an event. The event, the command that records it, and the commands that wait for it each hold a
- * reference. */
+/* One recording of an event. The event, the command that records the event, and each command that waits for the event
+ * hold references. */
 typedef struct recording {
     uint32_t references;
     bool done;
@@ -37,7 +38,7 @@ typedef struct command {
 struct gpuhal_plugin_queue {
     gpuhal_plugin_queue *next;
     command *first, **end;
-    uint32_t count, flushed, events; /* commands; flushed ones; events last recorded here */
+    uint32_t count, flushed, events; /* numbers of commands, flushed commands, and events last recorded here */
 };
 
 struct gpuhal_plugin_event {
@@ -49,7 +50,7 @@ static struct {
     bool waits, notifies, blocks, peers, has_ring; /* the optional parts; a ring is full at DRIVER_RING commands */
     uint64_t seed;
     const gpuhal_plugin *mock;
-    gpuhal_ops ops; /* of the mock's device */
+    gpuhal_ops ops; /* slots of the mock's device */
     pthread_mutex_t mutex; /* protects all members below */
     pthread_cond_t changed;
     pthread_t thread;
@@ -57,7 +58,8 @@ static struct {
     bool ends;
 } driver = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* Works on any thread. cmocka's failed assertions jump, which is only allowed on the test's thread. */
+/* Can be called on any thread. A failed cmocka assertion calls longjmp(), which is only allowed on the test's
+ * thread. */
 static inline void demand(bool good, const char *what)
 {
     if (!good) {
@@ -80,7 +82,6 @@ static void put_back(recording *one)
     }
 }
 
-/* Returns NOT_READY if the ring is full. */
 static gpuhal_status append(gpuhal_plugin_queue *queue, const command *given)
 {
     if (driver.has_ring && queue->count >= DRIVER_RING) {
@@ -121,7 +122,7 @@ static gpuhal_plugin_queue *choose_queue(void)
     return chosen;
 }
 
-/* Releases the mutex while it notifies the core. */
+/* Releases the mutex during the notification of the core. */
 static void end_recording_unlocks(recording *one)
 {
     one->done = true;
@@ -168,7 +169,7 @@ static void *run_driver(void *unused)
         } else {
             pthread_cond_wait(&driver.changed, &driver.mutex);
         }
-        if (driver_chance(4) == 0) { /* lets the application get ahead */
+        if (driver_chance(4) == 0) { /* lets the application's threads run ahead */
             pthread_mutex_unlock(&driver.mutex);
             sched_yield();
             pthread_mutex_lock(&driver.mutex);
@@ -319,7 +320,7 @@ static gpuhal_status driver_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
     return status;
 }
 
-/* Without a queue the work runs immediately. */
+/* If the queue is NULL, runs the work immediately. */
 static gpuhal_status enqueue(gpuhal_plugin_queue *queue, const command *work)
 {
     pthread_mutex_lock(&driver.mutex);

@@ -1,5 +1,5 @@
-/* tests/unit/engine_support.h: the mock with queues, events and links. Work runs only when a thread waits for it, as
- * late as a driver may do it, and every slot can be made to fail. */
+/* tests/unit/engine_support.h: the mock with queues, events and links. Like the slowest permitted driver, the mock runs
+ * work only when a thread waits for the work. A test can make every slot fail. */
 #ifndef GPUHAL_TEST_ENGINE_SUPPORT_H
 #define GPUHAL_TEST_ENGINE_SUPPORT_H
 
@@ -19,7 +19,7 @@ typedef struct work {
 } work;
 
 struct gpuhal_plugin_queue {
-    pthread_mutex_t mutex; /* held while work runs; per queue, since a forked child has none of the parent's */
+    pthread_mutex_t mutex; /* locked while work runs; one per queue, since a forked child has no queues of the parent */
     work pending[PENDING];
     uint32_t count;
     bool stuck;
@@ -37,24 +37,24 @@ typedef enum { QUEUE, EVENT, RECORD, BLOCK, COPY, PEER, SLOTS } slot;
 
 static struct {
     const gpuhal_plugin *mock;
-    gpuhal_ops ops;                           /* of the mock's device */
+    gpuhal_ops ops;                           /* slots of the mock's device */
     _Atomic int64_t queues, events, accesses; /* existing objects */
     _Atomic int64_t peer_copies;
     _Atomic int calls[SLOTS];
-    int fail_at[SLOTS]; /* number of the call that fails; 0: none */
+    int fail_at[SLOTS]; /* number of the call that fails, or 0 */
     gpuhal_status failure;
     bool peers, peers_get_stuck, peers_take_no_queue, peers_take_nothing;
     _Atomic bool never_done;  /* event_query always returns NOT_READY */
     _Atomic bool block_lies;  /* event_block returns OK although the work is not done */
-    _Atomic gpuhal_status block_says; /* result of event_block after its timeout; OK: it runs the work */
+    _Atomic gpuhal_status block_says; /* result of event_block after its timeout; with OK it runs the work */
     _Atomic int busy;         /* number of records and queued copies that return NOT_READY */
-    _Atomic bool says_busy;   /* return BUSY instead */
+    _Atomic bool says_busy;   /* `busy` calls return BUSY instead of NOT_READY */
     bool honors_timeouts;
-    bool notifies, refuses_to; /* event_notify exists; it fails, or the test calls `notify` */
+    bool notifies, refuses_to; /* event_notify exists; event_notify fails */
     void (*_Atomic notify)(void *user, gpuhal_status status);
     void *notify_user;
-    bool waits;               /* queues wait for events before they run work */
-    _Atomic bool block_holds; /* the next thread in event_block stays there while this is true */
+    bool waits;               /* queues can wait for events of other queues */
+    _Atomic bool block_holds; /* the next thread in event_block blocks while this is true */
     _Atomic bool is_held;
     bool ring;                /* work runs when flushed; PENDING unflushed commands fill the ring */
 } engine;
@@ -80,7 +80,7 @@ static void perform(const work *w)
                      GPUHAL_OK);
 }
 
-/* Several threads may query one event. */
+/* Locks, because several threads may query one event. */
 static void finish(gpuhal_plugin_queue *queue)
 {
     pthread_mutex_lock(&queue->mutex);
@@ -312,7 +312,7 @@ static const gpuhal_plugin *query(uint32_t host_abi, const gpuhal_host *host)
     return &plugin;
 }
 
-/* Two devices whose memory the host cannot access; only copies move it. */
+/* Opens two devices whose memory the host cannot access. Transfers need the copy slot. */
 static inline gpuhal *open_engine(void)
 {
     static gpuhal_builtin_fn *const builtins[] = {query, NULL};

@@ -1,4 +1,4 @@
-/* examples/vendor-plugin, a plugin with only the mandatory slots; its driver stops in each slot in turn. */
+/* examples/vendor-plugin, a plugin with only the mandatory slots, with a driver that stops in each slot in turn. */
 #define GPUHAL_PLUGIN_QUERY example_query
 #include "../../examples/vendor-plugin/plugin.c"
 
@@ -159,7 +159,7 @@ static gpuhal_status do_close(fixture *s)
     return GPUHAL_OK;
 }
 
-/* LEARNT: the library makes this call without a deadline; other threads detect that the device hangs. */
+/* With LEARNT, the library makes the call without a deadline, and other threads detect that the device hangs. */
 enum { LEARNT = 1 << 16 };
 
 static const stop stops[] = {

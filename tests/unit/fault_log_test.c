@@ -1,4 +1,5 @@
-/* Faults that several threads record at the same time, until they are in the registry (device/fault_log.h). */
+/* The fault log (device/fault_log.h). Faults that several threads record at the same time must be written to the
+ * registry. */
 #include "../system/own_registry.h"
 #include "support/mock.h"
 
@@ -43,7 +44,7 @@ static uint64_t faults_on_disk(void)
 
 typedef struct flusher {
     gpuhal *gpu;
-    uint64_t found; /* on disk after its flush returned */
+    uint64_t found; /* number of faults on disk after the flush returned */
     _Atomic bool done;
     pthread_t thread;
 } flusher;
@@ -57,7 +58,8 @@ static void *flush(void *user)
     return NULL;
 }
 
-/* The first of the two threads has taken the record, and waits for another process that has locked the registry. */
+/* The first of the two threads has started to write the record, and waits because another process has locked the
+ * registry. */
 TEST(a_flush_returns_when_the_faults_that_another_thread_writes_are_on_disk)
 {
     gpuhal *gpu = open_with_registry(1);
@@ -112,7 +114,8 @@ static void *note_all(void *user)
     return NULL;
 }
 
-/* The first fault starts the writing thread, and a flush joins it. ThreadSanitizer reports a missing lock. */
+/* The first fault starts the thread that writes, and a flush joins that thread. ThreadSanitizer would report a missing
+ * lock. */
 TEST(faults_that_many_threads_note_and_write_at_once_are_all_kept)
 {
     pthread_t threads[NOTERS];
@@ -135,7 +138,7 @@ static const char *uuid_of(const char *name)
     return *name == 'l' ? "00010203-0405-0607-0809-0a0b0c0d0e0f" : "10111213-1415-1617-1819-1a1b1c1d1e1f";
 }
 
-/* Opens two devices with these names; the record gives them numbers in this order. */
+/* Opens two devices with the given names. The registry assigns numbers in the same order. */
 static gpuhal *open_two(const char *first, const char *second)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2};
@@ -144,7 +147,6 @@ static gpuhal *open_two(const char *first, const char *second)
     return gpuhal_mock_open(&(gpuhal_config){.registry = registry_folder}, 0);
 }
 
-/* Returns the name in the record of an interface; "" if there is none. */
 static void name_on_disk(const gpuhal_view *view, uint32_t number, char out_name[16])
 {
     gpuhal_interface_record iface = {.size = sizeof iface};
@@ -156,7 +158,7 @@ static void name_on_disk(const gpuhal_view *view, uint32_t number, char out_name
     }
 }
 
-/* Writes the record of a process that lists the two in the other order, and has verified the first. */
+/* Writes the registry of a process that lists the two devices in reverse order and has verified the first. */
 static void export_elsewhere(const char *file)
 {
     const pid_t child = fork();
@@ -185,7 +187,7 @@ TEST(results_after_an_import_are_recorded_for_the_device_that_they_are_about)
     assert_int_equal(gpuhal_registry_import(NULL, file), GPUHAL_OK);
     note(left, GPUHAL_FAULT_LOST);
     assert_int_equal(gpuhal_fault_log_write(gpu), GPUHAL_OK);
-    /* The record of the number that `left` had is that of `right` now. */
+    /* The number that belonged to `left` now belongs to `right`. */
     assert_false(gpuhal_fault_log_recall(left, left, &known));
     assert_int_equal(gpuhal_device_verify(left), GPUHAL_OK);
     gpuhal_close(gpu);

@@ -1,5 +1,5 @@
-/* Transfers between files and buffers that are impossible, that fail halfway, or that the application cancels: the
- * reported error, and that nothing is leaked. */
+/* Transfers between files and buffers that are impossible, that fail halfway, or that the application cancels. Each
+ * must report the right error and leak nothing. */
 #include "file_support.h"
 #include "support/process.h"
 
@@ -83,7 +83,8 @@ TEST(ranges_that_leave_the_file_or_the_buffer_are_refused_before_anything_moves)
     free(model);
 }
 
-/* With room for two chunks a single thread does all the work, so the file is truncated before the second chunk. */
+/* With memory for two chunks a single thread does all the work, so the file is truncated before the second chunk is
+ * read. */
 TEST(a_file_that_becomes_shorter_in_the_middle_is_an_error_that_names_it)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.name = "hidden", .hidden = 1, .no_read_write = 1}}};
@@ -99,7 +100,7 @@ TEST(a_file_that_becomes_shorter_in_the_middle_is_an_error_that_names_it)
     expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_ERROR_FILE, "became shorter");
     assert_non_null(strstr(gpuhal_last_error()->sentence, path));
     assert_true(got.calls == 1 && got.last < LARGE);
-    /* Nothing is stuck: the next transfer can use all chunks. */
+    /* The next transfer must be able to use all chunks. */
     put_file(model, LARGE);
     file.progress = NULL;
     assert_int_equal(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_OK);
@@ -260,7 +261,7 @@ TEST(a_file_size_limit_ends_the_transfer_at_the_limit)
     gpuhal *gpu = open_two();
     unsigned char *model = random_bytes(LARGE);
     put_file("", 0);
-    signal(SIGXFSZ, SIG_DFL); /* the signal would kill the process */
+    signal(SIGXFSZ, SIG_DFL); /* restores the default action, which kills the process */
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){5000000, 5000000}), 0);
     for (uint32_t device = 0; device < 2; device++) {
         gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, LARGE);

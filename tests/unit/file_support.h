@@ -16,7 +16,7 @@ static inline void remove_file(void)
     unlink(path);
 }
 
-/* Names a private file in the build folder, which is more likely on a disk than /tmp. */
+/* Names a private file in the build folder, since /tmp may not be on a disk. */
 static inline void name_file(void)
 {
     strcpy(path, "gpuhal-file-XXXXXX");

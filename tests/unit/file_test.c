@@ -1,5 +1,5 @@
-/* Transfers between files and buffers on devices of every shape: the transferred bytes, through the page cache and
- * around it, immediate and queued. */
+/* Transfers between files and buffers on devices of every kind, immediate and queued, with and without the page cache.
+ * The tests compare the bytes. */
 #include "file_support.h"
 
 #include "transfer/file_pieces.h"
@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* Copies ranges between a file and a buffer, and compares the bytes. */
 static void move_ranges(bool to_file)
 {
     set_up_shapes();
@@ -139,7 +138,6 @@ TEST(a_file_without_a_name_is_read_by_its_descriptor_whose_position_stays)
     free(model);
 }
 
-/* One of several concurrent transfers. */
 typedef struct half {
     pthread_t thread;
     gpuhal_buffer *buffer;
@@ -210,7 +208,7 @@ TEST(a_queue_reads_and_writes_files_in_order_even_if_they_are_closed_early)
     free(model);
 }
 
-/* Reads any sizes around the page cache, and compares the bytes. */
+/* Reads random sizes without the page cache, and compares the bytes. */
 static void check_direct(gpuhal *gpu, uint32_t device, const unsigned char *model, uint64_t to, uint64_t from,
                          uint64_t bytes)
 {

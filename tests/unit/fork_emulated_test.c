@@ -1,4 +1,4 @@
-/* A system that accepts and ignores all advice about memory, as qemu-user does: a fork is detected all the same. */
+/* Forks must be detected even if the system ignores all madvise() calls, as qemu-user does. */
 #include "support/mock.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
-/* Forbidden calls in a forked child: calls with objects of the parent are refused, even if a call mixes them with
- * objects of the child. Forks during other threads' work are tested in fork_work_test.c. */
+/* Forbidden calls in a forked child. Calls with an object of the parent must be refused, even if the other objects
+ * belong to the child. */
 #include "fork_support.h"
 #include "support/idle.h"
 
@@ -10,7 +10,7 @@ static void skip_under_thread_sanitizer(void)
 #endif
 }
 
-/* Makes calls with an object of the parent and a valid one of this process, in both orders. */
+/* Makes calls with an object of the parent and a valid object of this process, in both orders. */
 static void expect_mixed_refused(const objects *of_parent)
 {
     enum { SIDES = 2 };

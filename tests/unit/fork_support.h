@@ -1,5 +1,5 @@
-/* tests/unit/fork_support.h: one object of each kind, a forked child, and the checks there: every call with an object
- * of the parent is refused, releasing one does not call a driver, and a new object works. */
+/* tests/unit/fork_support.h: objects of each kind, and checks that run in a forked child. A call with an object of the
+ * parent must be refused. A release of such an object must not call a driver. New objects must work. */
 #ifndef GPUHAL_TEST_FORK_SUPPORT_H
 #define GPUHAL_TEST_FORK_SUPPORT_H
 
@@ -65,7 +65,7 @@ static inline void release_objects(objects *own)
     gpuhal_close(own->gpu);
 }
 
-/* Only for the parent: a child must not unmap. */
+/* Only the parent calls this function; a child must not unmap. */
 static inline void unmap_and_release_objects(objects *own)
 {
     assert_int_equal(gpuhal_buffer_unmap(own->on_cpu, own->mapped), GPUHAL_OK);
@@ -125,7 +125,7 @@ static inline gpuhal_status never_native(void *user, const gpuhal_native *native
     abort();
 }
 
-/* Prints the call if it was not refused with the message that names the remedy. */
+/* Fails with the call's text if the call was not refused with the expected message. */
 #define REFUSED(call) expect_refusal(call, #call)
 static inline void expect_refusal(gpuhal_status status, const char *call)
 {
@@ -279,13 +279,13 @@ static inline int64_t calls_of_mock(void)
         const gpuhal_mock_device *d = &gpuhal_mock.devices[i];
         calls += d->openings + d->allocations + d->copies + d->reads + d->writes + d->fills;
         calls += d->rects + d->maps + d->imports + d->cleans;
-        calls -= d->allocated_bytes; /* not a call, and a release changes it */
+        calls -= d->allocated_bytes; /* not a number of calls; changes if a buffer is released */
     }
     return calls;
 }
 
-/* Expects that every call with these objects is refused, and that releasing them returns immediately without calling a
- * plugin. */
+/* Expects that every call with the objects is refused, and that their release returns immediately without a plugin
+ * call. */
 static inline void expect_all_refused(objects *own)
 {
     const int64_t calls = calls_of_mock();

@@ -1,5 +1,5 @@
-/* Forks while the parent's other threads work. In every case the child closes the inherited objects and opens its own.
- * Refused calls in the child are tested in fork_refusals_test.c. */
+/* Forks while the parent's other threads work. In every case the child closes the inherited objects and opens new
+ * ones. */
 #include "fork_support.h"
 
 #include <link.h>
@@ -84,7 +84,7 @@ TEST(a_fork_in_the_middle_of_the_parents_work_lets_the_child_open_and_close)
     unmap_and_release_objects(&own);
 }
 
-/* 0: not there yet; 1: in the dynamic loader, with its lock; 2: must return. */
+/* The step is 0 before the thread has the dynamic loader's lock, 1 while it has the lock, and 2 when it must return. */
 static int stay_in_loader(__attribute__((unused)) struct dl_phdr_info *object, __attribute__((unused)) size_t size,
                           void *user)
 {
@@ -119,7 +119,7 @@ TEST(a_fork_while_a_thread_is_in_the_dynamic_loader_lets_the_child_open_and_clos
     unmap_and_release_objects(&own);
 }
 
-/* Starts a thread that makes a call of the mock (one of GPUHAL_MOCK_START …) which does not return. */
+/* Starts a thread that runs `run` and blocks in the given call of the mock (GPUHAL_MOCK_START …). */
 static pthread_t hang_in(uint32_t call, void *(*run)(void *), void *user)
 {
     pthread_t thread;
@@ -154,7 +154,7 @@ TEST(a_fork_while_a_driver_hangs_lets_the_child_close_at_once)
     unmap_and_release_objects(&own);
 }
 
-/* Stops while the mock starts, before its cpu is started. */
+/* Blocks in the mock's start, before the mock's "cpu" is started. */
 static void *open_object(void *user)
 {
     *(gpuhal **)user = gpuhal_mock_open(NULL, 1);

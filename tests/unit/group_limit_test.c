@@ -1,5 +1,5 @@
-/* Device memory that the kernel's control groups leave to this process (dmem.max): buffers, values, ranking and leases
- * respect it, and name the kernel as the reason. The test replaces the kernel's figure. */
+/* The limit of the kernel's control groups on device memory (dmem.max). Buffers, values, ranking and leases must
+ * respect the limit and name the kernel as the reason. The test replaces the kernel's number. */
 #include "lease_support.h"
 #include "registry/limit.h"
 
@@ -26,7 +26,6 @@ uint64_t __wrap_gpuhal_limit_device_memory(const char *root, const char *pci, ui
     return is_first ? left : UINT64_MAX;
 }
 
-/* Two GPUs with 1024 MiB each, all free; the first is limited. */
 static gpuhal *open_two(void)
 {
     fresh_ledger();
@@ -153,7 +152,7 @@ TEST(a_lease_of_more_than_the_groups_allow_is_of_another_device_or_refused)
 
 TEST(no_file_is_read_for_memory_that_the_kernel_does_not_count)
 {
-    left = 0; /* returned if the library read the kernel's figure */
+    left = 0; /* would be used if the library read the kernel's number again */
     gpuhal *gpu = open_two();
     assert_ok(create(gpu, 0, GPUHAL_MEMORY_DEVICE, 4 * MIB));
     assert_int_equal(looks, 0);

@@ -1,5 +1,5 @@
-/* A GPU that was not assigned to a container, a pod or a job is not a fault: each sign of that, as the runtimes leave
- * it, and hosts with similar signs. */
+/* A GPU that was not assigned to a container, a pod or a job must not be reported as a fault. The tests cover each sign
+ * that runtimes leave, and hosts with similar signs. */
 #include "hardware_support.h"
 
 #define GPU     "0000:01:00.0"
@@ -38,7 +38,6 @@ static void expect_missing(void)
     expect_state(&info, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM);
 }
 
-/* Makes two NVIDIA GPUs; only the second has a device node. */
 static void begin_with_one_of_two(void)
 {
     begin_machine();
@@ -120,13 +119,13 @@ TEST(a_namespace_of_processes_is_a_containers_unless_it_is_the_hosts)
     begin_with_one_of_two();
     put_link("proc/self/ns/pid", "pid:[4026532841]");
     expect_not_given("this container was not given /dev/nvidia0", "");
-    put("proc/sys/kernel/osrelease", "5.15.167.4-microsoft-standard-WSL2\n"); /* all of WSL is in a namespace */
+    put("proc/sys/kernel/osrelease", "5.15.167.4-microsoft-standard-WSL2\n"); /* WSL is always in a namespace */
     expect_missing();
     end_machine();
 }
 
-/* Names that a host's services use, traces of an image that was installed as a host, variables copied from a
- * container. */
+/* The host has services with container names, files of an image that was installed as a host, and variables copied from
+ * a container. */
 TEST(a_host_is_no_container_despite_misleading_services_files_and_variables)
 {
     static const struct {
@@ -173,7 +172,7 @@ TEST(a_host_is_no_container_despite_misleading_services_files_and_variables)
     }
 }
 
-/* Apptainer and pods may share the host's processes. */
+/* Apptainer and pods may share the host's process namespace. */
 TEST(a_container_that_shares_the_processes_of_the_host_is_one)
 {
     begin_with_one_of_two();
@@ -238,7 +237,7 @@ TEST(a_slurm_job_is_named_with_its_number_and_has_the_command_of_slurm_also_in_a
     end_machine();
 }
 
-/* Every batch system sets the variable itself, so the advice must not be to unset it. */
+/* Batch systems set the variable, so the advice must not be to unset it. */
 TEST(a_gpu_that_a_batch_system_left_out_is_requested_in_the_job)
 {
     static const struct {
@@ -264,7 +263,7 @@ TEST(a_gpu_that_a_batch_system_left_out_is_requested_in_the_job)
         assert_non_null(strstr(said, batches[i].said));
         assert_non_null(strstr(said, "not given it: CUDA_VISIBLE_DEVICES="));
         assert_non_null(strstr(command, batches[i].command));
-        setenv("CUDA_VISIBLE_DEVICES", "0,1,2", 1); /* GPUs that were assigned to the job are missing */
+        setenv("CUDA_VISIBLE_DEVICES", "0,1,2", 1); /* GPUs that were assigned to the job do not exist */
         const gpuhal_hardware_info lacking = look(said, command);
         expect_state(&lacking, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM);
         assert_null(strstr(command, "unset"));
@@ -294,7 +293,7 @@ TEST(a_gpu_hidden_from_cuda_is_requested_in_the_job_although_vulkan_lists_it)
     end_machine();
 }
 
-/* Without device control groups, Slurm hides the other GPUs only with the variable. */
+/* If Slurm does not use device control groups, only the variable hides the other GPUs. */
 TEST(a_gpu_that_the_variable_of_slurm_leaves_out_was_not_given_to_the_job)
 {
     begin_with_one_of_two();
@@ -308,7 +307,7 @@ TEST(a_gpu_that_the_variable_of_slurm_leaves_out_was_not_given_to_the_job)
     put("dev/nvidia0", "");
     put("dev/nvidiactl", "");
     char said[640], command[320];
-    const gpuhal_hardware_info hidden = look(said, command); /* by the user: Slurm assigned two */
+    const gpuhal_hardware_info hidden = look(said, command); /* hidden by the user, since Slurm assigned two */
     expect_state(&hidden, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE);
     assert_string_equal(command, "unset CUDA_VISIBLE_DEVICES");
     setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
@@ -337,8 +336,8 @@ static void expect_found(gpuhal_hardware_state state, gpuhal_hardware_grade grad
 #define UUID       "GPU-5c1b8e3f-0d2a-4a6e-9a51-1c0d6a3f7e20"
 #define OTHER_UUID "GPU-77777777-0d2a-4a6e-9a51-1c0d6a3f7e20"
 
-/* The runtime counts in bus order, and its numbers may differ from these, so any present GPU counts as a requested
- * one. Images request "all" by default. */
+/* The runtime's numbers may differ from the library's, so any present GPU counts as requested. Images request "all" by
+ * default. */
 TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
 {
     static const struct {
@@ -373,7 +372,7 @@ TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
         "Model: \t NVIDIA H100\nGPU UUID: \t " UUID "\nDevice Minor: \t 0\n");
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         setenv("NVIDIA_VISIBLE_DEVICES", values[i].value, 1);
-        expect_missing(); /* nodes of a host were not created by the runtime */
+        expect_missing(); /* on a host, the runtime does not create nodes */
         put(".dockerenv", "");
         expect_found(values[i].is_lacking ? GPUHAL_HARDWARE_NODE_MISSING : GPUHAL_HARDWARE_NOT_GIVEN,
                      values[i].is_lacking ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_FINE, values[i].why);
@@ -383,7 +382,7 @@ TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
     end_machine();
 }
 
-/* The container did not request all GPUs of the machine. Only AMD's runtime supports ranges. */
+/* The container did not request all GPUs of the machine. AMD's runtime supports ranges; NVIDIA's does not. */
 TEST(the_command_for_a_container_without_its_gpus_names_the_intended_ones)
 {
     static const struct {
@@ -411,7 +410,7 @@ TEST(the_command_for_a_container_without_its_gpus_names_the_intended_ones)
     end_machine();
 }
 
-/* A privileged container has all device nodes, and sees GPUs on the bus that it was not assigned. */
+/* A privileged container has all device nodes, and lists GPUs on the bus that were not assigned to it. */
 TEST(a_sick_gpu_that_a_container_did_not_ask_for_is_not_its_own)
 {
     begin_machine();
@@ -456,12 +455,13 @@ TEST(amds_runtime_has_a_variable_with_ranges)
     end_machine();
 }
 
-/* Only batch scripts have SLURM_JOB_GPUS. Steps have a separate list, and tasks may have a subset of it. */
+/* Slurm sets SLURM_JOB_GPUS only in batch scripts. Steps have a separate list. A task may have a subset of its step's
+ * list. */
 TEST(each_variable_of_slurm_states_the_gpus_of_a_job)
 {
     static const struct {
         const char *variables[2][2];
-        bool is_hidden; /* by the user: two were assigned to the job */
+        bool is_hidden; /* hidden by the user, since two GPUs were assigned to the job */
     } jobs[] = {
         {{{NULL}}, false},
         {{{"SLURM_JOB_GPUS", "3"}}, false},
@@ -532,7 +532,8 @@ TEST(a_gpu_that_the_variables_of_rocm_leave_out_was_not_given_to_the_job)
     }
 }
 
-/* Level Zero's variable names devices or their partitions. Slurm also sets it for GPUs of other vendors. */
+/* Level Zero's variable names devices or their partitions. Slurm sets the variable for GPUs of other vendors as
+ * well. */
 TEST(a_gpu_that_the_mask_of_level_zero_leaves_out_was_not_given_to_the_job)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* Machines whose kernel lists impossible things: the view is created in time, without an error, a wrong number or a
- * control character, and without opening a device. */
+/* Machines whose kernel lists impossible things. The view must be created in time, without an error, a wrong number or
+ * a control character, and without the opening of a device. */
 #include "hardware_support.h"
 
 #include "os/os.h"
@@ -25,7 +25,7 @@ static void end_look(gpuhal *gpu, gpuhal_view *view)
     end_machine();
 }
 
-/* @p line_end: the line separator, if several lines are allowed; otherwise 0. */
+/* @p line_end is the line separator if several lines are allowed, otherwise 0. */
 static void expect_clean_but(const char *text, char line_end)
 {
     for (const char *at = text; *at; at++) {
@@ -148,7 +148,7 @@ TEST(thousands_of_entries_are_looked_through_and_a_bounded_number_is_listed)
     end_look(gpu, view);
 }
 
-/* Entries of a truncated, a huge and a binary list are not used, and later valid entries are found. */
+/* Invalid entries of a truncated, a huge and a binary list must not be used. Later valid entries must be found. */
 TEST(rubbish_in_the_list_of_pci_ids_names_nothing)
 {
     begin_machine();
@@ -174,7 +174,7 @@ TEST(rubbish_in_the_list_of_pci_ids_names_nothing)
     end_look(gpu, view);
 }
 
-/* Opening a node that is a FIFO would block, and the system reports each opening to the test. */
+/* The nodes are FIFOs, which cannot be opened without blocking. The test watches for openings with inotify. */
 TEST(no_device_node_is_opened)
 {
     begin_machine();

@@ -1,5 +1,4 @@
-/* Reasons why hardware is unusable: state, grade, the words that name the cause, and the command, on invented machines
- * that resemble real ones. */
+/* Hardware that is unusable on invented machines: its state, its grade, the reported cause, and the advised command. */
 #include "hardware_support.h"
 
 #define GPU "0000:01:00.0"
@@ -8,7 +7,7 @@ static void expect(const char *address, gpuhal_hardware_state state, gpuhal_hard
                    const char *fix)
 {
     gpuhal *gpu = open_listed(NULL);
-    assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK); /* a plugin in this process lists again */
+    assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK); /* the plugin lists its devices again */
     gpuhal_view *view = view_or_fail(gpu);
     const gpuhal_hardware_info info = info_at(view, address);
     expect_state(&info, state, grade);
@@ -19,7 +18,6 @@ static void expect(const char *address, gpuhal_hardware_state state, gpuhal_hard
     gpuhal_close(gpu);
 }
 
-/* No vendor's library is installed. */
 static void refuse_all(void)
 {
     static const char *const names[] = {"cuda", "rocm", "vulkan", "opencl"};
@@ -28,7 +26,6 @@ static void refuse_all(void)
     }
 }
 
-/* Makes a GPU with a working kernel driver and device nodes. */
 static void put_nvidia(const char *address, unsigned minor)
 {
     char text[96], path[96];
@@ -270,7 +267,7 @@ TEST(an_error_of_the_vendors_driver_is_quoted_with_a_command_to_mend_it)
     now.refusals[0].code = 802;
     expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA: the machine's GPUs are not set up yet",
            "sudo systemctl restart nvidia-fabricmanager");
-    now.refusals[0].reason = "CUDA_ERROR_UNKNOWN: is the fabric manager running?"; /* the wording has no influence */
+    now.refusals[0].reason = "CUDA_ERROR_UNKNOWN: is the fabric manager running?"; /* the wording has no effect */
     now.refusals[0].code = 999;
     put("dev/nvidia-uvm", "");
     expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA: CUDA_ERROR_UNKNOWN: is the fabric",
@@ -336,7 +333,7 @@ TEST(of_a_gpu_with_mig_and_no_instance_and_a_broken_one_each_has_its_own_cause)
     end_machine();
 }
 
-/* If other GPUs are in use, the plugin reports the cause for this GPU. */
+/* If other GPUs work, the plugin reports the cause for each unusable GPU. */
 TEST(beside_a_gpu_that_is_listed_one_with_mig_and_no_instance_and_a_broken_one_have_their_own_causes)
 {
     begin_machine();

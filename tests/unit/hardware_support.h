@@ -1,5 +1,5 @@
-/* tests/unit/hardware_support.h: an invented machine (the kernel's files and the plugins' lists) and its hardware as
- * the library sees it. */
+/* tests/unit/hardware_support.h: an invented machine (the kernel's files and the plugins' lists), and the hardware that
+ * the library reports for it. */
 #ifndef GPUHAL_TEST_HARDWARE_SUPPORT_H
 #define GPUHAL_TEST_HARDWARE_SUPPORT_H
 
@@ -15,7 +15,7 @@ static inline void put_at(const char *address, const char *file, const char *tex
     put(path, text);
 }
 
-/* Adds a device of this class, with ids like "10de:2684"; `driver` NULL: no driver is bound. */
+/* Adds a device of the class, with ids like "10de:2684". If `driver` is NULL, no driver is bound. */
 static inline void put_pci(const char *address, const char *class, const char *ids, const char *driver)
 {
     char text[32], path[256], target[256];
@@ -62,7 +62,7 @@ static inline void begin_machine(void)
         "PBS_JOBID",              "LSB_JOBID",           "SGE_TASK_ID",             "JOB_ID",
         "_CONDOR_JOB_AD"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        unsetenv(variables[i]); /* the real machine may set them */
+        unsetenv(variables[i]); /* the real machine may set the variables */
     }
     forget_machine();
     put_directory("sys/bus/pci/devices");
@@ -104,7 +104,7 @@ static inline gpuhal_hardware_info info_of(const gpuhal_view *view, uint32_t ind
     return info;
 }
 
-/* Returns the hardware at this address, which must be listed exactly once. */
+/* Returns the hardware at the address. The hardware must be listed exactly once. */
 static inline gpuhal_hardware_info info_at(const gpuhal_view *view, const char *address)
 {
     gpuhal_hardware_info found = {0};

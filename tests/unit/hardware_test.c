@@ -1,5 +1,5 @@
-/* Hardware as the kernel lists it, without any plugin: which devices are listed, their known facts, and the plugins'
- * devices that belong to them. */
+/* Hardware that the kernel lists: the listed devices, their known facts, and the plugins' devices that belong to
+ * them. */
 #include "hardware_support.h"
 
 TEST(graphics_cards_and_accelerators_are_listed_in_the_order_of_addresses_and_nothing_else)
@@ -99,7 +99,8 @@ TEST(names_are_the_drivers_else_those_of_the_list_of_pci_ids)
     end_machine();
 }
 
-/* Makes a list of 1 MB, like the real one: 1000 vendors, every hundredth with 1000 devices that have one board each. */
+/* Makes a list of 1 MB, the size of the real list. It has 1000 vendors. Every hundredth vendor has 1000 devices with
+ * one board each. */
 static char *long_list(void)
 {
     enum { BYTES = 2 << 20 };
@@ -127,7 +128,7 @@ TEST(each_vendor_and_device_of_a_long_list_of_pci_ids_is_found)
         snprintf(ids, sizeof ids, "%04x:%04x", 0x1100 + 3 * vendor, i < 200 ? 2 : 1998 - 4 * i);
         put_pci(address, "030000", ids, NULL);
     }
-    put_pci("0100:01:00.0", "030000", "1101:0002", NULL); /* one between two vendors, and one after all vendors */
+    put_pci("0100:01:00.0", "030000", "1101:0002", NULL); /* ids between two vendors, and after the last */
     put_pci("0101:01:00.0", "030000", "fffe:0002", NULL);
     char *list = long_list();
     put("usr/share/misc/pci.ids", list);

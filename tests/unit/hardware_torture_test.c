@@ -1,12 +1,12 @@
-/* Each allocation and each system call fails once while a view is created. The view is either refused with a detail or
- * created; nothing is leaked, and the next view is complete. */
+/* Each allocation and each system call fails once while a view is created. The view must be either created or refused
+ * with an error detail. Nothing may be leaked, and the next view must be complete. */
 #include "hardware_support.h"
 
 #include "support/torture.h"
 
 static gpuhal *object;
 
-/* Makes a machine that causes the library to read every file. */
+/* Makes a machine on which the library reads every kind of file. */
 static void put_machine(void)
 {
     begin_machine();

@@ -1,5 +1,5 @@
-/* The kernel's hardware events: which messages count, in all their forms; that many events cause a single rescan; and
- * the state after a listener is removed. */
+/* The kernel's hardware events: the messages that count, a single rescan for many events, and the removal of a
+ * listener. */
 #include "device/device.h"
 #include "os/os.h"
 #include "support/mock.h"
@@ -65,7 +65,7 @@ TEST(malformed_messages_do_not_count)
     assert_false(gpuhal_os_hotplug_concerns(unended, sizeof unended));
 }
 
-/* In buffers of exactly the message's size, so that a sanitizer detects reads past the end. */
+/* Each buffer has exactly the message's size, so that a sanitizer detects reads past the end. */
 TEST(damaged_messages_are_read_within_their_bytes)
 {
     static const char whole[] = DRM_ADD;
@@ -91,7 +91,7 @@ static _Atomic int lines;
 static void count_line(void *user, int32_t level, const char *line)
 {
     (void)level;
-    atomic_fetch_add(&lines, strstr(line, user) && !strstr(line, " ended")); /* each process logs two lines */
+    atomic_fetch_add(&lines, strstr(line, user) && !strstr(line, " ended")); /* each process logs a start and an end */
 }
 
 static gpuhal *open_watching(int out_ends[2], const char *word)
@@ -150,8 +150,8 @@ TEST(news_of_the_kernel_makes_the_library_look_again_once_for_many_messages)
     remove_cards();
 }
 
-/* Sends the messages of one storm at intervals shorter than the quiet period. Returns false if this process was
- * delayed longer than that. */
+/* Sends messages at intervals shorter than the quiet period. Returns false if a delay was longer than the quiet
+ * period. */
 static bool send_storm(int end)
 {
     uint64_t last = gpuhal_os_monotonic_ns(), longest = 0;
@@ -213,8 +213,8 @@ TEST(an_empty_message_from_another_sender_does_not_end_the_device_events)
     close(sender);
 }
 
-/* Only some processes may send at all; their messages are ignored. Real events may arrive during the test, but not in
- * every attempt. */
+/* Some processes are allowed to send messages, which must be ignored. Real events may arrive during the test, so the
+ * test makes several attempts. */
 TEST(messages_of_other_processes_do_not_count_as_those_of_the_kernel)
 {
     intptr_t source = -1;
@@ -262,7 +262,7 @@ TEST(facts_that_differ_from_the_cached_ones_are_reported)
 typedef struct listening {
     gpuhal *gpu;
     _Atomic bool called, goes_back, removed;
-    gpuhal_status status; /* result of the removal */
+    gpuhal_status status;
 } listening;
 
 static void await_true(const _Atomic bool *that)
@@ -296,7 +296,7 @@ static void remove_from_inside(void *user, __attribute__((unused)) const gpuhal_
     remove_listener(user);
 }
 
-/* The listener is called once, for a change of the only device. */
+/* Adds a listener, and changes the only device, so that the listener is called once. */
 static void begin_listening(listening *own, gpuhal_change_fn *listener)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1};
@@ -306,7 +306,7 @@ static void begin_listening(listening *own, gpuhal_change_fn *listener)
     await_true(&own->called);
 }
 
-/* The listener's data may be freed after the removal. */
+/* The application may free the listener's data after the removal. */
 TEST(removing_a_listener_waits_while_another_thread_calls_it)
 {
     static listening own;

@@ -1,5 +1,5 @@
-/* The library's reports about physical devices, on recorded machines: hidden interfaces, the reasons for a choice,
- * evidence in words. */
+/* The library's reports about physical devices, on recorded machines: hidden interfaces, the reasons for a choice, and
+ * the text of the evidence. */
 #include "identity_support.h"
 
 TEST(hiding_the_interface_that_joins_two_others_keeps_them_joined_with_evidence)
@@ -42,7 +42,7 @@ TEST(an_address_hides_all_but_the_interfaces_of_that_device)
 {
     read_machine("nvidia-mig.records");
     gpuhal *gpu = open_machine("pci=0000:61:00.0");
-    assert_int_equal(gpuhal_device_count(gpu), 4); /* including the one that does not report an address itself */
+    assert_int_equal(gpuhal_device_count(gpu), 4); /* including the device that does not report an address itself */
     assert_int_equal(records_now(gpu, GPUHAL_RECORD_PHYSICAL), 1);
     gpuhal_close(gpu);
 }

@@ -1,9 +1,9 @@
-/* The identity rule on random machines, compared with its simplest implementation: every interface has the label of
- * its physical device, and joining is relabelling. Most of these machines are absurd, but the rule applies to them as
- * well.
+/* The identity rule on random machines, compared with the simplest implementation. In that implementation every
+ * interface has the label of its physical device, and a join changes labels. Most of the machines are absurd, but the
+ * rule applies to them as well.
  *
- * Evidence and partitions are checked against their contracts, with some devices hidden. A failure prints the seed;
- * the environment variables IDENTITY_SEED and IDENTITY_MACHINES set the first seed and the number of machines. */
+ * Evidence and partitions are checked against the rule, with some devices hidden. A failure prints the seed; the
+ * environment variables IDENTITY_SEED and IDENTITY_MACHINES set the first seed and the number of machines. */
 #include "device/identity.h"
 #include "test.h"
 
@@ -16,7 +16,7 @@ typedef struct plain_interface {
     uint32_t index;
     uint64_t vendor;
     const char *driver, *values[GPUHAL_IDENTITY_HOST],
-        *partition; /* as a person would write them from docs/identity.md; NULL: none */
+        *partition; /* in the form that docs/identity.md specifies; NULL if missing */
     bool host;
     gpuhal_facts facts;
 } plain_interface;
@@ -129,7 +129,7 @@ static bool states_any(uint32_t label, gpuhal_identity_level level, const char *
     return false;
 }
 
-/* Returns whether both have different addresses, or no render node in common. */
+/* Returns whether the interfaces have different addresses, or no render node in common. */
 static bool two_places(uint32_t a, uint32_t b, gpuhal_identity_level level)
 {
     bool common = false;
@@ -161,7 +161,7 @@ static bool are_two(uint32_t a, uint32_t b, gpuhal_identity_level level)
             (level > GPUHAL_IDENTITY_DRM && (two_places(a, b, GPUHAL_IDENTITY_DRM) || one_driver_lists_both(a, b))));
 }
 
-/* Joins either all of the group or none. */
+/* Joins all interfaces of the group, or none of them. */
 static void join_group(const bool group[INTERFACES], gpuhal_identity_level level)
 {
     uint32_t first = INTERFACES;
@@ -181,8 +181,8 @@ static void join_group(const bool group[INTERFACES], gpuhal_identity_level level
     }
 }
 
-/* Returns the vendor. If it is a driver's author, returns the manufacturer named by the interfaces with the same UUID
- * instead, if any. */
+/* Returns the vendor. If the vendor is the author of a driver, returns the manufacturer that interfaces with the same
+ * UUID name, if any. */
 static uint64_t maker_of(const plain_interface *iface)
 {
     uint64_t maker = iface->vendor;
@@ -236,7 +236,7 @@ static void join_plainly(void)
 
 /* ---- the library's answer */
 
-/* Rotates the interfaces by `turn` places, and reverses every second order. */
+/* Rotates the interfaces by `turn` places. Reverses them in every second order. */
 static uint32_t place_of(uint32_t iface, uint32_t turn)
 {
     uint32_t place = (iface + turn) % count;
@@ -273,7 +273,8 @@ static void check(bool holds, const char *promise, const char *a, const char *b)
     }
 }
 
-/* Compares, in every order, which interfaces share a physical device and which share a partition. */
+/* Compares, in each order of the interfaces, the pairs that share a physical device and the pairs that share a
+ * partition. */
 static void check_relations(void)
 {
     bool same_partition[INTERFACES][INTERFACES];
@@ -327,7 +328,7 @@ static void relabel(uint32_t *sets, uint32_t a, uint32_t b)
     }
 }
 
-/* Visible devices that stay separate despite equal values are connected by evidence that says so. No evidence names a
+/* If visible devices stay separate despite equal values, evidence must state the reason. Evidence must not name a
  * hidden device. */
 static void check_apart(const gpuhal_identity *identity, const bool *visible,
                         const gpuhal_identity_evidence_list *evidence, gpuhal_identity_level level)
@@ -394,7 +395,7 @@ static void check_evidence(void)
     gpuhal_identity_finish(&identity);
 }
 
-/* Each refusal names two interfaces that contradict each other. */
+/* Each refusal must name two interfaces that contradict each other. */
 static void check_refusals(void)
 {
     gpuhal_identity identity = find(0);

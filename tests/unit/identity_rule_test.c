@@ -1,5 +1,6 @@
-/* The rule that decides which devices are interfaces of one physical device, on all recorded machines: through the
- * whole library, and in isolation with the devices in many orders. Also the formats of the identifying values. */
+/* The rule that decides which devices are interfaces of one physical device. The tests use all recorded machines. They
+ * run the whole library, and the rule alone with the devices in many orders. The formats of the identifying values are
+ * tested too. */
 #include "device/identity.h"
 #include "identity_support.h"
 
@@ -111,7 +112,7 @@ static void check_library(void)
     gpuhal_close(gpu);
 }
 
-/* A backend lists its devices once per process, so each machine needs its own. */
+/* A backend lists its devices once per process, so each machine needs a separate process. */
 static void check_library_in_a_child(void)
 {
     fflush(stdout);
@@ -133,7 +134,7 @@ TEST(recorded_machines_have_the_expected_devices_evidence_and_choices)
     for_each_machine(check_library_in_a_child);
 }
 
-/* Puts the machine's devices in another order for each seed; 0 keeps their order. */
+/* Shuffles the machine's devices with the seed. Seed 0 keeps their order. */
 static void shuffle(uint32_t seed, uint32_t order[DEVICES])
 {
     for (uint32_t i = 0; i < now.device_count; i++) {
@@ -147,8 +148,8 @@ static void shuffle(uint32_t seed, uint32_t order[DEVICES])
     }
 }
 
-/* Writes a character for each pair of devices in the file: '.' for two physical devices, 'p' for two partitions of
- * one, '=' for two interfaces of one. */
+/* Writes a character for each pair of devices in the file: '.' for different physical devices, 'p' for two partitions
+ * of one physical device, '=' for two interfaces of one device. */
 static void find_relations(uint32_t seed, char relations[DEVICES * DEVICES + 1])
 {
     uint32_t order[DEVICES], place[DEVICES];

@@ -1,6 +1,6 @@
-/* tests/unit/identity_support.h: a recorded machine, and plugins with the names of the real ones that list the
- * contents of its file, so that the whole library decides about it. The machines are in tests/recorded/identity;
- * docs/identity.md describes how to add one. */
+/* tests/unit/identity_support.h: a recorded machine, and plugins that list the devices in the machine's file under the
+ * names of the real plugins, for tests of the whole library. The machines are in tests/recorded/identity;
+ * docs/identity.md describes how to add a machine. */
 #ifndef GPUHAL_TEST_IDENTITY_SUPPORT_H
 #define GPUHAL_TEST_IDENTITY_SUPPORT_H
 
@@ -39,7 +39,7 @@ typedef struct machine {
         const char *backend, *reason;
         gpuhal_status status;
         int64_t code; /* the vendor's code */
-        bool starts;  /* starts but refuses to list; may report `unlisted` devices */
+        bool starts;  /* starts but fails to list; may report `unlisted` devices */
     } refusals[ITEMS]; /* plugins that do not start or do not list */
     uint32_t device_count, physical_count, choice_count, refusal_count;
 } machine;
@@ -165,7 +165,7 @@ static inline void read_records(const char *text, size_t bytes)
     gpuhal_records_finish(&reader);
 }
 
-/* Adds facts that the library requires but that do not affect identity. */
+/* Adds the facts that the library requires and that do not affect identity. */
 static inline void complete_devices(void)
 {
     for (uint32_t i = 0; i < now.device_count; i++) {
@@ -197,7 +197,6 @@ static inline void read_machine(const char *name)
     }
 }
 
-/* Adds a device with the facts that every device has. */
 static inline recorded_device *add_device(const char *backend, const char *name)
 {
     assert_in_range(++now.device_count, 1, DEVICES);

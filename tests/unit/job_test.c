@@ -1,5 +1,5 @@
-/* Jobs under a deadline (base/job.h) and the threads that run them: threads are reused, and none is left after the
- * object is closed. */
+/* Jobs with a deadline (base/job.h) and the threads that run them. Threads must be reused, and no thread may be left
+ * after the object is closed. */
 #include "support/mock.h"
 #include "support/process.h"
 #include "test.h"
@@ -129,7 +129,7 @@ TEST(of_many_samples_at_once_few_threads_stay)
     assert_true(threads_come_down_to(before));
 }
 
-/* The child does not have the thread that sampled for its parent. */
+/* The parent's sampling thread does not exist in the child. */
 TEST(the_child_of_a_fork_samples_on_a_thread_of_its_own)
 {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -155,7 +155,7 @@ TEST(the_child_of_a_fork_samples_on_a_thread_of_its_own)
     gpuhal_close(gpu);
 }
 
-/* Both openings fail, on the same thread. */
+/* Both openings fail on the same thread. */
 TEST(the_words_of_a_vendor_on_one_failure_are_not_repeated_for_the_next)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2,

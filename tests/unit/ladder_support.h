@@ -13,21 +13,19 @@
 
 enum { CACHED = 16 };
 
-/* Buffers that are released on request. */
 typedef struct cache {
     char name;
     gpuhal_buffer *buffers[CACHED];
     uint32_t count;
-    uint32_t per_call;      /* number released per call; 0: as many as requested */
+    uint32_t per_call;      /* number of buffers released per call; 0 means as many as requested */
     bool silent;            /* reports that it released nothing */
     gpuhal_pressure_entry *entry;
     uint32_t calls;
-    uint64_t bytes, deadline_ns, now_ns; /* of the last call */
+    uint64_t bytes, deadline_ns, now_ns; /* arguments and time of the last call */
     const gpuhal_pool *pool;
-    gpuhal_status breaks;   /* the driver returns this status from then on */
+    gpuhal_status breaks;   /* if not OK, a call makes the driver return this status from then on */
 } cache;
 
-/* The names of the called sources, in order. */
 static char asked[256];
 
 static inline uint64_t release_cached(cache *c, uint64_t bytes)
@@ -109,7 +107,6 @@ static inline void expect_asked(const char *names)
     asked[0] = 0;
 }
 
-/* The report of the allocation that has just failed. */
 static inline gpuhal_memory_report report_or_fail(void)
 {
     const gpuhal_memory_report *report = gpuhal_last_memory_report();
@@ -125,7 +122,6 @@ static inline gpuhal_memory_report report_or_fail(void)
     return *report;
 }
 
-/* Opens a gate after a delay, on another thread. */
 typedef struct opener {
     gpuhal_event *gate;
     pthread_t thread;
@@ -146,7 +142,7 @@ static inline void begin_opening(opener *own, gpuhal_event *gate)
 
 enum { LADDER_LIMIT = 16 * UNIT };
 
-/* A pool with one segment, at its limit of LADDER_LIMIT bytes. */
+/* Creates a pool with one segment and a limit of LADDER_LIMIT bytes. */
 static inline gpuhal_pool *limited_pool(gpuhal *gpu)
 {
     return pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = LADDER_LIMIT, .segment_bytes = LADDER_LIMIT});

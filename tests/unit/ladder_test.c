@@ -1,8 +1,8 @@
-/* The rungs that a pool tries when memory is short: each frees the memory that only it can free, and the pool does not
- * ask other owners before. */
+/* The rungs that a pool tries when memory is short. Each rung frees memory that no other rung can free. The pool asks
+ * other owners of memory last. */
 #include "unit/ladder_support.h"
 
-/* Allocates buffers of a UNIT while memory is available without asking other owners. */
+/* Allocates buffers of a UNIT until a further buffer would need memory of other owners. */
 static uint32_t take_all(gpuhal_pool *pool, gpuhal_buffer **out_buffers)
 {
     uint32_t count = 0;
@@ -40,7 +40,7 @@ TEST(a_pool_grows_and_trims_before_others_are_asked)
     add_callback(gpu, &c, 0);
     gpuhal_buffer_release(take(pool, NULL, SEGMENT));
     gpuhal_buffer_release(take(pool, NULL, 2 * SEGMENT)); /* the pool grows */
-    gpuhal_buffer_release(take(pool, NULL, 3 * SEGMENT)); /* replaces both segments */
+    gpuhal_buffer_release(take(pool, NULL, 3 * SEGMENT)); /* this segment replaces both others */
     assert_int_equal(state_of(pool).segments, 1);
     expect_asked("");
     end_ladder(gpu, pool);
@@ -56,10 +56,10 @@ TEST(a_pool_takes_a_smaller_segment_before_it_takes_those_of_others)
     for (int i = 0; i < 3; i++) {
         buffers[i] = take(pool, NULL, (uint64_t)SEGMENT >> (3 - i));
     }
-    buffers[3] = take(pool, NULL, UNIT); /* from the last eighth, instead of a whole segment */
+    buffers[3] = take(pool, NULL, UNIT); /* allocated from the last eighth, without a new segment */
     assert_int_equal(state_of(pool).reserved.current, SEGMENT);
     assert_int_equal(state_of(other).segments, 1);
-    buffers[4] = take(pool, NULL, SEGMENT / 2); /* larger than that eighth */
+    buffers[4] = take(pool, NULL, SEGMENT / 2); /* larger than the last eighth */
     assert_int_equal(state_of(other).segments, 0);
     for (int i = 0; i < 5; i++) {
         gpuhal_buffer_release(buffers[i]);
@@ -124,7 +124,7 @@ TEST(memory_that_work_still_has_is_waited_for_before_others_are_asked)
     const gpuhal_status status = attempt(pool, NULL, LADDER_LIMIT, 0, PATIENCE_NS);
     pthread_join(own.thread, NULL);
     assert_int_equal(status, GPUHAL_OK);
-    /* On a busy machine the second may pass before the pool calls the callbacks; they have no memory anyway. */
+    /* On a busy machine the pool may wait so long that it calls the callback, which has no memory. */
     assert_true(c.calls <= 1);
     asked[0] = 0;
     gpuhal_queue_destroy(queue);
@@ -156,7 +156,7 @@ TEST(stores_evict_before_they_spill_and_callbacks_come_last_by_priority)
     end_ladder(gpu, pool);
 }
 
-/* The message contains the earlier figures and the limit. */
+/* The message contains the numbers from before the request, and the limit. */
 TEST(a_request_above_a_limit_is_refused_before_any_eviction_or_trim)
 {
     gpuhal *gpu = open_one();
@@ -259,7 +259,7 @@ TEST(a_callback_that_gives_useless_memory_is_asked_until_it_has_nothing)
     end_ladder(gpu, pool);
 }
 
-/* Bytes that it claims to have released, and bytes requested of it. */
+/* The bytes that a callback claims to have released, and the bytes that were requested from it. */
 typedef struct claims {
     uint64_t each, calls, most_bytes;
 } claims;
@@ -308,7 +308,7 @@ TEST(a_callback_that_claims_all_memory_of_the_device_is_asked_no_more)
     assert_int_equal(expect_claimed(UINT64_MAX, 1, UNIT), UINT64_MAX);
 }
 
-/* The claims of two callbacks, added up, exceed 64 bits. */
+/* The sum of the claims of two callbacks exceeds 64 bits. */
 TEST(the_sum_of_bytes_that_callbacks_claim_does_not_wrap)
 {
     gpuhal *gpu = open_one();
@@ -482,7 +482,7 @@ TEST(endless_work_leaves_time_to_ask_callbacks_and_the_call_ends_in_time)
     assert_ok(gpuhal_fill(queue, all, 0, LADDER_LIMIT, 1, 1));
     gpuhal_buffer_release(all);
     add_cache(gpu, &c, GPUHAL_PRESSURE_SPILL, 0);
-    /* Half of this time is longer than a caller waits before it asks other owners. */
+    /* A caller waits for less than half of this time before it asks other owners. */
     const uint64_t begun_ns = gpuhal_os_monotonic_ns();
     const uint64_t timeout_ns = 3000000000;
     assert_int_equal(attempt(pool, NULL, UNIT, 0, timeout_ns), GPUHAL_ERROR_OUT_OF_MEMORY);

@@ -1,4 +1,4 @@
-/* Each allocation of host memory fails once while a device is short of memory. */
+/* Each host allocation fails once while a device is short of memory. */
 #include "support/torture.h"
 #include "support/torture_mock.h"
 
@@ -59,8 +59,8 @@ static gpuhal_status make_objects(objects *o)
     return status ? status : gpuhal_device_on_pressure(o->device, 0, call, o);
 }
 
-/* The pool is full of suballocations that a queue's work uses, so a caller has to wait for evicted memory. The pool
- * and a buffer fill the device. */
+/* The pool is full of suballocations that a queue's work uses, so a caller has to wait for evicted memory. The pool and
+ * a separate buffer fill the device. */
 static gpuhal_status be_short(objects *o)
 {
     gpuhal_status status = GPUHAL_OK;

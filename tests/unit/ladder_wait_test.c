@@ -1,5 +1,5 @@
-/* How long a pool's allocation waits for the memory of queued work, if other threads are faster or the work of several
- * queues has to end. */
+/* The time that a pool's allocation waits for memory that queued work uses. Other threads may take the memory first, or
+ * the work of several queues may have to end. */
 #include "unit/ladder_support.h"
 
 #include "pool/pool.h"
@@ -11,7 +11,8 @@ typedef struct relay {
     uint64_t bytes;
 } relay;
 
-/* Another thread is faster: its queue reuses the memory before the work ends, and releases it after later work. */
+/* A thread that takes the memory first. Its queue reuses the memory before the work has ended, and releases it after
+ * later work. */
 static void *take_first(void *user)
 {
     const relay *own = user;
@@ -26,7 +27,7 @@ static void *take_first(void *user)
     return NULL;
 }
 
-/* The queue's work on `bytes` waits for a gate. */
+/* Releases a buffer of `bytes` while the queue's work on it waits for a gate. */
 static gpuhal_event *release_behind_work(gpuhal *gpu, gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_buffer *buffer = take(pool, queue, bytes);
@@ -52,7 +53,7 @@ TEST(an_allocation_waits_on_if_another_thread_has_the_memory_behind_later_work)
     end_ladder(gpu, pool);
 }
 
-/* Memory that two queues use: it becomes free after work of `other`, then after work of its own queue. */
+/* Memory that two queues use. The memory becomes free after work of `other` and then work of `home`. */
 typedef struct shared {
     gpuhal_queue *home, *other;
     gpuhal_event *home_gate, *other_gate;
@@ -110,7 +111,7 @@ TEST(an_allocation_that_waits_takes_memory_over_that_went_behind_work_of_another
     shared s = share_memory(gpu, pool, LADDER_LIMIT);
     opener own;
     begin_opening(&own, s.other_gate);
-    assert_int_equal(attempt(pool, queue, LADDER_LIMIT, 0, PATIENCE_NS), GPUHAL_OK); /* its own queue is still busy */
+    assert_int_equal(attempt(pool, queue, LADDER_LIMIT, 0, PATIENCE_NS), GPUHAL_OK); /* the memory's queue is busy */
     pthread_join(own.thread, NULL);
     open_gate(s.home_gate);
     gpuhal_queue_destroy(queue);
@@ -118,7 +119,7 @@ TEST(an_allocation_that_waits_takes_memory_over_that_went_behind_work_of_another
     end_ladder(gpu, pool);
 }
 
-/* Free memory in other segments counts: a segment that becomes free is replaced by a larger one. */
+/* Free memory in other segments counts as well, since a larger segment can replace a segment that becomes free. */
 TEST(an_allocation_waits_on_for_a_segment_in_whose_place_a_larger_one_fits)
 {
     for (int of_device = 0; of_device < 2; of_device++) {
@@ -198,7 +199,7 @@ TEST(a_caller_waits_alone_for_half_of_its_time_and_at_most_a_second)
     uint64_t before_ns = gpuhal_os_monotonic_ns();
     uint64_t ends_ns = gpuhal_ladder_patience(before_ns + 60 * minute_ns);
     assert_in_range(ends_ns, before_ns + second_ns, gpuhal_os_monotonic_ns() + second_ns);
-    before_ns = gpuhal_os_monotonic_ns(); /* a later call has a later middle of the remaining time */
+    before_ns = gpuhal_os_monotonic_ns(); /* the call below computes half of the time from a later moment */
     ends_ns = gpuhal_ladder_patience(before_ns + second_ns);
     const uint64_t after_ns = gpuhal_os_monotonic_ns();
     if (after_ns < before_ns + second_ns) {

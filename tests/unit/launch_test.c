@@ -92,7 +92,7 @@ TEST(values_are_copied_and_kernel_and_buffers_kept_until_the_launch_has_ended)
     end(&o);
 }
 
-/* The C library's heap in use; 0 if a sanitizer replaces it. */
+/* Returns the bytes in use in the C library's heap, or 0 if a sanitizer replaces the heap. */
 static size_t heap_in_use(void)
 {
 #ifdef __GLIBC__
@@ -102,7 +102,7 @@ static size_t heap_in_use(void)
 #endif
 }
 
-/* docs/programs.md promises this to applications that do not wait. */
+/* docs/programs.md promises this limit to applications that enqueue many launches without a wait. */
 TEST(a_launch_that_waits_for_its_turn_keeps_little_host_memory_until_it_has_ended)
 {
     enum { LAUNCHES = 2000, BYTES_EACH = 448 };
@@ -233,7 +233,7 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
     bad[19].launch.size = 0;
     bad[20].launch.groups[0] = bad[20].launch.groups[1] = 65536; /* 2^32 in total */
     gpuhal_buffer *const uses[] = {o.one, NULL};
-    bad[21].launch.size = offsetof(gpuhal_launch, groups); /* must not be treated as a launch of 0 groups */
+    bad[21].launch.size = offsetof(gpuhal_launch, groups); /* must not count as a launch of 0 groups */
     bad[22].launch.uses_count = 2;
     bad[22].launch.uses = uses;
     bad[23].launch.uses_count = 1;
@@ -325,7 +325,7 @@ TEST(a_mapped_buffer_is_busy)
     expect_mock_has_no_programs();
 }
 
-/* The worker has begun the first launch; the second one waits. */
+/* The worker has begun the first launch; the second launch waits. */
 TEST(a_buffer_of_launches_that_wait_cannot_be_mapped_and_the_queue_goes_on)
 {
     objects o = begin();
@@ -367,8 +367,8 @@ TEST(the_host_sees_the_writes_of_a_kernel_to_memory_that_is_not_coherent)
     expect_mock_has_no_programs();
 }
 
-/* Memory that is being made coherent is written by one thread at a time. A launch that names a buffer twice must not
- * wait for itself, and two launches that name two buffers in different orders must both finish. */
+/* Only one thread at a time may make a buffer coherent. A launch that names a buffer twice must not wait for itself.
+ * Two launches that name two buffers in different orders must both finish. */
 typedef struct buffer_pair {
     gpuhal_kernel *sum;
     gpuhal_buffer *one, *other;

@@ -2,7 +2,7 @@
 #include "pool_support.h"
 #include "program_support.h"
 
-/* The record is on the heap; glibc detects if its block is too small. */
+/* The launch's record is on the heap. glibc detects writes past its end. */
 TEST(a_launch_may_use_hundreds_of_buffers_beside_its_arguments)
 {
     enum { MANY = 300 };
@@ -70,7 +70,7 @@ TEST(a_buffer_that_a_launch_first_reads_and_then_writes_is_written)
     expect_mock_has_no_programs();
 }
 
-/* A launch uses all memory of a pool, in another queue than that of the allocation. */
+/* A launch uses all memory of a pool, in a different queue than the queue of the allocation. */
 static void expect_kept_behind_launch(bool by_address)
 {
     gpuhal *gpu = open_programs(NULL);

@@ -1,9 +1,9 @@
-/* tests/unit/lease_adopt_test.c: programs under their parent's lease: their limits, also after the lease has expired,
- * and the environment variables that pass it on. */
+/* tests/unit/lease_adopt_test.c: programs under their parent's lease: their memory limits, also after the lease has
+ * expired, and the environment variables that pass the lease to them. */
 #include "lease_support.h"
 #include "schedule/leases.h"
 
-/* As with GPUHAL_LEASE, which objects of the mock do not read. */
+/* Sets the lease as GPUHAL_LEASE does, since objects of the mock do not read the variable. */
 TEST(a_program_under_a_lease_of_its_parent_is_limited_to_it)
 {
     gpuhal *parent = open_gpus(2), *gpu = open_leasing();
@@ -18,12 +18,12 @@ TEST(a_program_under_a_lease_of_its_parent_is_limited_to_it)
     large.bytes = 9 * MIB;
     assert_ok(gpuhal_lease_acquire(parent, &desc, 0, &lease));
     gpu->settings.lease = gpuhal_lease_number(lease);
-    assert_ok(gpuhal_device_limit_memory(device, part.bytes)); /* as with GPUHAL_DEVICES set by gpuhal-lease run */
+    assert_ok(gpuhal_device_limit_memory(device, part.bytes)); /* as GPUHAL_DEVICES does */
     gpuhal_leases_adopt(gpu);
     assert_int_equal(gpuhal_buffer_create(device, &large, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_ok(gpuhal_buffer_create(gpuhal_device_at(gpu, 1), &large, &buffer));
     gpuhal_buffer_release(buffer);
-    /* A lease of the program itself adds to its limit while it lasts. */
+    /* While the program has a lease of its own, the limit is higher by that lease's bytes. */
     const gpuhal_lease_part more = {.device = device, .bytes = 4 * MIB};
     desc.parts = &more;
     assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &own));

@@ -1,5 +1,5 @@
-/* tests/unit/lease_damage_test.c: invalid ledgers and folders: truncated, changed, from another version, owned by
- * another user. The library must never crash, hang, or grant what another lease holds. */
+/* tests/unit/lease_damage_test.c: ledgers and folders that are truncated, changed, from another version, or owned by
+ * another user. The library must never crash, hang, or grant resources of another lease. */
 #include "lease_support.h"
 
 #include "device/device.h"
@@ -45,7 +45,7 @@ static uint64_t size_of(const char *path)
     return (uint64_t)about.st_size;
 }
 
-/* Makes a ledger that was used: both copies exist, and no lease is held. */
+/* Makes a used ledger. Both copies exist, and no lease is held. */
 static void make_ledger(void)
 {
     gpuhal *gpu = open_gpus(1);
@@ -200,7 +200,7 @@ TEST(a_ledger_of_another_version_is_refused_by_name)
     const uint32_t version = 7;
     make_ledger();
     overwrite(ledger_file("ledger"), 16, &version, sizeof version);
-    /* The library has to read the file, as after a restart. */
+    /* Forces the library to read the file again, as after a restart. */
     expect_refused_by_name("version 7");
     expect_refused_by_name(ledger_file("ledger"));
 }
@@ -368,7 +368,7 @@ TEST(without_a_name_the_ledger_is_in_the_users_runtime_folder)
     mock_gpus(1);
     assert_int_equal(setenv("XDG_RUNTIME_DIR", ledger_folder, 1), 0);
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
-    /* The real machine may have a system-wide ledger. */
+    /* Hides a system-wide ledger of the real machine. */
     snprintf(gpu->settings.system_root, sizeof gpu->settings.system_root, "%s", ledger_file("root"));
     assert_ok(try_bytes(gpu, MOST));
     assert_int_equal(stat(ledger_file("gpuhal"), &about), 0);

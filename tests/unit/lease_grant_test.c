@@ -1,5 +1,5 @@
-/* tests/unit/lease_grant_test.c: the order of grants, on tables alone and with any clock: devices, priorities, aging,
- * and how often a request may be overtaken. */
+/* tests/unit/lease_grant_test.c: the order of grants, tested on ledger tables with invented times: devices, priorities,
+ * aging, and the number of times that a request may be overtaken. */
 #include "schedule/ledger.h"
 
 #include "test.h"
@@ -241,7 +241,7 @@ TEST(one_that_wants_other_devices_overtakes_nothing)
     assert_int_equal(gpuhal_ledger_find(state, waiting)->overtaken, 0);
 }
 
-/* A process without a lease uses device a exclusively. The caller expresses that by removing a from the candidates. */
+/* A process without a lease uses device a exclusively. The caller therefore removes a from the candidates. */
 TEST(nothing_is_kept_for_a_request_that_waits_for_a_device_that_a_stranger_has_alone)
 {
     for (uint32_t parts = 0; parts < 2; parts++) {
@@ -282,11 +282,12 @@ TEST(priority_decides_and_waiting_raises_it)
         assert_true(held(order[i]));
         gpuhal_ledger_remove(state, order[i]);
     }
-    /* Setting the clock back does not make a request older. */
+    /* A clock that is set back must not make a request older. */
     assert_int_equal(gpuhal_grant_priority(1, now, 0), 1);
 }
 
-/* A random history of requests that exclude each other, with all priorities, granted one after the other. */
+/* A random history of requests that exclude each other, with all priorities. The requests are granted one after the
+ * other. */
 TEST(no_request_is_passed_by_one_that_comes_three_seconds_after_it)
 {
     const uint64_t bound = 3 * UINT64_C(1000000000);
@@ -322,7 +323,7 @@ TEST(no_request_is_passed_by_one_that_comes_three_seconds_after_it)
     assert_true(passed > 100); /* priority had an effect */
 }
 
-/* A random history: the state is consistent after each step, and no request is overtaken too often by requests of
+/* A random history. The state must be consistent after each step. No request may be overtaken too often by requests of
  * equal priority. */
 TEST(no_random_history_overtakes_a_request_more_than_eight_times)
 {
@@ -381,7 +382,7 @@ TEST(an_address_and_a_uuid_name_one_device)
     assert_int_equal(gpuhal_ledger_device_index(state, &by_uuid, 0), 0);
     assert_string_equal(state->devices[0].key, "1234-56");
     assert_int_equal(gpuhal_ledger_device_index(state, &by_address, 0), 0);
-    /* A UUID from another driver for the same device: the entry stays while a lease refers to it. */
+    /* Another driver reports another UUID for the device. The old entry must stay while a lease refers to it. */
     ask(1, 1, 0, 0, 0);
     settle(0);
     assert_int_equal(gpuhal_ledger_device_index(state, &other, 0), 0);

@@ -1,5 +1,5 @@
-/* tests/unit/lease_health_test.c: unhealthy devices are not leased: not by name, not by number, and not to a waiting
- * request. */
+/* tests/unit/lease_health_test.c: unhealthy devices must not be leased, neither by name, nor by number, nor to a
+ * waiting request. */
 #include "lease_support.h"
 
 #include "device/device.h"
@@ -54,7 +54,8 @@ TEST(a_request_that_waits_ends_when_too_few_devices_are_left)
     gpuhal_close(gpu);
 }
 
-/* The request waits for one of two devices. Once both are free, it is granted the device that is not lost. */
+/* The request waits for one of two devices. Once both devices are free, the request is granted the device that is not
+ * lost. */
 TEST(a_device_that_is_lost_while_a_request_waits_is_not_granted_to_it)
 {
     gpuhal *gpu = open_gpus(2);

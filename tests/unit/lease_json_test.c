@@ -13,7 +13,7 @@ static void expect_label(gpuhal *gpu, const char *label, const char *expected)
     gpuhal_lease_release(lease);
 }
 
-/* Counts brackets outside of strings. Quotes inside strings are escaped. */
+/* Expects that the brackets outside of strings match. Quotes inside strings are escaped. */
 static void expect_balanced(const char *json)
 {
     char open[16];
@@ -68,7 +68,8 @@ TEST(the_ledger_is_described_as_json)
     gpuhal_close(gpu);
 }
 
-/* Duplicates the descriptor of each opened `liveness` file: the kernel lists the locks under both. */
+/* Duplicates the descriptor of each opened `liveness` file. The kernel lists the file's locks under both
+ * descriptors. */
 static void double_descriptors(void)
 {
     char path[64], target[512];
@@ -118,7 +119,7 @@ TEST(a_lease_is_revoked_by_its_number_and_one_that_lives_only_by_force)
     gpuhal_close(gpu);
 }
 
-/* A lease without GPUHAL_LEASE_INHERIT is not passed on to another process, even if that process inherited the
+/* A lease without GPUHAL_LEASE_INHERIT does not pass to another process, even if that process inherited the
  * descriptors. */
 TEST(handing_down_a_lease_releases_it_if_no_program_has_it)
 {

@@ -1,5 +1,5 @@
-/* tests/unit/lease_process_test.c: leases between processes: the state after a process is killed, stopped or forks,
- * and the leases that children inherit. Processes are forked before this one opens a gpuhal object. */
+/* tests/unit/lease_process_test.c: leases in several processes that are killed, stopped or fork, and the leases that
+ * children inherit. The test forks before it opens a gpuhal object. */
 #include "lease_support.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ TEST(processes_share_the_devices)
     gpuhal_close(gpu);
 }
 
-/* The fastest of several attempts counts, so that a short delay of the machine does not matter. */
+/* The fastest of several attempts counts, because a busy machine may delay some of them. */
 TEST(the_lease_of_a_killed_process_is_free_within_100_ms)
 {
     enum { TRIES = 5 };
@@ -58,7 +58,7 @@ TEST(a_stopped_process_keeps_its_lease_until_it_expires)
 {
     gpuhal_lease_desc desc = bytes_of(MOST);
     prepare(1);
-    desc.duration_ns = 2000 * MS; /* longer than opening takes on a busy machine */
+    desc.duration_ns = 2000 * MS; /* longer than an opening takes on a busy machine */
     const pid_t holder = start_process(hold, &desc);
     assert_int_equal(kill(holder, SIGSTOP), 0);
     gpuhal *gpu = open_leasing();
@@ -71,7 +71,7 @@ TEST(a_stopped_process_keeps_its_lease_until_it_expires)
     gpuhal_close(gpu);
 }
 
-/* A child that does not exec another program keeps its parent's descriptors. */
+/* A forked child that does not exec keeps the parent's descriptors. */
 static void hold_with_child(int ready, const void *user)
 {
     gpuhal *gpu = open_leasing();
@@ -143,7 +143,6 @@ TEST(a_child_that_was_forked_does_not_keep_the_lease_of_its_dead_parent)
     gpuhal_close(gpu);
 }
 
-/* Holds a lease, and ends after it has started another program. */
 static void start_program(int ready, const void *user)
 {
     gpuhal_lease_desc desc = bytes_of(MOST);
@@ -282,7 +281,8 @@ static void request_many(int ready, const void *user)
     pause();
 }
 
-/* A sweep examines the first waiting processes and a few other requests, so it rarely examines this one. */
+/* A sweep examines the first waiting processes and a few other requests, so it rarely examines the dead process's
+ * request. */
 TEST(a_request_of_a_dead_process_behind_many_others_is_not_there_to_be_revoked)
 {
     skip_under_thread_sanitizer();
@@ -352,7 +352,7 @@ static void wait_for_turn(turns *all, unsigned number)
     _exit(0);
 }
 
-/* The suite uses a few; GPUHAL_TEST_LEASE_WAITERS sets the number, up to 1000. */
+/* GPUHAL_TEST_LEASE_WAITERS sets the number of processes, up to 1000. The default is a few. */
 TEST(many_waiting_processes_get_their_turns_in_the_order_of_arrival)
 {
     skip_under_thread_sanitizer();
@@ -389,7 +389,7 @@ TEST(many_waiting_processes_get_their_turns_in_the_order_of_arrival)
     gpuhal_close(gpu);
 }
 
-/* In a forked child: every object of the parent is refused, and none is released. */
+/* Runs in a forked child. Every object of the parent must be refused, and none may be released. */
 static void expect_refused(gpuhal *gpu, gpuhal_lease *lease, gpuhal_work_slot *slot)
 {
     const gpuhal_lease_desc desc = bytes_of(MIB);
@@ -466,7 +466,7 @@ TEST(a_process_that_stops_inside_the_ledger_costs_others_two_seconds_and_no_more
     assert_true(now_ns() - again < SECOND);
     gpuhal_lease_release(lease);
     kill_process(stopped);
-    /* Memory released in the meantime is not lost. */
+    /* Memory that was released in the meantime can be granted. */
     assert_ok(try_bytes(gpu, 1024 * MIB));
     gpuhal_close(gpu);
 }

@@ -1,13 +1,13 @@
-/* tests/unit/lease_processes.h: the processes that use a device, for lease tests that are linked with
+/* tests/unit/lease_processes.h: replaces the list of processes that use a device, for lease tests that are linked with
  * --wrap=gpuhal_device_processes. */
 #ifndef LEASE_PROCESSES_H
 #define LEASE_PROCESSES_H
 
 #include "lease_support.h"
 
-/* The processes that use a device, as the wrapped call returns them. */
+/* The processes that the wrapped call returns. */
 static gpuhal_process listed[3];
-static uint32_t listed_count; /* 0: the device does not list processes */
+static uint32_t listed_count; /* 0 means that the device does not list processes */
 static bool lists_late;       /* the driver hangs */
 
 gpuhal_status __wrap_gpuhal_device_processes(gpuhal_device *device, uint32_t flags, uint64_t timeout_ns,

@@ -1,4 +1,4 @@
-/* tests/unit/lease_status_test.c: the status of leased devices: memory used by processes without a lease. */
+/* tests/unit/lease_status_test.c: the memory use of processes without a lease, in the status of leased devices. */
 #include "lease_processes.h"
 
 static gpuhal_process process_of(pid_t pid, uint64_t bytes)
@@ -18,7 +18,6 @@ static void expect_foreign(const char *bytes)
     gpuhal_close(gpu);
 }
 
-/* Holds a device without a limit, starts a child, and writes the child's process id. */
 static void hold_with_a_child(int ready, const void *user)
 {
     _Atomic pid_t *child = (_Atomic pid_t *)(uintptr_t)user;
@@ -56,7 +55,6 @@ TEST(memory_of_a_holder_without_a_limit_and_its_children_is_not_foreign)
     kill_process(holder);
 }
 
-/* Holds a device for a child that is another program, and ends. */
 static void hold_for_a_child(int ready, const void *user)
 {
     _Atomic pid_t *child = (_Atomic pid_t *)(uintptr_t)user;
@@ -74,7 +72,7 @@ static void hold_for_a_child(int ready, const void *user)
     _exit(0);
 }
 
-/* The id of an ended process stands for an id that the system has reused. */
+/* The id of an ended process replaces an id that the system has reused. */
 TEST(a_process_with_the_number_of_a_holder_that_has_ended_is_a_stranger)
 {
     skip_under_thread_sanitizer();

@@ -1,6 +1,5 @@
-/* tests/unit/lease_storm_test.c: many processes that are killed while they wait for leases, the entries that they
- * leave in the ledger, and the cost of waiting for its lock. Processes are forked before this one opens a gpuhal
- * object. */
+/* tests/unit/lease_storm_test.c: many processes that are killed while they wait for leases, the entries that they leave
+ * in the ledger, and the cost of a wait for the ledger's lock. The test forks before it opens a gpuhal object. */
 #include "lease_support.h"
 #include "schedule/ledger.h"
 
@@ -30,7 +29,6 @@ static void request(gpuhal *gpu, unsigned count)
     WAIT_FOR(waiting(gpu) >= count);
 }
 
-/* Makes REQUESTS requests; also holds a lease if `holds` is set. */
 static void hold_and_request(int ready, const void *holds)
 {
     gpuhal *gpu = open_leasing();
@@ -79,7 +77,7 @@ TEST(one_that_waits_behind_many_requests_of_a_killed_holder_is_granted_soon)
         const uint64_t took = time_until_granted();
         fastest = took < fastest ? took : fastest;
     }
-    assert_true(fastest < SECOND); /* requests that are not next in line check every 2 s */
+    assert_true(fastest < SECOND); /* other requests check only every 2 s */
 }
 
 TEST(requests_of_killed_processes_do_not_stay_until_it_is_their_turn)
@@ -108,7 +106,7 @@ TEST(requests_of_killed_processes_do_not_stay_until_it_is_their_turn)
     gpuhal_close(gpu);
 }
 
-/* Entries of killed processes: no byte is locked. */
+/* Fills the ledger with entries of killed processes, without locks. */
 static void fill_with_dead_requests(void)
 {
     gpuhal_ledger ledger = {0};
@@ -184,7 +182,7 @@ TEST(a_call_whose_time_is_over_says_that_the_ledger_was_locked)
     gpuhal_close(gpu);
 }
 
-/* Many threads that retry without sleeping would take CPU time from the thread that has the lock. */
+/* Threads that retry without a sleep would take CPU time from the thread that has the lock. */
 TEST(a_thread_that_waits_for_the_lock_sleeps)
 {
     const unsigned ms = 60000;
@@ -229,7 +227,7 @@ static bool is_running(pid_t process)
     return end && end[2] != 'Z' && end[2] != 'X';
 }
 
-/* A killed process loses its lease some milliseconds before other processes can detect its end. */
+/* A killed process loses its lease some milliseconds before other processes can detect that it has ended. */
 static bool keeps_running(pid_t process)
 {
     for (int i = 0; i < 2000 && is_running(process); i++) {
@@ -288,7 +286,7 @@ typedef struct outcome {
     unsigned most_passed; /* grants to others during one request's wait */
 } outcome;
 
-/* Includes requests that still wait. */
+/* Includes the times of requests that still wait. */
 static void watch_waits(unsigned processes, outcome *seen)
 {
     for (unsigned i = 0; i < processes; i++) {
@@ -301,8 +299,8 @@ static void watch_waits(unsigned processes, outcome *seen)
     }
 }
 
-/* Many processes acquire leases for this many seconds. With `kills`, one of them is killed and replaced every
- * `pause_us`. */
+/* Lets many processes acquire leases for the given number of seconds. With `kills`, a process is killed and replaced
+ * every `pause_us`. */
 static outcome storm(unsigned processes, unsigned seconds, unsigned pause_us, bool kills)
 {
     pid_t list[256];
@@ -337,8 +335,8 @@ static outcome storm(unsigned processes, unsigned seconds, unsigned pause_us, bo
     return seen;
 }
 
-/* A request is overtaken by at most as many equal requests as waited when it arrived, and a few that were in the
- * ledger a moment earlier. */
+/* The equal requests that may overtake a request are those that waited when it arrived, and a few that were in the
+ * ledger just before. */
 TEST(waiting_processes_that_are_killed_and_replaced_do_not_stall_the_others)
 {
     skip_under_thread_sanitizer();
@@ -358,7 +356,7 @@ TEST(waiting_processes_that_are_killed_and_replaced_do_not_stall_the_others)
     assert_int_equal(atomic_load(&all->failed), 0);
     assert_int_equal(atomic_load(&all->violations), 0);
     assert_true(calm.granted > 0);
-    assert_true(killing.granted * 20 >= calm.granted * 3); /* a tenth of the calm grants per second */
+    assert_true(killing.granted * 20 >= calm.granted * 3); /* kills cost at most nine tenths of the grants per second */
     assert_true(killing.longest_wait_ns <= 5 * SECOND);
     assert_true(killing.most_passed <= 2 * count);
 }

@@ -20,7 +20,7 @@
 #define MS      UINT64_C(1000000)
 #define SECOND  UINT64_C(1000000000)
 #define FOREVER (UINT64_C(30) * SECOND)
-/* More than half of a mock device's 1024 MiB: two of them do not fit. */
+/* More than half of a mock device's 1024 MiB, so that two such leases do not fit. */
 #define MOST (600 * MIB)
 
 static char ledger_folder[256];
@@ -64,7 +64,7 @@ static inline const char *ledger_file(const char *name)
     return path;
 }
 
-/* For tests that fork while the library has threads. */
+/* Called by tests that fork while the library has threads. */
 static inline void skip_under_thread_sanitizer(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -72,7 +72,6 @@ static inline void skip_under_thread_sanitizer(void)
 #endif
 }
 
-/* Mock GPUs with different UUIDs. */
 static inline void mock_gpus(uint32_t count)
 {
     static char uuids[GPUHAL_MOCK_DEVICES][40];
@@ -111,7 +110,6 @@ static inline gpuhal_lease *lease_bytes(gpuhal *gpu, uint64_t bytes)
     return lease;
 }
 
-/* Tries to acquire without waiting, releases the lease, and returns the status. */
 static inline gpuhal_status try_bytes(gpuhal *gpu, uint64_t bytes)
 {
     const gpuhal_lease_desc desc = bytes_of(bytes);
@@ -128,7 +126,7 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* Starts a process that runs `work`, and returns once `work` has written to its descriptor that it is ready. */
+/* Starts a process that runs `work`. Returns once `work` has written to `ready`. */
 static inline pid_t start_process(void (*work)(int ready, const void *user), const void *user)
 {
     int ends[2];
@@ -140,7 +138,7 @@ static inline pid_t start_process(void (*work)(int ready, const void *user), con
     if (child == 0) {
         close(ends[0]);
         alarm(60);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test also ends a stopped child */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* ends a stopped child if the test fails */
         work(ends[1], user);
         _exit(0);
     }
@@ -156,7 +154,7 @@ static inline void say_ready(int ready)
     close(ready);
 }
 
-/* Holds MOST of any device until it is killed. @user: the description, or NULL. */
+/* Holds MOST bytes of any device until the process is killed. @user is the lease's description, or NULL. */
 static inline void hold(int ready, const void *user)
 {
     const gpuhal_lease_desc usual = bytes_of(MOST);
@@ -174,7 +172,6 @@ static inline void kill_process(pid_t process)
     assert_int_equal(waitpid(process, &status, 0), process);
 }
 
-/* The ledger's JSON, in a static buffer. */
 static inline const char *ledger_json(gpuhal *gpu)
 {
     static char text[1048576];
@@ -182,7 +179,6 @@ static inline const char *ledger_json(gpuhal *gpu)
     return text;
 }
 
-/* Fails the test if the condition does not become true in time. */
 #define WAIT_FOR(condition)                                                                                            \
     do {                                                                                                               \
         const uint64_t give_up_ns = now_ns() + 2 * FOREVER;                                                            \

@@ -135,7 +135,7 @@ TEST(a_buffer_beyond_the_lease_is_refused_and_the_lease_named)
     snprintf(name, sizeof name, "lease %llu", (unsigned long long)gpuhal_lease_number(lease));
     assert_non_null(strstr(gpuhal_last_error()->sentence, name));
     assert_int_equal(gpuhal_last_error()->bytes_total, 8 * MIB);
-    /* The application's own limit stays in force. */
+    /* The application's own limit stays in effect. */
     gpuhal_buffer_release(buffer);
     assert_ok(gpuhal_device_limit_memory(device, MIB));
     assert_int_equal(gpuhal_buffer_create(device, &desc, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
@@ -162,7 +162,7 @@ TEST(memory_that_strangers_use_is_not_leased)
     state_free(500 * MIB);
     assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
     gpuhal_lease *lease = lease_bytes(gpu, 400 * MIB);
-    /* 400 of the 500 MiB are promised, but not allocated yet. */
+    /* 400 of the 500 MiB are leased, but not allocated yet. */
     assert_int_equal(try_bytes(gpu, 200 * MIB), GPUHAL_ERROR_BUSY);
     assert_ok(try_bytes(gpu, 100 * MIB));
     /* Memory that this process allocates under its lease does not count as used by others. */
@@ -176,7 +176,7 @@ TEST(memory_that_strangers_use_is_not_leased)
     gpuhal_close(gpu);
 }
 
-/* The driver reports its reserved memory, and its limit for this process leaves 300 of 400 MiB. */
+/* The driver reports the memory that it reserves. The driver's limit for this process leaves 300 of 400 MiB. */
 TEST(memory_that_a_limit_of_this_process_hides_is_not_used_by_others)
 {
     gpuhal *gpu = open_gpus(1);
@@ -214,7 +214,7 @@ TEST(the_first_request_of_a_process_counts_unallocated_memory_of_a_holder)
     kill_process(holder);
 }
 
-/* In a container the driver lists this process by its host process id. */
+/* In a container the driver lists this process with the process id on the host. */
 TEST(an_exclusive_device_that_this_process_has_open_is_not_a_strangers)
 {
     fresh_ledger();
@@ -357,7 +357,7 @@ static void *lease_in_order(void *user)
     return NULL;
 }
 
-/* Eight devices of one driver. */
+/* All eight devices have one driver. */
 TEST(a_driver_that_hangs_costs_a_request_its_own_time_and_not_that_of_each_device)
 {
     gpuhal *gpu = open_gpus(8);
@@ -430,7 +430,7 @@ TEST(an_expired_lease_is_free_and_says_so)
     gpuhal *gpu = open_gpus(1);
     gpuhal_lease_desc desc = bytes_of(MOST);
     gpuhal_lease *lease = NULL, *next = NULL;
-    desc.duration_ns = SECOND; /* long enough that the next call begins before it ends */
+    desc.duration_ns = SECOND; /* long enough that the next call begins before the lease expires */
     assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &lease));
     assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
     next = lease_bytes(gpu, MOST);

@@ -1,11 +1,11 @@
-/* tests/unit/lease_torture_test.c: many processes and threads that acquire leases and are killed at random; and each
- * system call and each allocation fails once.
+/* tests/unit/lease_torture_test.c: many processes and threads that acquire leases while processes are killed at random.
+ * Each system call and each allocation also fails once.
  *
- * The suite runs the first part for one second; GPUHAL_TEST_LEASE_SECONDS, _PROCESSES and _THREADS increase it
+ * The first test runs for one second; GPUHAL_TEST_LEASE_SECONDS, _PROCESSES and _THREADS change its size
  * (CONTRIBUTING.md).
  *
- * Shared memory contains the devices and bytes that each process holds. A process is marked before it is killed: its
- * devices and bytes no longer count, since the ledger may grant them to another process immediately. */
+ * Shared memory contains the devices and bytes that each process holds. A process is marked before it is killed. From
+ * then on, its devices and bytes do not count, since the ledger may grant them to another process immediately. */
 #include "lease_support.h"
 #include "support/faults.h"
 
@@ -65,7 +65,7 @@ static uint32_t number_of(gpuhal *gpu, const gpuhal_device *device)
     return number;
 }
 
-/* One lease of random size, of one device or of all, for a moment. */
+/* Holds a lease of random size for a short time, of one device or of all. */
 static void lease_once(gpuhal *gpu, holder *own, unsigned *random)
 {
     *random = *random * 1103515245u + 12345u;
@@ -217,8 +217,8 @@ TEST(threads_of_one_process_never_hold_more_than_there_is)
 
 /* ---- faults */
 
-/* Acquires and releases while another object holds half. If a call fails, the request is refused, and nothing is lost
- * or granted twice. */
+/* Acquires and releases a lease while another object holds half of the memory. If a call fails, the request must be
+ * refused, and no memory may be lost or granted twice. */
 static void fail_everywhere(gpuhal_fault kind, int error)
 {
     fresh_ledger();
@@ -261,8 +261,8 @@ TEST(every_system_call_of_a_lease_may_fail_once)
     }
 }
 
-/* In a folder without a ledger. If a call fails, the request is refused, and the next request finds or creates a valid
- * ledger. */
+/* The folder does not have a ledger. If a call fails, the request must be refused, and the next request must find or
+ * create a valid ledger. */
 TEST(every_system_call_of_the_first_lease_in_a_folder_may_fail_once)
 {
     bool hit = true;

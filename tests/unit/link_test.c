@@ -1,6 +1,5 @@
-/* Links: distances between PCI devices in the trees of several machines, NUMA nodes, memory near a node, and the
- * resulting facts for devices of any backend. The trees are text files in tests/recorded/pci; a new file there adds a
- * machine. */
+/* Links: distances between PCI devices, NUMA nodes, memory near a node, and the resulting facts for devices of any
+ * backend. The trees of several machines are text files in tests/recorded/pci. To add a machine, add a file. */
 #include "support/mock.h"
 #include "test.h"
 
@@ -67,7 +66,7 @@ static unsigned expect_node(const char *root, const char *address, const char *w
     return 1;
 }
 
-/* Executes one line of a tree's text. Returns the number of expectations in it. */
+/* Executes one line of a tree's text. Returns the number of expectations in the line. */
 static unsigned obey(const char *root, char *line)
 {
     char word[16] = "", first[512] = "", second[512] = "", third[64] = "", path[1024];

@@ -1,5 +1,5 @@
-/* Backends in this process: started once, shared, retried after a failure, refused after a fork; and the host table
- * that plugins receive. */
+/* Backends in this process, which are started once, shared, retried after a failure and refused after a fork. Also
+ * tests the host table that plugins receive. */
 #include "loader_support.h"
 
 #include "base/log.h"
@@ -32,7 +32,8 @@ static gpuhal_status start(const char *name, gpuhal_backend **out_backend)
     return status;
 }
 
-/* Returns the exit code of a child that starts a backend: 0 OK, 1 FORKED with its message, 2 anything else. */
+/* Starts a backend in a child, and returns the child's exit code: 0 for OK, 1 for FORKED with its message, 2
+ * otherwise. */
 static int start_in_child(const char *name)
 {
     fflush(NULL);
@@ -113,7 +114,6 @@ TEST(a_plugin_that_hangs_while_starting_is_not_waited_for_twice_and_others_start
     assert_int_equal(start_within("good", DEADLINE_NS, &ns), GPUHAL_OK);
 }
 
-/* Returns 0, or the number of the failed step. */
 static int play_a_held_loader(void)
 {
     uint64_t ns = 0;
@@ -131,8 +131,8 @@ static int play_a_held_loader(void)
     return start_within("good", DEADLINE_NS, &ns) == GPUHAL_OK ? 0 : 4;
 }
 
-/* In a child that was forked while a thread was inside dlopen(): a backend that is not loaded yet is refused
- * immediately at each call; the backends that the parent had loaded work. */
+/* Forks a child while a thread is inside dlopen(). In the child, each call must immediately refuse a backend that is
+ * not loaded yet. Backends that the parent had loaded must work. */
 static int play_a_forked_loader(void)
 {
     uint64_t ns = 0;
@@ -161,7 +161,8 @@ static int play_a_forked_loader(void)
     return start_within("good_fork_safe", DEADLINE_NS, &ns) == GPUHAL_OK ? 0 : 5;
 }
 
-/* Runs the scene in a child, which ends with _exit(), because exit() would take the lock that the constructor holds. */
+/* Runs the scene in a child. The child ends with _exit(), because exit() would wait for the lock that the constructor
+ * holds. */
 static void play(int (*scene)(void))
 {
     fflush(NULL);
@@ -314,7 +315,6 @@ static void keep_line(__attribute__((unused)) void *user, __attribute__((unused)
     snprintf(logged + length, sizeof logged - length, "%s\n", line);
 }
 
-/* Returns the state and the driver of good_with_driver in the current environment. */
 static char *given_options; /* options for the plugins of the next probe */
 
 static const gpuhal_candidate *probe_driver(gpuhal_candidates *candidates, bool isolate, bool ignore_environment,

@@ -1,5 +1,5 @@
-/* tests/unit/loader_cache.h: common code for tests of cached results: program starts that read and write a registry,
- * and plugins that can be changed. */
+/* tests/unit/loader_cache.h: common code for tests of cached results. It simulates program starts, which read and write
+ * a registry, and copies plugins, which tests can change. */
 #ifndef LOADER_CACHE_H
 #define LOADER_CACHE_H
 
@@ -7,7 +7,7 @@
 #include "registry/fields.h"
 #include "registry/registry.h"
 
-/* For the lock, with 32 concurrent processes on a slow machine. */
+/* The longest wait for the lock, with 32 concurrent processes on a slow machine. */
 #define PATIENCE_NS UINT64_C(120000000000)
 
 /* Simulates a program start: reads the registry, probes plugins, and writes the results. The caller finishes the
@@ -37,7 +37,6 @@ UNUSED_HELPER gpuhal_settings once(void)
     return settings;
 }
 
-/* Settings that probe plugins only in this process. */
 UNUSED_HELPER gpuhal_settings without_helper(void)
 {
     gpuhal_settings settings = once();
@@ -45,7 +44,7 @@ UNUSED_HELPER gpuhal_settings without_helper(void)
     return settings;
 }
 
-/* Copies a plugin, with a manifest, into the folder, so that both can be changed. */
+/* Copies a plugin into the folder and writes its manifest, so that tests can change both files. */
 UNUSED_HELPER void own_plugin(const char *name, const char *more)
 {
     char file[64], manifest[64];

@@ -1,11 +1,12 @@
-/* Dependencies of a cached result other than the plugin itself: why the helper ended, and changes around the plugin. */
+/* Dependencies of a cached result other than the plugin itself: the way in which the helper ended, and changes around
+ * the plugin. */
 #include "loader_cache.h"
 
 #include <signal.h>
 
 /* ---- the cause of the end */
 
-/* The sender of such a signal is unknown: an administrator, or the kernel's OOM killer. */
+/* The signal's sender is unknown. The sender may be an administrator or the kernel's OOM killer. */
 TEST(a_plugin_whose_helper_was_ended_from_outside_gets_another_chance_and_no_third)
 {
     static const struct {
@@ -50,7 +51,7 @@ static void expect_not_probed(const gpuhal_settings *settings, const char *name)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* The crash would kill this process. */
+/* If a plugin were probed in this process, its crash would kill the test. */
 TEST(nothing_is_probed_without_a_helper_under_any_setting)
 {
     new_folder();
@@ -70,8 +71,7 @@ TEST(nothing_is_probed_without_a_helper_under_any_setting)
 
 /* ---- any bytes */
 
-/* Latin-1 in a variable and in a folder's name, and an escape in one of them, used to make each start's key
- * different. */
+/* Latin-1 in a variable and in a folder's name, and an escape in one of them, used to change the key at each start. */
 TEST(names_that_are_not_utf8_are_recorded_unchanged)
 {
     static const char *const names[] = {"jos\xe9", "esc\x1b[1m"};
@@ -156,7 +156,7 @@ TEST(another_machine_is_probed_for_itself_with_its_own_watched_files)
     assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-/* The dynamic loader loads these libraries before everything else. */
+/* The dynamic loader loads preloaded libraries before all others. */
 TEST(a_preloaded_library_is_part_of_the_cache_key)
 {
     static const char *const names[] = {"LD_PRELOAD", "LD_AUDIT"};
@@ -166,7 +166,7 @@ TEST(a_preloaded_library_is_part_of_the_cache_key)
         gpuhal_settings settings = once();
         assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
         assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
-        /* Tools that run a program, such as valgrind, may set one of them. */
+        /* Tools that run the test, such as valgrind, may set one of the variables. */
         const char *value = getenv(names[i]);
         char *before = value ? strdup(value) : NULL;
         setenv(names[i], "", 1);
@@ -206,7 +206,7 @@ TEST(a_missed_driver_is_found_once_it_is_at_the_path_in_its_variable)
     unsetenv("GPUHAL_TESTVENDOR_LIBRARY");
 }
 
-/* ZE_ENABLE_ALT_DRIVERS is such a list. Other entries of the list, or of a folder, are not watched. */
+/* ZE_ENABLE_ALT_DRIVERS is such a list. Other files in the driver's folder are not watched. */
 TEST(a_missed_driver_is_found_once_it_is_at_a_path_in_the_list_of_a_vendor)
 {
     new_folder();

@@ -1,5 +1,5 @@
-/* Cached results: cached plugins are not probed again, crashed plugins are not run again, and a change in any
- * dependency of a result causes a new probe. Without a helper program a cached result proves that nothing was run. */
+/* Cached results. Cached plugins are not probed again, crashed plugins are not run again, and a change in a result's
+ * dependency causes a new probe. If the helper program is missing, a cached result proves that no plugin was run. */
 #include "loader_cache.h"
 
 #include <signal.h>
@@ -185,7 +185,8 @@ TEST(a_repaired_plugin_is_probed_again_and_then_works)
     assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-/* The library is not in the manifest but in the helper's mappings. Every library depends on malloc's library. */
+/* The manifest does not name the library, but the helper has mapped it. Every library depends on the library with
+ * malloc. */
 TEST(a_changed_vendor_library_is_probed_again)
 {
     new_folder();
@@ -320,7 +321,7 @@ TEST(no_device_of_a_plugin_that_watches_nothing_is_asked_again_with_a_note)
     }
 }
 
-/* The driver's daemon stalls for some time, as on a suspended machine: it works, hangs, and works again. */
+/* The driver's daemon works, hangs for some time, and works again, as on a suspended machine. */
 TEST(one_stall_of_a_plugin_that_worked_does_not_quarantine_it_and_two_do)
 {
     new_folder();

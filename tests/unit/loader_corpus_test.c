@@ -1,6 +1,6 @@
-/* The bad plugins of tests/plugins/corpus.inc, each alone and all together in one folder. In each case this process
- * survives, the good plugin beside them is listed, no bad plugin is loaded into this process, nothing is leaked, and
- * the report names the fault. */
+/* The bad plugins of tests/plugins/corpus.inc, each alone and all together in one folder with a good plugin. This
+ * process must survive and must not load a bad plugin. The good plugin must be listed, the report must name the fault,
+ * and nothing may be leaked. */
 #include "corpus_files.h"
 
 #include "base/records.h"
@@ -25,19 +25,19 @@
 #define SANITIZED 0
 #endif
 
-#define SILENCE_NS 2500000000u          /* the deadline of plugins that never return; others have a long one */
-#define TOGETHER_S (SANITIZED ? 30 : 5) /* seconds; all plugins share one deadline */
-#define THREADS    12                   /* most of them just wait */
+#define SILENCE_NS 2500000000u          /* deadline of plugins that never return; other plugins have a long deadline */
+#define TOGETHER_S (SANITIZED ? 30 : 5) /* in seconds; all plugins share a deadline */
+#define THREADS    12                   /* most of the threads just wait */
 
 typedef enum { RULE, DEATH, SILENCE, HARMLESS, OF_FILES } effect;
 
 typedef struct item {
     const char *name;
     effect effect;
-    bool (*make)(const char *in, const char *name); /* NULL: a plugin in the build folder */
+    bool (*make)(const char *in, const char *name); /* NULL for a plugin in the build folder */
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
-    const char *words; /* NULL: it is listed without a reason */
+    const char *words; /* words of the reason; NULL if the plugin is listed without a reason */
 } item;
 
 static const item corpus[] = {
@@ -50,10 +50,10 @@ static const item corpus[] = {
 
 enum { ITEMS = sizeof corpus / sizeof *corpus };
 
-/* Returns false if the item cannot be created on this machine. */
 static bool lay(const char *in, const item *it)
 {
-    /* When the last thread ends by itself, sanitizers check for leaks and set the exit status instead of the plugin. */
+    /* With these plugins the last thread returns. In that case a sanitizer checks for leaks and sets the exit
+     * status. */
     if (SANITIZED && strncmp(it->name, "ends_its_", strlen("ends_its_")) == 0) {
         return false;
     }
@@ -63,7 +63,7 @@ static bool lay(const char *in, const item *it)
     return !it->make || it->make(in, it->name);
 }
 
-/* Compares the report with the expected one. Plugins' strings are printed on terminals, so no reason may contain a
+/* Compares the report with the expected report. Plugins' strings are printed on terminals, so no reason may contain a
  * control character. */
 static bool is_as_expected(const item *it, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *reason)
 {
@@ -87,8 +87,7 @@ static void assert_nothing_is_left(void)
     assert_int_equal(errno, ECHILD);
 }
 
-/* Excludes the plugin that computes for seconds: beside the others it would only repeat the result of
- * constructor_sleeps. */
+/* Excludes the plugin that computes for seconds, because constructor_sleeps already covers its result. */
 static bool leaves_the_processor(const item *it)
 {
     return strcmp(it->name, "constructor_spins") != 0;
@@ -98,7 +97,6 @@ static bool leaves_the_processor(const item *it)
 
 static atomic_size_t next_item, failures;
 
-/* Probes one item and the good plugin in a separate folder. */
 static bool is_probed_alone(const item *it)
 {
     char in[256];
@@ -187,7 +185,7 @@ TEST(plugins_that_only_break_a_rule_are_named_the_same_way_without_a_helper)
     }
     assert_int_equal(different, 0);
     assert_listed(&candidates, "good");
-    /* If opening succeeds, failures of plugins appear only in the report. */
+    /* If the object can be opened, failures of plugins appear only in the report. */
     assert_int_equal(gpuhal_last_error()->status, GPUHAL_ERROR_BUSY);
     assert_string_equal(gpuhal_last_error()->sentence, "from before");
     gpuhal_candidates_finish(&candidates);
@@ -195,7 +193,7 @@ TEST(plugins_that_only_break_a_rule_are_named_the_same_way_without_a_helper)
 
 /* ---- together */
 
-/* Creates the selected items, the good plugin and a real one. `made` receives which items could be created. */
+/* Creates the selected items, the good plugin and a real plugin. made[i] is true if item i could be created. */
 static void lay_all(bool made[ITEMS], bool (*wanted)(const item *it))
 {
     new_folder();
@@ -253,7 +251,7 @@ TEST(all_bad_plugins_together_cost_themselves_and_each_has_its_report)
     assert_nothing_is_left();
 }
 
-/* Returns the output of a program with this environment; the caller frees it. */
+/* Returns the output of a program that runs with the given environment. The caller frees the output. */
 static char *output_of(const char *const *arguments, const char *const *environment)
 {
     const char *path = in_folder("output");
@@ -274,8 +272,8 @@ static char *output_of(const char *const *arguments, const char *const *environm
     return text;
 }
 
-/* Returns one plugin's section of `gpuhal-probe --explain`, from "name: not used, …" up to the next plugin; NULL if
- * there is none. */
+/* Returns one plugin's section of `gpuhal-probe --explain`, from "name: not used, …" up to the next plugin, or NULL if
+ * the output has no such section. */
 static char *part_about(const char *text, const char *name)
 {
     char begin[64];
@@ -309,8 +307,7 @@ static bool is_explained(const item *it, const char *part)
 #define GPUHAL_PROBE NULL
 #endif
 
-/* One plugin that dies and one that falls silent are enough: all of them ran together before, and they are explained
- * like the others. */
+/* One plugin that dies and one that stops responding are enough, since another test runs all plugins together. */
 static bool is_for_the_probe(const item *it)
 {
     return (it->effect != DEATH && it->effect != SILENCE) || strcmp(it->name, "start_crashes") == 0 ||

@@ -1,6 +1,5 @@
-/* A real plugin with random damage: bits flipped and bytes cut off. A crash can only happen in the helper: this
- * process survives, has not loaded the plugin, and describes the fault, or lists the device if the damage was
- * harmless. */
+/* A real plugin that is damaged at random by flipped bits or missing bytes. Only the helper may crash. This process
+ * must not load the plugin. The report must describe the fault, or list the device if the damage was harmless. */
 #include "loader_support.h"
 
 #include "base/records.h"
@@ -20,15 +19,14 @@ static char *original;
 static size_t original_bytes;
 static atomic_uint next_number, failures, refused, broken, listed;
 
-/* Returns a number below `limit`, and advances the state. */
 static size_t draw(uint64_t *state, size_t limit)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (size_t)((*state >> 33) % limit);
 }
 
-/* The first third damages the headers, which the dynamic loader trusts; the others can be anywhere. Each flips 1 to 8
- * bits. */
+/* Flips 1 to 8 bits. The first third of the rounds damages the headers, which the dynamic loader trusts. The other
+ * rounds may damage any bytes. */
 static size_t damage(unsigned number, char *copy)
 {
     uint64_t state = SEED + number;
@@ -45,7 +43,6 @@ static size_t damage(unsigned number, char *copy)
     return original_bytes;
 }
 
-/* The possible results of damage. */
 static bool is_result(const gpuhal_candidate *candidate)
 {
     const char *reason = candidate->reason ? candidate->reason : "";
@@ -89,7 +86,7 @@ static bool is_survived(unsigned number, char *copy)
         return false;
     }
     const gpuhal_candidate *candidate = find_candidate(&candidates, "cpu");
-    /* On a busy machine a killed process may take some time to end, which a note reports. */
+    /* On a busy machine a killed process may end late. A note reports this. */
     bool good = candidate && is_result(candidate) &&
                 (candidates.note_count == 0 || candidate->state == GPUHAL_PLUGIN_TIMED_OUT);
     if (!good) {
@@ -132,7 +129,7 @@ TEST(damaged_copies_of_a_real_plugin_are_refused_broken_or_work_and_this_process
     assert_true(atomic_load(&refused) > test_count(CUTS) / 2 && atomic_load(&broken) > 0 && atomic_load(&listed) > 0);
     assert_false(is_mapped(own_folder()));
 #ifdef __SANITIZE_ADDRESS__
-    /* The system takes longer to end a process with a sanitizer's memory than the library waits after killing it. */
+    /* With a sanitizer, a killed process takes longer to end than the library waits. */
     while (waitpid(-1, NULL, 0) > 0) {
     }
 #endif

@@ -1,5 +1,5 @@
-/* Files that must not be loaded: each is refused with a reason before any of its code runs, and the good plugin beside
- * it is listed. */
+/* Files that must not be loaded. Each file must be refused with a reason before any of its code runs, and the good
+ * plugin in the same folder must be listed. */
 #include "loader_support.h"
 
 #include "loader/load_context.h"
@@ -166,7 +166,7 @@ TEST(a_listing_checks_the_path_of_a_folder_once_and_each_file_by_itself)
     gpuhal_known_folder_finish(&known);
 }
 
-/* Root can read every file, so another user loads them. Returns 0 if all results were as expected. */
+/* Loads the files as another user, because root can read every file. Returns 0 if all results were as expected. */
 static int look_without_rights(void)
 {
     if (geteuid() == 0 && (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))) {
@@ -243,7 +243,7 @@ static uint64_t time_with_strays(unsigned count)
         snprintf(name, sizeof name, "gpuhal-stray%u.so", i);
         write_file(in_folder(name), "", 0);
     }
-    add_good(); /* each stray library is compared with its library */
+    add_good(); /* the loader compares each stray library with the library of this plugin */
     gpuhal_settings settings = own_settings();
     settings.backends = (char *)"stray1"; /* no plugin runs */
     uint64_t least = UINT64_MAX;
@@ -260,7 +260,8 @@ static uint64_t time_with_strays(unsigned count)
     return least;
 }
 
-/* 8 times as many take 8 times as long, not 64 times; the limit in between allows for a busy machine. */
+/* 8 times as many libraries should take 8 times as long, not 64 times. The test's limit is in between, to allow for a
+ * busy machine. */
 TEST(thousands_of_stray_libraries_take_time_in_proportion_to_their_number)
 {
     const uint64_t few = time_with_strays(250), many = time_with_strays(2000);

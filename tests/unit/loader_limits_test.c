@@ -1,5 +1,5 @@
-/* Results of a restricted process: its failures are not shared with other processes, but its successes are. Each case
- * runs in a child. */
+/* Results of a restricted process. Its failures must not be shared with other processes, but its successes must be.
+ * Each case runs in a child. */
 #include "loader_cache.h"
 
 #include "support/stack.h"
@@ -52,7 +52,7 @@ static void forgo_privileges(void)
     assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 }
 
-/* Even a filter that allows everything counts: the library cannot know which calls the next one refuses. */
+/* A filter that allows everything counts as well, because the library cannot read a filter's rules. */
 static void filter_calls(void)
 {
     struct sock_filter all[] = {{.code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW}};
@@ -65,7 +65,7 @@ static void (*const restraints[])(void) = {limit_address_space, limit_data,     
                                            limit_processes,     forgo_privileges, filter_calls};
 enum { RESTRAINTS = sizeof restraints / sizeof *restraints };
 
-/* Simulates the start of a restricted program, which finds the plugin in this state. */
+/* Simulates the start of a restricted program, and expects the state. */
 static void start_limited(void (*restrain)(void), const char *name, gpuhal_plugin_state state)
 {
     fflush(NULL);
@@ -149,7 +149,8 @@ TEST(a_failure_in_a_limited_process_takes_no_success_away)
     unsetenv("GPUHAL_START_HANGS_WHILE_SWITCH");
 }
 
-/* The CPU plugin is the last resort, so none of its failures is cached, not even one recorded by an earlier version. */
+/* The CPU plugin is the last resort, so its failures are not cached. A failure that an earlier version recorded must
+ * not be used either. */
 TEST(a_failure_of_the_cpu_plugin_is_never_kept)
 {
     new_folder();
@@ -184,8 +185,8 @@ TEST(a_plugin_that_prints_without_end_is_ended_at_once_with_that_reason)
     }
 }
 
-/* When only the time between polls counted, three helpers that printed at every poll extended each other's deadline
- * tenfold. */
+/* The library used to count only the time between polls. Three helpers with output at every poll then extended each
+ * other's deadline tenfold. */
 TEST(helpers_that_print_without_end_stretch_no_deadline)
 {
     new_folder();
@@ -273,7 +274,7 @@ static void *rescan(void *gpu)
     return gpuhal_rescan(gpu, NULL) == GPUHAL_OK ? NULL : gpu;
 }
 
-/* Such a thread used to leave the rescan's mutexes locked, so that all other threads waited for ever. */
+/* A cancelled thread used to leave the rescan's mutexes locked, so that all other threads waited forever. */
 TEST(a_thread_that_is_cancelled_in_a_rescan_leaves_the_object_usable)
 {
     new_folder();

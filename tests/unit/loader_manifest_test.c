@@ -4,7 +4,7 @@
 #include "loader/load_context.h"
 #include "loader/manifest.h"
 
-/* Writes a manifest, and returns the reason for its refusal in a static buffer; "" if it is accepted. */
+/* Writes a manifest. Returns the reason for its refusal, or "" if the manifest is accepted, in a static buffer. */
 static const char *refusal_of(const char *text)
 {
     static char reason[512];
@@ -125,7 +125,6 @@ TEST(a_library_without_a_manifest_is_reported)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* Creates a folder inside the test's folder, with one good plugin. */
 static void add_folder(const char *name, const char *plugin)
 {
     char path[128];

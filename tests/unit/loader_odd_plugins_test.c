@@ -1,5 +1,5 @@
-/* Odd plugins that break no rule: their devices are listed, complete and separate. Faulty plugins are tested in
- * loader_corpus_test.c. */
+/* Odd plugins that do not break a rule. All of their devices must be listed. loader_corpus_test.c tests faulty
+ * plugins. */
 #include "loader_support.h"
 
 static void check_good(const char *name, size_t devices)

@@ -1,4 +1,5 @@
-/* A process with more rights than its user: a copy of this program that is set-user-id root, run by another user. */
+/* A process with more rights than its user. The process runs a set-user-id root copy of this program for another
+ * user. */
 #include "loader_support.h"
 #include "support/mock.h"
 
@@ -28,8 +29,8 @@ static void check_environment_of_helper(void)
     assert_null(strstr(text, "GPUHAL_"));
 }
 
-/* "mock" stands for a driver, and needs no file. The library calls no driver unless the program declares its
- * environment clean; cpu always works. */
+/* "mock" is a built-in driver. The library must not call a driver unless the program declares its environment clean.
+ * The CPU always works. */
 static void check_drivers(bool environment_is_clean)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
@@ -56,7 +57,7 @@ static void check_direct(void)
     assert_null(plugin);
 }
 
-/* Runs in such a process, with the settings of an attacker. */
+/* Runs in the privileged process, with the settings of an attacker. */
 static void check_as_privileged(void)
 {
     const char *path = getenv("GPUHAL_PLUGIN_PATH");

@@ -1,5 +1,5 @@
-/* Helper processes in unfriendly hosts: however the host treats signals, children and descriptors, the result is the
- * same and nothing is leaked. */
+/* Helper processes of hosts that handle signals, children and descriptors in unusual ways. The result must always be
+ * the same, and nothing may be leaked. */
 #include "loader_support.h"
 
 #include <pthread.h>
@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* Adds a good plugin, one that crashes, one without stack for a crash report, one that exits, and one whose death only
- * the wait status reveals. */
+/* Adds a good plugin and four bad plugins. The first crashes, the second leaves no stack for a crash report, the third
+ * exits, and only the wait status shows the death of the fourth. */
 static void add_plugins(void)
 {
     write_manifest("a.gpuhal", "good", test_plugin("good"), "");
@@ -18,7 +18,7 @@ static void add_plugins(void)
     write_manifest("d.gpuhal", "constructor_killed", test_plugin("constructor_killed"), "");
 }
 
-/* `status_known`: the host lets the library read the exit status. */
+/* `status_known` is true if the host lets the library read the exit status. */
 static void check_plugins(bool status_known)
 {
     gpuhal_settings settings = own_settings();
@@ -54,7 +54,8 @@ static void reap_everything(__attribute__((unused)) int number)
     errno = before;
 }
 
-/* The handler and the library race for each status, so only the report's parts that do not need it are checked. */
+/* The handler and the library race for each exit status. So the test checks only those parts of the report that do not
+ * depend on the status. */
 TEST(a_host_whose_handler_reaps_every_child_gets_the_same_listing)
 {
     new_folder();
@@ -122,7 +123,7 @@ TEST(nothing_is_left_behind_neither_descriptor_nor_process)
     assert_int_equal(errno, ECHILD);
 }
 
-/* Returns whether the process runs; a zombie does not. */
+/* A zombie is not alive. */
 static bool is_alive(uint64_t pid)
 {
     char path[64], text[256];
@@ -163,7 +164,7 @@ TEST(a_process_that_a_plugin_leaves_behind_is_ended_too)
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* Runs the checks in a child of this process after `prepare`. The child's exit code is 0 on success. */
+/* Runs `prepare` and then the checks in a child of this process. The child's exit code is 0 on success. */
 static void check_in_child(void (*prepare)(void))
 {
     fflush(NULL);
@@ -235,7 +236,8 @@ TEST(several_threads_may_look_for_plugins_at_once)
     }
 }
 
-/* The plugin is not loaded into this process instead; the report and a note give the reason. */
+/* If the helper cannot be used, the plugin must not be loaded into this process. The report and a note must contain the
+ * reason. */
 static void check_without_helper(const char *helper, const char *words)
 {
     gpuhal_settings settings = own_settings();
@@ -270,7 +272,7 @@ TEST(without_a_helper_plugins_are_not_probed_and_a_note_says_so)
     check_without_helper("/usr", "/usr is a directory");
 }
 
-/* Leaves this many free descriptors: enough for the earlier steps, too few for a helper's pipes. */
+/* Leaves `count` free descriptors, which are enough for the earlier steps, but too few for a helper's pipes. */
 static void leave_descriptors(unsigned count)
 {
     struct rlimit few;
@@ -354,7 +356,7 @@ TEST(a_tiny_deadline_is_worded_as_it_is)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* One after the other, they would take 24 seconds. */
+/* If the deadlines of the plugins passed one after the other, the test would take 24 seconds. */
 TEST(plugins_that_fall_silent_do_not_wait_for_each_other)
 {
     new_folder();
@@ -456,7 +458,7 @@ TEST(a_helper_whose_parent_is_gone_says_nothing)
     gpuhal_os_process_finish(&process, PATIENT_NS, 0, &value);
 }
 
-/* A copy of this program, because a bad helper may be placed beside it. */
+/* The test runs a copy of this program, so that it can place a bad helper beside the copy. */
 TEST(a_refused_helper_of_ones_own_is_named_with_the_reason)
 {
     if (getenv("GPUHAL_TEST_COPY")) {

@@ -1,4 +1,4 @@
-/* loader/query.h: a plugin's values and processes are returned in time, with their source, and validated. */
+/* loader/query.h: a plugin's values and processes are validated, and are returned in time, with their source. */
 #include "loader/query.h"
 
 #include "test.h"

@@ -1,7 +1,7 @@
-/* Which backends are used, their order, and the choice between two plugins of the same name. */
+/* The backends that are used, their order, and the choice between two plugins of the same name. */
 #include "loader_support.h"
 
-/* Runs the loader over the test's folder with this GPUHAL_BACKENDS; returns the names of the listed plugins, in
+/* Runs the loader over the test's folder with the given GPUHAL_BACKENDS. Returns the names of the listed plugins, in
  * order. */
 static const char *listed_with(const char *backends)
 {
@@ -33,7 +33,6 @@ static void assert_backends_refused(const char *backends, gpuhal_status status, 
     }
 }
 
-/* Returns the names of the remaining backends. */
 static const char *left_of(const char *allowed, const char *environment, bool *out_noted)
 {
     static char names[512];
@@ -59,7 +58,6 @@ static const char *left_of(const char *allowed, const char *environment, bool *o
     return names;
 }
 
-/* Adds three third-party plugins. */
 static void add_three(void)
 {
     write_manifest("a.gpuhal", "good", test_plugin("good"), "");
@@ -94,7 +92,7 @@ TEST(a_list_of_backends_is_taken_alone_and_in_its_order)
     assert_string_equal(listed_with("good"), "good");
 }
 
-/* The program contains kernels only for the backends that it names. */
+/* A program may name only the backends for which it has kernels, so the environment must not add backends. */
 TEST(the_environment_narrows_and_reorders_the_programs_list_and_never_widens_it)
 {
     static const struct {

@@ -1,11 +1,10 @@
-/* The helper's stream: parsed in chunks of any size, accepted only when complete, and never trusted. */
+/* The helper's stream, which is parsed in chunks of any size, accepted only if it is complete, and never trusted. */
 #include "loader_support.h"
 
 #include "loader/load_context.h"
 #include "loader/candidates.h"
 #include "loader/stream.h"
 
-/* A complete, valid stream with two devices. */
 static char *good_stream(void)
 {
     gpuhal_text text = {0};
@@ -73,7 +72,7 @@ TEST(a_good_stream_is_read_in_pieces_of_any_size)
     free(text);
 }
 
-/* A device that its vendor's API does not list needs only an address; such devices alone do not form a device list. */
+/* A device that its vendor's API does not list needs only an address. A list must contain other devices as well. */
 TEST(an_unlisted_device_needs_its_address_and_makes_no_list)
 {
     for (int has_address = 0; has_address < 2; has_address++) {
@@ -201,7 +200,7 @@ TEST(a_device_with_a_flood_of_facts_is_refused)
         gpuhal_load_context load;
         gpuhal_stream stream;
         gpuhal_stream_state state = feed(&stream, &load, gpuhal_text_get(&text), text.length, 4096);
-        /* A name and three more facts come first, and one entry is reserved for sampled values. */
+        /* A name and three more facts precede these facts, and one entry is reserved for sampled values. */
         assert_int_equal(state, more <= 253 ? GPUHAL_STREAM_ENDED : GPUHAL_STREAM_RUBBISH);
         assert_true(more <= 253 || strstr(stream.problem, "more than 256 facts"));
         finish(&stream, &load);

@@ -1,5 +1,5 @@
 /* Helpers that cannot be killed, for example while they wait in the kernel for a driver, and a host that is stopped
- * while it waits for them. On request, signals of this process have no effect, and its waits are delayed. */
+ * while it waits for helpers. Wrappers can suppress this process's signals and delay its waits. */
 #include "loader_cache.h"
 
 #include <poll.h>
@@ -55,7 +55,6 @@ int __wrap_poll(struct pollfd *polled, nfds_t count, int timeout)
     return __real_poll(polled, count, timeout);
 }
 
-/* Returns the process that a note names. */
 static pid_t process_in(const gpuhal_candidates *candidates, const char *name)
 {
     for (size_t i = 0; i < candidates->note_count; i++) {
@@ -85,7 +84,7 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_blocks_nothin
     gpuhal_candidates first = start(&settings, NULL);
     atomic_store(&signals_go_nowhere, false);
     assert_true(gpuhal_os_monotonic_ns() - begun < PATIENT_NS);
-    assert_true(atomic_load(&signals_sent) >= 4); /* each was first asked to end, then killed */
+    assert_true(atomic_load(&signals_sent) >= 4); /* each got a signal to end, then SIGKILL */
     assert_listed(&first, "good");
     assert_result(&first, candidate_of(&first, "start_hangs"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_START,
                   "the driver hung while starting (2 s timeout)");
@@ -95,7 +94,7 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_blocks_nothin
     pid_t left[] = {process_in(&first, "start_hangs"), process_in(&first, "constructor_sleeps")};
     assert_int_equal(first.note_count, 2);
     gpuhal_candidates_finish(&first);
-    /* They still run, and do not hold a lock that others need. */
+    /* The helpers still run, and must not hold a lock that others need. */
     intptr_t lock = -1;
     assert_int_equal(gpuhal_os_lock_take(in_folder("state/registry.lock"), 0, &lock), 0);
     gpuhal_os_lock_give(lock);
@@ -107,7 +106,7 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_blocks_nothin
     }
 }
 
-/* Enough time for thousands of log lines. */
+/* The wait is long enough for thousands of log lines. */
 #ifdef __SANITIZE_THREAD__
 #define DEADLINE_NS UINT64_C(20000000000)
 #else
@@ -119,8 +118,8 @@ static void hear(__attribute__((unused)) void *user, __attribute__((unused)) int
 {
 }
 
-/* By a debugger, or from the keyboard. The helper's output does not fit into a pipe, so the helper waits for the host
- * as well. */
+/* A debugger or the keyboard may stop the host. The helper's output does not fit into a pipe, so the helper waits for
+ * the host as well. */
 TEST(a_host_that_is_stopped_while_it_waits_blames_no_plugin)
 {
     new_folder();

@@ -20,7 +20,7 @@
 
 #define UNUSED_HELPER static __attribute__((unused))
 
-/* A helper may take this long on a busy machine under a sanitizer; only tests of the deadline use another. */
+/* The time that a helper may take on a busy machine under a sanitizer. Only tests of the deadline use another value. */
 #define PATIENT_NS 18000000000u
 
 static char folder[64];
@@ -110,7 +110,7 @@ UNUSED_HELPER void copy_file(const char *from, const char *to)
     free(text);
 }
 
-/* Writes a manifest into the test's folder for a library anywhere. `more`: further lines. */
+/* Writes a manifest into the test's folder for a library with any path. `more` contains additional lines. */
 UNUSED_HELPER void write_manifest(const char *file, const char *name, const char *library, const char *more)
 {
     char text[1024];
@@ -118,7 +118,6 @@ UNUSED_HELPER void write_manifest(const char *file, const char *name, const char
     write_file(in_folder(file), text, (size_t)length);
 }
 
-/* Settings that search only the test's folder. */
 UNUSED_HELPER gpuhal_settings own_settings(void)
 {
     return (gpuhal_settings){
@@ -129,7 +128,7 @@ UNUSED_HELPER gpuhal_settings own_settings(void)
     };
 }
 
-/* Returns the only candidate of this name that is not from a standard directory. */
+/* Returns the only candidate with the given name outside of the standard directories. */
 UNUSED_HELPER const gpuhal_candidate *find_candidate(const gpuhal_candidates *candidates, const char *name)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -150,7 +149,6 @@ UNUSED_HELPER const gpuhal_candidate *candidate_at(const gpuhal_candidates *cand
     return NULL;
 }
 
-/* For the output of a failing test. */
 UNUSED_HELPER void print_candidates(const gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -164,7 +162,6 @@ UNUSED_HELPER void print_candidates(const gpuhal_candidates *candidates)
     }
 }
 
-/* Returns whether the candidate has this result, with these words in its message. */
 UNUSED_HELPER bool has_result(const gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
                                const char *words)
 {

@@ -10,9 +10,10 @@
 #include <sys/mman.h>
 
 static uint32_t isolation;
-static size_t used; /* devices */
+static size_t used; /* number of devices */
 
-/* Creates a good plugin and one that fails to start; without helpers, which are slow, also the CPU. */
+/* Creates a good plugin and a plugin that fails to start. Adds the CPU plugin as well if the test does not use helpers,
+ * which are slow. */
 static void make_plugins(void)
 {
     used = isolation == GPUHAL_ISOLATION_NEVER ? 2 : 1;
@@ -26,7 +27,7 @@ static void make_plugins(void)
 
 static gpuhal_status open_and_use(void);
 
-/* Without a helper, plugins are probed in this process, which caches their results, so they are probed beforehand. */
+/* In a test with helpers, this process first probes the plugins itself and caches the results. */
 static void begin_round(void)
 {
     if (isolation == GPUHAL_ISOLATION_ALWAYS) {
@@ -54,7 +55,6 @@ static gpuhal_status open_here(const char *helper, const char *registry, gpuhal 
     return gpuhal_open(&config, out_gpu);
 }
 
-/* Expects a message for each plugin that lists nothing. */
 static gpuhal_status expect_reasons(const gpuhal *gpu)
 {
     gpuhal_view *view = NULL;
@@ -132,7 +132,6 @@ TEST(every_allocation_of_opening_in_this_process_may_fail)
     torture_opening(GPUHAL_ISOLATION_NEVER, GPUHAL_FAULT_ALLOCATION);
 }
 
-/* Probes one plugin in a helper with a failing call. Returns whether its device is listed. */
 static bool probe(void)
 {
     gpuhal *gpu = NULL;
@@ -144,7 +143,6 @@ static bool probe(void)
     return listed;
 }
 
-/* Returns whether a record prevents another probe of the plugin. */
 static bool has_quarantined(void)
 {
     gpuhal_registry *registry = gpuhal_registry_create(in_folder("state"), GPUHAL_REGISTRY_LOCK_NS, NULL);
@@ -184,7 +182,7 @@ static void torture_helper(gpuhal_fault kind)
         faults->calls = 0;
         lost += !probe();
         unreached += faults->calls < at;
-        /* A helper's lack of memory must not be counted against the plugin. */
+        /* A helper that runs out of memory must not cause a quarantine of the plugin. */
         assert_true(kind != GPUHAL_FAULT_ALLOCATION || !has_quarantined());
         assert_int_equal(count_descriptors(), descriptors);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);

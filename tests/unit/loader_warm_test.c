@@ -1,5 +1,5 @@
-/* A warm start: eight GPUs of the fake CUDA driver are listed from the registry. This program wraps system functions
- * to prove that the start accesses no device file, loads no vendor library, and starts no process. */
+/* A warm start, which lists eight GPUs of the fake CUDA driver from the registry. Wrapped system functions prove that
+ * the start does not access a device file, load a vendor library, or start a process. */
 #include "loader_support.h"
 
 #include "device/device.h"
@@ -103,7 +103,7 @@ static gpuhal *open_machine(void)
     return gpu;
 }
 
-/* Starts in another process, so that this one does not load a vendor library. */
+/* Starts in another process, so that this process does not load a vendor library. */
 static void start_elsewhere(const char *machine)
 {
     int status = 0;
@@ -173,7 +173,7 @@ TEST(a_device_that_is_opened_loads_its_driver_and_works)
     assert_int_equal(files_renamed, 0);
 }
 
-/* FAKE_CUDA is not in the manifest, so no cache key contains it. */
+/* The manifest does not name FAKE_CUDA, so the cache key does not contain the variable. */
 TEST(a_different_answer_of_the_driver_is_reported_and_listed_the_next_time)
 {
     start_elsewhere("devices 2");

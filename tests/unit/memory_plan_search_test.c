@@ -1,5 +1,5 @@
-/* tests/unit/memory_plan_search_test.c: plans within a capacity, and with time for a search. Test problems are
- * rectangles cut into pieces, whose best plan is the rectangle, and small problems for which all plans can be tried. */
+/* tests/unit/memory_plan_search_test.c: plans within a capacity, and with time for a search. A test problem is either a
+ * rectangle cut into pieces, whose best plan is the rectangle, or so small that the test can try all plans. */
 #include "support/faults.h"
 #include "test.h"
 
@@ -25,7 +25,7 @@ static uint32_t roll(uint32_t sides)
     return (uint32_t)((uint64_t)state * sides >> 32);
 }
 
-static bool around; /* in half of the cuts, four pieces surround a fifth, so no straight cut separates them */
+static bool around; /* half of the cuts put four pieces around a fifth piece */
 
 static void cut(uint32_t first, uint32_t last, uint64_t bytes, uint32_t pieces);
 
@@ -99,8 +99,8 @@ static gpuhal_status plan(uint64_t capacity, uint64_t search_ns, gpuhal_memory_p
     return status;
 }
 
-/* Problems for which the quick plan misses the rectangle. Returns whether a search of one second finds one of the
- * rectangles. */
+/* Solves problems for which the quick plan needs more than the rectangle. Returns whether a search of one second finds
+ * one of the rectangles. */
 static bool search_each(uint64_t capacity)
 {
     bool found = false;
@@ -125,7 +125,7 @@ TEST(a_search_finds_plans_that_the_quick_one_misses)
     assert_true(search_each(0));
 }
 
-/* Each takes a few hundredths of a second, or more than 5 s if parts do not have separate ranks. */
+/* Each search takes a few hundredths of a second, or more than 5 s if parts do not have separate ranks. */
 TEST(pieces_that_lie_around_others_are_found_in_a_short_time)
 {
     static const struct {
@@ -169,7 +169,7 @@ static bool share_a_step(const gpuhal_skyline_box *a, const gpuhal_skyline_box *
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Returns the smallest total if the boxes outside of `placed` are put on top of the others in any order. */
+/* Returns the smallest total if the boxes outside of `placed` are placed on top of the others in any order. */
 static uint64_t least_total(uint32_t placed, const uint64_t *tops, uint64_t so_far)
 {
     uint64_t least = placed == (1u << SMALL) - 1 ? so_far : UINT64_MAX;
@@ -192,8 +192,8 @@ static uint64_t least_total(uint32_t placed, const uint64_t *tops, uint64_t so_f
     return least;
 }
 
-/* Makes boxes whose heights add up to the same sum at every step; returns the sum. There are at most SMALL boxes;
- * unused ones have height 0. */
+/* Makes at most SMALL boxes whose heights have the same sum at every step, and returns the sum. Unused boxes have
+ * height 0. */
 static uint64_t full_boxes(void)
 {
     uint64_t sum = 3 + roll(3);
@@ -227,7 +227,7 @@ static uint64_t full_boxes(void)
     return sum;
 }
 
-/* Four bytes at each step, but every plan needs at least five. */
+/* These boxes need four bytes at each step, but every plan needs at least five. */
 static const gpuhal_skyline_box hard[SMALL] = {
     {2, 1, 0, 0, 0}, {2, 2, 0, 1, 1}, {1, 2, 1, 2, 2}, {1, 1, 2, 2, 3},
     {1, 3, 1, 3, 4}, {1, 2, 2, 3, 5}, {2, 3, 3, 5, 6}, {2, 2, 4, 5, 7}};

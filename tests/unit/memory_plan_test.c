@@ -1,7 +1,7 @@
-/* gpuhal_memory_plan(): items that a step needs together never overlap, the plans' totals are near the minimum, and
- * bad arguments are refused.
+/* gpuhal_memory_plan(). Items that are needed in the same step must never overlap, the plans' totals must be near the
+ * minimum, and bad arguments must be refused.
  *
- * The best plan of a rectangle cut into pieces is known: the rectangle. A failure prints the seed; the environment
+ * For a rectangle that was cut into pieces, the best plan is the rectangle. A failure prints the seed; the environment
  * variable MEMORY_PLAN_PROBLEMS sets the number of problems of each kind. */
 #include "support/faults.h"
 #include "test.h"
@@ -40,7 +40,7 @@ static bool together(const gpuhal_memory_plan_item *a, const gpuhal_memory_plan_
     return a->first_use <= b->last_use && b->first_use <= a->last_use;
 }
 
-/* Plans the items, and checks all pairs of them; if there are too many, every `step`-th pair. */
+/* Plans the items, and checks every `step`-th pair of items. */
 static gpuhal_memory_plan_info plan(uint64_t alignment, uint32_t step)
 {
     const gpuhal_memory_plan_problem problem = problem_of(alignment);
@@ -68,7 +68,7 @@ static gpuhal_memory_plan_info plan(uint64_t alignment, uint32_t step)
     return info;
 }
 
-/* Returns the largest sum over all steps, computed in the simplest way. */
+/* Returns the largest sum of bytes that any step needs, computed in the simplest way. */
 static uint64_t largest_sum(uint64_t unit)
 {
     uint64_t largest = 0;
@@ -96,11 +96,11 @@ static void shuffle(void)
     }
 }
 
-/* Where a piece is cut. */
+/* The place of a cut in a piece. */
 typedef enum cuts {
     ANYWHERE,
     LONG_SIDES,  /* near the middle of the longer side, so that no piece is thin */
-    NEAR_MIDDLES /* of either side */
+    NEAR_MIDDLES /* near the middle of either side */
 } cuts;
 
 /* Cuts steps `first` to `last`, `bytes` high, into `pieces`. */
@@ -132,7 +132,8 @@ static void cut_rectangle(uint32_t steps, uint32_t pieces, cuts how)
     shuffle();
 }
 
-/* Most items live for a few steps, some for many; the sizes have all magnitudes, including 0. */
+/* Makes items of which most are needed for a few steps and some for many. The sizes have all magnitudes, including
+ * 0. */
 static void any_items(uint32_t how_many, uint32_t steps)
 {
     for (count = 0; count < how_many; count++) {
@@ -141,7 +142,8 @@ static void any_items(uint32_t how_many, uint32_t steps)
     }
 }
 
-/* A chain of layers with a skip connection around every second layer, and weights that live throughout. */
+/* Makes a chain of layers with a skip connection around every second layer, and weights that are needed in every
+ * step. */
 static void a_network(uint32_t layers)
 {
     count = 0;
@@ -176,7 +178,8 @@ TEST(a_network_takes_no_more_than_its_largest_step)
     assert_true(info.total_bytes == info.least_bytes);
 }
 
-/* Fails unless each plan needs at most `limit` times the rectangle's bytes, and all plans `mean` times on average. */
+/* Fails if a plan needs more than `limit` times the rectangle's bytes, or if the plans need more than `mean` times the
+ * bytes on average. */
 static void expect_near(uint32_t steps, cuts how, double limit, double mean)
 {
     double sum = 0;
@@ -220,7 +223,7 @@ TEST(plans_are_the_same_at_every_call)
     assert_memory_equal(first, offsets, sizeof first);
 }
 
-/* Shapes with the most segments, the most raises, and the most boxes that do not fit. */
+/* Makes shapes with the most segments, the most raises, and the most boxes that do not fit. */
 static void shape(uint32_t which)
 {
     for (count = 0; count < MANY; count++) {

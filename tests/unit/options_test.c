@@ -1,5 +1,5 @@
-/* tests/unit/options_test.c: options for plugins, the instance that a plugin creates from them when it starts, and the
- * plugin's own interfaces that applications reach through the library. */
+/* tests/unit/options_test.c: options for plugins, the instance that a plugin creates from its options at the start, and
+ * a plugin's own interfaces, which applications get from the library. */
 #include "support/mock.h"
 #include "support/record.h"
 #include "test.h"
@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The mock with one instance per start; every later call must pass it back. */
+/* The mock's instance. Each start creates one, and every later call must pass it back. */
 struct gpuhal_plugin_instance {
     char size[16]; /* the option "mock.size"; "" if not set */
     char root[64]; /* the option "mock.system_root" */
@@ -170,7 +170,7 @@ TEST(the_operators_options_count_before_the_applications_and_the_later_of_two)
     unsetenv("GPUHAL_OPTIONS");
 }
 
-/* The options are consecutive parts of one string, without terminators. */
+/* The options are consecutive parts of a single string, without terminators. */
 TEST(the_value_of_an_option_ends_at_the_beginning_of_the_next)
 {
     gpuhal *gpu = open_good("mock.size=first;mock.other=;unheard_of.size=last");

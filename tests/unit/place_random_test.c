@@ -1,5 +1,5 @@
-/* gpuhal_place() compared with brute force: every order of every subset of the devices, and every way to cut the
- * layers into that number of ranges. Most of these problems are absurd.
+/* gpuhal_place() compared with brute force, which tries every order of every subset of the devices, and every division
+ * of the layers into the same number of ranges. Most of the problems are absurd.
  *
  * A failure prints the seed; the environment variables PLACE_SEED and PLACE_PROBLEMS set the first problem and the
  * number of problems. */
@@ -86,7 +86,7 @@ static void make_problem(void)
 typedef struct outcome {
     bool possible;
     double value, seconds;
-    uint64_t missing; /* UINT64_MAX: no amount of memory would suffice */
+    uint64_t missing; /* UINT64_MAX if no amount of memory would suffice */
 } outcome;
 
 typedef struct range {

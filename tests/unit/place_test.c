@@ -1,5 +1,5 @@
 /* gpuhal_place(): refusals and their reasons, plans for equal devices and for many devices, plans after a device was
- * lost, and figures of real devices. place_random_test.c checks the quality of placements. */
+ * lost, and values of real devices. place_random_test.c checks the quality of placements. */
 #include "support/faults.h"
 #include "support/mock.h"
 #include "test.h"
@@ -16,7 +16,7 @@ static gpuhal_placement_device devices[GPUHAL_PLACEMENT_DEVICES_MAX];
 static gpuhal_placement_link links[GPUHAL_PLACEMENT_DEVICES_MAX * GPUHAL_PLACEMENT_DEVICES_MAX];
 static uint32_t previous[MANY];
 
-/* Layers of 100 bytes each on devices of `bytes` each. */
+/* Returns a problem with layers of 100 bytes each, and devices of `bytes` each. */
 static gpuhal_placement_problem problem_of(uint32_t layer_count, uint32_t device_count, uint64_t bytes)
 {
     for (uint32_t i = 0; i < layer_count; i++) {
@@ -136,7 +136,7 @@ TEST(the_constraint_that_stands_in_the_way_is_named_with_the_bytes_that_are_miss
     refuse_because(&problem,
                    (gpuhal_placement_shortfall){
                        .constraint = GPUHAL_PLACEMENT_BY_LAYER, .layer = 2, .device = 0, .missing_bytes = 200});
-    problem = problem_of(4, 2, 500); /* the first and the last on one device, the middle on the other */
+    problem = problem_of(4, 2, 500); /* the first and the last layer on one device, the middle on the other */
     layers[0].devices = layers[3].devices = 1;
     layers[1].devices = 2;
     refuse_because(&problem, (gpuhal_placement_shortfall){
@@ -247,7 +247,7 @@ TEST(a_search_of_some_orders_is_as_good_as_the_given_order_and_states_the_gap)
     }
 }
 
-/* One layer per device. Only a link from a faster device to a slower one is free. */
+/* Each device has room for one layer. Only links from a faster to a slower device are free. */
 TEST(a_search_of_some_orders_includes_the_fastest_devices_first)
 {
     enum { COUNT = GPUHAL_PLACEMENT_DEVICES_MAX };
@@ -273,7 +273,8 @@ TEST(a_search_of_some_orders_includes_the_fastest_devices_first)
     gpuhal_placement_destroy(placement);
 }
 
-/* One layer per device, and each fits on only one device. The given order does not allow a placement. */
+/* Each layer fits on only one device, and each device has room for one layer. The given order does not allow a
+ * placement. */
 TEST(an_order_without_a_placement_does_not_hide_one_that_has_a_placement)
 {
     enum { COUNT = 20 };
@@ -298,7 +299,7 @@ TEST(ten_thousand_layers_are_placed_as_well_as_ten_and_miss_as_exactly)
     for (uint32_t i = 0; i < LAYERS; i++) {
         many[i] = (gpuhal_placement_layer){.weight_bytes = 100};
     }
-    for (uint32_t d = 0; d < DEVICES; d++) { /* 1000 to 6000 layers; 1 to 6 layers per second */
+    for (uint32_t d = 0; d < DEVICES; d++) { /* room for 1000 to 6000 layers; 1 to 6 layers per second */
         devices[d] = (gpuhal_placement_device){.capacity_bytes = 100000 * (d + 1), .bytes_per_second = 100 * (6 - d)};
     }
     problem.layers = many;
@@ -306,7 +307,7 @@ TEST(ten_thousand_layers_are_placed_as_well_as_ten_and_miss_as_exactly)
     problem.flags = GPUHAL_PLACEMENT_FREE_ORDER;
     gpuhal_placement *placement = NULL;
     assert_ok(gpuhal_place(&problem, NULL, &placement));
-    /* The fastest devices are full: 1000, 2000, 3000, and 4000 layers on the fourth. */
+    /* The fastest devices are full, with 1000, 2000 and 3000 layers. The fourth has 4000 layers. */
     assert_true(fabs(info_of(placement).step_seconds - (1000 / 6.0 + 2000 / 5.0 + 3000 / 4.0 + 4000 / 3.0)) < 1e-6);
     assert_true(info_of(placement).gap == 0);
     gpuhal_placement_destroy(placement);

@@ -1,4 +1,4 @@
-/* Pools in checking mode: the errors that they detect, with place and time. */
+/* Pools in checking mode: the errors that they detect, with the place and the time of each error. */
 #include "memory/buffer.h"
 #include "pool_support.h"
 #include "support/open_variable.h"
@@ -29,7 +29,6 @@ static gpuhal_pool *checked(gpuhal *gpu)
     return pool_or_fail(gpu, (gpuhal_pool_desc){.flags = GPUHAL_POOL_CHECKING, .tag = "logits"});
 }
 
-/* Writes like a kernel. */
 static void write_at(gpuhal_queue *queue, gpuhal_buffer *buffer, uint64_t index)
 {
     assert_ok(gpuhal_fill(queue, buffer->whole, buffer->begin + index, 1, 0x33, 1));

@@ -1,4 +1,4 @@
-/* Pools: compaction frees a contiguous stretch while the owners of its suballocations move them. */
+/* Compaction of pools, which frees a contiguous stretch of memory while the owners of its suballocations move them. */
 #include "pool_support.h"
 
 #include "pool/pool.h"
@@ -83,7 +83,7 @@ TEST(a_buffer_that_cannot_move_is_never_in_a_stretch)
     assert_int_equal(gpuhal_compact_begin(f.pool, &f.parts[19], 1, 6 * SMALL, 0), 6 * SMALL);
     assert_true(gpuhal_compact_has(f.pool, f.parts[19]));
     assert_false(gpuhal_compact_has(f.pool, f.parts[18]));
-    assert_false(gpuhal_compact_has(f.pool, f.parts[25])); /* it begins at the stretch's end */
+    assert_false(gpuhal_compact_has(f.pool, f.parts[25])); /* the suballocation begins at the stretch's end */
     assert_false(gpuhal_compact_end(f.pool, 0));           /* suballocation 19 has not moved */
     assert_int_equal(state_of(f.pool).free_bytes, 11 * SMALL);
     end(&f);
@@ -110,12 +110,12 @@ TEST(a_whole_segment_comes_free_if_the_others_have_room_without_growing)
         alone[i] = take(f.pool, NULL, 7 * SMALL); /* larger than any free block of the first segment */
     }
     assert_int_equal(gpuhal_compact_begin(f.pool, alone, 1, 0, 0), 0);
-    assert_int_equal(gpuhal_compact_begin(f.pool, alone, 2, 0, 0), 0); /* 14 needed, 11 free */
+    assert_int_equal(gpuhal_compact_begin(f.pool, alone, 2, 0, 0), 0); /* both need 14 units, and 11 are free */
     gpuhal_buffer_release(alone[1]);
     assert_int_equal(gpuhal_compact_begin(f.pool, alone, 1, 0, 0), 2 * SEGMENT);
     gpuhal_compact_release(f.pool, alone, 1);
     assert_true(gpuhal_compact_end(f.pool, 0));
-    assert_true(f.pool->has_unused); /* makes a pool over its keep limit look for it */
+    assert_true(f.pool->has_unused); /* the flag makes a pool over its keep limit search for unused memory */
     assert_int_equal(gpuhal_compact_trim(f.pool, 1), 2 * SEGMENT);
     assert_int_equal(state_of(f.pool).segments, 1);
     end(&f);
@@ -126,7 +126,7 @@ TEST(compaction_helps_if_pieces_and_allowed_growth_suffice_together)
     fixture f = with_free_parts(COUNT * SMALL + SMALL);
     assert_true(gpuhal_compact_may_help(f.pool, 12 * SMALL));
     assert_false(gpuhal_compact_may_help(f.pool, 12 * SMALL + 1));
-    assert_ok(gpuhal_pool_set_limit(f.pool, 0)); /* as if the driver had refused */
+    assert_ok(gpuhal_pool_set_limit(f.pool, 0)); /* like a driver's refusal */
     assert_true(gpuhal_compact_may_help(f.pool, 11 * SMALL));
     assert_false(gpuhal_compact_may_help(f.pool, 11 * SMALL + 1));
     end(&f);

@@ -1,7 +1,8 @@
-/* Pools and events that the application makes queues wait for: memory released before an event may be used after it. */
+/* Pools, and queues that wait for an event of the application. Memory that was released before the event may be used
+ * after the wait. */
 #include "pool_support.h"
 
-/* Two queues. The first queue's work is blocked, and uses all of the pool's memory. */
+/* Two queues. The first queue's work uses all of the pool's memory and is blocked. */
 typedef struct pair {
     gpuhal *gpu;
     gpuhal_pool *pool;
@@ -79,7 +80,7 @@ TEST(memory_released_after_the_event_stays_with_its_queue)
     assert_ok(gpuhal_queue_wait(p.second, p.event));
     assert_int_equal(attempt(p.pool, p.second, SEGMENT / 2, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_ok(gpuhal_pool_allocate(p.pool, p.second, SEGMENT / 4, 0, 0, &apart));
-    /* memory that was released late goes to its own queue */
+    /* memory that was released after the event is available only to its own queue */
     assert_int_equal(attempt(p.pool, p.first, SEGMENT / 2, 0, 0), GPUHAL_OK);
     open_gate(p.gate);
     gpuhal_buffer_release(apart);
@@ -87,8 +88,8 @@ TEST(memory_released_after_the_event_stays_with_its_queue)
     end_pair(&p);
 }
 
-/* The memory belongs to its home queue again once the other queue's work has ended; it was released before the event
- * all the same. */
+/* Once the other queue's work has ended, the memory belongs to its home queue again. The event still covers the memory,
+ * because the memory was released before the event. */
 TEST(memory_that_another_queue_used_too_is_given_behind_an_event_after_its_release)
 {
     pair p = begin_pair(ONLY_EVENTS);
@@ -140,7 +141,7 @@ TEST(an_event_of_a_third_queue_or_of_the_host_gives_nothing)
     end_pair(&p);
 }
 
-/* The queues keep each other's timepoints until they end. */
+/* Each queue keeps timepoints of the other queue until its own end. */
 TEST(queues_that_wait_for_each_other_many_times_all_come_to_their_end)
 {
     enum { QUEUES = 12 };

@@ -1,4 +1,4 @@
-/* Pools whose buffers others may import: each buffer has its own segment. */
+/* Pools whose buffers can be exported. Each buffer has a segment of its own. */
 #include "pool/pool.h"
 #include "pool_support.h"
 
@@ -11,7 +11,7 @@
 #define UUID "00112233-4455-6677-8899-aabbccddeeff"
 enum { FD = 1u << GPUHAL_HANDLE_OPAQUE_FD, BYTES = 1000 };
 
-/* Two devices. The first one's memory has no host address; it is exported and mapped. */
+/* Opens two devices. The memory of the first device has no host address, and can be exported and mapped. */
 static gpuhal *open_two(void)
 {
     gpuhal_mock = (gpuhal_mock_state){
@@ -41,7 +41,7 @@ TEST(each_buffer_has_a_segment_of_its_size_that_the_next_of_that_size_gets)
     gpuhal_buffer_release(a);
     gpuhal_buffer_release(c);
     a = take(pool, NULL, BYTES);
-    c = take(pool, NULL, 4 * BYTES); /* not a part of the larger buffer's segment */
+    c = take(pool, NULL, 4 * BYTES); /* not a suballocation of the larger buffer's segment */
     assert_int_equal(gpuhal_mock.devices[0].allocations, 4);
     assert_int_equal(state_of(pool).segments, 4);
     assert_int_equal(state_of(pool).unused_segment_bytes, 5 * BYTES);
@@ -176,7 +176,7 @@ TEST(the_order_of_queues_is_that_of_other_pools)
     gpuhal_buffer_release(buffer);
     assert_int_equal(attempt(pool, NULL, BYTES, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(attempt(pool, one, BYTES, 0, 0), GPUHAL_OK);
-    assert_int_equal(attempt(pool, two, BYTES, 0, 0), GPUHAL_OK); /* after an event */
+    assert_int_equal(attempt(pool, two, BYTES, 0, 0), GPUHAL_OK); /* waits for an event first */
     open_gate(gate);
     gpuhal_queue_destroy(one);
     gpuhal_queue_destroy(two);

@@ -1,26 +1,27 @@
-/* Random calls on a pool of a few equal blocks, compared with a model that knows which queues' work each block waits
- * for. A block is never allocated while a buffer uses it, nor to a queue that is not ordered after the work of all
- * other queues on it; and no request is refused while a block is available for it. */
+/* Random calls on a pool of a few equal blocks, compared with a model that knows the queues whose work each block waits
+ * for. A block must not be allocated while a buffer uses it. It must also not be allocated to a queue that is not
+ * ordered after the work of all other queues on the block. A request must not be refused while a block is available for
+ * it. */
 #include "pool_support.h"
 #include "support/trace_file.h"
 
 enum { BLOCKS = 12, QUEUES = 5, STEPS = 6000, NO_QUEUE = QUEUES, GONE_QUEUE };
 
 typedef struct block {
-    uint64_t address; /* 0: not seen yet */
+    uint64_t address; /* 0 if the block was not allocated yet */
     gpuhal_buffer *buffer;
     uint64_t bytes;
-    int home;              /* the queue that released it or to which it was allocated */
-    uint32_t uses, behind; /* one bit per queue: used it; had unfinished work on it at its release */
+    int home;              /* the queue that released the block, or to which it was allocated */
+    uint32_t uses, behind; /* one bit per queue: used the block; had unfinished work on it at its release */
 } block;
 
 typedef struct model {
     gpuhal *gpu;
     gpuhal_pool *pool;
     gpuhal_queue *queues[QUEUES + 1];
-    gpuhal_event *gates[QUEUES]; /* NULL: the queue is idle */
+    gpuhal_event *gates[QUEUES]; /* NULL if the queue is idle */
     block blocks[BLOCKS];
-    uint64_t in[3], out[3], peak[3]; /* used, requested, buffers */
+    uint64_t in[3], out[3], peak[3]; /* bytes used, bytes requested, buffers */
     uint32_t random;
     bool traced;
 } model;
@@ -49,7 +50,7 @@ static void count(model *m, const block *at, bool takes)
     }
 }
 
-/* Counts the free blocks that the queue can certainly use, regardless of their history since their release. */
+/* Counts the free blocks that the queue can certainly use. */
 static int sure_count(const model *m, int queue)
 {
     int free = BLOCKS;
@@ -79,7 +80,7 @@ static void allocate(model *m)
     const uint64_t bytes = 1 + 100 * (uint64_t)pick(m, 3);
     const bool sure = sure_count(m, queue) > 0;
     gpuhal_buffer *buffer = NULL;
-    /* The worker of a destroyed queue may still be ending. */
+    /* The worker of a destroyed queue may not have ended yet. */
     const gpuhal_status status =
         gpuhal_pool_allocate(m->pool, m->queues[queue], bytes, 0, sure ? PATIENCE_NS : 0, &buffer);
     if (status) {
@@ -112,7 +113,7 @@ static void use(model *m, block *at)
         assert_ok(alone ? gpuhal_fill(m->queues[queue], at->buffer, 0, at->bytes, 1, 1)
                         : gpuhal_buffer_use(at->buffer, m->queues[queue]));
         at->uses |= 1u << queue;
-        at->home = at->home == NO_QUEUE ? queue : at->home; /* the first queue that used it */
+        at->home = at->home == NO_QUEUE ? queue : at->home; /* the first queue that used the block */
     }
 }
 
@@ -207,7 +208,7 @@ TEST(random_calls_never_give_a_block_twice_or_early_nor_refuse_a_free_one)
         for (int i = 0; i < STEPS; i++) {
             step(&m);
         }
-        gpuhal_pool_destroy(m.pool); /* before the last buffers */
+        gpuhal_pool_destroy(m.pool); /* the pool is destroyed before the last buffers */
         for (int i = 0; i < BLOCKS; i++) {
             gpuhal_buffer_release(m.blocks[i].buffer);
         }

@@ -1,12 +1,12 @@
-/* Released buffers that a queue's lane keeps: which queue reuses them, when they are freed, and that no statistics
- * include them. */
+/* Released buffers that a queue's lane keeps for reuse. The tests check which queue reuses them, when they are freed,
+ * and that statistics do not include them. */
 #include "pool/pool.h"
 #include "pool_support.h"
 #include "queue/queue.h"
 
 #include <pthread.h>
 
-/* Uses `count` buffers at the same time, so that the lane may keep as many. */
+/* Uses `count` buffers at the same time, so that the lane may keep `count` buffers. */
 static void use_at_once(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, int count)
 {
     gpuhal_buffer *buffers[16];
@@ -37,7 +37,7 @@ TEST(the_same_request_of_a_queue_takes_no_lock_of_the_pool)
     gpuhal_queue *queue = queue_or_fail(gpu);
     gpuhal_buffer *first = take(pool, queue, 1000), *second = take(pool, queue, 5000);
     const uint64_t small = gpuhal_buffer_address(first), large = gpuhal_buffer_address(second);
-    gpuhal_mutex_lock(&pool->mutex); /* a call that locks it would wait for ever */
+    gpuhal_mutex_lock(&pool->mutex); /* a call that locks the mutex would hang */
     for (int i = 0; i < 100; i++) {
         gpuhal_buffer_release(second);
         gpuhal_buffer_release(first);
@@ -78,7 +78,7 @@ TEST(sizes_that_a_queue_asks_for_no_more_make_room_for_later_ones)
     for (int i = 0; i < 12; i++) {
         gpuhal_buffer_release(take(pool, queue, 20 * UNIT));
     }
-    gpuhal_mutex_lock(&pool->mutex); /* a call that locks it would wait for ever */
+    gpuhal_mutex_lock(&pool->mutex); /* a call that locks the mutex would hang */
     gpuhal_buffer_release(take(pool, queue, 20 * UNIT));
     gpuhal_mutex_unlock(&pool->mutex);
     gpuhal_queue_destroy(queue);
@@ -87,7 +87,7 @@ TEST(sizes_that_a_queue_asks_for_no_more_make_room_for_later_ones)
     expect_nothing_left();
 }
 
-/* There are more queues than slots, so some lanes are found only in the list. Other lanes then take their slots. */
+/* There are more queues than slots, so some lanes are only in the list. Other lanes later use their slots. */
 TEST(each_of_many_queues_gets_its_own_released_buffers)
 {
     enum { MANY = GPUHAL_LANE_SLOTS + 100 };
@@ -169,7 +169,7 @@ TEST(kept_memory_goes_to_a_request_that_finds_no_other)
     expect_nothing_left_soon();
 }
 
-/* The event covers all memory that the queue released before it, whether kept or not. */
+/* The event covers all memory that the queue released earlier, whether a lane keeps the memory or not. */
 TEST(a_queue_behind_an_event_gets_memory_kept_before_it_and_not_later)
 {
     for (int later = 0; later < 2; later++) {
@@ -223,7 +223,7 @@ TEST(a_buffer_that_another_queue_used_is_kept_by_none)
     expect_nothing_left();
 }
 
-/* Only the search can find it: the pool's flags exclude completed work and queue waits. */
+/* Only the search can find the memory, since the pool's flags exclude completed work and queue waits. */
 TEST(memory_that_a_callback_releases_is_found_although_its_queue_keeps_it)
 {
     gpuhal *gpu = open_one();
@@ -268,7 +268,7 @@ TEST(kept_memory_of_a_destroyed_queue_leaves_its_place_to_others)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_queue *queue = queue_or_fail(gpu);
-    use_at_once(pool, queue, UNIT, 16); /* up to 16 may be kept */
+    use_at_once(pool, queue, UNIT, 16); /* lets the lane keep up to 16 */
     for (int i = 0; i < 10; i++) {
         gpuhal_queue_destroy(queue);
         while (has_live_queue(pool->lanes)) {
@@ -296,8 +296,7 @@ TEST(a_pool_with_keep_bytes_gives_its_segment_back_with_the_last_release)
     gpuhal_close(gpu);
 }
 
-/* A sequence of calls compared with sums over the buffers in use: current, peak and totals are exact after each
- * call. */
+/* After each call, the current values, peaks and totals must equal sums over the buffers in use. */
 TEST(figures_are_those_of_a_pool_that_keeps_nothing)
 {
     enum { QUEUES = 3, SIZES = 4, MOST = 24, STEPS = 20000 };
@@ -348,7 +347,8 @@ TEST(figures_are_those_of_a_pool_that_keeps_nothing)
     expect_nothing_left();
 }
 
-/* Kept blocks may exceed their requested sizes by more than blocks in use at the same time ever did. */
+/* The difference between block sizes and requested sizes may be larger for kept blocks than it ever was for blocks in
+ * use. */
 TEST(kept_memory_makes_no_peak_of_used_bytes_on_its_own)
 {
     gpuhal *gpu = open_one();
@@ -384,7 +384,7 @@ static void *work(void *user)
     for (uint32_t round = 0; round < ROUNDS; round++) {
         gpuhal_buffer *held[3];
         for (uint32_t i = 0; i < 3; i++) {
-            /* sometimes for another thread's queue, which that thread uses at the same time */
+            /* sometimes uses another thread's queue, at the same time as that thread */
             gpuhal_queue *queue = c->queues[round % 7 == 0 ? (number + 1) % THREADS : number];
             held[i] = take(c->pool, queue, (i + 1) * UNIT);
             memset(gpuhal_buffer_host(held[i]), (int)number + 1, (i + 1) * UNIT);
@@ -398,7 +398,6 @@ static void *work(void *user)
     return NULL;
 }
 
-/* At no time do the used bytes exceed the sum of all threads' buffers. */
 static void *watch(void *user)
 {
     shared *c = user;
@@ -412,7 +411,6 @@ static void *watch(void *user)
     return NULL;
 }
 
-/* One buffer at a time, from the two queues in turn. */
 static void *take_turns(void *user)
 {
     shared *c = user;
@@ -437,15 +435,15 @@ TEST(figures_of_lanes_that_change_now_and_then_are_of_one_moment)
     gpuhal *gpu = open_one();
     c.pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     c.queues[0] = queue_or_fail(gpu);
-    use_at_once(c.pool, c.queues[0], UNIT, 2); /* each lane may keep one */
-    for (int i = 0; i < BETWEEN; i++) { /* lanes that a reader visits between those of the two queues */
+    use_at_once(c.pool, c.queues[0], UNIT, 2); /* each lane may keep one buffer */
+    for (int i = 0; i < BETWEEN; i++) { /* a reader visits these lanes between the lanes of the two queues */
         between[i] = queue_or_fail(gpu);
         gpuhal_buffer_release(take(c.pool, between[i], UNIT));
     }
     c.queues[1] = queue_or_fail(gpu);
     assert_int_equal(pthread_create(&thread, NULL, take_turns, &c), 0);
     uint32_t wrong = 0;
-    uint64_t round = 0; /* if the thread is interrupted, several readings of the same round count once */
+    uint64_t round = 0; /* if the thread is interrupted, readings of the same round count once */
     for (int i = 0; i < READS; i++) {
         gpuhal_pool_statistics state = {.size = sizeof state};
         assert_ok(gpuhal_pool_get_statistics(c.pool, &state));

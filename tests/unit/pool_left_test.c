@@ -1,4 +1,4 @@
-/* Tags, and the leaked objects that gpuhal_close() reports. */
+/* Tags, and leaked objects, which gpuhal_close() reports. */
 #include "pool_support.h"
 
 #include <gpuhal/store.h>
@@ -24,7 +24,6 @@ static gpuhal *open_heard(heard *all, uint32_t level)
     return gpuhal_mock_open(&(gpuhal_config){.log = hear, .log_user = all, .log_level = level}, 0);
 }
 
-/* Returns whether a line contains all three. */
 static bool has_line(const heard *all, const char *one, const char *two, const char *three)
 {
     bool found = false;
@@ -80,10 +79,10 @@ TEST(closing_states_nothing_if_all_is_released_or_the_level_is_lower)
     gpu = open_heard(&all, 3);
     gpuhal_queue *queue = queue_or_fail(gpu);
     pool = pool_or_fail(gpu, (gpuhal_pool_desc){.tag = "activations"});
-    gpuhal_buffer_release(take(pool, queue, 100)); /* the pool keeps it for the queue */
+    gpuhal_buffer_release(take(pool, queue, 100)); /* the pool keeps the buffer for the queue */
     gpuhal_queue_destroy(queue);
     gpuhal_close(gpu);
-    assert_int_equal(all.count, 1); /* the pool */
+    assert_int_equal(all.count, 1); /* only the pool */
     gpuhal_pool_destroy(pool);
     gpu = open_heard(&all, 2);
     gpuhal_buffer *left = gpuhal_mock_buffer(gpu, 0, 50);

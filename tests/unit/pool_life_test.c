@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Three segments of SEGMENT bytes each, without suballocations. */
 static void make_unused(gpuhal_pool *pool)
 {
     gpuhal_buffer *buffers[3];
@@ -217,7 +216,7 @@ TEST(in_the_child_of_a_fork_a_pool_answers_forked_and_releasing_does_nothing)
     expect_nothing_left();
 }
 
-/* Work that the library does not see, in a queue that continues, and in a destroyed one. */
+/* The library does not see the work. One queue with such work continues, the other is destroyed. */
 TEST(memory_of_a_destroyed_pool_stays_until_work_that_was_stated_has_ended)
 {
     for (int step = 0; step < 2; step++) {

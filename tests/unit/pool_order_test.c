@@ -1,4 +1,5 @@
-/* Pools: which queue may use memory that was released after work, and when. A gate blocks a queue's work. */
+/* The queues that may use a pool's memory that was released after work, and the time from which they may use it. A gate
+ * blocks a queue's work. */
 #include "pool_support.h"
 
 #include "queue/queue.h"
@@ -6,7 +7,8 @@
 #include <pthread.h>
 #include <time.h>
 
-/* A single segment, all of it used by `queue`: the gate blocks the work, and the buffer is released. */
+/* A pool with a single segment. `queue` uses the whole segment, the gate blocks the work, and the buffer is
+ * released. */
 typedef struct held_pool {
     gpuhal *gpu;
     gpuhal_pool *pool;
@@ -209,7 +211,7 @@ TEST(pieces_behind_several_queues_are_one_once_all_have_ended)
     expect_nothing_left();
 }
 
-/* `by`: 0 is a transfer, 1 keeping, 2 gpuhal_buffer_use(). */
+/* `by` is 0 for a transfer, 1 for gpuhal_queue_keep(), and 2 for gpuhal_buffer_use(). */
 static void expect_held_by(gpuhal_pool_desc desc, int by, bool home_too)
 {
     gpuhal *gpu = open_one();
@@ -283,7 +285,7 @@ TEST(free_neighbours_are_one_piece_for_a_queue_that_may_have_both)
     for (uint64_t bytes = 2048; bytes <= 8192; bytes += 2048) {
         const uint32_t flags = GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_WITHIN_POOL;
         assert_int_equal(attempt(pool, queue, bytes, flags, 0), GPUHAL_OK);
-        /* Other queues lose only the memory that was needed here. */
+        /* Only the memory that the request needed is unavailable to other queues. */
         assert_int_equal(attempt(pool, NULL, 1024, flags, 0), bytes <= 6144 ? GPUHAL_OK : GPUHAL_ERROR_OUT_OF_MEMORY);
     }
     open_gate(gate);
@@ -322,7 +324,7 @@ TEST(memory_behind_a_destroyed_queue_is_free_once_its_work_has_ended)
     let_go(&held);
 }
 
-/* A new queue may have the same address as a destroyed one. */
+/* A new queue may have the same address as a destroyed queue. */
 TEST(a_new_queue_is_not_taken_for_one_that_was_destroyed)
 {
     enum { ROUNDS = 64 };
@@ -368,8 +370,8 @@ TEST(memory_behind_a_failed_queue_is_free_after_its_reset)
     let_go(&held);
 }
 
-/* `queue` waits for its own gate, its work fails, and it then receives memory that the held queue still uses. The mock
- * does not offer queues here, so a failing queue drops its waits. */
+/* `queue` waits for a gate, its work fails, and the queue then receives memory that the held queue still uses. The mock
+ * does not offer queues in this test, so a failing queue drops its waits. */
 static void fail_with_memory_of_another(held_pool *held, gpuhal_queue *queue, gpuhal_buffer **out_buffer)
 {
     gpuhal_event *gate = close_gate(held->gpu, queue);

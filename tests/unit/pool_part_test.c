@@ -1,4 +1,5 @@
-/* Suballocations of a pool: each is found by its address, has its own ranges, and is separate from its neighbours. */
+/* Suballocations of a pool. Each suballocation is found by its address, has ranges of its own, and is separate from its
+ * neighbours. */
 #include "pool_support.h"
 
 #include <gpuhal/file.h>
@@ -73,7 +74,7 @@ TEST(a_part_is_not_mapped_exported_or_shared)
     expect_nothing_left();
 }
 
-/* Three adjacent suballocations; the first and the last are filled with a byte that must not change. */
+/* Three adjacent suballocations. The first and the last are filled with a byte that must not change. */
 typedef struct neighbours {
     gpuhal *gpu;
     gpuhal_pool *pool;
@@ -270,7 +271,7 @@ TEST(a_part_is_copied_to_and_from_another_device)
     expect_nothing_left();
 }
 
-/* A call that refuses its arguments must not leave a reference to the other object in the pool. */
+/* If a call refuses the queue, the pool must not keep a reference to the other object. */
 TEST(a_queue_of_another_gpuhal_object_is_refused_and_may_end_before_the_part)
 {
     gpuhal *gpu = open_one(), *other = gpuhal_mock_open(NULL, 0);

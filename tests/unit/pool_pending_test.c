@@ -1,4 +1,4 @@
-/* A pool's list of memory that waits for work to end, as seen by a thread that waits for the oldest entry. */
+/* A pool's list of memory that waits for the end of work, while a thread waits for the oldest entry. */
 #include "pool_support.h"
 
 #include "pool/pool.h"
@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-/* The buffer's work waits for a gate. */
+/* Releases a buffer while the work on it waits for a gate. */
 static void release_behind_work(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_buffer *buffer = take(pool, queue, bytes);
@@ -17,7 +17,7 @@ static void release_behind_work(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t
 TEST(pending_releases_are_in_order_and_complete_when_a_wait_reads_them)
 {
     gpuhal *gpu = open_one();
-    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.keep_bytes = 4 * SEGMENT}); /* lanes keep nothing */
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.keep_bytes = 4 * SEGMENT}); /* no kept buffers */
     gpuhal_queue *queues[2] = {queue_or_fail(gpu), queue_or_fail(gpu)};
     gpuhal_event *gates[2];
     for (int i = 0; i < 2; i++) {
@@ -87,7 +87,6 @@ static bool waits_behind_an_event(gpuhal_pool *pool)
     return waits;
 }
 
-/* After a thread has begun to wait for the segment. */
 static void *enqueue_later(void *user)
 {
     enqueuer *own = user;

@@ -1,4 +1,4 @@
-/* Pools on a device with virtual memory: a single address range whose memory is committed chunk by chunk. */
+/* Pools on a device with virtual memory. A pool has a single address range and commits its memory chunk by chunk. */
 #include "pool_support.h"
 
 #include "pool/pool.h"
@@ -7,7 +7,7 @@
 
 enum { PAGE = 4096, EIGHTH = SEGMENT / 8, TOTAL = 64 << 20 };
 
-/* A segment of SEGMENT bytes is committed as an eighth, a quarter, a half, and so on. */
+/* Opens a device. A segment of SEGMENT bytes is committed as an eighth, a quarter, a half, and so on. */
 static gpuhal *open_virtual(void)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.page_bytes = PAGE, .total_bytes = TOTAL}}};
@@ -105,7 +105,7 @@ TEST(trimming_gives_back_each_piece_that_no_buffer_uses_also_below_used_ones)
     gpuhal_buffer_release(buffers[2]);
     gpuhal_buffer_release(buffers[4]);
     assert_int_equal(state_of(pool).unused_segment_bytes, 3 * SEGMENT);
-    /* from the highest chunk down, and no more than requested */
+    /* starts at the highest chunk, and frees no more than requested */
     assert_ok(gpuhal_pool_trim(pool, 2 * SEGMENT, &freed));
     assert_int_equal(freed, SEGMENT);
     gpuhal_buffer *two = take(pool, NULL, 2 * SEGMENT);
@@ -118,7 +118,7 @@ TEST(trimming_gives_back_each_piece_that_no_buffer_uses_also_below_used_ones)
     assert_int_equal(gpuhal_mock.devices[0].decommits, 3);
     expect_pattern(buffers[0], 0);
     expect_pattern(buffers[3], 3);
-    /* it receives the lowest addresses again */
+    /* this buffer gets the lowest addresses again */
     buffers[1] = take_filled(pool, SEGMENT, 9);
     assert_int_equal(gpuhal_buffer_address(buffers[1]), addresses[1]);
     gpuhal_buffer_release(buffers[0]);
@@ -262,7 +262,7 @@ TEST(only_memory_counts_against_limits_and_not_addresses)
     assert_int_equal(attempt(pool, NULL, SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(given(), 2 * SEGMENT);
     gpuhal_buffer_release(one);
-    /* the plain buffer receives the memory that the pool does not use */
+    /* the plain buffer gets the memory that the pool does not use */
     gpuhal_buffer *other = gpuhal_mock_buffer(gpu, 0, SEGMENT);
     assert_int_equal(state_of(pool).reserved.current, 0);
     gpuhal_buffer_release(other);
@@ -396,7 +396,7 @@ static uint32_t below(worker *w, uint32_t end)
     return (uint32_t)((w->random * UINT64_C(0x2545f4914f6cdd1d)) >> 33) % end;
 }
 
-/* The mock fails concurrent calls on the same range, and accesses to bytes without memory. */
+/* The mock refuses concurrent calls on a range, and accesses to bytes without memory. */
 static void *allocate_and_trim(void *user)
 {
     worker *w = user;

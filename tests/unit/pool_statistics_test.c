@@ -1,4 +1,4 @@
-/* Statistics of pools and devices, as their header defines them. */
+/* Statistics of pools and devices. */
 #include "pool/pool.h"
 #include "pool_support.h"
 
@@ -29,7 +29,6 @@ TEST(the_figures_of_a_pool_are_read_while_another_call_has_its_lock_and_changes_
     gpuhal_close(gpu);
 }
 
-/* After each step the published figures equal those of the table. */
 static void expect_published(gpuhal_pool *pool)
 {
     const gpuhal_pool_statistics state = state_of(pool);
@@ -115,8 +114,8 @@ static void *allocate_until_stopped(void *user)
     return NULL;
 }
 
-/* Figures from two different moments would not add up. If a thread is interrupted during a change, the figures stay
- * inconsistent, so readings of the same round count once. */
+/* Figures from different moments would not add up. If a thread is interrupted during a change, the figures stay
+ * inconsistent for some time, so readings of the same round count once. */
 TEST(figures_that_are_read_while_a_thread_changes_them_are_of_one_moment)
 {
     enum { READINGS = 100000 };

@@ -13,14 +13,13 @@
 enum { SEGMENT = 64 * 1024, UNIT = 256 };
 #define PATIENCE_NS UINT64_C(60000000000)
 
-/* One device whose memory the host can access. */
 static inline gpuhal *open_one(void)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1};
     return gpuhal_mock_open(NULL, 0);
 }
 
-/* Unless the description differs, segments have SEGMENT bytes and the pool has no limit. */
+/* Creates a pool. The default is segments of SEGMENT bytes and no limit. */
 static inline gpuhal_pool *pool_or_fail(gpuhal *gpu, gpuhal_pool_desc desc)
 {
     gpuhal_pool *pool = NULL;
@@ -39,7 +38,7 @@ static inline gpuhal_buffer *take(gpuhal_pool *pool, gpuhal_queue *queue, uint64
     return buffer;
 }
 
-/* Releases the buffer immediately: for allocations that must fail, or whose status alone matters. */
+/* Allocates a buffer, releases it immediately, and returns the status of the allocation. */
 static inline gpuhal_status attempt(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
                                     uint64_t timeout_ns)
 {
@@ -68,7 +67,7 @@ static inline gpuhal_queue *queue_or_fail(gpuhal *gpu)
     return queue;
 }
 
-/* Later work in the queue does not begin before open_gate(). */
+/* Blocks later work in the queue until open_gate(). */
 static inline gpuhal_event *close_gate(gpuhal *gpu, gpuhal_queue *queue)
 {
     gpuhal_event *gate = NULL;
@@ -91,7 +90,6 @@ static inline void expect_nothing_left(void)
     }
 }
 
-/* Waits for the workers that destroy queues, and expects that nothing is leaked. */
 static inline void expect_nothing_left_soon(void)
 {
     for (int i = 0; i < 60000 && gpuhal_mock.devices[0].openings > 0; i++) {

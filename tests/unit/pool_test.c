@@ -1,4 +1,4 @@
-/* Pools: arguments, how they grow, and their limits. */
+/* Pools: their arguments, their growth, and their limits. */
 #include "pool_support.h"
 
 TEST(bad_descriptions_of_a_pool_are_invalid_and_missing_kinds_not_supported)
@@ -221,7 +221,7 @@ TEST(a_segment_that_the_driver_refuses_is_halved_until_it_fits)
     gpuhal_buffer_release(first);
     gpuhal_buffer_release(second);
     gpuhal_buffer_release(third);
-    /* All memory in one segment: possible only after both segments were freed. */
+    /* The allocation needs all memory in one segment, so both segments must have been freed. */
     gpuhal_buffer_release(take(pool, NULL, SEGMENT / 8 + SEGMENT / 16));
     assert_int_equal(state_of(pool).segments, 1);
     gpuhal_pool_destroy(pool);

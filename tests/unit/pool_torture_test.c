@@ -9,7 +9,7 @@
 enum { BYTES = 3000, BUFFERS = 12, QUEUES = 3 };
 #define PATIENCE_NS UINT64_C(20000000000)
 
-static uint64_t page_bytes; /* of the device's virtual memory; 0: not supported */
+static uint64_t page_bytes; /* granularity of the device's virtual memory; 0 if not supported */
 static bool checks;
 
 typedef struct objects {
@@ -40,8 +40,8 @@ static gpuhal_status open_objects(objects *o)
     return status;
 }
 
-/* Each queue fills and reads back its buffers. Every second buffer is also copied by the next queue, so it is released
- * after work of two queues. */
+/* Each queue fills its buffers and reads them back. The next queue copies every second buffer as well, so these buffers
+ * are released after work of two queues. */
 static gpuhal_status use_buffers(objects *o)
 {
     static unsigned char got[BUFFERS][BYTES];

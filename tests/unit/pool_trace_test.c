@@ -10,7 +10,7 @@ enum { RECORDS = 65536 };
 typedef struct lines {
     char *text;
     char **line;
-    size_t count; /* without the header line */
+    size_t count; /* number of lines without the header line */
 } lines;
 
 static lines read_lines(void)
@@ -48,7 +48,6 @@ static lines traced(gpuhal *gpu)
     return read_lines();
 }
 
-/* NONE for null. */
 static uint64_t number_of(const char *line, const char *member)
 {
     char name[32];
@@ -188,7 +187,7 @@ TEST(a_trace_records_only_between_start_and_stop_and_a_new_start_empties_it)
         if (steps[i].before) {
             assert_ok(steps[i].before(gpu));
         }
-        /* the second one also needs a segment */
+        /* the second allocation also needs a segment */
         gpuhal_buffer_release(take(pool, NULL, i == 1 ? SEGMENT : 100));
         lines all = traced(gpu);
         assert_int_equal(all.count, steps[i].lines);
@@ -205,7 +204,7 @@ TEST(a_trace_that_begins_when_a_queue_keeps_a_buffer_has_its_next_use)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_queue *queue = queue_or_fail(gpu);
-    gpuhal_buffer *one = take(pool, NULL, UNIT), *other = take(pool, NULL, UNIT); /* so many may be kept and used */
+    gpuhal_buffer *one = take(pool, NULL, UNIT), *other = take(pool, NULL, UNIT); /* lets the pool keep two buffers */
     gpuhal_buffer_release(one);
     gpuhal_buffer_release(other);
     gpuhal_buffer_release(take(pool, queue, UNIT));
@@ -251,7 +250,7 @@ TEST(the_newest_records_stay_and_a_line_says_how_many_were_overwritten)
     free_lines(&all);
     assert_ok(start_pool_trace(gpu));
     gpuhal_buffer_release(take(pool, NULL, 1));
-    all = traced(gpu); /* records dropped by a start do not count as lost, and the longer file is replaced completely */
+    all = traced(gpu); /* records that a start drops do not count as lost, and the longer file is replaced completely */
     assert_int_equal(all.count, 2);
     free_lines(&all);
     gpuhal_pool_destroy(pool);
@@ -300,7 +299,7 @@ TEST(closing_writes_the_trace_to_the_file_that_the_environment_names)
     gpuhal *gpu = NULL;
     assert_ok(open_with_variable("GPUHAL_POOL_TRACE", trace_path, NULL, NULL, &gpu));
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
-    gpuhal_buffer *kept = take(pool, NULL, 100); /* outlives the object, as the trace shows */
+    gpuhal_buffer *kept = take(pool, NULL, 100); /* as the trace shows, this buffer outlives the object */
     gpuhal_pool_destroy(pool);
     gpuhal_close(gpu);
     gpuhal_buffer_release(kept);
@@ -309,7 +308,7 @@ TEST(closing_writes_the_trace_to_the_file_that_the_environment_names)
         assert_int_equal(all.count, 4);
         assert_true(is(all.line[2], "allocate", "ok") && is(all.line[3], "destroy", "ok"));
         free_lines(&all);
-        /* has no pool, so the file is not changed */
+        /* the object has no pool, so the file is not changed */
         assert_ok(open_with_variable("GPUHAL_POOL_TRACE", trace_path, NULL, NULL, &gpu));
         gpuhal_close(gpu);
     }
@@ -360,8 +359,8 @@ static void *allocate_and_release(void *user)
     return NULL;
 }
 
-/* Each pool's records are in the order of its calls: a buffer's release follows its allocation, and the sums are
- * consistent. */
+/* Expects that each pool's records are in the order of its calls. A buffer's release must follow its allocation, and
+ * the sums must be consistent. */
 static void expect_an_order_that_is_possible(const lines *all, uint64_t *out_lost)
 {
     uint64_t allocated[3] = {0}, used[3] = {NONE, NONE, NONE}, time = 0;

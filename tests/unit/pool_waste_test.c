@@ -1,5 +1,5 @@
-/* A pool allocates as much memory from the driver for requests with a queue, in any state, as for the same requests
- * without one. */
+/* A pool must allocate the same amount of memory from the driver for requests with a queue, in any state, as for the
+ * same requests without a queue. */
 #include "pool/pool.h"
 #include "pool_support.h"
 
@@ -10,8 +10,8 @@ typedef enum manner { NO_QUEUE, IDLE, BUSY, SYNCHRONIZED } manner;
 typedef struct program {
     gpuhal *gpu;
     gpuhal_pool *pool;
-    gpuhal_queue *queue; /* NULL: requests without a queue */
-    gpuhal_event *gate;  /* the queue's work ends when this is opened; NULL: no work */
+    gpuhal_queue *queue; /* NULL for requests without a queue */
+    gpuhal_event *gate;  /* the queue's work ends when the gate is opened; NULL if there is no work */
     gpuhal_buffer *buffers[SLOTS];
     uint32_t count;
     uint64_t live, random;
@@ -82,7 +82,7 @@ static void expect_apart(const gpuhal_buffer *one, const gpuhal_buffer *other)
     assert_true(first->segment != second->segment || before || after);
 }
 
-/* When others allocate, too, no two buffers overlap. */
+/* Lets others allocate as well, and expects that buffers do not overlap. */
 static void expect_apart_from_others(program *p)
 {
     enum { OTHERS = 200 };
@@ -103,7 +103,7 @@ static void expect_apart_from_others(program *p)
     gpuhal_queue_destroy(queue);
 }
 
-/* Both pools choose the same place for every request, regardless of when work ends. */
+/* Expects that both pools choose the same place for every request, regardless of the time at which work ends. */
 static void expect_same_places(manner how, uint64_t seed)
 {
     program with = begin(how, seed);
@@ -155,7 +155,7 @@ TEST(others_get_memory_that_was_free_before_the_only_queue_released)
     gpuhal_buffer *newer = take(pool, queue, UNIT); /* makes the lane not keep `small` */
     gpuhal_buffer_release(large);
     assert_ok(gpuhal_fill(queue, newer, 0, UNIT, 1, 1));
-    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS)); /* later releases are newer than this */
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS)); /* later releases are newer than this wait */
     gpuhal_event *gate = close_gate(gpu, queue);
     assert_ok(gpuhal_fill(queue, small, 0, UNIT, 1, 1));
     gpuhal_buffer_release(small);

@@ -1,4 +1,5 @@
-/* Application callbacks that release memory on request: adding and removing them, and the calls that they may make. */
+/* Application callbacks that release memory on request: their addition and removal, and the calls that they may
+ * make. */
 #include "unit/ladder_support.h"
 
 #include <sys/wait.h>
@@ -28,7 +29,7 @@ TEST(a_callback_is_there_once_with_each_user_until_it_is_ended)
     assert_int_equal(gpuhal_device_off_pressure(NULL, call_cached, &a), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_off_pressure(device, NULL, &a), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_buffer_release(all);
-    end_ladder(gpu, pool); /* the remaining callbacks end with the object */
+    end_ladder(gpu, pool); /* the close of the object removes the remaining callbacks */
 }
 
 TEST(a_callback_gets_the_time_that_is_left)
@@ -47,7 +48,6 @@ TEST(a_callback_gets_the_time_that_is_left)
     end_ladder(gpu, pool);
 }
 
-/* The library functions that a callback calls. */
 typedef struct deeds {
     gpuhal_pool *pool, *destroys;
     cache *gives;
@@ -107,7 +107,7 @@ TEST(a_callback_may_destroy_a_pool_and_end_itself)
     end_ladder(gpu, pool);
 }
 
-/* ---- threads: they all fill one cache, and each may have to release from it */
+/* ---- threads that fill one cache; any thread may have to release buffers */
 
 typedef struct shared {
     pthread_mutex_t mutex;
@@ -150,7 +150,7 @@ static void *fill_shared(void *user)
         }
         atomic_fetch_add(&s->made, 1);
         pthread_mutex_lock(&s->mutex);
-        assert_true(s->count < 64); /* each thread can have at least a unit */
+        assert_true(s->count < 64); /* each thread can have at least one unit */
         s->buffers[s->count++] = buffer;
         pthread_mutex_unlock(&s->mutex);
     }
@@ -161,7 +161,7 @@ static void *come_and_go(void *user)
 {
     shared *s = user;
     for (uint32_t i = 0; i < 200; i++) {
-        cache c = {.name = 'c'}; /* on the stack: nothing may read it after its callback was removed */
+        cache c = {.name = 'c'}; /* on the stack, so that a sanitizer detects a read after the removal */
         deeds own = {.pool = s->pool};
         assert_ok(gpuhal_device_on_pressure(gpuhal_device_at(s->gpu, 0), (int32_t)(i % 3) - 1, act, &own));
         usleep(100);
@@ -185,7 +185,7 @@ TEST(threads_allocate_memory_that_others_give_while_callbacks_come_and_go)
         pthread_join(threads[i], NULL);
     }
     printf("%u buffers, %u refused\n", s.made, s.refused);
-    assert_true(s.made > 64 * 2); /* more than fit at the same time */
+    assert_true(s.made > 64 * 2); /* more buffers than fit at the same time */
     while (s.count > 0) {
         gpuhal_buffer_release(s.buffers[--s.count]);
     }

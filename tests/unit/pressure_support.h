@@ -1,10 +1,9 @@
-/* tests/unit/pressure_support.h: asks the sources of a device for memory until they have released enough. */
+/* tests/unit/pressure_support.h: requests memory from the sources of a device until they have released enough. */
 #ifndef GPUHAL_TEST_PRESSURE_SUPPORT_H
 #define GPUHAL_TEST_PRESSURE_SUPPORT_H
 
 #include "pool/pressure.h"
 
-/* Returns the bytes that the sources released. */
 static inline uint64_t relieve_device(gpuhal_device *device, gpuhal_pressure_rung rung, struct gpuhal_pool *pool,
                                       uint64_t bytes, uint64_t deadline_ns)
 {

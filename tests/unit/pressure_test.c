@@ -1,4 +1,4 @@
-/* The sources that a device asks for memory when it is short: their order, their turns, and their removal. */
+/* The sources that release a device's memory when it is short: their order, their turns, and their removal. */
 #include "unit/pool_support.h"
 #include "unit/pressure_support.h"
 
@@ -11,7 +11,6 @@
 
 enum { SOURCES = 6, ASKED = 64 };
 
-/* A source that records its calls. */
 typedef struct source {
     char name;
     uint64_t gives;
@@ -19,12 +18,12 @@ typedef struct source {
     gpuhal_device *device; /* arguments of the last call */
     struct gpuhal_pool *pool;
     uint64_t bytes, deadline_ns;
-    uint32_t times, most_times; /* number of calls; number of calls that release memory, 0: all */
+    uint32_t times, most_times; /* number of calls; number of calls that release memory (0 means all) */
     bool removes_itself, relieves, forks;
     gpuhal_device *relieves_other;
     uint64_t relieved;
-    _Atomic bool *holds; /* the source waits until this is false */
-    _Atomic int *inside; /* concurrent calls */
+    _Atomic bool *holds; /* the source waits until the value is false */
+    _Atomic int *inside; /* number of concurrent calls */
     _Atomic bool entered;
 } source;
 
@@ -76,7 +75,7 @@ static void add(gpuhal_device *device, source *own, gpuhal_pressure_rung rung, i
     assert_ok(gpuhal_pressure_add(device, &added, &own->entry));
 }
 
-/* The sources called since this function was last called. */
+/* Returns the names of the sources that were called since the previous call. */
 static const char *asked_now(void)
 {
     asked[asked_count] = 0;
@@ -282,7 +281,6 @@ TEST(a_thread_without_time_does_not_wait_for_a_source_that_may)
     gpuhal_close(gpu);
 }
 
-/* Releases the blocked source after another thread has begun to wait. */
 static void *let_go(void *user)
 {
     usleep(50000);
@@ -390,7 +388,7 @@ static void *add_and_remove(void *user)
 {
     gpuhal_device *device = user;
     for (int i = 0; i < 300; i++) {
-        _Atomic int inside = 0; /* on the stack: nothing may read it after the removal */
+        _Atomic int inside = 0; /* on the stack, so that a sanitizer detects a read after the removal */
         source own = {.gives = 1, .inside = &inside};
         add(device, &own, GPUHAL_PRESSURE_CALL, i % 3);
         if (i % 4 == 0) {

@@ -1,6 +1,6 @@
-/* The whole library in a process with more rights than its user: a copy of this program, set-user-id or set-group-id,
- * run by a user who sets every variable and every configuration member. The test watches the files that these name;
- * the library must not even open them. */
+/* The whole library in a process with more rights than its user: a set-user-id or set-group-id copy of this program.
+ * The user sets every variable and every configuration member. The test watches the files that they name. The library
+ * must not open these files. */
 #include "loader_support.h"
 
 #include <gpuhal/gpuhal.h>
@@ -23,7 +23,7 @@ static void keep_line(void *user, int32_t level, const char *line)
     snprintf(lines + length, sizeof lines - length, "%s\n", line);
 }
 
-/* Runs in that process. */
+/* Runs in the privileged process. */
 static void check_as_privileged(void)
 {
     const char *trap = getenv("GPUHAL_PLUGIN_PATH");
@@ -51,7 +51,6 @@ static void check_as_privileged(void)
     assert_non_null(strstr(lines, "config.plugin_path is not searched"));
 }
 
-/* Values that would cause an error, or worse, if they were read. */
 static void set_variables(void)
 {
     for (uint32_t i = 0; gpuhal_variable_name(i); i++) {
@@ -87,12 +86,12 @@ static int set_traps(void)
     return watch;
 }
 
-/* Runs the program with this owner, group and mode as another user; `test` is the calling test. */
+/* Gives a copy of the program the owner, group and mode, and runs `test` in it as another user. */
 static void run_as_privileged(const char *test, uid_t owner, gid_t group, mode_t mode)
 {
     if (gpuhal_os_privileged()) {
         check_as_privileged();
-        _exit(0); /* a leak sanitizer may not inspect such a process */
+        _exit(0); /* a leak sanitizer cannot inspect such a process */
     }
     if (geteuid() != 0) {
         SKIP_TEST("making a program that runs with other rights needs root");

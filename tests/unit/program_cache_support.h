@@ -18,7 +18,7 @@ static inline void make_folder(void)
     snprintf(programs, sizeof programs, "%s/gpuhal-programs", registry);
 }
 
-/* Number of warnings since the object was opened that require an action by the user. */
+/* Number of warnings that require an action by the user, since the object was opened. */
 static int warnings;
 
 static inline void count_warnings(void *user, int32_t level, const char *text)
@@ -30,7 +30,6 @@ static inline void count_warnings(void *user, int32_t level, const char *text)
     }
 }
 
-/* The initial state of the mock for each object. */
 static inline gpuhal_mock_state plain_mock(void)
 {
     return (gpuhal_mock_state){.count = 1, .devices = {{.formats = "mock-exact mock", .keeps_compiled = 1}}};
@@ -78,7 +77,6 @@ static inline gpuhal_program *create_cached(gpuhal *gpu, const gpuhal_code *code
     return program;
 }
 
-/* Loads the code; returns whether it came from the cache. */
 static inline int load_code(gpuhal *gpu, const gpuhal_code *code, uint32_t flags)
 {
     gpuhal_program *program = create_cached(gpu, code, flags);
@@ -105,7 +103,6 @@ static inline int run_with(const char *setting, const gpuhal_code *code, uint32_
     return run_as(&mock, setting, code, flags);
 }
 
-/* Lists the names in a folder; returns their number. */
 static inline int list_files(const char *path, char names[][512], int space)
 {
     DIR *directory = opendir(path);
@@ -127,7 +124,6 @@ static inline int count_files(void)
     return list_files(programs, names, 64);
 }
 
-/* Reads the file of the only cached program. */
 static inline size_t read_kept(unsigned char *bytes, size_t space, char out_path[512])
 {
     char names[2][512];

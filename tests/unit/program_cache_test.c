@@ -1,5 +1,5 @@
-/* Compiled programs are cached in files between runs. They are reused, never for other code, and never cause a
- * failure. */
+/* Compiled programs that are cached in files between runs. Cached programs must be reused only for the same code, and
+ * must never cause a failure. */
 #include "program_cache_support.h"
 
 #include "program/program.h"
@@ -66,9 +66,9 @@ TEST(the_setting_has_a_place_a_size_or_both)
     remove_tree();
 }
 
-/* Flips every byte of a file and truncates it to many lengths. Each damage causes a compilation and a new valid file,
- * never a wrong program. A file that does not begin like a cache file may be the user's: it stays, and causes a
- * compilation each time. */
+/* Flips every byte of a file and truncates it to many lengths. Each damage must cause a compilation and a new valid
+ * file, never a wrong program. A file that does not begin like a cache file may belong to the user. Such a file must
+ * stay, and causes a compilation each time. */
 TEST(a_damaged_file_costs_a_compilation)
 {
     make_folder();
@@ -88,12 +88,12 @@ TEST(a_damaged_file_costs_a_compilation)
         write_kept(path, bytes, size);
     }
     assert_int_equal(load_code(gpu, &plain_code, 0), 1);
-    assert_int_equal(warnings, 1); /* about the file that stayed */
+    assert_int_equal(warnings, 1); /* for the file that stayed */
     gpuhal_close(gpu);
     remove_tree();
 }
 
-/* Numbers in the header: the type, the sizes of key, code and file list, the checksum with the reserved bytes. */
+/* The header's numbers are the type, the sizes of key, code and file list, and the checksum with the reserved bytes. */
 static void add_to_number(unsigned char *bytes, int number, int more)
 {
     uint64_t value = 0;
@@ -137,7 +137,7 @@ TEST(a_file_whose_head_has_one_wrong_number_is_not_used)
     remove_tree();
 }
 
-/* As if another thread created a kernel between the two calls. */
+/* The size changes as if another thread created a kernel between the two calls. */
 TEST(compiled_code_whose_size_changes_while_it_is_read_is_not_kept)
 {
     static const int64_t more[] = {1, 1 << 20, -1};
@@ -153,7 +153,7 @@ TEST(compiled_code_whose_size_changes_while_it_is_read_is_not_kept)
     remove_tree();
 }
 
-/* The file being written has the first number, and is incomplete. */
+/* The incomplete file of the other thread has the first number. */
 TEST(a_program_is_kept_while_another_thread_writes_one)
 {
     gpuhal_code code = plain_code;
@@ -180,13 +180,13 @@ TEST(the_least_recently_used_code_goes_first_and_too_large_code_is_not_kept)
     gpuhal_code long_code = {.size = sizeof long_code, .format = "mock", .code = code, .bytes = sizeof code};
     memset(code, ' ', sizeof code);
     memcpy(code, "program add", 11);
-    for (int i = 0; i < 6; i++) { /* each file has twice the size of the code: two files fit */
+    for (int i = 0; i < 6; i++) { /* each file has twice the size of the code, so two files fit */
         code[100] = (char)('a' + i);
         assert_int_equal(load_code(gpu, &long_code, 0), 0);
         assert_true(list_files(path, names, 64) <= 2);
         usleep(20000);
         code[100] = 'a';
-        (void)load_code(gpu, &long_code, 0); /* used each time, so it stays */
+        (void)load_code(gpu, &long_code, 0); /* used each time, so the file stays */
         usleep(20000);
     }
     code[100] = 'a';
@@ -203,7 +203,7 @@ TEST(the_least_recently_used_code_goes_first_and_too_large_code_is_not_kept)
     remove_tree();
 }
 
-/* Exactly two files fit. */
+/* The cache has room for exactly two files. */
 TEST(a_folder_with_the_name_of_a_file_of_the_cache_takes_no_room_of_it)
 {
     make_folder();
@@ -231,14 +231,14 @@ TEST(a_folder_that_others_may_write_to_is_not_used)
     char above[128], path[160], names[8][512];
     snprintf(above, sizeof above, "%s/shared", folder);
     snprintf(path, sizeof path, "%s/gpuhal-programs", above);
-    assert_int_equal(mkdir(above, 0777), 0); /* like /tmp: the folder below belongs to the user */
+    assert_int_equal(mkdir(above, 0777), 0); /* like /tmp; the folder below belongs to the user */
     assert_int_equal(run_with(above, &plain_code, 0), 0);
     assert_int_equal(run_with(above, &plain_code, 0), 1);
     assert_int_equal(chmod(path, 0777), 0);
     gpuhal *gpu = open_cached(above);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);
-    assert_int_equal(warnings, 1); /* not one warning per program */
+    assert_int_equal(warnings, 1); /* one warning, not one per program */
     gpuhal_close(gpu);
     assert_int_equal(chmod(path, 0700), 0);
     assert_int_equal(list_files(path, names, 8), 1);
@@ -263,7 +263,7 @@ static bool is_there(const char *path)
     return access(whole, F_OK) == 0;
 }
 
-/* The names look like the cache's, and the files are older than all cache files when space runs out. */
+/* The user's files have names like the cache's files, and are older than all cache files when space runs out. */
 TEST(files_of_the_user_stay_under_any_name)
 {
     make_folder();

@@ -1,6 +1,6 @@
-/* Differences between two compilations of the same source. Each is in the cached program's key: a second run uses the
- * cached program if all of them are equal, and compiles if one differs. Every run is a separate process, because
- * drivers are loaded once per process. */
+/* Differences between two compilations of the same source. The cached program's key must contain all of them, so that a
+ * second run compiles if anything differs, and otherwise uses the cached program. Every run is a separate process,
+ * because drivers are loaded once per process. */
 #include "program_cache_support.h"
 #include "support/child.h"
 
@@ -14,8 +14,8 @@
 typedef struct situation {
     gpuhal_mock_state mock;
     gpuhal_code code;
-    const char *first; /* a library that the application loads first; NULL: none */
-    enum { STAYS, IS_REMOVED, IS_REPLACED, IS_MOVED } then; /* what happens to its file afterwards */
+    const char *first; /* a library that the application loads first, or NULL */
+    enum { STAYS, IS_REMOVED, IS_REPLACED, IS_MOVED } then; /* the later change of the library's file */
 } situation;
 
 static char vendor[512], driver[512], compiler[512];
@@ -29,7 +29,7 @@ static situation begin(void)
     return (situation){.mock = plain_mock(), .code = plain_code};
 }
 
-/* Creates a new file with the same bytes, size and modification time, as if the same version was built again. */
+/* Creates a copy with the same size and modification time, as if the same version was built again. */
 static void install(const char *path, const char *from)
 {
     char command[2600];
@@ -51,7 +51,6 @@ static void change_file(const situation *s)
     }
 }
 
-/* Returns true if nothing was compiled. */
 static int run(const situation *s)
 {
     const pid_t child = begin_child();
@@ -74,7 +73,7 @@ static void compile_and_use(const situation *s)
     assert_int_equal(run(s), 1);
 }
 
-/* A library with a soname, on which no loaded library depends. */
+/* Returns a library with a soname, on which no loaded library depends. */
 static const char *named_library(void)
 {
     struct link_map *map = NULL;
@@ -91,7 +90,7 @@ static const char *plain_library(void)
 
 /* ---- each difference */
 
-/* As if another version of the library used the same file name. */
+/* Replaces the library's file, as if another version of the library had the same file name. */
 static void change_library(situation *s)
 {
     (void)s;
@@ -203,7 +202,7 @@ TEST(a_compiler_that_is_loaded_when_it_is_first_used_is_known_by_its_file)
     situation s = begin();
     install(compiler, named_library());
     s.mock.devices[0].compiler = compiler;
-    compile_and_use(&s); /* the second run does not load it */
+    compile_and_use(&s); /* the second run does not load the library */
     install(compiler, named_library());
     compile_and_use(&s);
     assert_int_equal(unlink(compiler), 0);
@@ -227,7 +226,7 @@ TEST(a_compiler_that_is_loaded_when_its_output_is_asked_for_is_known_by_its_file
 TEST(a_library_that_a_driver_compiled_and_loaded_is_no_compiler)
 {
     situation s = begin();
-    install(compiler, plain_library()); /* like PoCL: without a soname */
+    install(compiler, plain_library()); /* like PoCL's compiler, without a soname */
     s.mock.devices[0].compiler = compiler;
     compile_and_use(&s);
     install(compiler, plain_library());
@@ -242,7 +241,7 @@ TEST(a_driver_that_the_application_has_loaded_before_is_known_by_its_file)
     install(driver, named_library());
     s.first = driver;
     s.mock.driver = driver;
-    s.mock.library = named_library(); /* loaded before the plugin starts, so its driver may be, too */
+    s.mock.library = named_library(); /* loaded before the plugin starts, as its driver may be */
     compile_and_use(&s);
     install(driver, named_library());
     compile_and_use(&s);
@@ -252,7 +251,7 @@ TEST(a_driver_that_the_application_has_loaded_before_is_known_by_its_file)
 TEST(with_a_driver_that_is_not_at_its_path_any_more_nothing_is_kept)
 {
     situation s = begin();
-    compile_and_use(&s); /* without a driver; this program must not be used with an unknown driver either */
+    compile_and_use(&s); /* compiled without a driver; must not be used with an unknown driver either */
     for (s.then = IS_REMOVED; s.then <= IS_MOVED; s.then++) {
         install(driver, named_library());
         s.first = driver;

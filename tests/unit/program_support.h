@@ -12,7 +12,6 @@
 static const gpuhal_code plain_code = {
     .size = sizeof(gpuhal_code), .format = "mock", .code = SOURCE, .bytes = sizeof SOURCE - 1};
 
-/* Opens two mock devices that support programs. */
 static inline gpuhal *open_programs(const gpuhal_config *config)
 {
     gpuhal_mock = (gpuhal_mock_state){
@@ -42,7 +41,7 @@ static inline gpuhal_kernel *make_kernel(gpuhal_program *program, const char *na
     return kernel;
 }
 
-/* Adds a number to all elements of a buffer, in groups of up to 8. */
+/* Enqueues a launch that adds a number to all elements of a buffer, in groups of up to 8. */
 static inline gpuhal_status add_to(gpuhal_queue *queue, gpuhal_kernel *add, gpuhal_buffer *to, uint32_t value)
 {
     const gpuhal_argument arguments[] = {{.buffer = to}, {.value = &value, .bytes = sizeof value}};

@@ -1,4 +1,4 @@
-/* Programs: which alternative is used and why others are not, logs, kernels and their refusals. */
+/* Programs: the alternative that is used, the reasons against the others, logs, kernels and their refusals. */
 #include "program_support.h"
 
 #include <stdlib.h>
@@ -318,7 +318,7 @@ TEST(a_group_above_the_devices_limit_is_too_large_and_a_dimension_of_0_counts_as
     assert_ok(gpuhal_kernel_get_info(kernel, &info));
     assert_int_equal(info.group_size[2], 1);
     gpuhal_kernel_release(kernel);
-    for (int given = 0; given < 3; given++) { /* each given dimension alone makes it a size */
+    for (int given = 0; given < 3; given++) { /* a single dimension other than 0 specifies a group size */
         memset(desc.group_size, 0, sizeof desc.group_size);
         desc.group_size[given] = 16;
         assert_ok(gpuhal_kernel_create(program, &desc, &kernel));

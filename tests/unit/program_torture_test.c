@@ -1,5 +1,5 @@
-/* Each allocation and each system call from loading a program to the end of its launch fails once; the process is
- * killed while the cache is written; and forks. */
+/* Each allocation and each system call from the load of a program to the end of its launch fails once. Also kills
+ * during a write of the cache, and forks. */
 #include "program_support.h"
 #include "support/child.h"
 #include "support/torture.h"
@@ -19,7 +19,7 @@ static gpuhal_status open_with_cache(gpuhal **out_gpu)
                                   .backends = "mock",
                                   .builtins = builtins};
     gpuhal_mock.count = 1;
-    gpuhal_mock.fork_safe = 1; /* rounds are children of this process, which may have used the mock */
+    gpuhal_mock.fork_safe = 1; /* rounds are forked children, and this process may have used the mock */
     gpuhal_mock.devices[0].formats = "mock";
     gpuhal_mock.devices[0].keeps_compiled = 1;
     return gpuhal_open(&config, out_gpu);
@@ -58,7 +58,7 @@ static void give_back(const objects *o)
 
 enum { MANY = 20 };
 
-/* More arguments than fit into a launch without an allocation. */
+/* Launches with more arguments than fit into a launch without an allocation. */
 static gpuhal_status launch_with_many(const objects *o)
 {
     const uint32_t value = 1;
@@ -116,7 +116,7 @@ TEST(every_allocation_of_a_program_may_fail_once)
     remove_tree();
 }
 
-/* A key without a variable would equal the key of a program that was cached when the variable was not set. */
+/* A key without the variable would equal the key of a program that was cached when the variable was not set. */
 TEST(while_memory_is_short_no_program_is_used_that_was_compiled_with_other_variables)
 {
     objects o = {.gpu = NULL};
@@ -186,8 +186,8 @@ TEST(compiled_code_that_a_plugin_does_not_give_costs_no_memory)
     remove_tree();
 }
 
-/* Uses programs in a separate process, since a process that has had threads does not fork. Returns whether it was
- * killed, at call number `call` of that kind. `cached`: nothing was compiled. */
+/* Uses programs in a separate process, since a process that has had threads does not fork. Returns whether the separate
+ * process was killed at call number `call` of the given kind. If `cached`, nothing may be compiled. */
 static bool is_killed_at(gpuhal_fault kind, unsigned call, bool cached)
 {
     const pid_t child = begin_child();
@@ -216,7 +216,7 @@ TEST(every_call_that_reads_kept_code_may_fail_once)
     remove_tree();
 }
 
-/* A leftover file is either valid or not used. The program works, and is cached by then at the latest. */
+/* A leftover file must be either valid or unused. The next process must have a working program and cache it. */
 TEST(killed_at_any_call_the_cache_serves_the_next_process)
 {
     begin_cache();

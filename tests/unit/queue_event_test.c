@@ -1,5 +1,5 @@
-/* Events whose queue was destroyed or reset, with a plugin whose events point to its queues: the engine's
- * queue_destroy() fails the test if an event that was recorded there still exists. */
+/* Events whose queue was destroyed or reset, with a plugin whose events point to their queues. The engine's
+ * queue_destroy() fails the test if an event that was recorded in the queue still exists. */
 #include "support/import_host.h"
 #include "engine_support.h"
 
@@ -58,7 +58,7 @@ static void copy_and_record(const fixture *d, gpuhal_queue *queue, gpuhal_event 
     assert_int_equal(gpuhal_event_record(event, queue), GPUHAL_OK);
 }
 
-/* Waits for an effect of another thread. */
+/* Returns false if the count does not become the wanted value in time. */
 static bool becomes(const _Atomic int64_t *count, int64_t wanted)
 {
     for (int i = 0; i < 10000 && *count != wanted; i++) {
@@ -114,7 +114,7 @@ TEST(a_reset_keeps_the_plugins_queue_that_failed_while_a_timed_event_is_of_it)
     fixture d = open_fixture(true);
     gpuhal_event *timed = make_event(&d, GPUHAL_EVENT_TIMED), *second = make_event(&d, GPUHAL_EVENT_TIMED);
     uint64_t ns = 0;
-    copy_and_record(&d, d.queue, d.event); /* leaves a spare event of the plugin's queue */
+    copy_and_record(&d, d.queue, d.event); /* leaves a spare event in the plugin's queue */
     copy_and_record(&d, d.queue, timed);
     assert_int_equal(gpuhal_queue_synchronize(d.queue, 10 * second_ns), GPUHAL_OK);
     engine.fail_at[COPY] = engine.calls[COPY] + 1;

@@ -1,5 +1,5 @@
-/* The internal guarantees of a queue: its lock, its native accesses, the flags of the vendor's queue, the order of
- * work from other queues, which queue owns a failure, and the threads that notice the failure. */
+/* The internal guarantees of a queue: its lock, its native accesses, the flags of the vendor's queue, the order of work
+ * from other queues, the queue that owns a failure, and the threads that are notified of the failure. */
 #include "support/halting.h"
 #include "test.h"
 
@@ -90,7 +90,7 @@ static void *signal_too(void *user)
     return NULL;
 }
 
-/* Otherwise a thread could check, miss the signal, and then sleep. */
+/* Without the lock, a thread could miss a signal between its check and its sleep. */
 TEST(a_timepoint_of_the_host_is_waited_for_and_signalled_under_its_lock)
 {
     void *(*const acts[])(void *user) = {wait_too, signal_too};
@@ -232,7 +232,7 @@ TEST(a_queue_does_not_keep_a_followed_timepoint_that_ended_well)
     end(&o);
 }
 
-/* The failure has the driver's message about the first queue's work, in either order of the two waits. */
+/* The failure must have the driver's message about the first queue's work, regardless of the order of the two waits. */
 TEST(a_queue_that_waits_for_work_that_fails_has_the_failure_of_that_work)
 {
     objects o = begin();

@@ -1,11 +1,11 @@
-/* Queues compared with a model: random programs have the same effect as their operations executed one after the other.
+/* Queues compared with a model. Random programs must have the same effect as their operations one after the other.
  *
- * Three threads share two queues, and each has a third queue and its own buffers. Before an operation in one queue
- * uses a buffer that another queue has used, an event orders the two. So, however queues and threads interleave, a
- * buffer has the bytes that the same operations leave in host memory when executed in call order.
+ * Three threads share two queues, and each has a third queue and its own buffers. Before an operation in one queue uses
+ * a buffer that another queue has used, an event orders the two queues. So a buffer's bytes must equal the result of
+ * the same operations in host memory in the order of the calls, regardless of the interleaving of queues and threads.
  *
- * The driver below (driver_support.h) executes its queues in an order chosen by a seed; the program's number selects
- * which optional parts the driver lacks. GPUHAL_TEST_QUEUE_PROGRAM runs a single program. */
+ * The driver (driver_support.h) executes its queues in an order that depends on a seed. The program's number selects
+ * the optional parts that the driver has. GPUHAL_TEST_QUEUE_PROGRAM selects a single program. */
 #include "driver_support.h"
 
 #include <inttypes.h>
@@ -25,29 +25,29 @@ static const uint64_t patience_ns = UINT64_C(60) * 1000000000u;
 
 typedef enum { SENT, READ, CALLED, COMPLETED } result_kind;
 
-/* Host memory that a queue's work reads (SENT) or writes. The bytes are checked by this thread after a wait, or
- * earlier by a function that the queue calls, or by a completion callback. */
+/* Host memory that a queue's work reads (SENT) or writes. This thread checks the bytes after a wait, unless a function
+ * in the queue or a completion callback has checked them before. */
 typedef struct result {
     result_kind kind;
     bool pending;
     _Atomic bool looked;
     uint32_t queue, bytes;
-    uint64_t number; /* of the operation */
+    uint64_t number; /* number of the operation */
     unsigned char host[BYTES], expected[BYTES];
 } result;
 
 typedef struct model_buffer {
     gpuhal_buffer *buffer;
     uint32_t device;
-    bool used[QUEUES]; /* by unfinished work of these queues, unless a later operation was ordered after it */
+    bool used[QUEUES]; /* true if a queue's unfinished work uses the buffer, unless later work is ordered after it */
     unsigned char bytes[BYTES];
 } model_buffer;
 
-/* The newest recording, which covers the queue's operations up to `number`. */
+/* An event's newest recording. It covers the queue's operations up to `number`. */
 typedef struct model_event {
     gpuhal_event *event;
     uint32_t queue;
-    uint64_t number; /* 0: not recorded */
+    uint64_t number; /* 0 if not recorded */
 } model_event;
 
 typedef struct program {
@@ -59,8 +59,8 @@ typedef struct program {
 typedef struct thread_model {
     const program *all;
     uint64_t seed, operations;
-    gpuhal_queue *queues[QUEUES]; /* the first is of device 0, the second of device 1 */
-    uint32_t own_device;          /* of the third queue */
+    gpuhal_queue *queues[QUEUES]; /* the first queue is on device 0, the second on device 1 */
+    uint32_t own_device;          /* device of the third queue */
     model_buffer buffers[BUFFERS];
     model_event events[EVENTS];
     result results[RESULTS];
@@ -106,7 +106,7 @@ static void look_when_completed(void *user, gpuhal_status status)
     look(user);
 }
 
-/* All operations of the queue up to this number have ended, so sent bytes may be overwritten. */
+/* Called when all operations of the queue up to `number` have ended, so sent bytes may be overwritten. */
 static void settle(thread_model *m, uint32_t queue, uint64_t number)
 {
     for (uint32_t i = 0; i < RESULTS; i++) {
@@ -163,7 +163,7 @@ static void record(thread_model *m, uint32_t which, uint32_t queue)
     event->number = m->operations;
 }
 
-/* Call this before an operation of the queue uses the buffer. */
+/* Must be called before an operation of the queue uses the buffer. */
 static void order(thread_model *m, model_buffer *b, uint32_t queue)
 {
     for (uint32_t other = 0; other < QUEUES; other++) {
@@ -198,7 +198,6 @@ static void create_own_queue(thread_model *m)
     expect_ok(m, gpuhal_queue_create(gpuhal_buffer_device(b->buffer), NULL, &m->queues[SHARED]), "making a queue");
 }
 
-/* Returns a queue of the buffer's device. */
 static uint32_t any_queue(thread_model *m, const model_buffer *b)
 {
     return m->own_device == b->device && chance(m, 2) ? SHARED : b->device;
@@ -249,7 +248,6 @@ static void fill_piece(thread_model *m, model_buffer *b, uint32_t queue)
     expect_ok(m, gpuhal_fill(m->queues[queue], b->buffer, at.offset, at.bytes, value, 1), "filling");
 }
 
-/* In a queue of either device. */
 static void copy_piece(thread_model *m, model_buffer *to, model_buffer *from)
 {
     const piece at = any_piece(m);
@@ -264,7 +262,7 @@ static void copy_piece(thread_model *m, model_buffer *to, model_buffer *from)
     }
 }
 
-/* The work after the wait is submitted before the host signals; no thread waits here. */
+/* Submits work after a wait for the host, and then signals. No thread waits. */
 static void wait_for_host(thread_model *m, model_buffer *b, uint32_t queue)
 {
     gpuhal_event *event = NULL;
@@ -296,14 +294,14 @@ static void replace_event(thread_model *m, model_event *event)
     expect_ok(m, gpuhal_event_create(m->all->gpu, 0, &event->event), "an event");
 }
 
-/* The old buffer's work may still run. */
+/* Replaces a buffer whose work may still run. */
 static void replace_buffer(thread_model *m, model_buffer *b)
 {
     gpuhal_buffer_release(b->buffer);
     create_buffer(m, b);
 }
 
-/* The old queue may have unfinished work; all work of the new queue is ordered after it. */
+/* Replaces a queue that may have unfinished work. All work of the new queue is ordered after the old queue's work. */
 static void replace_own_queue(thread_model *m)
 {
     gpuhal_queue *old = m->queues[SHARED];

@@ -1,5 +1,5 @@
-/* Events that a queue records on its own (docs/transfers.md promises one after every 256 submissions), and the objects
- * of launches that a queue keeps alive until the work has ended. */
+/* Events that a queue records itself (docs/transfers.md promises one after every 256 submissions), and objects of
+ * launches, which a queue keeps alive until the work has ended. */
 #include "support/halting.h"
 #include "test.h"
 
@@ -107,8 +107,8 @@ static uint64_t bytes_of(gpuhal_device *device)
     return statistics.allocated.current;
 }
 
-/* The second and the third launch are kept beside the newest submission. Sanitizers detect kernels that are freed too
- * early. */
+/* The queue tracks the second and the third launch in addition to the newest submission. Sanitizers detect kernels that
+ * are freed too early. */
 TEST(kernels_and_buffers_of_launches_stay_until_the_work_has_ended)
 {
     enum { BYTES = 4096, COUNT = 3 };

@@ -1,4 +1,4 @@
-/* The state table of a queue: every transition in the diagram is allowed, and no other. */
+/* The state table of a queue must allow the transitions in the diagram, and no others. */
 #include "queue/states.h"
 #include "test.h"
 
@@ -10,7 +10,7 @@ static bool passes(gpuhal_queue_state from, gpuhal_queue_state to)
 {
     pid_t child = fork();
     if (child == 0) {
-        signal(SIGILL, SIG_DFL); /* keeps the sanitizers from printing a report */
+        signal(SIGILL, SIG_DFL); /* prevents a sanitizer's report */
         signal(SIGTRAP, SIG_DFL);
         gpuhal_queue_check_change(from, to);
         _exit(0);

@@ -1,4 +1,4 @@
-/* Waiting with a plugin that returns statuses which a correct plugin does not, or that ignores timeouts: the engine of
+/* Waits with a plugin that returns unexpected statuses or ignores timeouts. The plugin is the engine of
  * engine_support.h. */
 #include "support/import_host.h"
 #include "engine_support.h"
@@ -107,7 +107,7 @@ TEST(work_that_a_plugin_is_not_ready_for_is_done_later_and_in_order)
     }
 }
 
-/* As while an engine captures the vendor's queue into a graph. */
+/* A plugin is also busy while an engine captures the vendor's queue into a graph. */
 TEST(a_queue_whose_thread_finds_the_plugin_busy_goes_on_later)
 {
     fixture d = open_fixture(false);
@@ -121,7 +121,7 @@ TEST(a_queue_whose_thread_finds_the_plugin_busy_goes_on_later)
     close_fixture(&d);
 }
 
-/* Drivers batch commands until a flush; recording an event flushes. */
+/* Drivers batch commands until a flush. The recording of an event flushes the queue. */
 TEST(a_full_ring_of_unflushed_work_is_flushed_while_more_is_deferred)
 {
     fixture d = open_fixture(false);
@@ -257,7 +257,7 @@ static void released(void *user, void *memory)
     o->calls++;
 }
 
-/* A callback on the waiting thread or on the queue's thread would wait for itself. */
+/* If the waiting thread or the queue's thread ran the callback, the callback would wait for itself. */
 TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
 {
     for (int honors = 0; honors < 2; honors++) {
@@ -282,7 +282,7 @@ TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
     }
 }
 
-/* Makes thread creation impossible, or possible again: the stack would not fit into any address space. */
+/* Makes thread creation impossible, by a stack that does not fit into any address space, or possible again. */
 static void start_threads(bool possible)
 {
     static pthread_attr_t usual;
@@ -340,8 +340,8 @@ TEST(a_completion_is_notified_although_the_plugin_refuses_to_call_back)
     close_fixture(&d);
 }
 
-/* As in a container with a low process limit. The object works without the thread, and uses one as soon as it can be
- * started. */
+/* The same happens in a container with a low process limit. The object works without the thread, and starts the thread
+ * as soon as possible. */
 TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
 {
     gpuhal_mock.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
@@ -375,7 +375,8 @@ TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
     close_fixture(&d);
 }
 
-/* The CPU is the last resort, for example in a container at its pids.max. Drivers might hang. */
+/* A driver might hang, and no thread could detect the hang. So only the CPU is used, for example in a container at its
+ * pids.max. */
 TEST(the_cpu_works_and_no_driver_is_called_if_no_thread_can_be_started)
 {
     unsigned char sent[PIECE], got[PIECE] = {0};

@@ -1,4 +1,4 @@
-/* Rankings and assignments of physical devices with several interfaces, which share memory. */
+/* Rankings and assignments of physical devices with several interfaces that share memory. */
 #include "hardware_support.h"
 
 #include <gpuhal/schedule.h>

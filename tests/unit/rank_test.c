@@ -1,4 +1,4 @@
-/* Devices that satisfy a need, their order and its reasons: gpuhal_rank(), and the pure rules behind it. */
+/* gpuhal_rank() and its rules: the devices that satisfy a need, their order, and the reasons for the order. */
 #include "schedule_support.h"
 
 #include "schedule/need.h"
@@ -140,7 +140,7 @@ TEST(least_loaded_counts_memory_work_and_promises_and_unknown_loads_come_last)
     ranks own;
     set_load(0, GIB(16), 900); /* 450 */
     set_load(1, GIB(4), 100);  /* 425 */
-    set_load(2, GIB(16), 0);   /* 0; 500 with the promised memory */
+    set_load(2, GIB(16), 0);   /* 0, or 500 with the promised memory */
     gpuhal_mock.devices[3].values[0].missing = gpuhal_mock.devices[3].values[1].missing = GPUHAL_MISSING_ASLEEP;
     gpuhal_rank_desc desc = {.size = sizeof desc, .order = GPUHAL_RANK_LEAST_LOADED};
     assert_ok(rank(gpu, &desc, &own));
@@ -188,7 +188,7 @@ TEST(with_a_balance_nearly_equal_loads_do_not_change_the_first_device)
         expect_place(&own, 0, "mock:0", 1, "");
     }
     set_load(0, GIB(16), 640);
-    set_load(1, GIB(16), 518); /* lower by 61 */
+    set_load(1, GIB(16), 518); /* lower by 61 than the other load */
     assert_ok(rank(gpu, &desc, &own));
     expect_place(&own, 0, "mock:1", 1, "least load");
     set_load(0, GIB(16), 400);

@@ -1,5 +1,5 @@
-/* gpuhal/node/registry.h as an application uses it: views that do not change, records of every kind, forgetting,
- * exporting and importing. */
+/* gpuhal/node/registry.h as an application uses it: views that do not change, records of every kind, and the calls that
+ * forget, export and import records. */
 #include "registry/checksum.h"
 #include "registry/key.h"
 #include "registry_support.h"
@@ -179,7 +179,7 @@ TEST(a_damaged_record_is_reported_and_the_whole_ones_are_returned)
     put_contents(below(directory, "registry"), text, bytes);
     gpuhal_view *view = read_view(directory);
     assert_non_null(strstr(info_of(view).damage, "its undamaged records are used"));
-    /* The damaged record's physical device is lost, with its interface and the interface's records. */
+    /* The damaged physical device's record is lost, with the records of its interface. */
     expect_counts(view, (uint32_t[5]){1, 1, 2, 0, 0});
     gpuhal_view_release(view);
     free(text);

@@ -1,4 +1,4 @@
-/* tests/unit/registry_faults_test.c: each system call and each allocation of a registry write fails once; and the
+/* tests/unit/registry_faults_test.c: each system call and each allocation of a registry write fails once, and the
  * writer is killed before and after each. See support/faults.h. */
 #include "registry_support.h"
 #include "support/faults.h"
@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* Returns whether the file itself is complete and contains these plugins. */
 static bool file_holds(const char *directory, unsigned first, unsigned second)
 {
     size_t bytes;
@@ -22,7 +21,7 @@ static bool file_holds(const char *directory, unsigned first, unsigned second)
     return holds;
 }
 
-/* Makes a registry that contains plugin 1; if `damaged`, a write must move it aside first. */
+/* Makes a registry that contains plugin 1. If `damaged`, a write must move the file aside first. */
 static void prepare(const char *directory, bool damaged)
 {
     gpuhal_registry *registry = open_registry(directory);
@@ -45,7 +44,7 @@ static void clear(const char *directory)
     assert_int_equal(files_that_begin_with(directory, "registry"), 0);
 }
 
-/* After any fault, the next writer finds plugin 1, leaves no temporary file, and its record is stored. */
+/* Expects that the next writer finds plugin 1, stores its record, and leaves no temporary file. */
 static void expect_sound(const char *directory, bool damaged, unsigned also)
 {
     if (!damaged) {
@@ -61,7 +60,7 @@ static void expect_sound(const char *directory, bool damaged, unsigned also)
     assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
 }
 
-/* Writes once in a process that is killed at call number `at`. Returns false if the process ended before. */
+/* Writes once in a process that is killed at call number `at`. Returns false if the process ended before that call. */
 static bool killed_at(const char *directory, gpuhal_fault kind, unsigned at)
 {
     int status = -1;

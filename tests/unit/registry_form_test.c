@@ -1,5 +1,5 @@
-/* tests/unit/registry_form_test.c: the registry as text: written records can be read again, and damaged ones are never
- * accepted. */
+/* tests/unit/registry_form_test.c: the text of the registry. Written records can be read again, and damaged records are
+ * never accepted. */
 #include "registry/checksum.h"
 #include "registry_support.h"
 
@@ -24,7 +24,6 @@ static gpuhal_text record_text(gpuhal_database_kind kind, const void *record)
     return text;
 }
 
-/* Returns whether every record of `some` is identical to one of `all`. */
 static bool is_part_of(const gpuhal_database *some, const gpuhal_database *all)
 {
     for (gpuhal_database_kind kind = 0; kind < GPUHAL_DATABASE_KINDS; kind++) {
@@ -61,7 +60,7 @@ TEST(the_checksum_is_crc_32c)
     assert_int_equal(gpuhal_checksum(0, "", 0), 0);
 }
 
-/* Computes the checksum bit by bit, as in its definition. */
+/* Computes the checksum bit by bit, as it is defined. */
 static uint32_t slow_checksum(const unsigned char *bytes, size_t count)
 {
     uint32_t sum = UINT32_MAX;
@@ -128,7 +127,8 @@ TEST(a_written_database_is_read_again_word_for_word)
     gpuhal_database_finish(&database);
 }
 
-/* Parses the damaged text. Returns whether all its records are in the good one, and missing ones were detected. */
+/* Parses the damaged text. Returns whether the good registry contains all of its records, and the parser detected each
+ * loss. */
 static bool is_harmless(const char *text, size_t bytes, const gpuhal_database *good)
 {
     gpuhal_database database;
@@ -191,7 +191,7 @@ TEST(a_damaged_record_costs_itself)
     gpuhal_text_finish(&text);
 }
 
-/* Parses a registry with only this record, closed with a correct checksum. */
+/* Parses a registry with only the given record and a correct checksum. */
 static gpuhal_serial_report read_with(const char *record, gpuhal_database *out_content)
 {
     static const char *const head = "[registry]\nversion = 1\ngeneration = 9\nnext_physical = 5\nnext_interface = 5\n";
@@ -217,7 +217,7 @@ TEST(a_record_that_makes_no_sense_is_left_out_though_its_checksum_is_right)
         "[physical]\ngeneration = 1\nnumber = 1\nnumber = 1\n", /* duplicate key */
         "[physical]\ngeneration = 1\nnumber = 1\nhost = 2\n",   /* out of range */
         "[physical]\ngeneration = -1\nnumber = 1\n",
-        "[physical]\ngeneration = 1\nnumber = 1\ncolour = red\n", /* unknown */
+        "[physical]\ngeneration = 1\nnumber = 1\ncolour = red\n", /* unknown key */
         "[plugin]\ngeneration = 1\nidentity = a\nname = b\nstate = 12\nstage = 1\n",
         "[plugin]\ngeneration = 1\nidentity = a\nname = b\nstate = 0\nstage = 9\ndevice = x\n",
         "[plugin]\ngeneration = 1\nidentity = a\nname = b\nstate = 0\nstage = 9\ndevice = 0\nu64.name = 7x\n",
@@ -237,7 +237,7 @@ TEST(a_record_that_makes_no_sense_is_left_out_though_its_checksum_is_right)
     gpuhal_database_finish(&database);
 }
 
-/* Versions that compared paths of large writes left such records. */
+/* Earlier versions, which compared paths of large writes, recorded this kind. */
 TEST(a_record_of_a_kind_of_another_version_is_left_out_and_is_no_damage)
 {
     gpuhal_database database;

@@ -1,5 +1,5 @@
-/* tests/unit/registry_key_test.c: the cache key, which decides whether a result is valid or stale: a change in any
- * part of it is detected. */
+/* tests/unit/registry_key_test.c: the cache key, which decides whether a result is valid. The library must detect a
+ * change in any part of the key. */
 #include "registry/key.h"
 #include "registry_support.h"
 
@@ -20,7 +20,6 @@ static void make_parents(char *path)
     }
 }
 
-/* Writes a file of the invented machine. */
 static void put(const char *name, const char *text)
 {
     char path[1024];
@@ -70,7 +69,7 @@ static gpuhal_texts key_now(void)
     return lines;
 }
 
-/* Returns whether the key is valid. If it is not, the changed part must begin with these words. */
+/* Returns whether the key is valid. If the key is not valid, the text of the changed part must begin with `words`. */
 static bool holds(const gpuhal_texts *lines, const char *words)
 {
     gpuhal_texts machine;
@@ -175,7 +174,7 @@ TEST(nodes_that_go_and_rights_that_change_are_noticed)
     gpuhal_texts_finish(&key);
 }
 
-/* Each session and each job has a different group; only their limits distinguish them. */
+/* Each session and each job has a different group. Only a group's limits may be in the key. */
 TEST(groups_with_the_same_limit_have_the_same_cache_key)
 {
     make_machine();
@@ -309,7 +308,7 @@ TEST(a_file_that_two_plugins_depend_on_is_looked_at_once_in_a_listing)
     free(identities[1]);
 }
 
-/* Returns the driver in the valid record for this machine; "" if the plugin must be probed. */
+/* Returns the driver in the valid record for the identity, or "" if the plugin must be probed. */
 static const char *driver_found(gpuhal_registry *registry, const char *identity)
 {
     static char driver[64];
@@ -390,7 +389,7 @@ TEST(of_two_valid_results_the_later_one_counts)
     char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
     record_driver(registry, identity, "earlier");
     gpuhal_texts machine;
-    gpuhal_database_plugin crash = plugin_number(1); /* fewer of its files are known */
+    gpuhal_database_plugin crash = plugin_number(1); /* fewer of the plugin's files are known */
     free(crash.identity);
     crash.identity = strdup(identity);
     crash.driver = strdup("later");

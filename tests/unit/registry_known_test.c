@@ -1,11 +1,12 @@
-/* Stable ids of hardware through the whole library: a machine with eight GPUs is started repeatedly, each time by
- * another process, in another order, with one card removed and another added. */
+/* Stable ids of hardware, tested with the whole library. A machine with eight GPUs is started repeatedly, each time in
+ * another process, with another order of cards, and with one card replaced. */
 #include "identity_support.h"
 #include "registry_support.h"
 
 #include <sys/wait.h>
 
-/* The results of one process: for each i, the number of the card whose UUID ends with i; 0 if it is absent. */
+/* The results of one process. Element i is the number of the card whose UUID ends with i, or 0 if the card is
+ * absent. */
 typedef struct seen {
     uint32_t numbers[DEVICES], interfaces, physicals;
 } seen;
@@ -26,7 +27,8 @@ static void add_card(const char *backend, uint32_t index, unsigned card, const c
     gpuhal_facts_set_u64(&device->facts, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_GPU);
 }
 
-/* Makes a machine. "01234567" lists the cards in CUDA's order; Vulkan lists them in reverse. */
+/* Makes a machine. `cards` lists the cards in CUDA's order, for example "01234567". Vulkan lists them in reverse
+ * order. */
 static void set_machine(const char *cards, const char *driver)
 {
     size_t count = strlen(cards);

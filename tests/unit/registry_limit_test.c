@@ -1,4 +1,4 @@
-/* Control group limits on device memory, in trees of files, and that pools respect them. */
+/* Control group limits on device memory, with invented control groups. Pools must respect the limits. */
 #include "pool_support.h"
 #include "registry/limit.h"
 #include "registry_support.h"
@@ -7,7 +7,6 @@
 
 static const char *root;
 
-/* Writes a file of the invented machine. */
 static void put(const char *name, const char *text)
 {
     char path[1024];
@@ -20,7 +19,7 @@ static void put(const char *name, const char *text)
     put_contents(path, text, strlen(text));
 }
 
-static uint64_t group_left = UINT64_MAX; /* used by pools */
+static uint64_t group_left = UINT64_MAX; /* bytes that the group leaves to pools */
 
 uint64_t __real_gpuhal_limit_device_memory(const char *folder, const char *pci, uint64_t *out_limit);
 uint64_t __wrap_gpuhal_limit_device_memory(const char *folder, const char *pci, uint64_t *out_limit);

@@ -1,11 +1,11 @@
-/* tests/unit/registry_numbers_test.c: stable ids of hardware: they stay the same when the order, the drivers or the
+/* tests/unit/registry_numbers_test.c: stable ids of hardware, which must not change when the order, the drivers or the
  * slots change. */
 #include "registry_support.h"
 
 enum { CARDS = 8 };
 
-/* Makes card number `card` of a machine with eight identical cards, as two backends list it; `group` is its index in
- * this listing. */
+/* Adds card number `card` of a machine with eight identical cards, which two backends list. `group` is the card's index
+ * in the listing. */
 static void see(gpuhal_sighting *to, uint32_t card, uint32_t group, const char *driver)
 {
     static char pci[2 * CARDS][16], uuid[2 * CARDS][16];
@@ -134,7 +134,7 @@ TEST(another_card_in_the_same_slot_is_another_one)
     assert_int_not_equal(look_at_one(registry, vendor), number);
     assert_int_equal(look_at_one(registry, old), number);
     gpuhal_registry_destroy(registry);
-    /* The next version of a driver that invents UUIDs invents different ones. */
+    /* The next version of a driver that invents UUIDs invents different UUIDs. */
     registry = gpuhal_registry_create(NULL, 0, NULL);
     number = look_at_one(registry, old);
     assert_int_equal(look_at_one(registry, driver), number);
@@ -206,7 +206,7 @@ TEST(an_interface_is_found_in_a_record_that_has_other_numbers)
     const gpuhal_database *database = &snapshot->database;
     for (size_t i = 0; i < 4; i++) {
         gpuhal_sighting other = seen[i];
-        other.known = seen[3 - i].iface; /* the number that it had belongs to another one now */
+        other.known = seen[3 - i].iface; /* the previous number belongs to another interface now */
         assert_int_equal(gpuhal_database_find(database, &other), seen[i].iface);
     }
     gpuhal_sighting absent[2];
@@ -215,7 +215,7 @@ TEST(an_interface_is_found_in_a_record_that_has_other_numbers)
         absent[i].known = seen[i].iface;
         assert_int_equal(gpuhal_database_find(database, &absent[i]), 0);
     }
-    /* Of two with one name the number decides. */
+    /* If two interfaces have the same name, the number decides. */
     gpuhal_sighting alike = seen[4];
     alike.known = seen[5].iface;
     assert_int_equal(gpuhal_database_find(database, &alike), seen[5].iface);
@@ -233,7 +233,7 @@ TEST(the_hosts_processor_has_its_own_name_and_not_that_of_a_program_on_it)
         {.group = 0, .host = 1, .backend = "opencl", .name = "pthread-zen"},
         {.group = 0, .host = 1, .backend = "cpu", .name = "EPYC"},
     };
-    for (size_t count = 3; count > 1; count--) { /* it stays if a later program does not list it */
+    for (size_t count = 3; count > 1; count--) { /* the record stays if a later program does not list the device */
         size_t records;
         look(registry, seen, count);
         gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -286,7 +286,8 @@ TEST(a_link_belongs_to_its_ends_and_their_drivers)
     gpuhal_registry_destroy(registry);
 }
 
-/* SR-IOV creates hundreds of functions: known hardware keeps its number, and functions beyond the limit get none. */
+/* SR-IOV creates hundreds of functions. Known hardware must keep its number. Functions beyond the limit get no
+ * number. */
 TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there)
 {
     enum { MANY = 100 };
@@ -319,7 +320,7 @@ TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there
             numbered += seen[i].physical != 0;
         }
         assert_int_equal(numbered, gpuhal_database_limit(GPUHAL_DATABASE_PHYSICAL) - 2);
-        /* Without news, nothing is written and no numbers are consumed. */
+        /* If nothing is new, nothing is written and no numbers are assigned. */
         gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
         assert_true(generation == 0 || generation == snapshot->database.generation);
         generation = snapshot->database.generation;

@@ -1,5 +1,5 @@
-/* tests/unit/registry_open_test.c: the library opens a registry that is damaged, from a newer version, not writable,
- * or being written by others: devices are still listed, and the records are kept. */
+/* tests/unit/registry_open_test.c: a registry that is damaged, from a newer version, not writable, or being written by
+ * other processes. Devices must be listed, and the records must be kept. */
 #include "loader_support.h"
 #include "registry_support.h"
 
@@ -21,7 +21,6 @@ static void make_machine(const char *directory)
     setenv("GPUHAL_REGISTRY", directory, 1);
 }
 
-/* Returns whether opening lists the devices. */
 static bool opens(void)
 {
     const gpuhal_config config = {.size = sizeof config,
@@ -62,7 +61,6 @@ static bool has_record(const char *directory, unsigned number)
     return knows;
 }
 
-/* Makes a registry with a record of each kind, at the path that make_machine() set. */
 static const char *known_machine(void)
 {
     const char *directory = fresh_directory();

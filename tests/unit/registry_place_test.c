@@ -1,5 +1,5 @@
-/* tests/unit/registry_place_test.c: the path of the registry: the environment, the configuration, the system's
- * variables. */
+/* tests/unit/registry_place_test.c: the path of the registry, which depends on the environment, the configuration and
+ * the system's variables. */
 #include "registry_support.h"
 
 #include "base/config.h"
@@ -8,7 +8,6 @@
 
 #include <sys/wait.h>
 
-/* Returns the path for this configuration, malloc'ed; NULL if there is none. */
 static char *place_of(const char *configured, uint32_t ignore_environment)
 {
     gpuhal_config config = {.size = sizeof config, .registry = configured, .ignore_environment = ignore_environment};
@@ -71,7 +70,7 @@ TEST(a_relative_place_is_an_error_that_names_who_said_it)
     assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_REGISTRY is \"./there\""));
 }
 
-/* Checks a process with more rights than its user, who names a directory that the process can write to. */
+/* Checks a process with more rights than its user. The user names a directory that the process can write to. */
 static void check_as_privileged(const char *named)
 {
     expect_place(named, 0, NULL);
@@ -117,7 +116,7 @@ TEST(a_privileged_process_keeps_no_registry_that_its_user_names)
     assert_int_equal(files_that_begin_with(directory, "registry"), 0);
 }
 
-/* Records an entry in a registry at this path. Returns OK, or FILE if nothing may be created there. */
+/* Records an entry in a registry at the path. Returns FILE if nothing may be created there. */
 static gpuhal_status record_at(const char *place)
 {
     gpuhal_registry *registry = open_registry(place);
@@ -126,7 +125,8 @@ static gpuhal_status record_at(const char *place)
     return status;
 }
 
-/* With a sudo that keeps HOME, or in a container with the user's home, the user could no longer write to .local. */
+/* If root created .local with a sudo that keeps HOME, or in a container with the user's home, the user could not write
+ * to .local. */
 TEST(root_with_the_home_of_a_user_makes_no_directory_in_it)
 {
     if (geteuid() != 0) {
@@ -139,7 +139,7 @@ TEST(root_with_the_home_of_a_user_makes_no_directory_in_it)
     assert_int_equal(record_at(place), GPUHAL_ERROR_FILE);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "another user"));
     assert_int_equal(files_that_begin_with(home, ".local"), 0);
-    /* Nor is a directory created below an existing one of the user. */
+    /* A directory must not be created below an existing directory of the user either. */
     assert_int_equal(mkdir(below(home, ".local"), 0755), 0);
     assert_int_equal(chown(below(home, ".local"), 12345, 12345), 0);
     assert_int_equal(record_at(place), GPUHAL_ERROR_FILE);

@@ -395,7 +395,7 @@ TEST(processes_that_write_all_at_once_lose_nothing)
     gpuhal_registry_destroy(registry);
 }
 
-/* Writes in an endless loop, and sends each acknowledged number through the pipe. */
+/* Writes in an endless loop. Sends each number through the pipe after its write has succeeded. */
 static void write_for_ever(const char *directory, unsigned first, int pipe_end)
 {
     gpuhal_registry *registry = gpuhal_registry_create(directory, UINT64_C(60000000000), NULL);
@@ -422,7 +422,7 @@ TEST(a_writer_killed_at_any_moment_leaves_acknowledged_records)
         }
         close(ends[1]);
         seed = seed * 1103515245 + 12345;
-        /* At most 34 ms; up to half a second on a machine that is too busy to write anything in that time. */
+        /* Waits at most 34 ms, or up to half a second if the machine is too busy for a write in that time. */
         const unsigned doublings = acknowledged > 0 ? 0 : round / 12;
         const struct timespec moment = {.tv_nsec = (long)(seed >> 8 & 0x1ffffff) << doublings};
         nanosleep(&moment, NULL);
@@ -535,7 +535,7 @@ TEST(results_are_removed_by_name_or_all_at_once)
     gpuhal_registry_destroy(registry);
 }
 
-/* Records the probe result of a plugin's file, which may be missing, in a mount namespace. */
+/* Records the probe result of a plugin's file in a mount namespace. The file need not exist. */
 static void record_file(gpuhal_registry *registry, unsigned number, const char *path, const char *mounts)
 {
     gpuhal_database_plugin plugin = plugin_number(number);

@@ -28,7 +28,7 @@ static inline void remove_registry_root(void)
     }
 }
 
-/* Makes a new directory. It is removed when the next one is made or the program ends. */
+/* Makes a new directory. It is removed when the next directory is made or when the program ends. */
 static inline const char *fresh_directory(void)
 {
     const char *base = getenv("TMPDIR");
@@ -51,7 +51,7 @@ static inline const char *below(const char *directory, const char *name)
     return path;
 }
 
-/* Returns a path in a new directory where nothing exists yet. */
+/* Returns a path in a new directory. Nothing exists at the path. */
 static inline const char *missing_directory(const char *name)
 {
     static char path[512];
@@ -99,7 +99,7 @@ static inline gpuhal_registry *open_registry(const char *directory)
     return registry;
 }
 
-/* Makes a plugin with one device, identified by `number`. Free it with gpuhal_record_finish. */
+/* Makes the record of a plugin with one device. `number` identifies both. Free it with gpuhal_record_finish. */
 static inline gpuhal_database_plugin plugin_number(unsigned number)
 {
     char name[32];
@@ -132,7 +132,6 @@ static inline gpuhal_status record_plugin(gpuhal_registry *registry, unsigned nu
     return status;
 }
 
-/* Records at least one entry of each kind. */
 static inline gpuhal_status record_all_kinds(gpuhal_registry *registry)
 {
     gpuhal_sighting seen[] = {

@@ -1,4 +1,4 @@
-/* gpuhal_buffer_create() when memory is short, and the report on a failure. */
+/* gpuhal_buffer_create() when memory is short, and the report on its failure. */
 #include "support/halting.h"
 #include "unit/ladder_support.h"
 
@@ -46,7 +46,6 @@ TEST(a_buffer_gets_the_unused_segments_of_pools_before_others_are_asked)
     end(gpu);
 }
 
-/* A buffer that only queued work keeps alive. */
 static gpuhal_event *keep_by_work(gpuhal *gpu, gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, bytes);
@@ -83,7 +82,7 @@ typedef struct relay {
     gpuhal_buffer *buffer;
 } relay;
 
-/* The first work that ends frees little, and by then other work keeps the rest. */
+/* Lets the first work end, which frees little memory. At that time, other work keeps the rest alive. */
 static void *keep_on(void *user)
 {
     const struct timespec pause = {.tv_nsec = 30000000};
@@ -98,7 +97,7 @@ static void *keep_on(void *user)
     return NULL;
 }
 
-/* Expects a wait for the rest of the memory, or for all of it. */
+/* Expects that the call continues to wait until `bytes` are free. */
 static void expect_to_wait_on(uint64_t bytes)
 {
     gpuhal *gpu = open_limited();
@@ -131,7 +130,7 @@ static void *end_native(void *user)
     return NULL;
 }
 
-/* Uses a driver with queues. Nothing can be recorded in the queue that keeps the buffer. */
+/* Makes a buffer that a queue keeps alive during native access, so that no event can be recorded in the queue. */
 static gpuhal_queue *keep_in_native_access(gpuhal **out_gpu)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_halting_query, NULL};
@@ -273,7 +272,7 @@ TEST(the_report_on_a_pool_states_its_memory_and_the_bytes_of_each_rung)
     cache e = {.name = 'e', .per_call = 1}, s = {.name = 's'}, c = {.name = 'c', .per_call = 1};
     e.buffers[e.count++] = more[--count];
     c.buffers[c.count++] = more[--count];
-    s.buffers[0] = more[--count]; /* spillable, but releases nothing */
+    s.buffers[0] = more[--count]; /* counts as spillable, but is not released */
     add_cache(gpu, &e, GPUHAL_PRESSURE_EVICT, 0);
     add_callback(gpu, &c, 0);
     gpuhal_event *short_gate = close_gate(gpu, other), *gate = close_gate(gpu, queue);
@@ -302,7 +301,7 @@ TEST(the_report_on_a_pool_states_its_memory_and_the_bytes_of_each_rung)
     assert_int_equal(report.rungs[GPUHAL_RUNG_CALL].bytes, UNIT);
     assert_true(report.rungs[GPUHAL_RUNG_GROW].tries > 0 && report.rungs[GPUHAL_RUNG_TRIM].tries > 0);
     assert_int_equal(report.rungs[GPUHAL_RUNG_GROW].bytes, 0);
-    assert_int_equal(report.rungs[GPUHAL_RUNG_TAKE].tries, 0); /* no queue could wait for another */
+    assert_int_equal(report.rungs[GPUHAL_RUNG_TAKE].tries, 0); /* no queue could wait for another queue */
     assert_true(report.rungs[GPUHAL_RUNG_WAIT].tries > 0);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "; 256 bytes were given by callbacks"));
     opener own;

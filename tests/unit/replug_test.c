@@ -1,5 +1,5 @@
-/* Devices that are plugged in and unplugged while a program has loaded their plugin: which devices can be opened, and
- * their handles. */
+/* Devices that are plugged in and unplugged while a program has loaded their plugin: the devices that can be opened,
+ * and their handles. */
 #include "support/mock.h"
 #include "loader_support.h"
 
@@ -62,7 +62,7 @@ TEST(a_device_that_is_plugged_in_after_its_plugin_was_loaded_can_be_opened)
     put_slots("AB");
     rescan(gpu);
     expect_works(find(gpu, "good_comes_and_goes:1"));
-    /* A helper counts from 0 again, so B would be the first there; here it stays the second. */
+    /* In a new helper B would be the first device. In this process B stays the second device. */
     put_slots("B");
     rescan(gpu);
     assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DEVICE_LOST);
@@ -109,8 +109,8 @@ static void *rescan_alone(void *gpu)
     return gpuhal_rescan(gpu, NULL) == GPUHAL_OK ? gpu : NULL;
 }
 
-/* The object used to believe that the notification and the rescan were still running, so rescans and gpuhal_close()
- * waited for ever. */
+/* The object used to treat the notification and the rescan as still running, so rescans and gpuhal_close() waited
+ * forever. */
 TEST(a_thread_that_is_cancelled_while_a_rescan_notifies_leaves_the_object_usable)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2, .unplugged = 2};
@@ -159,7 +159,7 @@ TEST(equal_devices_without_identity_are_all_lost_when_nothing_identifies_those_l
     assert_int_equal(gpuhal_generation(gpu) - before, 5);
     expect_works(find(gpu, "good_without_identity:0"));
     expect_works(find(gpu, "good_without_identity:1"));
-    /* One more device is not ambiguous: the earlier ones still exist. */
+    /* An additional device is not ambiguous, because the earlier devices still exist. */
     before = gpuhal_generation(gpu);
     put_slots("BCD");
     rescan(gpu);
@@ -231,7 +231,7 @@ TEST(a_plugin_that_announces_a_change_makes_the_library_look_again)
     host->changed(host);
 }
 
-/* Opens good_comes_and_goes. A file in a missing folder, which the manifest watches, names its devices. */
+/* Opens good_comes_and_goes. The manifest watches a file in a missing folder. The file names the plugin's devices. */
 static gpuhal *open_watched(char slots[512])
 {
     char more[600];
@@ -272,7 +272,7 @@ TEST(a_file_that_a_manifest_watches_makes_the_library_rescan)
     gpuhal_close(gpu);
 }
 
-/* The folder appears between two scans, and a file in it changes during the rescan. */
+/* The folder appears between two scans, and the file in it changes during the rescan. */
 TEST(a_file_that_changes_while_the_library_looks_makes_it_look_again)
 {
     char slots[512], was_read[512];

@@ -53,7 +53,7 @@ TEST(a_threshold_is_raised_and_cleared_with_hysteresis_once_each)
     assert_string_equal(own.last.sentence, "mock:0: temperature_millicelsius is 90001, above 90000");
     set_value(0, 0, HEAT, 85001); /* below the limit, but not low enough to clear the event */
     await_samples(sampler, 2);
-    gpuhal_mock.devices[0].values[0].missing = GPUHAL_MISSING_TIMED_OUT; /* has no effect */
+    gpuhal_mock.devices[0].values[0].missing = GPUHAL_MISSING_TIMED_OUT; /* a missing value has no effect */
     await_samples(sampler, 2);
     assert_int_equal(own.count, 1);
     set_value(0, 0, HEAT, 85000);
@@ -112,7 +112,7 @@ TEST(events_of_one_sample_come_in_the_order_of_thresholds_then_of_devices_then_h
         const gpuhal_threshold any = {.size = sizeof any, .key = HEAT, .limit = 10 - i};
         assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
     }
-    for (uint32_t d = 0; d < 2; d++) { /* between two samples, if the period is long enough */
+    for (uint32_t d = 0; d < 2; d++) { /* both changes are between two samples if the period is long enough */
         set_value(d, 0, HEAT, 11);
         set_value(d, 1, GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_THERMAL);
     }
@@ -141,7 +141,7 @@ TEST(events_are_listed_behind_a_descriptor_and_the_oldest_are_dropped)
     struct pollfd entry = {.fd = (int)descriptor, .events = POLLIN};
     await_samples(sampler, 1);
     assert_int_equal(poll(&entry, 1, 0), 0);
-    for (uint32_t i = 0; i < 300; i++) { /* the next sample triggers all of them */
+    for (uint32_t i = 0; i < 300; i++) { /* the next sample triggers all events */
         assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
     }
     set_value(0, 0, HEAT, 11);
@@ -200,7 +200,7 @@ static void hold(void *user, const gpuhal_sampler_event *event)
     while (atomic_load(&holds)) {
         gpuhal_os_sleep(MS);
     }
-    own->number = 1; /* this call has ended */
+    own->number = 1; /* the callback has ended */
 }
 
 static void *let_go(void *unused)
@@ -241,7 +241,7 @@ TEST(callbacks_of_taken_samples_come_after_closing_until_the_sampler_ends)
     any.user = &second;
     assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
     set_value(0, 0, HEAT, 11);
-    await_count(&own, 1); /* the callback delays the second event, which is from the same sample */
+    await_count(&own, 1); /* the callback delays the second event of the same sample */
     gpuhal_close(gpu);
     gpuhal_value value = {.key = HEAT};
     assert_ok(gpuhal_sampler_latest(sampler, device, &value, 1, NULL));

@@ -1,4 +1,4 @@
-/* sampler_support.h: common code for tests of samplers: devices with values that tests set, and waiting for samples. */
+/* sampler_support.h: common code for tests of samplers, which sets devices' values and waits for samples. */
 #ifndef GPUHAL_TEST_SAMPLER_SUPPORT_H
 #define GPUHAL_TEST_SAMPLER_SUPPORT_H
 
@@ -50,7 +50,7 @@ static inline uint64_t newest_time(gpuhal_sampler *sampler, gpuhal_device *devic
 static inline void await_samples(gpuhal_sampler *sampler, uint32_t count)
 {
     gpuhal_device *device = gpuhal_sampler_device(sampler, 0);
-    for (uint32_t i = 0; i < count + 1; i++) { /* one may already be in progress */
+    for (uint32_t i = 0; i < count + 1; i++) { /* a sample may already be in progress */
         const uint64_t before = newest_time(sampler, device);
         for (int ms = 0; newest_time(sampler, device) == before; ms++) {
             assert_true(ms < PATIENCE_MS);

@@ -227,12 +227,12 @@ TEST(of_a_structure_no_byte_beyond_its_size_is_read_or_written)
 {
     gpuhal *gpu = open_devices(1);
     gpuhal_sampler *sampler = NULL;
-    gpuhal_sampler_desc desc = {.period_ns = 1, .history = UINT32_MAX}; /* neither value would be valid */
+    gpuhal_sampler_desc desc = {.period_ns = 1, .history = UINT32_MAX}; /* neither value is valid */
     desc.size = offsetof(gpuhal_sampler_desc, period_ns);
     assert_ok(gpuhal_sampler_create(gpu, &desc, &sampler));
     await_samples(sampler, 0);
     gpuhal_health health;
-    for (uint32_t size = sizeof health.size; size <= sizeof health; size += 3) { /* also inside a member */
+    for (uint32_t size = sizeof health.size; size <= sizeof health; size += 3) { /* may end inside a member */
         memset(&health, 0x5a, sizeof health);
         health.size = size;
         assert_ok(gpuhal_sampler_health(sampler, gpuhal_sampler_device(sampler, 0), &health));

@@ -12,7 +12,6 @@ static void hear(void *user, const gpuhal_sampler_event *event)
     (void)event;
 }
 
-/* Creates a sampler with thresholds and an event list, and reads its values. */
 static gpuhal_status sample_around(void)
 {
     const gpuhal_sampler_desc desc = {.size = sizeof desc, .period_ns = 10000000, .history = 4};
@@ -24,10 +23,10 @@ static gpuhal_status sample_around(void)
     gpuhal_mock.devices[0].values[0].key = HEAT;
     gpuhal_status status = open_mock(&gpu);
     status = status ? status : gpuhal_sampler_create(gpu, &desc, &sampler);
-    status = status ? status : gpuhal_sampler_descriptor(sampler, &descriptor); /* earlier events are not in the list */
+    status = status ? status : gpuhal_sampler_descriptor(sampler, &descriptor); /* does not list earlier events */
     status = status ? status : gpuhal_sampler_add_threshold(sampler, &hot, NULL);
     status = status ? status : gpuhal_sampler_on_health(sampler, hear, NULL);
-    if (!status) { /* an event arrives, although samples without memory are skipped */
+    if (!status) { /* an event must arrive, although samples that ran out of memory are skipped */
         gpuhal_sampler_event event = {.size = sizeof event};
         gpuhal_status next = GPUHAL_NOT_READY;
         for (int ms = 0; ms < 30000 && next == GPUHAL_NOT_READY; ms++) {

@@ -17,7 +17,7 @@ static inline void set_load(uint32_t device, uint64_t free_bytes, uint32_t busy_
     values[1].key = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE;
 }
 
-/* A machine with `count` equal devices of 16 GiB, all idle and empty, and the CPU. */
+/* Opens `count` equal devices of 16 GiB, all idle and empty, and the CPU. */
 static inline gpuhal *open_equal(uint32_t count)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = count};

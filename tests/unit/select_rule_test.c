@@ -1,4 +1,4 @@
-/* Which of several devices is selected: the rule of gpuhal_select(), and the reported reason. */
+/* The rule by which gpuhal_select() selects one of several devices, and the reported reason. */
 #include "registry_support.h"
 #include "support/child.h"
 #include "support/mock.h"
@@ -97,7 +97,7 @@ TEST(of_several_named_devices_the_best_is_selected_and_the_reason_counts_them)
     gpuhal_close(gpu);
 }
 
-/* The mock fails reads with DRIVER, so the self-test fails. */
+/* The mock's reads fail with DRIVER, so the self-test fails. */
 TEST(a_device_that_failed_its_self_test_is_not_taken_by_auto_until_it_passes)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2, .devices = {{.total_bytes = GIB(2), .hidden = 1}, {.hidden = 1}}};
@@ -109,7 +109,7 @@ TEST(a_device_that_failed_its_self_test_is_not_taken_by_auto_until_it_passes)
     static const char without[] = "first working backend (mock), its only GPU (mock:0 failed its self-test)";
     expect(gpu, "auto", "mock:1", without);
     gpuhal_close(gpu);
-    gpu = gpuhal_mock_open(&config, 1); /* the record has the failure */
+    gpu = gpuhal_mock_open(&config, 1); /* the record contains the failure */
     expect(gpu, "auto", "mock:1", without);
     expect(gpu, "gpu", "mock:1", without);
     expect(gpu, "mock", "mock:1", "\"mock\" names 2; first backend (mock), its only GPU (mock:0 failed its self-test)");

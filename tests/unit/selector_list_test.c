@@ -4,7 +4,7 @@
 
 #define GIB(count) ((uint64_t)(count) << 30)
 
-/* Two GPUs that CUDA and Vulkan both list, and one that only Vulkan lists: five interfaces, and the CPU. */
+/* Makes a machine with the CPU, two GPUs that CUDA and Vulkan list, and one GPU that only Vulkan lists. */
 static void make_machine(void)
 {
     static const char *const pci[] = {"0000:41:00.0", "0000:c1:00.0", "0000:00:02.0"};
@@ -35,12 +35,12 @@ TEST(an_exclusion_removes_its_matches_from_the_elements_before_it)
     static const char *const cases[][2] = {
         {"cuda:*,!cuda:1", "cuda:0 "},
         {"cuda,!1", "cuda:0 "}, /* a number selects a physical device */
-        {"cuda:0-1,!0", "cuda:1 "}, /* except after an id, which it continues */
+        {"cuda:0-1,!0", "cuda:1 "}, /* except after an id, which the number continues */
         {"!cuda", "vulkan:0 vulkan:1 vulkan:2 cpu:0 "},
         {"!cuda:1", "cuda:0 vulkan:0 vulkan:1 vulkan:2 cpu:0 "},
         {"!GPU-99999999", "cuda:0 vulkan:0 vulkan:2 cpu:0 "},
         {"!41:00.0,!cpu", "cuda:1 vulkan:1 vulkan:2 "},
-        {"!vulkan,vulkan:2", "cuda:0 cuda:1 vulkan:2 cpu:0 "}, /* in order: later elements add devices again */
+        {"!vulkan,vulkan:2", "cuda:0 cuda:1 vulkan:2 cpu:0 "}, /* later elements may add devices again */
         {"gpu,!name=small*", "cuda:0 cuda:1 vulkan:0 vulkan:1 "},
         {"gpu,!vulkan", "cuda:0 cuda:1 "},
         {"auto,!gpu", "cpu:0 "},
@@ -68,7 +68,7 @@ TEST(an_exclusion_alone_leaves_software_devices_for_select_as_for_a_filter)
         {"!cpu", "vulkan:0 opencl:0 ", "vulkan:0"},
         {"!cpu,!vulkan", "opencl:0 ", "opencl:0"},
         {"!vulkan", "opencl:0 cpu:0 ", "cpu:0"},   /* a software device comes last */
-        {"auto,!cpu", "vulkan:0 opencl:0 ", NULL}, /* `auto` selects none */
+        {"auto,!cpu", "vulkan:0 opencl:0 ", NULL}, /* `auto` does not select a device */
     };
     keep_fact(add_device("vulkan", "llvmpipe"), "software", "1");
     keep_fact(add_device("opencl", "pthread"), "software", "1");
@@ -92,7 +92,7 @@ TEST(a_selected_device_is_one_that_the_exclusions_leave)
 {
     static const char *const cases[][2] = {
         {"auto,!1", "cuda:0"},
-        {"!cuda", "vulkan:1"}, /* the physical device's next interface, after its preferred one was excluded */
+        {"!cuda", "vulkan:1"}, /* the preferred interface is excluded, so the next one is selected */
         {"!cuda:1", "cuda:0"},
         {"!1", "cuda:0"},
         {"gpu,!cuda,!c1:00.0", "vulkan:0"},
@@ -215,7 +215,7 @@ TEST(a_limit_behind_a_selector_is_that_of_each_device_that_it_names)
         {"cuda:1@25%", "cuda:1", GIB(20)},
         {"gpu@50%", "cuda:0", GIB(12)},
         {"gpu@50%", "vulkan:2", GIB(2)},
-        {"gpu@8GiB", "vulkan:2", GIB(4)}, /* all of its memory */
+        {"gpu@8GiB", "vulkan:2", GIB(4)}, /* all of the device's memory */
         {"GPU-9@1GiB", "vulkan:1", GIB(1)},
         {"1@1GiB,cpu", "cuda:1", GIB(1)},
         {"gpu@8GiB,cuda:0@4GiB", "cuda:0", GIB(4)}, /* the last element that selects the device counts */
@@ -270,7 +270,7 @@ TEST(the_lowest_of_the_limits_of_the_program_and_of_the_environment_counts)
 
 TEST(of_equal_devices_the_first_is_selected_whether_another_api_is_preferred_for_it_or_not)
 {
-    for (uint32_t i = 0; i < 3; i++) { /* with CUDA_VISIBLE_DEVICES=0, two cards are listed like this */
+    for (uint32_t i = 0; i < 3; i++) { /* the list of two cards with CUDA_VISIBLE_DEVICES=0 */
         recorded_device *device = add_device(i == 0 ? "cuda" : "vulkan", "Big GPU");
         keep_fact(device, "pci_address", i < 2 ? "0000:41:00.0" : "0000:c1:00.0");
         keep_fact(device, "memory_total_bytes", "25769803776");

@@ -1,4 +1,4 @@
-/* Choosing devices: selectors, hidden devices, and the errors if no device matches. */
+/* The choice of devices: selectors, hidden devices, and the errors if no device matches. */
 #include "support/mock.h"
 #include "support/record.h"
 #include "test.h"
@@ -38,7 +38,7 @@ TEST(selectors_choose_the_device_that_they_name)
     gpuhal_close(gpu);
 }
 
-/* The GPU's compute mode does not allow programs; opening the GPU is refused even if the program selects it by name. */
+/* The GPU's compute mode does not allow programs. A program that selects the GPU by name cannot open it. */
 TEST(a_prohibited_gpu_is_selected_by_its_name_alone)
 {
     gpuhal_mock_five_kinds();
@@ -55,7 +55,7 @@ TEST(a_prohibited_gpu_is_selected_by_its_name_alone)
     gpuhal_close(gpu);
 }
 
-/* Formats that nvidia-smi, lspci and other tools print, and sets as written in shells. The list of preferred
+/* The table has the formats of nvidia-smi, lspci and other tools, and sets in shell syntax. The list of preferred
  * interfaces is mock:1 to mock:4, then cpu:0; mock:0 is a software device. */
 TEST(selectors_are_accepted_as_vendors_print_them_and_people_write_them)
 {
@@ -148,7 +148,7 @@ TEST(a_range_leaves_the_devices_of_its_numbers_and_needs_each_of_them)
             visible(range, ids);
             visible(list, other);
             assert_string_equal(ids, other);
-            visible(range + strlen("mock:"), other); /* no other device precedes them in the list */
+            visible(range + strlen("mock:"), other); /* the whole list has no other device before them */
             assert_string_equal(ids, other);
         }
     }
@@ -223,7 +223,7 @@ TEST(an_address_without_its_domain_that_two_domains_have_names_the_candidates)
 TEST(uuids_of_amd_and_of_partitions_are_selected_as_their_tools_print_them)
 {
     static const char part[] = "33333333-4444-5555-6666-777777777777";
-    static const char shared[] = "62316232-6333-6434-6535-663630373138"; /* shared by AMD's partitions */
+    static const char shared[] = "62316232-6333-6434-6535-663630373138"; /* AMD's partitions share this UUID */
     gpuhal_mock = (gpuhal_mock_state){.count = 5,
                                       .devices = {{.uuid = "61316232-6333-6434-6535-663630373138"},
                                                   {.uuid = part, .partition = part, .pci = "0000:61:00.0"},
@@ -265,7 +265,7 @@ TEST(a_selector_that_matches_nothing_is_an_error_that_names_it_unless_the_cpu_is
     gpuhal_close(gpu);
 }
 
-/* Malformed selectors, and the part that the message names. */
+/* Malformed selectors, each with the part that the message must name. */
 static const struct {
     const char *selector, *problem;
 } malformed[] = {
@@ -465,12 +465,12 @@ TEST(hidden_devices_are_gone_and_the_others_keep_their_ids)
     assert_non_null(strstr(gpuhal_last_error()->sentence, "mock:77"));
 }
 
-/* The program does not allow these devices, so they stay hidden even if the environment names them. */
+/* Devices that the program does not allow stay hidden even if the environment names them. */
 TEST(the_environment_narrows_the_devices_that_the_program_allows)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
     static const struct {
-        const char *allowed, *environment, *left; /* left NULL: no device remains, which is an error */
+        const char *allowed, *environment, *left; /* `left` is NULL if no device remains, which is an error */
         uint32_t notes;
     } cases[] = {
         {"mock:0,mock:1", "mock:1,mock:2", "mock:1", 0},

@@ -1,4 +1,4 @@
-/* Selection by values read at the time of the call: most_free and least_loaded. */
+/* Selection by current values: most_free and least_loaded. */
 #include "device/device.h"
 #include "support/faults.h"
 #include "support/mock.h"
@@ -31,7 +31,7 @@ static void expect(gpuhal *gpu, const char *selector, const char *id, const char
     }
 }
 
-/* Opens four devices with different memory sizes; the rule of auto would choose the last one. */
+/* Opens four devices with different memory sizes. The selector `auto` would choose the last device. */
 static gpuhal *open_four(void)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 4};
@@ -164,7 +164,7 @@ TEST(a_filter_by_values_leaves_the_one_device_that_they_select_when_it_opens)
         {NULL, "most_free@1GiB", 0, "mock:1", GIB(1)},
         {"gpu@2GiB", "most_free@3GiB", 0, "mock:1", GIB(2)},
         {NULL, "most_free@25%", GIB(8), "mock:1", GIB(4)},
-        {"cpu", "most_free", 0, "cpu:0", 0}, /* as with gpu: no device is in both lists */
+        {"cpu", "most_free", 0, "cpu:0", 0}, /* as with `gpu`, no device is in both lists */
     };
     gpuhal_close(open_four());
     const uint64_t free_bytes[] = {GIB(7), GIB(15), GIB(1), 0};
@@ -214,7 +214,7 @@ TEST(every_allocation_of_a_filter_by_values_may_fail_once)
         gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, at, 0);
         const gpuhal_status status = open_with(NULL, "most_free@1GiB", 0, &gpu);
         came = gpuhal_fault_end();
-        if (status == GPUHAL_OK) { /* even without a value or a log line, a device is selected */
+        if (status == GPUHAL_OK) { /* a device is selected even without a value or a log line */
             assert_int_equal(gpuhal_device_count(gpu), 1);
             gpuhal_close(gpu);
         } else if (!came || (status != GPUHAL_ERROR_HOST_MEMORY && status != GPUHAL_ERROR_NOT_FOUND)) {

@@ -1,5 +1,5 @@
-/* Vendors' variables as selectors (`env=NAME`), by the vendors' rules: each malformation of a list, the remaining
- * devices, and the notes about ignored parts. */
+/* Vendors' variables as selectors (`env=NAME`), by the vendors' rules: malformed lists, the remaining devices, and the
+ * notes about ignored parts. */
 #include "device/variable.h"
 #include "identity_support.h"
 
@@ -8,7 +8,7 @@
 #define THIRD  "99999999-2222-3333-4444-555555555555"
 #define PART   "77777777-2222-3333-4444-555555555555"
 
-/* Three GPUs and a partition of the last one, as a variable counts them; AMD's with their unique ids. */
+/* Three GPUs and a partition of the last GPU, as a variable counts them. AMD's GPUs have unique ids. */
 static const gpuhal_counted nvidia[] = {{0, 0, FIRST, false}, {1, 1, SECOND, false}, {2, 2, THIRD, false},
                                         {3, -1, PART, true}};
 static const gpuhal_counted amd[] = {
@@ -28,7 +28,7 @@ static void read_picks(const char *name, const char *value, const gpuhal_counted
     }
 }
 
-/* value, remaining devices in their order, and note (NULL: none) */
+/* value, remaining devices in their order, and note (NULL if none) */
 typedef struct reading {
     const char *value, *left, *said;
 } reading;
@@ -200,7 +200,6 @@ static void expect(const char *devices, const char *expected)
     gpuhal_close(gpu);
 }
 
-/* Returns whether a note of the opened library contains these words. */
 static bool is_noted(const char *devices, const char *words)
 {
     gpuhal *gpu = open_machine(devices);
@@ -213,7 +212,7 @@ static bool is_noted(const char *devices, const char *words)
     return is;
 }
 
-/* CUDA was started with the variable. It lists the third of the three GPUs that Vulkan lists. */
+/* CUDA was started with the variable, and lists only the third of Vulkan's three GPUs. */
 TEST(the_variable_of_cuda_leaves_cudas_list_in_every_interface_if_cuda_runs)
 {
     add_gpu("cuda", "0000:c1:00.0", "0x10de", THIRD);
@@ -302,7 +301,7 @@ TEST(the_terms_of_sycl_name_devices_by_backend_and_type_and_take_them_away)
         {"cuda:1", "cuda:1"},
         {"CUDA:GPU", "cuda:0 cuda:1 opencl:0"},
         {"level_zero:gpu", "vulkan:0 opencl:1"},
-        {"level_zero:0", "vulkan:0 opencl:1"}, /* that device exists */
+        {"level_zero:0", "vulkan:0 opencl:1"}, /* exists, so the term selects it */
         {"level_zero:1", "\"level_zero:1\" names no device"},
         {"opencl:cpu", "opencl:2 cpu:0"}, /* the driver uses the CPU, so cpu:0 matches as well */
         {"opencl:*;!opencl:gpu", "opencl:2 cpu:0"},

@@ -1,4 +1,4 @@
-/* Memory owned by the caller: imported host memory, and wrapped native objects of other APIs. */
+/* Memory that the caller owns: imported host memory, and wrapped native objects of other APIs. */
 #include "share_support.h"
 #include "support/import_host.h"
 
@@ -10,7 +10,7 @@
 typedef struct lender {
     int calls;
     void *memory;
-    int64_t allocations; /* number of the device's allocations at the notification */
+    int64_t allocations; /* the device's number of allocations at the notification */
 } lender;
 
 static void let_go(void *user, void *memory)
@@ -207,7 +207,7 @@ TEST(read_only_host_memory_is_read_by_every_path_and_refused_as_a_destination)
 static int system_reports_what_is_writable(void)
 {
     char *page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    int known = madvise(page, PAGE, 22 /* MADV_POPULATE_READ, Linux 5.14 */) == 0;
+    int known = madvise(page, PAGE, 22 /* MADV_POPULATE_READ, since Linux 5.14 */) == 0;
     munmap(page, PAGE);
     return known;
 }

@@ -1,4 +1,5 @@
-/* Which devices can share memory, handle formats and reasons for refusals; exporting and importing handles. */
+/* The devices that can share memory, the handle formats and reasons for refusals, and the export and import of
+ * handles. */
 #include "share_support.h"
 #include "support/process.h"
 
@@ -114,8 +115,8 @@ TEST(memory_made_without_sharing_in_mind_is_refused_with_the_way_out)
     expect_no_memory();
 }
 
-/* mock:0 and mock:1 are two interfaces of one driver to the same physical device; mock:2 can neither export nor
- * import. */
+/* Opens three devices. mock:0 and mock:1 are interfaces of one driver to the same physical device. mock:2 can neither
+ * export nor import memory. */
 static gpuhal *open_opaque(void)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 3};
@@ -180,7 +181,7 @@ TEST(an_exported_descriptor_is_imported_and_a_bad_one_stays_the_callers)
                      GPUHAL_ERROR_NOT_SUPPORTED);
     const gpuhal_buffer_desc no_kind = {.size = sizeof no_kind, .bytes = BYTES};
     assert_int_equal(gpuhal_buffer_import(device, &no_kind, &handle, &imported), GPUHAL_ERROR_INVALID_ARGUMENT);
-    /* Refused after the plugin has used the descriptor; the caller still owns it. */
+    /* The import is refused after the plugin has used the descriptor. The caller must still own the descriptor. */
     gpuhal_mock.devices[1].short_imports = 1;
     assert_int_equal(gpuhal_buffer_import(device, &desc, &handle, &imported), GPUHAL_ERROR_DRIVER);
     assert_true(fcntl((int)handle.as.os, F_GETFD) >= 0);

@@ -1,4 +1,4 @@
-/* A shared buffer is a single memory, exact to the byte; no byte is lost and no memory is leaked in any order of
+/* A shared buffer behaves like a single memory. No byte may be lost and no memory may be leaked in any order of
  * calls. */
 #include "share_support.h"
 
@@ -44,7 +44,8 @@ TEST(the_shared_buffer_may_go_first_and_others_share_again)
     expect_no_memory();
 }
 
-/* Each half is written by another side, so copying the whole buffer in either direction would lose one half. */
+/* The host writes one half, the device the other. A copy of the whole buffer in either direction would lose one
+ * half. */
 TEST(on_a_device_that_works_on_a_copy_nobodys_bytes_are_lost)
 {
     gpuhal *gpu = open_four();
@@ -58,7 +59,7 @@ TEST(on_a_device_that_works_on_a_copy_nobodys_bytes_are_lost)
     expect_bytes(shared, 0, "devicehost..");
     assert_int_equal(gpuhal_fill(NULL, shared, 8, 4, '#', 1), GPUHAL_OK);
     expect_bytes(original, 0, "deviceho####");
-    /* Rows of two bytes, eight apart: bytes that the host writes between them are not changed. */
+    /* Rows of two bytes, eight bytes apart. Bytes that the host writes between the rows must not change. */
     const gpuhal_rect to = {.buffer = shared, .offset = 16, .row_pitch = 8},
                       from = {.host = (void *)(uintptr_t) "aabbcc"};
     assert_int_equal(gpuhal_write(NULL, original, 16, "------------------", 18), GPUHAL_OK);
@@ -87,7 +88,7 @@ static void *synchronize_all_the_time(void *user)
     return NULL;
 }
 
-/* After a write to the device's copy, but before it reaches the host, the host's old bytes must not overwrite it. */
+/* Bytes in the device's copy that have not reached the host yet must not be overwritten by the host's old bytes. */
 TEST(bytes_written_while_another_thread_synchronizes_are_there_for_all)
 {
     gpuhal *gpu = open_four();
@@ -128,8 +129,7 @@ TEST(memory_that_is_not_coherent_shows_bytes_written_before_it_was_shared)
     assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 3), &desc, &original), GPUHAL_OK);
     assert_int_equal(gpuhal_write(NULL, original, 0, "x", 1), GPUHAL_OK);
     assert_int_equal(gpuhal_mock.devices[3].cleans, 1);
-    /* Until the mapping ends, the host owns the bytes that it writes there: sharing must not overwrite them with the
-     * device's bytes. */
+    /* Until the mapping ends, the device's bytes must not overwrite the bytes that the host writes there. */
     void *view = NULL;
     assert_int_equal(gpuhal_buffer_map(original, 0, BYTES, GPUHAL_ACCESS_WRITE, &view), GPUHAL_OK);
     gpuhal_buffer *shared = share_with(gpu, original, 1);

@@ -12,8 +12,8 @@ enum {
     OPAQUE = 1u << GPUHAL_HANDLE_OPAQUE_FD
 };
 
-/* mock:0 has host-visible memory, mock:1 imports such memory, mock:2 imports it into a separate copy, mock:3 supports
- * neither. */
+/* Opens four devices. mock:0 has host-visible memory. mock:1 imports such memory, and mock:2 imports it into a separate
+ * copy. mock:3 has no host-visible memory and cannot import. */
 static inline gpuhal *open_four(void)
 {
     gpuhal_mock = (gpuhal_mock_state){

@@ -5,7 +5,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The library's clock, which the test advances, and the number of CPUs that the library sees; 0: the real number. */
+/* The time that the test adds to the library's clock, and the number of CPUs that the library sees (0 means the real
+ * number). */
 static _Atomic uint64_t later_ns;
 static uint32_t processors;
 
@@ -119,7 +120,8 @@ TEST(a_higher_priority_comes_first_and_equal_ones_as_they_came)
     gpuhal_close(gpu);
 }
 
-/* Returns whether a request that has waited this long is granted before one of the next priority. */
+/* Returns whether a request that has waited for `waited_ns` is granted before a new request of the next higher
+ * priority. */
 static bool comes_first_after(uint64_t waited_ns)
 {
     gpuhal *gpu = open_with_slots(1);
@@ -141,7 +143,7 @@ TEST(half_a_second_of_waiting_raises_a_request_by_one_priority)
 {
     assert_true(comes_first_after(500 * MS));
     bool first = true;
-    for (int i = 0; i < 20 && first; i++) { /* a busy machine may delay it by half a second */
+    for (int i = 0; i < 20 && first; i++) { /* a busy machine may delay the call by half a second */
         first = comes_first_after(0);
     }
     assert_false(first);
@@ -179,7 +181,7 @@ TEST(a_request_ends_with_a_callback_and_a_readable_descriptor)
     wait_for_calls(&calls, 1);
     gpuhal_os_handle_close(descriptor);
     gpuhal_work_slot_release(slot);
-    /* Granted immediately. */
+    /* This request is granted immediately. */
     assert_ok(gpuhal_work_slot_request(device, 0, count_call, &calls, &slot));
     assert_ok(gpuhal_work_slot_state(slot));
     assert_ok(gpuhal_work_slot_descriptor(slot, &descriptor));

@@ -1,4 +1,4 @@
-/* Stores: unpinned entries are moved, so that contiguous memory becomes free. */
+/* Stores: moves of unpinned entries, which free contiguous memory. */
 #include "pressure_support.h"
 #include "store_support.h"
 
@@ -22,8 +22,8 @@ static void expect_small(store_fixture *f, int i)
     gpuhal_item_release(item, NULL);
 }
 
-/* A large buffer was released, and small entries have taken its place. The same number of bytes is free again, but not
- * contiguous. */
+/* Begins with small entries in the memory of a released large buffer. The number of free bytes is the same as before,
+ * but they are not contiguous. */
 static store_fixture begin(gpuhal_store_desc desc, uint64_t limit_bytes)
 {
     store_fixture f = store_or_fail(desc, limit_bytes);
@@ -95,7 +95,7 @@ TEST(a_pinned_entry_stays_and_as_little_as_possible_moves_around_it)
 {
     store_fixture f = begin((gpuhal_store_desc){0}, 3 * SEGMENT);
     gpuhal_item *item = NULL;
-    assert_ok(acquire_now(&f, "4", 0, &item)); /* five of 32 places from the start */
+    assert_ok(acquire_now(&f, "4", 0, &item)); /* the fifth of 32 places */
     gpuhal_buffer *pinned = gpuhal_item_buffer(item, NULL);
     assert_int_equal(attempt(f.pool, NULL, 2 * SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_ok(attempt(f.pool, NULL, 2 * SEGMENT - 5 * SMALL, 0, 0));
@@ -180,7 +180,7 @@ TEST(an_empty_store_compacts_its_pool_and_arguments_are_checked)
     close_store(&f);
 }
 
-/* An entry with a copy, and with all of its parts. */
+/* The entry has a copy and two parts. */
 TEST(an_entry_moves_with_its_parts_and_keeps_its_copy_its_age_and_its_tag)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = UINT64_MAX}, 3 * SEGMENT);
@@ -214,7 +214,7 @@ TEST(an_entry_moves_once_the_work_that_fills_it_has_ended)
     store_fixture f = begin((gpuhal_store_desc){0}, 3 * SEGMENT);
     gpuhal_item *item = NULL;
     assert_ok(acquire_now(&f, "3", GPUHAL_ACQUIRE_MODIFY, &item));
-    assert_ok(gpuhal_fill(NULL, gpuhal_item_buffer(item, NULL), 0, SMALL, 0x55, 1)); /* an early move copies these */
+    assert_ok(gpuhal_fill(NULL, gpuhal_item_buffer(item, NULL), 0, SMALL, 0x55, 1)); /* a premature move copies these */
     gpuhal_event *gate = close_gate(f.gpu, f.queue);
     assert_ok(gpuhal_fill(f.queue, gpuhal_item_buffer(item, NULL), 0, SMALL, 4, 1));
     gpuhal_item_release(item, f.queue);

@@ -1,4 +1,4 @@
-/* Stores: copies in the file, and unusable folders, full disks and damaged bytes. */
+/* Stores: copies in the file, unusable folders, full disks and damaged bytes. */
 #include "store_support.h"
 
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A private folder, which must be empty again at the end. */
+/* A private folder, which must be empty at the end of the test. */
 static char folder[64];
 
 static const char *make_folder(void)
@@ -40,7 +40,7 @@ static void expect(store_fixture *f, const char *key, unsigned char byte)
     gpuhal_item_release(item, NULL);
 }
 
-/* Returns the descriptor of the unnamed file in the folder; -1 if there is none. */
+/* Returns the descriptor of the unnamed file in the folder, or -1 if there is none. */
 static int own_file(void)
 {
     char path[64], target[256], real[256];
@@ -104,14 +104,14 @@ TEST(host_memory_makes_room_by_the_file_and_the_oldest_goes_first)
     close_file_store(&f);
 }
 
-/* Shapes that determine how bytes move from the file into device memory: directly; through chunks, with an unaligned
- * rest that the device does not accept; through the device's write slot. */
+/* Bytes are read from the file directly into the memory of the first device. They pass through chunks to the second and
+ * the third, which does not accept an unaligned rest. They pass through the write slot of the fourth. */
 static const gpuhal_mock_device shapes[] = {
     {0}, {.hidden = 1}, {.hidden = 1, .copy_alignment = 64}, {.hidden = 1, .no_staging_kinds = 1}};
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* The device has memory for one entry of that size. */
+/* Opens a store that may use `device_bytes` of device memory, enough for one entry. */
 static store_fixture open_shaped_store(uint32_t shape, uint64_t device_bytes)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = SHAPES};
@@ -215,7 +215,7 @@ TEST(copies_in_memory_that_is_not_coherent_are_read_and_go_on_to_the_file)
     close_file_store(&f);
 }
 
-/* Flips one bit of the first copy in the file; a second call restores it. */
+/* Flips one bit of the first copy in the file. A second call restores the bit. */
 static void damage_at(off_t offset)
 {
     char path[64];
@@ -366,7 +366,7 @@ TEST(an_entry_beyond_the_limit_of_the_file_cannot_be_spilled)
     close_file_store(&f);
 }
 
-/* Pins random entries, up to `most` at the same time; returns the number of failed acquires. */
+/* Pins random entries, up to `most` at the same time. Returns the number of failed acquires. */
 static int fail_at_random(store_fixture *f, uint32_t entries, uint32_t most)
 {
     gpuhal_item *items[8] = {0};
@@ -387,8 +387,8 @@ static int fail_at_random(store_fixture *f, uint32_t entries, uint32_t most)
     return failed;
 }
 
-/* Twelve entries, of which four fit into device memory. The other tiers have exactly enough room for the rest, so
- * entries are exchanged in pairs. */
+/* Four of twelve entries fit into device memory. The other tiers have exactly enough room for the rest, so entries are
+ * exchanged in pairs. */
 static void expect_exchanges(uint32_t host_entries, uint32_t file_entries, uint32_t pins)
 {
     enum { ENTRIES = 12, FIT = 4 };
@@ -403,7 +403,7 @@ static void expect_exchanges(uint32_t host_entries, uint32_t file_entries, uint3
     assert_int_equal(put_now(&f, "more", SEGMENT, 1), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(fail_at_random(&f, ENTRIES, pins), 0);
     assert_true(counts_of(f.store).host.bytes <= host_entries * (uint64_t)SEGMENT);
-    for (uint32_t i = 0; i < ENTRIES; i++) { /* nothing is lost */
+    for (uint32_t i = 0; i < ENTRIES; i++) { /* no entry is lost */
         const char key[2] = {(char)('a' + i), 0};
         expect(&f, key, (unsigned char)i);
     }
@@ -473,7 +473,7 @@ TEST(a_small_entry_does_not_change_places_with_a_large_one_and_stays_whole)
     close_file_store(&f);
 }
 
-/* There is no other place for the smaller entry's bytes, so they are in host memory above its limit. */
+/* The smaller entry's bytes have no other place, so they stay in host memory, above its limit. */
 TEST(an_entry_that_lost_its_place_and_did_not_come_back_is_kept)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = 2 * SEGMENT, .host_bytes = SEGMENT}, 0);
@@ -491,7 +491,6 @@ TEST(an_entry_that_lost_its_place_and_did_not_come_back_is_kept)
     close_store(&f);
 }
 
-/* Writes to this device file fail as on a full disk. */
 TEST(an_entry_without_room_on_a_full_disk_cannot_be_spilled)
 {
     store_fixture f = open_file_store_of_pool(0);
@@ -527,13 +526,13 @@ TEST(a_store_whose_share_is_full_names_the_full_disk)
     close_file_store(&f);
 }
 
-/* The disk appears full to this process. */
+/* A file size limit makes the disk appear full to this process. */
 TEST(a_full_disk_leaves_entries_in_device_memory)
 {
     store_fixture f = open_file_store(0, 0);
     struct rlimit limit;
     assert_ok(put_now(&f, "a", SEGMENT, 1));
-    signal(SIGXFSZ, SIG_DFL); /* the signal would kill the process */
+    signal(SIGXFSZ, SIG_DFL); /* restores the default action, which kills the process */
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
     limit.rlim_cur = SEGMENT / 2;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);

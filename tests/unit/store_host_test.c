@@ -1,7 +1,7 @@
-/* Stores: copies in host memory of entries that have left device memory. */
+/* Stores: copies of evicted entries in host memory. */
 #include "store_support.h"
 
-/* A device with room for `entries` entries of SEGMENT bytes, and host memory for `copies` copies. */
+/* Opens a store with device memory for `entries` entries of SEGMENT bytes, and host memory for `copies` copies. */
 static store_fixture small(uint64_t entries, uint64_t copies)
 {
     return store_or_fail((gpuhal_store_desc){.device_bytes = entries * SEGMENT, .host_bytes = copies * SEGMENT}, 0);
@@ -155,7 +155,7 @@ TEST(a_loaded_entry_is_copied_only_if_its_copy_is_to_be_kept)
     assert_int_equal(entry_of(f.store, "b").tiers, GPUHAL_TIER_HOST);
     expect(&f, "b", 5);
     assert_int_equal(how.calls, 2);
-    /* Its copy is dropped to make room for entries without a loader. */
+    /* The entry's copy is dropped to make room for entries without a loader. */
     put(&f, "d", 7);
     put(&f, "e", 8);
     assert_false(has(f.store, "b"));
@@ -302,7 +302,7 @@ TEST(copies_are_read_when_the_device_is_lost)
     gpuhal_item *none = NULL;
     assert_int_equal(acquire_now(&f, "b", 0, &none), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(put_now(&f, "d", 1, 4), GPUHAL_ERROR_DEVICE_LOST);
-    assert_ok(gpuhal_store_read(f.store, "a", 1, NULL, 5, &byte, 1, 0)); /* pinned, with its copy */
+    assert_ok(gpuhal_store_read(f.store, "a", 1, NULL, 5, &byte, 1, 0)); /* the entry is pinned, and keeps its copy */
     assert_int_equal(byte, 1);
     assert_ok(gpuhal_store_read(f.store, "b", 1, NULL, 5, &byte, 1, 0));
     assert_int_equal(byte, 2);

@@ -13,7 +13,7 @@ void __real_gpuhal_mutex_lock(gpuhal_mutex *mutex);
 uint64_t __wrap_gpuhal_os_monotonic_ns(void);
 uint64_t __real_gpuhal_os_monotonic_ns(void);
 
-static _Thread_local int locks, looks; /* per thread, so threads of the library do not count */
+static _Thread_local int locks, looks; /* per thread, so that the library's threads do not count */
 
 void __wrap_gpuhal_mutex_lock(gpuhal_mutex *mutex)
 {
@@ -31,7 +31,7 @@ static uint32_t numbers[MANY];
 static gpuhal_store_key keys[MANY];
 static gpuhal_item *items[MANY];
 
-/* Entries of one word each, which contains their number. */
+/* Opens a store with `count` entries. Each entry is a single word, which contains the entry's number. */
 static store_fixture begin(gpuhal_store_desc desc, uint32_t count)
 {
     store_fixture f = store_or_fail(desc, 0);
@@ -190,7 +190,7 @@ TEST(many_acquires_wait_for_one_timeout_together_and_then_pin_none)
     close_store(&f);
 }
 
-/* Some items are NULL, some modified; they are from two stores. */
+/* Some items are NULL, some are modified, and they are from two stores. */
 TEST(items_of_all_kinds_are_released_together)
 {
     store_fixture f = begin((gpuhal_store_desc){0}, 4);
@@ -218,7 +218,7 @@ TEST(items_of_all_kinds_are_released_together)
     close_store(&f);
 }
 
-/* Otherwise lookups would search long rows. */
+/* If the keys were not spread, lookups would search long rows. */
 TEST(numbers_as_keys_are_spread_over_the_rows)
 {
     enum { ROWS = 1024 };

@@ -1,5 +1,5 @@
-/* Stores compared with a model: seeded random work with all tiers; the model knows the contents of every entry. A
- * second test uses eight threads. GPUHAL_TEST_STORE_STEPS sets the number of steps of each. */
+/* Stores with all tiers, compared with a model that knows the contents of every entry. The work is random, from a seed.
+ * A second test uses eight threads. GPUHAL_TEST_STORE_STEPS sets the number of steps of each test. */
 #include "store_support.h"
 
 #include <pthread.h>
@@ -13,7 +13,6 @@ static uint64_t steps_wanted(void)
     return text ? strtoull(text, NULL, 10) : STEPS;
 }
 
-/* The contents that the store must have for a key. */
 typedef struct known {
     bool exists, reloadable;
     uint32_t bytes, pattern;
@@ -33,7 +32,6 @@ static uint32_t below(uint64_t *random, uint32_t end)
     return (uint32_t)((*random * UINT64_C(0x2545f4914f6cdd1d)) >> 33) % end;
 }
 
-/* Returns a queue or NULL. */
 static gpuhal_queue *any_queue(model *m)
 {
     const uint32_t choice = below(&m->random, QUEUES + 1);
@@ -67,7 +65,7 @@ static void put_entry(model *m, uint32_t key)
         assert_int_equal(status, GPUHAL_ERROR_BUSY);
         return;
     }
-    if (entry->exists && status == GPUHAL_ERROR_BUSY) { /* the store still has it */
+    if (entry->exists && status == GPUHAL_ERROR_BUSY) { /* the store still has the entry */
         return;
     }
     assert_ok(status);
@@ -202,7 +200,8 @@ TEST(random_work_finds_every_byte_as_the_model_has_it)
 
 /* ---- threads */
 
-/* Every word of an entry has the number of its key and a version, written by a thread that holds the key's lock. */
+/* Every word of an entry contains the number of the entry's key and a version. The thread that writes the words holds
+ * the key's lock. */
 typedef struct shared {
     store_fixture f;
     pthread_rwlock_t locks[KEYS];
@@ -218,7 +217,8 @@ typedef struct worker {
 
 enum { WORDS = 2000 };
 
-/* Works on any thread. cmocka's failed assertions jump, which is only allowed on the test's thread. */
+/* Can be called on any thread. A failed cmocka assertion calls longjmp(), which is only allowed on the test's
+ * thread. */
 static void must(bool good, const char *what)
 {
     if (!good) {

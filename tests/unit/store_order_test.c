@@ -107,7 +107,7 @@ TEST(modifying_waits_for_all_queues_that_read_before_in_any_order)
     }
 }
 
-/* The releasing queue may not have waited for the work that the acquiring queue waits for. */
+/* The queue that releases an item may not have waited for all work that the next queue must wait for. */
 TEST(earlier_work_counts_even_if_another_queue_releases_the_next_item)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
@@ -152,7 +152,7 @@ TEST(an_entry_whose_filling_failed_returns_why_until_it_is_dropped)
         assert_int_equal(gpuhal_store_read(f.store, "a", 1, NULL, 0, &got, 1, PATIENCE_NS), GPUHAL_ERROR_FILE);
     }
     assert_int_equal(entry_of(f.store, "a").tiers, 0);
-    /* A queue that failed before the release has the same effect as one that fails afterwards. */
+    /* A failure before the release must have the same effect as a failure after it. */
     assert_int_equal(put_in(&f, f.queue, "b", 0x21), GPUHAL_ERROR_FILE);
     assert_int_equal(acquire_now(&f, "b", 0, &item), GPUHAL_ERROR_FILE);
     assert_ok(gpuhal_store_drop(f.store, "a", 1));
@@ -184,7 +184,7 @@ TEST(an_entry_whose_loading_failed_behind_its_acquire_is_loaded_again)
     close_store(&f);
 }
 
-/* The memory of an evicted entry is only reused after the queue's work on it. */
+/* The memory of an evicted entry may only be reused after the queue's work on the entry. */
 TEST(memory_of_an_entry_goes_behind_the_work_that_uses_it)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, SEGMENT);
@@ -212,14 +212,14 @@ TEST(memory_of_an_entry_goes_behind_the_work_that_uses_it)
     close_store(&f);
 }
 
-/* Work that the library does not see, such as a kernel that the caller launches itself. */
+/* Enqueues work that the library does not see, such as a kernel that the caller launches. */
 static gpuhal_status do_work(void *user)
 {
     (void)user;
     return GPUHAL_OK;
 }
 
-/* Enqueues such work, and fails. */
+/* Enqueues work that the library does not see, and fails. */
 static gpuhal_status fail_behind_work(void *user, gpuhal_queue *queue, gpuhal_item *item)
 {
     (void)item;

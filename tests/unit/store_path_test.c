@@ -1,4 +1,4 @@
-/* File contents as entries of a store: read once, and read again if the file was replaced. */
+/* File contents as entries of a store. A file is read once, and again if it was replaced. */
 #include "store_support.h"
 
 #include <gpuhal/file.h>

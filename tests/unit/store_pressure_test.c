@@ -1,4 +1,4 @@
-/* Stores: memory that they release when others are short of it. */
+/* Memory that stores release when other owners need memory. */
 #include "pressure_support.h"
 #include "store_support.h"
 
@@ -29,7 +29,7 @@ TEST(entries_that_need_no_copy_are_given_first_and_the_rest_copied)
     assert_ok(acquire_now(&f, "put", 0, &item));
     expect_bytes(item, NULL, 2);
     gpuhal_item_release(item, NULL);
-    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_EVICT, f.pool, UINT64_MAX), SEGMENT); /* it has a copy */
+    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_EVICT, f.pool, UINT64_MAX), SEGMENT); /* the entry has a copy */
     expect_bytes(pinned, NULL, 1);
     gpuhal_item_release(pinned, NULL);
     gpuhal_pool_destroy(other);
@@ -85,7 +85,7 @@ TEST(an_entry_above_the_limit_of_its_pool_is_refused_before_any_other_leaves)
     close_store(&f);
 }
 
-/* Four entries, the last of them pinned, in a store that may have eight segments. */
+/* Opens a store with four entries, of which the last is pinned. The store may have eight segments. */
 static store_fixture four_entries(uint64_t limit_of_pool, gpuhal_item **out_pinned)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = 8 * SEGMENT, .host_bytes = 8 * SEGMENT},
@@ -230,8 +230,8 @@ TEST(without_host_memory_and_a_folder_nothing_can_be_spilled)
     close_store(&f);
 }
 
-/* Before any attempt, the limit determines the figure. A copy that a loader can produce again makes room within the
- * limit. */
+/* Before the first attempt, the limit bounds the number of spillable bytes. A copy that a loader can produce again
+ * makes room within the limit. */
 TEST(spillable_bytes_are_bounded_by_the_limit_of_host_memory)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 2 * SEGMENT + UNIT}, 3 * SEGMENT);
@@ -274,7 +274,7 @@ static uint64_t pinned_when_refused(store_fixture *f, const char *key)
     return gpuhal_last_memory_report()->pinned_bytes;
 }
 
-/* One part of the entry was allocated before the other was refused. */
+/* The first part of the entry is allocated, and the second part is refused. */
 TEST(the_entry_that_finds_no_room_is_not_counted_as_pinned)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 2 * SEGMENT);
@@ -301,7 +301,7 @@ TEST(a_buffer_of_the_device_gets_the_memory_of_entries)
     close_store(&f);
 }
 
-/* The least recently used entry is evicted, although evicting the newer one would not need a copy. */
+/* The least recently used entry is evicted, although an eviction of the newer entry would not need a copy. */
 TEST(entries_make_room_for_their_own_store_in_the_order_of_use)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 8 * SEGMENT}, 2 * SEGMENT);

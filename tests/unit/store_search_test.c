@@ -1,5 +1,5 @@
-/* Stores: one call searches for room while other calls find it, or scan the same entries. Copies of evicted entries
- * fail on request, and the other call runs in the meantime. */
+/* Searches for room in a store, while other calls find room or scan the same entries. The test makes copies of evicted
+ * entries fail, and makes the other call during such a copy. */
 #include "pressure_support.h"
 #include "store_support.h"
 
@@ -73,9 +73,9 @@ gpuhal_status __real_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, 
 gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 gpuhal_status __real_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 
-static gpuhal_event *gate;           /* opens once a search waits for the work that fills "a" */
-static bool modifies_a;              /* while a search for room in host memory examines the copy of "a" */
-static void (*while_reserved)(void); /* called when the next copy has memory but does not exist */
+static gpuhal_event *gate;           /* opened once a search waits for the work that fills "a" */
+static bool modifies_a;              /* modifies "a" while a search for room in host memory examines its copy */
+static void (*while_reserved)(void); /* called when the next copy has memory but no content */
 static bool has_no_piece;            /* the next copy finds no contiguous memory, although enough bytes are free */
 
 gpuhal_status __wrap_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
@@ -110,8 +110,8 @@ gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry 
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* "b" must leave device memory. "a" is pinned there, and a thread that modifies "a" releases its copy. The search
- * finds no other room. */
+/* "b" must leave device memory, in which "a" is pinned. A thread that modifies "a" releases the copy of "a". The search
+ * does not find other room. */
 static void expect_room_in_host(uint64_t host_bytes)
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
@@ -149,7 +149,7 @@ static void expect_one_spillable(void)
     expect_spillable(SEGMENT, SEGMENT, "host");
 }
 
-/* Host memory has room for three copies: "w" has one, the one for "a" is in progress, so only one of the other two
+/* Host memory has room for three copies. "w" has a copy, and the copy of "a" is in progress, so only one more copy
  * fits. */
 TEST(a_copy_that_is_being_made_leaves_less_room_for_others)
 {
@@ -166,8 +166,8 @@ TEST(a_copy_that_is_being_made_leaves_less_room_for_others)
 
 /* ---- the order of use */
 
-/* "a", "b" and "c" fill the store's share. The work that fills "a", the oldest entry, does not end before the gate
- * opens. */
+/* "a", "b" and "c" fill the store's share. "a" is the oldest entry. The work that fills "a" does not end before the
+ * gate opens. */
 static void fill_behind_gate(void)
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
@@ -272,8 +272,8 @@ void __wrap_gpuhal_entry_free(gpuhal_entry *entry)
     }
 }
 
-/* There is only room for an entry of SEGMENT bytes. Without the deadline the search would continue until `end_ns`, and
- * then find room. */
+/* The store has room for only one entry of SEGMENT bytes. Without the deadline the search would continue until
+ * `end_ns`, and then find room. */
 static void expect_end_of_search(uint64_t device_bytes, uint64_t pool_bytes)
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
@@ -339,7 +339,7 @@ static void *move_all(void *user)
     return NULL;
 }
 
-/* The move references all entries, so dropped entries keep their memory until it ends. */
+/* The move references all entries, so dropped entries keep their memory until the move ends. */
 TEST(a_call_waits_for_dropped_entries_while_another_thread_moves_them)
 {
     putter own = {.status = GPUHAL_NOT_READY};
@@ -361,8 +361,8 @@ TEST(a_call_waits_for_dropped_entries_while_another_thread_moves_them)
     close_store(&f);
 }
 
-/* As many entries as a large model needs. The tiers have exactly enough room, so entries are exchanged: if one cannot
- * be evicted, no other of its size can. */
+/* Uses as many entries as a large model needs. The tiers have exactly enough room, so entries are exchanged. If an
+ * entry cannot be evicted, no other entry of the same size can be evicted either. */
 TEST(with_thousands_of_entries_and_no_room_few_are_tried)
 {
     enum { ENTRIES = 4096, FIT = 1024, BYTES = 4096, MOST = 6 };

@@ -1,5 +1,5 @@
-/* tests/unit/store_support.h: common code for tests of stores: a device with host-visible memory, a pool, and a
- * store. */
+/* tests/unit/store_support.h: common code for tests of stores: a store, its pool, and a device with host-visible
+ * memory. */
 #ifndef GPUHAL_TEST_STORE_SUPPORT_H
 #define GPUHAL_TEST_STORE_SUPPORT_H
 
@@ -17,7 +17,7 @@ typedef struct store_fixture {
     gpuhal_queue *queue;
 } store_fixture;
 
-/* Entries of SEGMENT bytes fill the pool's segments exactly. */
+/* Opens a store. Entries of SEGMENT bytes fill the pool's segments exactly. */
 static inline store_fixture store_or_fail(gpuhal_store_desc desc, uint64_t pool_bytes)
 {
     store_fixture f = {.gpu = open_one()};
@@ -70,7 +70,6 @@ static inline gpuhal_item *load_or_fail(store_fixture *f, const char *key, uint6
     return item;
 }
 
-/* Acquires without a loader. */
 static inline gpuhal_status acquire_now(store_fixture *f, const char *key, uint32_t flags, gpuhal_item **out_item)
 {
     return gpuhal_store_acquire(f->store, NULL, key, strlen(key), NULL, flags, 0, out_item);
@@ -102,7 +101,7 @@ static inline void expect_bytes(gpuhal_item *item, const char *name, unsigned ch
     free(got);
 }
 
-/* Expects these figures for copies in the report of the allocation that has just failed. */
+/* Expects the numbers of bytes and the reason in the report of the allocation that has just failed. */
 static inline void expect_spillable(uint64_t bytes, uint64_t not_bytes, const char *why)
 {
     const gpuhal_memory_report *report = gpuhal_last_memory_report();

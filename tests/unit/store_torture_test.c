@@ -30,7 +30,7 @@ static gpuhal_status open_objects(objects *o)
         .device_bytes = 2 * BYTES,
         .host_bytes = 2 * BYTES + 2000,
         .folder = folder,
-        .file_bytes = 3 * 8192}; /* the file has room for exactly the other entries, so entries are exchanged */
+        .file_bytes = 3 * 8192}; /* the file has exactly enough room for the other entries, so entries are exchanged */
     gpuhal_device *device = NULL;
     gpuhal_status status = open_mock(&o->gpu);
     status = status ? status : gpuhal_select(o->gpu, "mock:0", 0, &device, NULL);
@@ -56,7 +56,7 @@ static gpuhal_status put(objects *o, uint32_t key, uint32_t byte)
     gpuhal_status status = gpuhal_store_put(o->store, queue, &key, sizeof key, &desc, PATIENCE_NS, &item);
     if (!status) {
         status = gpuhal_fill(queue, gpuhal_item_buffer(item, NULL), 0, BYTES, byte, 1);
-        if (status) { /* not filled: no other caller may acquire it */
+        if (status) { /* the entry is not filled, so no other caller may acquire it */
             assert_int_equal(gpuhal_store_drop(o->store, &key, sizeof key), GPUHAL_OK);
         }
         gpuhal_item_release(item, queue);
@@ -69,7 +69,6 @@ static gpuhal_status load(void *user, gpuhal_queue *queue, gpuhal_item *item)
     return gpuhal_fill(queue, gpuhal_item_buffer(item, NULL), 0, BYTES, *(uint32_t *)user, 1);
 }
 
-/* An acquire either returns the right bytes or fails. */
 static gpuhal_status expect(objects *o, uint32_t key, uint32_t byte, bool loads)
 {
     static unsigned char got[BYTES];
@@ -91,7 +90,7 @@ static gpuhal_status expect(objects *o, uint32_t key, uint32_t byte, bool loads)
     return status;
 }
 
-/* Uses two entries together, which fill the share of device memory; afterwards they may be moved. */
+/* Uses two entries together, which fill the share of device memory. They may be moved afterwards. */
 static gpuhal_status use_two(objects *o)
 {
     const uint32_t numbers[] = {0, 1};
@@ -130,7 +129,7 @@ static gpuhal_status use(objects *o)
     return status;
 }
 
-/* If the device itself does not fail, a failure leaves all other entries unchanged. */
+/* Unless the device itself fails, a failure must not change other entries. */
 static gpuhal_status store_around(void)
 {
     objects o = {.gpu = NULL};
@@ -141,7 +140,7 @@ static gpuhal_status store_around(void)
         assert_int_equal(gpuhal_store_get_statistics(o.store, &counts), GPUHAL_OK);
         assert_int_equal(counts.pinned, 0);
         assert_true(counts.device.bytes <= 2 * BYTES);
-        assert_true(counts.host.bytes <= 3 * BYTES + 2000); /* includes an entry that lost its place */
+        assert_true(counts.host.bytes <= 3 * BYTES + 2000); /* the limit includes an entry that lost its place */
     }
     close_objects(&o);
     return status;
@@ -152,7 +151,7 @@ TEST(every_allocation_of_a_store_may_fail)
     torture(store_around, GPUHAL_FAULT_ALLOCATION, NULL);
 }
 
-/* A descriptor that was not opened must not be closed: an uninitialised member is 0, which is the standard input. */
+/* A descriptor that was not opened must not be closed. A member that was not set is 0, the standard input. */
 TEST(a_store_that_is_refused_leaves_every_descriptor_open)
 {
     objects o = {.gpu = NULL};
@@ -186,8 +185,8 @@ TEST(short_writes_of_a_store_are_continued)
     torture(store_around, GPUHAL_FAULT_SHORT, NULL);
 }
 
-/* After a failed driver call, either the entry exists, or the call that put it has failed; with a queue, that call's
- * work has failed. */
+/* If an entry does not exist after a failed driver call, the call that put the entry must have failed, or the call's
+ * work in the queue. */
 TEST(no_entry_is_lost_when_a_call_of_the_driver_fails)
 {
     static _Atomic gpuhal_status *const faults[] = {
@@ -234,7 +233,7 @@ static bool is_empty(const char *path)
     return count == 2; /* . and .. */
 }
 
-/* Returns whether call number `call` exists; for KILL_AFTER, write number `call`. */
+/* Returns whether the process was killed at call number `call` (at write number `call` for KILL_AFTER). */
 static bool is_killed_at(gpuhal_fault kind, unsigned call)
 {
     const pid_t child = begin_child();
@@ -248,7 +247,7 @@ static bool is_killed_at(gpuhal_fault kind, unsigned call)
     return WIFSIGNALED(state);
 }
 
-/* Including partly written files. */
+/* Also covers partly written files. */
 TEST(a_process_that_is_killed_at_any_call_leaves_nothing_in_the_folder)
 {
     char own[] = "/tmp/gpuhal-store-killed-XXXXXX";

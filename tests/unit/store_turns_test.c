@@ -1,5 +1,5 @@
-/* Stores: threads that take turns at an entry, so that a waiting thread finds another thread at work after each wait;
- * and a thread that asks others for memory: no caller waits for its turn beyond the deadline. */
+/* Calls on a store must not wait beyond their deadlines. In some tests, threads use an entry in turn, so that a waiting
+ * thread finds another thread at work after each wait. In other tests, a thread requests memory from other owners. */
 #include "pressure_support.h"
 #include "store_support.h"
 
@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #define TIMEOUT_NS UINT64_C(20000000)
-/* After this time the turns end, and the test has failed. */
+/* Maximum duration of the turns; the test fails after this time. */
 #define TURNS_NS (100 * TIMEOUT_NS)
 
 /* Wraps the library's function (linker --wrap). */
@@ -20,7 +20,8 @@ static store_fixture f;
 static gpuhal_item *item;
 static uint64_t end_ns;
 
-/* A different thread each time: it is the first to put the entry again after it was dropped, and fills it slowly. */
+/* Runs on a new thread each time. The thread is the first to put the entry again after it was dropped, and fills it
+ * slowly. */
 static void *take_turn(void *user)
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = 100};

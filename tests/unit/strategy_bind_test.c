@@ -5,7 +5,6 @@
 
 #include <sched.h>
 
-/* The first and the last CPU on which this thread may run. */
 static void find_processors(int *out_first, int *out_last)
 {
     gpuhal_processors own;

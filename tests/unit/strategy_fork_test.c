@@ -1,4 +1,4 @@
-/* In a forked child, the parent's rankings, assignments and strategies refuse all calls. */
+/* The parent's rankings, assignments and strategies in a forked child, where all calls must be refused. */
 #include "schedule_support.h"
 #include "support/child.h"
 

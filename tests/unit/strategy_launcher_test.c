@@ -1,4 +1,4 @@
-/* Launchers' variables that describe a process, and all errors in them. */
+/* Variables with which launchers describe a process, and all errors in the variables. */
 #include "test.h"
 
 #include "schedule/strategy.h"
@@ -62,7 +62,7 @@ TEST(each_launcher_is_read_and_the_innermost_one_counts)
          "open_mpi", "OMPI_COMM_WORLD_LOCAL_RANK", 7, 0, 3, 0},
         {"PMI_RANK=6 PMI_SIZE=8 SLURM_PROCID=6 SLURM_NTASKS=8 SLURM_LOCALID=2", "slurm", "SLURM_LOCALID", 6, 8, 2, 0},
         {"PMIX_RANK=6 SLURM_PROCID=6 SLURM_LOCALID=2", "slurm", "SLURM_LOCALID", 6, 0, 2, 0},
-        /* the shell of an allocation has a number of tasks, but no rank; a size alone is not used */
+        /* an allocation's shell has a number of tasks, but no rank; a size without a rank is not used */
         {"SLURM_NTASKS=8 WORLD_SIZE=4", "", "", 0, 1, 0, 1},
         /* errors in the variables of other launchers are ignored */
         {"RANK=1 LOCAL_RANK=1 SLURM_PROCID=x SLURM_LOCALID=-3", "torchrun", "LOCAL_RANK", 1, 0, 1, 0},
@@ -102,7 +102,7 @@ TEST(every_malformed_or_contradictory_variable_is_named_with_its_value)
         {"LOCAL_RANK=0 RANK=a", "RANK is \"a\""},
         {"LOCAL_RANK=0 RANK=0 WORLD_SIZE=", "WORLD_SIZE is \"\""},
         {"LOCAL_RANK=0 RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=-2", "LOCAL_WORLD_SIZE is \"-2\""},
-        /* contradictory */
+        /* contradictory variables */
         {"LOCAL_RANK=0 RANK=8 WORLD_SIZE=8", "RANK is \"8\" and WORLD_SIZE is \"8\": the former must be less"},
         {"LOCAL_RANK=0 RANK=0 WORLD_SIZE=0", "RANK is \"0\" and WORLD_SIZE is \"0\""},
         {"LOCAL_RANK=4 RANK=5 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4", "LOCAL_RANK is \"4\" and LOCAL_WORLD_SIZE is \"4\""},
@@ -112,7 +112,7 @@ TEST(every_malformed_or_contradictory_variable_is_named_with_its_value)
         {"SLURM_LOCALID=2 SLURM_PROCID=3 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2",
          "SLURM_LOCALID is \"2\" and SLURM_STEP_TASKS_PER_NODE is \"2\""},
         {"SLURM_LOCALID=0 SLURM_PROCID=3 SLURM_NODEID=x SLURM_STEP_TASKS_PER_NODE=2", "SLURM_NODEID is \"x\""},
-        /* incomplete */
+        /* incomplete variables */
         {"LOCAL_RANK=1", "LOCAL_RANK is \"1\", but RANK is not set"},
         {"LOCAL_RANK=1 WORLD_SIZE=4", "LOCAL_RANK is \"1\", but RANK is not set"},
         {"RANK=3 WORLD_SIZE=4", "RANK is \"3\", but no variable states the local rank, such as LOCAL_RANK"},

@@ -1,4 +1,4 @@
-/* Which worker uses which device: gpuhal/schedule/strategy.h with the mock. */
+/* gpuhal/schedule/strategy.h: the devices that workers use. */
 #include "schedule_support.h"
 
 #include <gpuhal/schedule/strategy.h>
@@ -119,7 +119,6 @@ TEST(the_memory_share_of_single_device_is_enforced_and_ends_with_the_strategy)
     gpuhal_close(gpu);
 }
 
-/* Returns the size of the largest buffer that the device allows. */
 static uint64_t find_limit(gpuhal_device *device)
 {
     uint64_t low = 0, high = GIB(1);
@@ -154,7 +153,7 @@ TEST(the_smallest_share_of_live_strategies_is_enforced_in_any_order_of_ends)
         assert_int_equal(find_limit(device), 700000);
         gpuhal_strategy_destroy(strategies[2]);
         assert_int_equal(find_limit(device), 800000);
-        /* A limit that the application sets in the meantime is kept. */
+        /* A limit that the application has set in the meantime must stay. */
         strategies[0] = create(gpu, &desc);
         assert_ok(gpuhal_device_limit_memory(device, 900000));
         gpuhal_strategy_destroy(strategies[0]);
@@ -183,7 +182,7 @@ TEST(a_share_for_processes_is_divided_and_no_limit_becomes_higher_than_it_was)
     gpuhal_strategy_destroy(strategy);
     assert_int_equal(find_limit(device), 70000);
     strategy = create(gpu, &desc);
-    assert_ok(gpuhal_device_limit_memory(device, 60000)); /* the application's own limit is kept */
+    assert_ok(gpuhal_device_limit_memory(device, 60000)); /* the application's own limit stays */
     gpuhal_strategy_destroy(strategy);
     assert_int_equal(find_limit(device), 60000);
     gpuhal_close(gpu);
@@ -259,7 +258,6 @@ typedef struct own_state {
     gpuhal_status fails;
 } own_state;
 
-/* A strategy with two workers per device. */
 static gpuhal_status begin_own(void *user, gpuhal *gpu, const gpuhal_strategy_desc *desc, void **out_state)
 {
     own_state *own = user;

@@ -19,7 +19,6 @@ static gpuhal_status find(void *state, uint32_t worker, gpuhal_device **out_devi
     return GPUHAL_OK;
 }
 
-/* Registers a strategy, and creates it, the strategy with a single device, and the one for ranks. */
 static gpuhal_status use_strategies(void)
 {
     static const char *const names[] = {"mine", "single_device", "rank_per_device", "auto"};

@@ -1,5 +1,5 @@
-/* Values and processes from the kernel's files, on machines written file by file: which source is used, impossible
- * values, and that a sleeping device is not woken. */
+/* Values and processes from the kernel's files on invented machines. The tests cover the source that is used,
+ * impossible values, and sleeping devices, which must not wake up. */
 #include "support/mock.h"
 #include "support/record.h"
 #include "support/tree.h"
@@ -17,7 +17,6 @@
 #define CARD "sys/bus/pci/devices/0000:c1:00.0"
 #define MS   UINT64_C(1000000)
 
-/* Opens a device at CARD, on the machine of the tree. */
 static gpuhal *open_card(void)
 {
     const uint64_t total_bytes = UINT64_C(17163091968);
@@ -165,7 +164,7 @@ TEST(parts_that_are_sampled_together_have_one_reading_of_their_files)
         assert_string_equal(values[i][0].source, "sysfs-board");
         assert_string_equal(values[i][1].source, "library");
     }
-    assert_int_equal(read(watch, events, sizeof events), 2 * sizeof(struct inotify_event)); /* opened and closed once */
+    assert_int_equal(read(watch, events, sizeof events), 2 * sizeof(struct inotify_event)); /* one open, one close */
     close(watch);
     end_card(gpu);
 }
@@ -305,7 +304,7 @@ TEST(a_device_that_hangs_leaves_time_to_later_devices)
 
 /* ---- processes */
 
-/* Registers the mock a second time under another name, which gives each of its devices a second interface. */
+/* Registers the mock a second time under another name, so that each device has a second interface. */
 static const gpuhal_plugin *query_second(uint32_t host_abi, const gpuhal_host *host)
 {
     static gpuhal_plugin second;

@@ -1,4 +1,5 @@
-/* The library's threads, by the names that docs/embedding.md promises: a thread exists only while it is needed. */
+/* The library's threads, with the names that docs/embedding.md promises. A thread must exist only while it is
+ * needed. */
 #include "support/mock.h"
 #include "watchdog_support.h"
 
@@ -15,8 +16,8 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Reads the names of the library's threads, except "gpuhal-job", because the number of waiting jobs depends on the
- * plugin. Returns the number of all other threads: the test's, a sanitizer's, and any thread that the library did not
- * name. */
+ * plugin. Returns the number of all other threads. They belong to the test or a sanitizer, or are threads of the
+ * library without a name. */
 static size_t read_names(char out[512])
 {
     char names[64][32];
@@ -65,7 +66,7 @@ static void *end_at_once(void *unused)
     return unused;
 }
 
-/* Call this before the library starts a thread. A sanitizer may start a thread of its own. */
+/* Must be called before the library starts a thread. A sanitizer may start a thread as well. */
 static void count_others(size_t own)
 {
     char names[512];
@@ -174,7 +175,7 @@ TEST(a_cancelled_thread_closes_its_object_and_keeps_no_lock_of_others)
     expect_threads("");
 }
 
-/* In this case the system does not end the watching thread's wait. */
+/* If the descriptors are closed, the system does not end the watching thread's wait. */
 TEST(a_program_that_closes_all_its_descriptors_still_closes_its_object)
 {
 #ifdef __SANITIZE_THREAD__
@@ -301,7 +302,7 @@ TEST(a_queue_has_a_thread_from_the_first_deferred_work_to_its_end)
     expect_threads("");
 }
 
-/* ---- a driver that hangs; in children, since threads stay blocked in it */
+/* ---- drivers that hang (in children, since threads stay blocked) */
 
 static void ask_a_silent_driver(fixture *s)
 {

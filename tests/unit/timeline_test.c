@@ -1,4 +1,4 @@
-/* Traces of queues of the mock, whose work the queues' own threads do: records, and the file. */
+/* Traces of queues: records, and the file. The mock has no queues, so the queues' worker threads do the work. */
 #include "program_support.h"
 #include "support/trace.h"
 
@@ -10,8 +10,8 @@ enum { BYTES = 64 };
 
 typedef struct objects {
     gpuhal *gpu;
-    gpuhal_queue *queue, *second;             /* of mock:0 and mock:1 */
-    gpuhal_buffer *one, *other, *apart, *far; /* the last one is on mock:1 */
+    gpuhal_queue *queue, *second;             /* on mock:0 and on mock:1 */
+    gpuhal_buffer *one, *other, *apart, *far; /* `far` is on mock:1 */
 } objects;
 
 static void make(objects *o)
@@ -88,8 +88,8 @@ TEST(every_kind_of_work_of_a_queue_is_a_piece_with_its_members)
     const gpuhal_rect to = {.buffer = o.one}, from = {.buffer = o.other}, in_host = {.host = host};
     const uint64_t extent[3] = {4, 3, 1};
     assert_ok(gpuhal_trace_start(o.gpu, NULL));
-    assert_ok(gpuhal_write(NULL, o.one, 0, host, BYTES)); /* without a queue */
-    assert_ok(gpuhal_queue_keep(o.queue, &o.one, 1));     /* not traced: this is not work */
+    assert_ok(gpuhal_write(NULL, o.one, 0, host, BYTES)); /* not in a queue */
+    assert_ok(gpuhal_queue_keep(o.queue, &o.one, 1));     /* not work, so not traced */
     assert_ok(gpuhal_write(o.queue, o.one, 0, host, 60));
     assert_ok(gpuhal_copy(o.queue, o.other, 0, o.one, 0, 50));
     assert_ok(gpuhal_copy(o.queue, o.far, 0, o.one, 0, 40));
@@ -101,7 +101,7 @@ TEST(every_kind_of_work_of_a_queue_is_a_piece_with_its_members)
     assert_ok(gpuhal_queue_call(o.queue, do_nothing, NULL));
     assert_ok(gpuhal_write_file(o.queue, &file, o.one, 0, 20));
     assert_ok(gpuhal_read_file(o.queue, o.one, 0, &file, GPUHAL_WHOLE_SIZE));
-    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX)); /* the second transfer reads bytes that this one writes */
+    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX)); /* o.second reads bytes that o.queue writes */
     assert_ok(gpuhal_read(o.second, host, o.far, 0, 10));
     assert_ok(gpuhal_queue_synchronize(o.second, UINT64_MAX));
     const char *const first = "mock:0_queue_1", *const second = "mock:1_queue_2";
@@ -245,9 +245,9 @@ TEST(an_arrow_goes_from_the_piece_before_an_event_to_the_first_behind_the_wait)
     assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4));
     assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 2, 4)); /* 3 */
     assert_ok(gpuhal_event_record(event, o.queue));
-    assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 3, 4)); /* 5: the event is 4 */
+    assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 3, 4)); /* 5; the event is 4 */
     assert_ok(gpuhal_event_record(later, o.queue));
-    assert_ok(gpuhal_queue_wait(o.queue, event)); /* in its own queue */
+    assert_ok(gpuhal_queue_wait(o.queue, event)); /* a wait in the event's own queue */
     assert_ok(gpuhal_queue_wait(o.second, event));
     assert_ok(gpuhal_queue_wait(o.second, event));           /* a repeated wait */
     assert_ok(gpuhal_fill(o.second, o.far, 0, BYTES, 1, 4)); /* 7 */
@@ -282,7 +282,7 @@ TEST(a_recording_of_an_event_is_an_instant_behind_the_work_before_it)
     assert_ok(gpuhal_event_create(o.gpu, GPUHAL_EVENT_HOST, &host));
     assert_ok(gpuhal_event_record(before, o.queue)); /* before the trace */
     assert_ok(gpuhal_trace_start(o.gpu, NULL));
-    assert_ok(gpuhal_event_record(before, o.second)); /* 1: no work precedes it */
+    assert_ok(gpuhal_event_record(before, o.second)); /* 1; no work precedes this recording */
     assert_ok(gpuhal_queue_wait(o.queue, host));
     assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4)); /* 2 */
     assert_ok(gpuhal_event_record(between, o.queue));       /* 3 */
@@ -327,7 +327,7 @@ TEST(a_trace_records_only_between_start_and_stop_and_a_new_start_empties_it)
     gpuhal_event *gate = NULL;
     assert_ok(gpuhal_event_create(o.gpu, GPUHAL_EVENT_HOST, &gate));
     static const struct {
-        int action; /* 1: start, 2: stop */
+        int action; /* 1 starts the trace, 2 stops it */
         size_t pieces;
     } steps[] = {{0, 0}, {1, 1}, {0, 2}, {2, 2}, {1, 1}};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -341,8 +341,8 @@ TEST(a_trace_records_only_between_start_and_stop_and_a_new_start_empties_it)
         assert_int_equal(all.count, steps[i].pieces);
         free_traced(&all);
     }
-    /* The trace includes the end of work that is in progress when the trace stops. It does not include work that is in
-     * progress when the trace starts. */
+    /* If work is in progress when the trace stops, the trace includes the work's end. Work that is in progress when the
+     * trace starts is not included. */
     assert_ok(gpuhal_queue_wait(o.queue, gate));
     assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4));
     assert_ok(gpuhal_queue_wait(o.second, gate));
@@ -446,7 +446,6 @@ static bool has_schema(gpuhal *gpu, gpuhal_trace_kind kind, const char *schema)
     return strstr(begin, schema) != NULL;
 }
 
-/* Number of lines in the pool trace, including the first one. */
 static size_t pool_lines(gpuhal *gpu)
 {
     char line[1024];
@@ -478,7 +477,7 @@ TEST(one_call_starts_both_kinds_and_each_is_stopped_and_written_by_itself)
     gpuhal_pool *pool = NULL;
     assert_ok(gpuhal_trace_start(o.gpu, &(gpuhal_trace_desc){.size = sizeof(gpuhal_trace_desc), .kinds = BOTH}));
     assert_ok(gpuhal_pool_create(gpuhal_device_at(o.gpu, 0), NULL, &pool));
-    work(&o, pool); /* pool records: it grows, allocates and releases */
+    work(&o, pool); /* pool records: the pool grows, allocates and releases */
     assert_true(has_schema(o.gpu, GPUHAL_TRACE_QUEUES, "gpuhal.trace/1"));
     assert_true(has_schema(o.gpu, GPUHAL_TRACE_POOLS, "gpuhal.pool-trace/1"));
     assert_int_equal(pool_lines(o.gpu), 5);
@@ -521,12 +520,12 @@ TEST(closing_writes_the_trace_to_the_file_that_the_environment_names)
     make(&o);
     assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4));
     assert_ok(gpuhal_fill(o.second, o.far, 0, BYTES, 1, 4));
-    give_back(&o); /* destroying a queue waits for its work */
+    give_back(&o); /* the destruction of a queue waits for its work */
     for (int round = 0; round < 2; round++) {
         traced all = read_traced(trace_path);
         assert_int_equal(all.count, 2);
         free_traced(&all);
-        /* there is no work, so the file is not changed */
+        /* no work is traced, so the file is not changed */
         assert_ok(open_with_variable("GPUHAL_TRACE", trace_path, NULL, NULL, &o.gpu));
         gpuhal_close(o.gpu);
     }

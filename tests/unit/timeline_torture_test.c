@@ -1,5 +1,5 @@
-/* Each allocation and each system call fails once while work is traced and the trace is written; and a driver hangs in
- * each slot that a trace uses. */
+/* Each allocation and each system call fails once while work is traced and the trace is written. Also tests a driver
+ * that hangs in each slot that a trace uses. */
 #include "program_support.h"
 #include "support/child.h"
 #include "support/halting.h"
@@ -15,7 +15,7 @@
 static gpuhal_status open_programs_mock(gpuhal **out_gpu)
 {
     gpuhal_mock.devices[0].formats = "mock";
-    gpuhal_mock.fork_safe = 1; /* rounds are children of this process, which may have used the mock */
+    gpuhal_mock.fork_safe = 1; /* rounds are forked children, and this process may have used the mock */
     return open_mock(out_gpu);
 }
 
@@ -65,7 +65,7 @@ static size_t files(void)
         count++;
     }
     closedir(folder);
-    return count - 2; /* without . and .. */
+    return count - 2; /* the count includes . and .. */
 }
 
 static gpuhal_status trace_work(void)
@@ -178,7 +178,7 @@ TEST(each_piece_gives_its_events_back_once_its_end_was_noticed)
         halting_objects o = begin_halting(0);
         for (int i = 0; i < 500; i++) {
             assert_ok(gpuhal_copy(o.queue, o.one, 0, o.other, 0, 64));
-            assert_true(gpuhal_halting.events <= 40); /* cached ones, and those of the newest work */
+            assert_true(gpuhal_halting.events <= 40); /* cached events, and the events of the newest work */
         }
         assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
         traced all = write_traced(o.gpu);
@@ -235,7 +235,8 @@ TEST(a_plugin_that_records_no_event_now_costs_the_times_alone)
     end_halting(&o);
 }
 
-/* A queue that was created before the trace has no device times, and both ends are detected at the same moment. */
+/* A queue that was created before the trace has no device times. The library detects the ends of both pieces of work at
+ * the same time. */
 TEST(pieces_with_times_of_the_host_do_not_overlap)
 {
     gpuhal_halting.honors_timeouts = 1;
@@ -316,8 +317,8 @@ static void hang_in(const char *slot)
     end_halting(&o);
 }
 
-/* In every slot that a trace calls, the enqueuing thread stays blocked in the driver, and all others continue. Objects
- * of a hanging device are never released, so each case is a separate process. */
+/* If the driver hangs in a slot that a trace calls, the thread that enqueues work stays blocked. All other threads must
+ * continue. Objects of a hanging device are never released, so each case is a separate process. */
 TEST(a_driver_that_hangs_keeps_no_thread_from_writing_the_trace)
 {
     static const char *const slots[] = {"event_create", "event_record", "event_query", "elapsed", "queued_copy"};

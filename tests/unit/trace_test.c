@@ -1,5 +1,5 @@
-/* tests/unit/trace_test.c: at level trace, the log has a line for each call of a plugin's slot; at other levels this
- * costs nothing. */
+/* tests/unit/trace_test.c: the log at level trace has a line for each call of a plugin's slot. At other levels the log
+ * must not cost time. */
 #include "watchdog_support.h"
 
 #include "device/device.h"
@@ -134,7 +134,7 @@ static void use_queues(fixture *s)
     assert_ok(gpuhal_queue_native_end(s->queue));
 }
 
-/* Uses as much of the library as possible, on the devices that the halting plugin offers in four shapes. */
+/* Uses as much of the library as possible, on devices of the halting plugin with four sets of properties. */
 static void use_everything(uint32_t level)
 {
     static const uint32_t shapes[] = {0, HIDDEN, NOT_COHERENT, NO_LOCK, NO_PEERS};
@@ -153,7 +153,7 @@ static void use_everything(uint32_t level)
 
 TEST(the_trace_has_a_line_for_each_slot_that_is_called)
 {
-    /* Slots that the library does not call yet, or that this plugin does not offer. */
+    /* Slots that the library does not call yet, or that the halting plugin does not offer. */
     static const char *const absent[] = {"register_host", "unregister_host",  "event_notify",
                                          "query_health",  "program_compiled", "native_event"};
     use_everything(5);
@@ -193,7 +193,7 @@ TEST(a_line_of_the_trace_names_the_queue_that_the_work_is_in)
     assert_true(address != 0);
 }
 
-/* No branch and no extra call: the core uses the plugin's own table. */
+/* Without the trace, the core must use the plugin's own table of slots, so there is no extra call. */
 TEST(without_the_trace_the_core_calls_the_slots_of_the_plugin_itself)
 {
     gpuhal_ops slots_of_plugin = {.size = sizeof slots_of_plugin};
@@ -210,7 +210,7 @@ TEST(without_the_trace_the_core_calls_the_slots_of_the_plugin_itself)
     }
 }
 
-/* The driver has already returned when its line is logged. */
+/* The library logs a call after the driver has returned. */
 TEST(a_listener_that_is_slower_than_hang_ns_is_no_driver_that_hangs)
 {
     fixture s;

@@ -1,6 +1,5 @@
-/* Devices with queues and links, using the mock: work runs only when a thread waits for it, as late as a driver may do
- * it, and every slot can be made to fail. Bytes that are staged or copied over a link stay correct, and a failure
- * leaks nothing. */
+/* Transfers on devices with queues and links. Work runs only when a thread waits for it, and a test can make every slot
+ * fail. Bytes that are staged or copied over a link must be correct. A failure must not leak anything. */
 #include "engine_support.h"
 
 #include "device/device.h"
@@ -59,7 +58,7 @@ TEST(it_is_from_a_device_of_pages_to_one_of_small_steps)
 
 static void fail_each(slot which, gpuhal_status failure, const char *call)
 {
-    enum { SOME = 1024 * 1024 + 11 }; /* several chunks */
+    enum { SOME = 1024 * 1024 + 11 }; /* needs several chunks */
     int failures = 0;
     unsigned char *model = random_bytes(SOME), *got = malloc(SOME);
     bool reached = true;
@@ -235,7 +234,7 @@ static void help_others(void *user)
     sem_wait(&l->go);
 }
 
-/* Requests another helper while its own is being cancelled, then submits another object's work. */
+/* Requests another helper while the first helper is being cancelled, then submits another object's work. */
 static void ask_late(void *user)
 {
     late *l = user;

@@ -1,5 +1,5 @@
-/* Which copies between a device and pageable host memory are staged. Facts of the device decide, by one rule for both
- * directions (docs/transfers.md). */
+/* Copies between a device and pageable host memory. The device's facts determine whether a copy is staged, by the same
+ * rule for both directions (docs/transfers.md). */
 #include "engine_support.h"
 #include "registry_support.h"
 
@@ -38,7 +38,6 @@ static gpuhal *open_with(const char *registry, gpuhal_builtin_fn *plugin)
     return gpu;
 }
 
-/* Opens one device per expectation. */
 static gpuhal *open_all(const char *registry)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = EXPECTATIONS};
@@ -63,7 +62,6 @@ static void expect_path(const char *what, bool staged, int64_t slots, int64_t co
     }
 }
 
-/* Also checks the bytes. */
 static void expect_paths(gpuhal *gpu, uint32_t device, const char *what, bool staged, uint64_t bytes)
 {
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, bytes);
@@ -79,7 +77,7 @@ static void expect_paths(gpuhal *gpu, uint32_t device, const char *what, bool st
     gpuhal_buffer_release(buffer);
 }
 
-/* Twice each, with a registry and without one. */
+/* Each device is tested twice, with a registry and without a registry. */
 TEST(facts_decide_which_large_writes_and_reads_are_staged)
 {
     const char *const registries[] = {fresh_directory(), "none"};

@@ -1,12 +1,13 @@
-/* The path of a copy between two devices: through an import of the other side's memory, or staged through a bounded
- * ring. */
+/* The path of a copy between two devices. A copy uses an import of the other device's memory, or is staged through a
+ * bounded ring. */
 #include "transfer_support.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* mock:0 has host-visible memory. mock:1 has memory that only its own copies can access, and can import. */
+/* Opens two devices. mock:0 has host-visible memory. mock:1 can import memory, and only its own copies can access its
+ * memory. */
 static gpuhal *open_importer(uint32_t refuses)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2,
@@ -27,7 +28,7 @@ static void expect_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuh
     assert_int_equal(path, expected);
 }
 
-/* Copies in both directions, twice: the memory is imported once, and the device itself does each copy. */
+/* Copies twice in both directions. The memory must be imported once, and the device itself must do each copy. */
 static void check_sharing_copies(uint32_t refuses)
 {
     gpuhal *gpu = open_importer(refuses);
@@ -205,7 +206,7 @@ static void *copy_around(void *user)
     return NULL;
 }
 
-/* Copies between devices 0 and 1; the bytes do not matter. */
+/* Copies between devices 0 and 1. The bytes are not checked. */
 static void *copy_between_two(void *user)
 {
     copier *c = user;
@@ -273,7 +274,8 @@ TEST(a_staged_copy_works_in_a_child_whose_parent_was_copying)
     gpuhal_close(gpu);
 }
 
-/* The host cannot access the plugin's memory, so pageable memory is staged; page-locked memory is not. */
+/* The host cannot access device memory, so copies of pageable memory are staged. Copies of page-locked memory must not
+ * be staged. */
 TEST(page_locked_memory_of_the_devices_own_is_never_staged)
 {
     enum { COUNT = 100000, AT = 640 };

@@ -1,9 +1,9 @@
-/* Writes, reads, copies and fills of ranges on devices of every shape: exact to the byte, refused if invalid, and with
- * a correct report of a failure. */
+/* Writes, reads, copies and fills of ranges on devices of every kind. They must be exact to the byte. Invalid ranges
+ * must be refused, and failures must be reported correctly. */
 #include "support/pattern.h"
 #include "transfer_support.h"
 
-/* Chooses a range inside `bytes`, often small, often unaligned. */
+/* Chooses a random range inside `bytes`, often small and often unaligned. */
 static void pick_range(uint64_t bytes, uint64_t *offset, uint64_t *count)
 {
     *offset = next_random() % bytes;

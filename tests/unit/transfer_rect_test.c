@@ -1,7 +1,7 @@
-/* Copies of rectangles between devices of every shape and host memory, compared with a model. */
+/* Copies of rectangles between host memory and devices of every kind, compared with a model. */
 #include "transfer_support.h"
 
-/* The specified effect of copy_rect, row by row. */
+/* Does the same copy as gpuhal_copy_rect(), row by row. */
 static void model_rect(unsigned char *to, const gpuhal_rect *to_rect, const unsigned char *from,
                        const gpuhal_rect *from_rect, const uint64_t extent[3])
 {
@@ -27,7 +27,7 @@ TEST(rectangles_reach_their_rows_and_leave_the_gaps_alone)
     set_up_shapes();
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     for (uint32_t pair = 0; pair < (SHAPES + 1) * (SHAPES + 1) - 1; pair++) {
-        uint32_t t = pair / (SHAPES + 1), f = pair % (SHAPES + 1); /* SHAPES: host memory */
+        uint32_t t = pair / (SHAPES + 1), f = pair % (SHAPES + 1); /* index SHAPES means host memory */
         unsigned char *to_model = random_bytes(SPACE), *from_model = random_bytes(SPACE), *host = random_bytes(SPACE);
         gpuhal_buffer *to = t < SHAPES ? gpuhal_mock_buffer(gpu, t, SPACE) : NULL,
                       *from = f < SHAPES ? gpuhal_mock_buffer(gpu, f, SPACE) : NULL;

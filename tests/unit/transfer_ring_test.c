@@ -1,4 +1,4 @@
-/* The ring of staging memory, its limits, and the threads that help with it. */
+/* The ring of staging memory, its limits, and the threads that help with staged copies. */
 #include "transfer_support.h"
 #include "support/process.h"
 
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Two devices with staged copies between them; the host cannot access their memory. */
+/* Opens devices whose memory the host cannot access, so that copies between them are staged. */
 static gpuhal *open_hidden(uint32_t count, const gpuhal_config *config)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = count, .fork_safe = 1};
@@ -74,7 +74,7 @@ static uint64_t processor_time_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Polling threads would use all of every window, under any load. */
+/* Threads that poll would use CPU time in every measurement. */
 TEST(a_thread_pool_sleeps_until_it_has_work)
 {
     gpuhal *gpu = open_hidden(2, NULL);
@@ -295,7 +295,7 @@ TEST(the_total_is_read_from_the_environment_with_its_unit)
 {
     static const struct {
         const char *text;
-        uint64_t bytes; /* 0: an error */
+        uint64_t bytes; /* 0 if the setting is an error */
     } cases[] = {{"64K", 64 << 10},
                  {"100000", 100000},
                  {"3M", 3 << 20},

@@ -1,4 +1,5 @@
-/* tests/unit/transfer_support.h: one mock device of each shape that a plugin may have, and a model in host memory. */
+/* tests/unit/transfer_support.h: one mock device for each set of properties that a plugin may have, and a model in host
+ * memory. */
 #ifndef GPUHAL_TEST_TRANSFER_SUPPORT_H
 #define GPUHAL_TEST_TRANSFER_SUPPORT_H
 

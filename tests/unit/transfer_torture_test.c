@@ -1,5 +1,5 @@
-/* Each call of a transfer fails once: transfers on the caller's thread, on a thread of the library, in the plugin's
- * queues, through files, and staged between two devices. */
+/* Each call of a transfer fails once. The transfers are on the caller's thread, on a thread of the library, in the
+ * plugin's queues, with files, and staged between two devices. */
 #include "engine_support.h"
 #include "support/record.h"
 #include "support/torture.h"
@@ -33,14 +33,14 @@ static gpuhal_status open_devices(gpuhal **out_gpu)
     }
     gpuhal_status status = gpuhal_open(&config, out_gpu);
     if (!status && gpuhal_device_count(*out_gpu) < 2) {
-        /* The plugin itself could not be probed because of the fault; its report has the message. */
+        /* The plugin could not be probed because of the fault. The plugin's report has the message. */
         gpuhal_plugin_report report = {.size = sizeof report};
         gpuhal_device *none = NULL;
         status = record_now(*out_gpu, GPUHAL_RECORD_PLUGIN, 0, &report);
         assert_true(status || report.reason[0] != 0);
         return status ? status : gpuhal_select(*out_gpu, "mock:1", 0, &none, NULL);
     }
-    /* After a successful opening nothing is missing: there are two physical devices, each with its evidence. */
+    /* A successful opening must be complete, with two physical devices and the evidence of each. */
     gpuhal_physical_info second = {.size = sizeof second};
     return status ? status : record_now(*out_gpu, GPUHAL_RECORD_PHYSICAL, 1, &second);
 }
@@ -52,7 +52,7 @@ static gpuhal_status make_buffers(gpuhal *gpu, gpuhal_buffer *buffers[2])
     return status ? status : gpuhal_buffer_create(gpuhal_device_at(gpu, 1), &desc, &buffers[1]);
 }
 
-/* The bytes are generated once and shared with hundreds of rounds, each of which is a child. */
+/* The bytes are generated once, because hundreds of rounds use them. Each round is a forked child. */
 static void torture_transfers(torture_work *task, gpuhal_fault kind)
 {
     for (size_t i = 0; i < COUNT; i++) {
@@ -66,7 +66,7 @@ static void give_back(gpuhal *gpu, gpuhal_buffer *buffers[2])
     gpuhal_buffer_release(buffers[0]);
     gpuhal_buffer_release(buffers[1]);
     gpuhal_close(gpu);
-    /* A callback's thread may be the last to release the device. */
+    /* Waits, because a callback's thread may be the last to release the device. */
     for (int i = 0; i < 10000 && gpuhal_mock.devices[0].openings + gpuhal_mock.devices[1].openings > 0; i++) {
         gpuhal_os_sleep(1000000);
     }
@@ -95,7 +95,6 @@ static void count_done(void *user, gpuhal_status status)
     ++*(_Atomic int *)user;
 }
 
-/* The function is called exactly once per request. */
 static void expect_notified(const _Atomic int *notified, int asked)
 {
     for (int i = 0; i < 10000 && *notified < asked; i++) {
@@ -104,7 +103,6 @@ static void expect_notified(const _Atomic int *notified, int asked)
     assert_int_equal(*notified, asked);
 }
 
-/* Two queues; the second waits for the first. */
 static gpuhal_status queue_around(void)
 {
     gpuhal *gpu = NULL;

@@ -1,12 +1,12 @@
-/* Views: record kinds and their order, structure sizes, invalid calls, and the lifetime of a view. Views in a forked
- * child are tested in fork_support.h, the kinds of node in the tests of the registry and of hardware. */
+/* Views: record kinds and their order, structure sizes, invalid calls, and the lifetime of a view. fork_support.h tests
+ * views in a forked child. The tests of the registry and of hardware test the record kinds of node/. */
 #include "identity_support.h"
 
 enum { OF_HARDWARE = 16, OF_REGISTRY = 17 }; /* record kinds of components that this build may lack */
 
 static gpuhal *gpu;
 
-/* Makes a view of a machine, or of the open one, in its current state. */
+/* Makes a view of the named machine, or of the open machine in its current state. */
 static gpuhal_view *view_of(const char *name)
 {
     gpuhal_view *view = NULL;
@@ -21,7 +21,7 @@ static gpuhal_view *view_of(const char *name)
 static void end(gpuhal_view *view)
 {
     gpuhal_close(gpu);
-    gpuhal_view_release(view); /* may be released after the object */
+    gpuhal_view_release(view); /* the view may be released after the object */
 }
 
 TEST(a_record_has_as_much_as_the_structure_of_its_caller)

@@ -1,5 +1,5 @@
-/* tests/unit/watchdog_compile_test.c: drivers with long compilations: on request, at the first launch of a kernel, and
- * in every call that waits for one of these. */
+/* tests/unit/watchdog_compile_test.c: drivers with long compilations, in calls that compile, at the first launch of a
+ * kernel, and in calls that wait for a compilation. */
 #include "watchdog_support.h"
 
 #include "device/device.h"
@@ -53,14 +53,14 @@ static void prepare_narrow_launch(fixture *s)
     assert_ok(do_synchronize(s));
 }
 
-/* A narrow launch is in the queue, so that the wide one could use the fast path. */
+/* Enqueues a narrow launch, so that the next launch, which is wide, could use the fast path. */
 static void prepare_queued_launch(fixture *s)
 {
     prepare_narrow_launch(s);
     assert_ok(do_queued_launch(s));
 }
 
-/* A compilation on another driver thread delays a call that does not compile. */
+/* Loads a program on another thread. The compilation in the driver delays a call that does not compile. */
 static void *load_beside(void *user)
 {
     (void)do_load(user);
@@ -116,7 +116,6 @@ TEST(a_driver_that_compiles_for_three_times_hang_ns_keeps_its_device)
     play_all(compilers, sizeof compilers / sizeof *compilers, AT_ONCE_MOST, take_three_times_hang_ns);
 }
 
-/* After ten times hang_ns. */
 static void expect_lost_at_last(fixture *s)
 {
     const double end = now() + 10 * HANG_SECONDS;
@@ -180,7 +179,7 @@ static void lose_the_device_while_a_kernel_is_created(fixture *s)
     gpuhal_program_release(program);
 }
 
-/* Another thread's call hangs while the library reads the compiled program from the driver. */
+/* Lets another thread's call hang while the library reads the compiled program from the driver. */
 static void lose_the_device_to_another_thread(fixture *s)
 {
     static const stop what = {"program_compiled", NULL, do_load, 0};
@@ -246,7 +245,7 @@ static void wait_for_a_first_launch(fixture *s)
     assert_ok(do_synchronize(s));
 }
 
-/* If the plugin does not support launches in a queue, the queue's own thread launches. */
+/* The plugin does not support launches in a queue, so the queue's worker launches the kernel. */
 static void wait_for_a_first_launch_of_the_worker(fixture *s)
 {
     static const stop what = {"nothing", NULL, NULL, 0};
@@ -266,7 +265,7 @@ static void wait_for_a_first_launch_of_the_worker(fixture *s)
     expect_timeout(gpuhal_queue_synchronize(s->queue, 10000000), false);
     stop_driver(NULL);
     assert_ok(do_synchronize(s));
-    assert_int_equal(atomic_load(&s->device->compiling), 0); /* else hangs are detected ten times later */
+    assert_int_equal(atomic_load(&s->device->compiling), 0); /* otherwise hangs would be detected ten times later */
 }
 
 static const scenario waits[] = {

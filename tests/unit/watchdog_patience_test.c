@@ -1,4 +1,4 @@
-/* tests/unit/watchdog_patience_test.c: legitimate waits that are not hangs, and how long they are allowed. */
+/* tests/unit/watchdog_patience_test.c: long waits that are not hangs, and the time that they are allowed. */
 #include "watchdog_support.h"
 
 static gpuhal_status do_synchronize_second(fixture *s)
@@ -53,7 +53,7 @@ static void copy_behind_work_that_ends(fixture *s)
     gpuhal_halting.work_goes_on = 0;
     double began = now();
     expect_lost(s);
-    assert_true(now() - began > 0.4 * (double)HANG_NS / 1e9); /* the work had its own time before */
+    assert_true(now() - began > 0.4 * (double)HANG_NS / 1e9); /* time of earlier work does not count */
 }
 
 static void copy_behind_silence(fixture *s)
@@ -80,7 +80,7 @@ static void wait_for_long_work(fixture *s)
     expect_end(s, thread);
 }
 
-/* Imitates drivers that ignore timeouts: event_block returns only when the work has ended. */
+/* Imitates a driver that ignores timeouts. event_block returns only when the work has ended. */
 static void wait_in_a_driver_that_knows_no_time(fixture *s)
 {
     static const stop what = {"event_block", prepare_unfinished, do_wait, 0};
@@ -91,7 +91,7 @@ static void wait_in_a_driver_that_knows_no_time(fixture *s)
     expect_end(s, thread);
 }
 
-/* Two threads are in event_block; when either returns, it counts for both. */
+/* Two threads are in event_block. If one of them returns, both calls count as successful. */
 static void wait_twice_in_a_driver_that_knows_no_time(fixture *s)
 {
     static const stop what = {"event_block", prepare_unfinished, do_wait, 0};
@@ -107,7 +107,7 @@ static void wait_twice_in_a_driver_that_knows_no_time(fixture *s)
     assert_ok(own.status);
 }
 
-/* The ring of a queue is full, after work that no event of the application covers. */
+/* Fills the ring of a queue, after work that no event of the application covers. */
 static void prepare_ring(fixture *s)
 {
     gpuhal_halting.work_goes_on = 1;
@@ -147,7 +147,7 @@ static void fill_the_ring_of_a_silent_driver(fixture *s)
     close_in_time(s);
 }
 
-/* The application itself fills the ring with long work. */
+/* Imitates an application that fills the ring with long work in native access. */
 static void prepare_native_work(fixture *s)
 {
     assert_ok(do_native_begin(s));
@@ -192,7 +192,7 @@ static void enqueue_behind_a_native_call(fixture *s)
     expect_end(s, thread);
 }
 
-/* Waits for its turn to record the event after that work. */
+/* Ends native access. The call waits until it can record the event after the native work. */
 static gpuhal_status do_native_end(fixture *s)
 {
     return gpuhal_queue_native_end(s->queue);
@@ -236,7 +236,7 @@ static gpuhal_status do_launch(fixture *s)
     return launch_in(NULL, s->a);
 }
 
-/* A kernel may take any time: the device runs another thread's work in the meantime. */
+/* A kernel may run for any time. In the meantime the device runs another thread's work. */
 static void launch_for_long(fixture *s)
 {
     static const stop what = {"launch", prepare_kernel, do_launch, 0};
@@ -267,8 +267,8 @@ TEST(work_behind_long_work_is_no_hang_while_the_driver_answers)
     in_children(calm, sizeof calm / sizeof *calm);
 }
 
-/* Whether the plugin's queue or the worker runs the kernel, later work waits, and all other work continues. The queue
- * can be destroyed and the object closed; the driver keeps the kernel and the buffer. */
+/* Later work in the queue must wait, and all other work must continue, whether the plugin's queue or the worker runs
+ * the kernel. The queue can be destroyed and the object closed. The driver keeps the kernel and the buffer. */
 static void leave_an_endless_kernel(fixture *s)
 {
     static const stop what = {"nothing", prepare_kernel, NULL, 0};
@@ -354,7 +354,7 @@ TEST(native_access_whose_end_loses_the_device_reports_it)
     in_child(lose_the_device_as_native_access_ends);
 }
 
-/* Work that is deferred while native access begins runs after it. */
+/* Work that is deferred while native access begins must run after the native access. */
 static void defer_while_a_section_begins(fixture *s)
 {
     static const stop what = {"native_lock", NULL, do_native_begin, 0};
@@ -364,7 +364,7 @@ static void defer_while_a_section_begins(fixture *s)
     begin_waiter(&own, s, do_synchronize);
     pause_ms(100);
     expect_end(s, thread);
-    assert_ok(do_record(s)); /* also deferred; wakes the queue's thread */
+    assert_ok(do_record(s)); /* the recording is also deferred, and wakes the queue's thread */
     pause_ms(100);
     assert_ok(gpuhal_queue_native_end(s->queue));
     assert_int_equal(pthread_join(own.thread, NULL), 0);
@@ -376,7 +376,7 @@ TEST(a_wait_that_comes_while_native_access_begins_ends_with_it)
     in_child(defer_while_a_section_begins);
 }
 
-/* Each leaves an event behind; completed events are released without a wait. */
+/* Each native access leaves an event. Completed events are released without a wait. */
 static void begin_many_native_accesses(fixture *s)
 {
     static const stop what = {"nothing", NULL, NULL, 0};
@@ -395,7 +395,7 @@ TEST(native_access_keeps_no_events)
     in_child(begin_many_native_accesses);
 }
 
-/* With 1 ns the watchdog would poll continuously. */
+/* With a hang_ns of 1 ns the watchdog would poll continuously. */
 static void watch_with_no_patience(fixture *s)
 {
     static const stop what = {"nothing", NULL, NULL, 0};
@@ -413,7 +413,7 @@ static void watch_with_no_patience(fixture *s)
     assert_int_equal(gpuhal_device_status(s->device), GPUHAL_OK);
 }
 
-/* The minimum hang_ns is 20 ms, and a busy machine may delay a call by as much, so one of several attempts must
+/* The minimum hang_ns is 20 ms. A busy machine may delay a call by the same time, so only one of several attempts must
  * pass. */
 TEST(a_hang_ns_of_a_nanosecond_keeps_no_processor_busy_and_opens_devices)
 {

@@ -1,4 +1,4 @@
-/* tests/unit/watchdog_support.h: the plugin that stops on request (support/halting.h), for the tests of
+/* tests/unit/watchdog_support.h: connects the plugin that stops on request (support/halting.h) with the tests of
  * support/stops.h. */
 #ifndef GPUHAL_TEST_WATCHDOG_SUPPORT_H
 #define GPUHAL_TEST_WATCHDOG_SUPPORT_H
@@ -40,7 +40,7 @@ static void open_fixture(fixture *s)
     assert_ok(gpuhal_on_change(s->gpu, count_change, s));
 }
 
-/* Takes three times hang_ns. */
+/* Expects that the device still works after three times hang_ns. */
 static inline void expect_well(fixture *s)
 {
     for (double end = now() + 3 * HANG_SECONDS; now() < end; pause_ms(20)) {
@@ -132,7 +132,6 @@ static inline void begin_fixture(fixture *s, const stop *what, pthread_t *thread
     begin_act(s, thread);
 }
 
-/* Another thread that uses a fixture. */
 typedef struct waiter {
     fixture *s;
     gpuhal_status (*act)(fixture *s);
@@ -170,7 +169,6 @@ static inline gpuhal_status do_synchronize(fixture *s)
     return gpuhal_queue_synchronize(s->queue, UINT64_MAX);
 }
 
-/* Runs the scenario in a child. */
 static inline void in_child(void (*scenario)(fixture *s))
 {
     static fixture s;
@@ -187,7 +185,7 @@ typedef struct scenario {
     void (*play)(fixture *s);
 } scenario;
 
-/* Runs each scenario in a child, in parallel, since they mostly wait. */
+/* Runs each scenario in a child. The children run in parallel, since they mostly wait. */
 static inline void in_children(const scenario *list, size_t count)
 {
     static fixture s;

@@ -1,5 +1,5 @@
-/* tests/unit/watchdog_test.c: a driver that stops in one slot loses its device. Every other thread is notified in
- * time: by the status, by listeners and by the registry. */
+/* tests/unit/watchdog_test.c: if a driver stops in a slot, its device is lost. Every other thread must be notified of
+ * the loss in time, by a status, a listener or the registry. */
 #include "base/call.h"
 #include "device/device.h"
 #include "watchdog_support.h"
@@ -84,7 +84,7 @@ static void prepare_pool(fixture *s)
 {
     assert_ok(gpuhal_pool_create(s->device, NULL, &pool));
 }
-/* Two buffers that use a whole segment each, and are returned to the driver. */
+/* Allocates two buffers that use a whole segment each, and returns them to the driver. */
 static gpuhal_status do_pool(fixture *s)
 {
     gpuhal_buffer *one = NULL, *other = NULL;
@@ -105,7 +105,7 @@ static void *grow_pool(void *user)
     return NULL;
 }
 
-/* The first launch of a kernel may compile it, so it is allowed more time. */
+/* Launches the kernel once, since the first launch may compile the kernel and is allowed more time. */
 static void prepare_launched(fixture *s)
 {
     prepare_kernel(s);
@@ -118,7 +118,7 @@ static const stop stops[] = {
     {"release", NULL, do_release, SILENT},
     {"copy", NULL, do_copy, 0},
     {"copy", NULL, do_large_copy, 0},
-    {"copy", prepare_old_work, do_copy, 0}, /* after work whose end no thread has detected yet */
+    {"copy", prepare_old_work, do_copy, 0}, /* with earlier work whose end no thread has detected yet */
     {"write", NULL, do_write, 0},
     {"read", NULL, do_read, 0},
     {"fill", NULL, do_fill, 0},
@@ -160,12 +160,12 @@ static const stop stops[] = {
     {"queued_copy", prepare_batch, do_queued_copy, 0},
 };
 
-/* No values are sampled from a lost device. */
+/* Values must not be sampled from a lost device. */
 static void stop_and_learn(fixture *s, pthread_t *thread)
 {
     prepare_fixture(s);
     begin_act(s, thread);
-    gpuhal_halting.work_goes_on = 0; /* otherwise a driver may wait for it */
+    gpuhal_halting.work_goes_on = 0; /* otherwise a driver may wait for the work */
     uint32_t samples = gpuhal_halting.samples;
     expect_lost(s);
     assert_int_equal(gpuhal_halting.samples, samples);
@@ -195,7 +195,7 @@ static void prepare_peer(fixture *s)
 {
     assert_ok(do_peer_copy(s));
 }
-/* Staged through a chunk, with a queue and an event. */
+/* Makes a copy that is staged through a chunk, with a queue and an event. */
 static void prepare_staging(fixture *s)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 2 << 20};
@@ -235,7 +235,8 @@ static void play_ending(fixture *s)
     stop_driver(s->what->slot);
     close_in_time(s);
     assert_in_range(gpuhal_halting.stopped, 1, 2); /* both devices are being closed */
-    /* Devices are closed after links and staging have ended; only if those hang, the object is not freed. */
+    /* Devices are closed after links and staging. The object is not freed if the driver hangs in a call for links or
+     * staging. It is freed if the driver hangs in the close of a device. */
     assert_int_equal(stays, strcmp(s->what->slot, "close") != 0);
 }
 
@@ -254,7 +255,6 @@ TEST(a_thread_that_grows_a_pool_does_not_wait_for_a_driver_that_hangs_in_a_trim)
     end_now();
 }
 
-/* Both threads must be in the driver before either returns. */
 static void *let_both_come_back(void *user)
 {
     fixture *s = user;
@@ -355,7 +355,7 @@ TEST(a_call_for_a_whole_plugin_that_hangs_costs_all_its_devices)
     in_child(stay_in_enumerate);
 }
 
-/* The parent has an open device and watching threads; the child has its own. */
+/* The parent has an open device and watchdog threads. The child has a device and threads of its own. */
 static void fork_and_hang(fixture *s)
 {
     static const stop what = {"copy", NULL, do_copy, 0};

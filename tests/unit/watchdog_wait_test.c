@@ -27,7 +27,7 @@ static void wait_behind_a_stuck_queue(fixture *s)
     close_in_time(s);
 }
 
-/* No lock is held: a second caller waits until it may call. */
+/* The blocked thread does not hold a lock; a second caller waits for its turn. */
 static void enqueue_behind_a_stuck_call(fixture *s)
 {
     static const stop what = {"queued_copy", NULL, do_queued_copy, 0};
