@@ -1,11 +1,11 @@
-# Writes gpuhal.cdef: the declarations of gpuhal.h, and of the headers of the parts that were built, in one file that the
-# cdef() of Python's cffi accepts unchanged.
+# Writes gpuhal.cdef, a file that the cdef() of Python's cffi accepts unchanged. It contains the declarations of
+# gpuhal.h and of the headers of the parts that were built.
 #
 # cmake -DCC=compiler -DPARTS=node;schedule;store -DINCLUDE=directory -DOUTPUT=file -P cdef.cmake
 #
-# The compiler's preprocessor removes comments, conditions and attributes. The declarations of the system's headers
-# precede gpuhal's first one. The preprocessor also removes macros, so numeric macros are added in the form that cffi
-# accepts.
+# The compiler's preprocessor removes comments, conditions and attributes. In its output, the declarations of the
+# system's headers precede gpuhal's first declaration. The preprocessor also removes macros, so numeric macros are added
+# in the form that cffi accepts.
 
 list(TRANSFORM PARTS REPLACE "(.+)" "-include;gpuhal/\\1.h" OUTPUT_VARIABLE more)
 execute_process(COMMAND ${CC} -E -P -I${INCLUDE} -D__attribute__\(x\)= -include gpuhal/gpuhal.h ${more} -x c /dev/null

@@ -1,5 +1,5 @@
-# gpuhal_add_program(): the same kernels in every format that an installed compiler supports, as one array
-# for gpuhal_program_create().
+# gpuhal_add_program(): compiles kernels to every format for which a compiler is installed, as one array for
+# gpuhal_program_create().
 #
 #   gpuhal_add_program(NAME SOURCES saxpy.comp saxpy.cl saxpy.cu saxpy.c
 #                      [HOST_FUNCTIONS saxpy …] [CUDA_ARCHITECTURES 80 90 …] [HIP_ARCHITECTURES gfx942 …] [DEPENDS file …])
@@ -16,9 +16,9 @@
 #   .c     a shared library for CPUs inside the array; or, with HOST_FUNCTIONS, which lists the kernels, a part of the
 #          program itself
 #
-# CMake omits a format whose compiler is missing, and reports this in one line. DEPENDS lists the files that sources
-# include, except for nvcc and hipcc, which report them. GPUHAL_GLSLANG, GPUHAL_CLANG, GPUHAL_NVCC and GPUHAL_HIPCC select
-# other compilers; OFF selects none.
+# If the compiler of a format is missing, CMake omits the format and prints a line. DEPENDS lists the files that the
+# sources include. Files included by .cu and .hip sources need not be listed, because nvcc and hipcc report them.
+# GPUHAL_GLSLANG, GPUHAL_CLANG, GPUHAL_NVCC and GPUHAL_HIPCC select other compilers; OFF disables a compiler.
 
 # ---- as a script: cmake -DNAME=… -DFUNCTIONS=…,… -DOUTPUT=… -P gpuhal-program.cmake -- format file format file …
 
@@ -40,7 +40,7 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
     # Compilers may limit the length of a line.
     string(REPEAT "0x..," 20 line)
     string(REGEX REPLACE "(${line})" "\\1\n    " bytes "${bytes}")
-    # Appends a zero, which the size does not include: so no array is empty, and text is terminated.
+    # Appends a zero, so that no array is empty and text is terminated. The size does not include the zero.
     string(APPEND arrays "static const _Alignas(16) unsigned char code_${number}[] = {\n    ${bytes}0};\n\n")
     string(APPEND codes "    {.size = sizeof(gpuhal_code), .format = \"${format}\", .code = code_${number}, .bytes = sizeof code_${number} - 1},\n")
     math(EXPR number "${number} + 1")
@@ -65,7 +65,7 @@ endif()
 include_guard(GLOBAL)
 set(GPUHAL_PROGRAM_SCRIPT ${CMAKE_CURRENT_LIST_FILE} CACHE INTERNAL "")
 
-# Looks for a compiler, and names the parts that are omitted without it.
+# Searches for a compiler. If it is missing, names the parts that are omitted.
 function(_gpuhal_program_compiler variable program form)
   find_program(${variable} NAMES ${ARGN} HINTS ENV CUDA_PATH ENV ROCM_PATH PATHS /usr/local/cuda /opt/cuda /opt/rocm PATH_SUFFIXES bin
                NO_CMAKE_FIND_ROOT_PATH)
@@ -75,7 +75,7 @@ function(_gpuhal_program_compiler variable program form)
   endif()
 endfunction()
 
-# Adds a format, a file that COMMAND creates, to the caller's lists.
+# Adds a format to the caller's lists. COMMAND creates the file of the format.
 macro(_gpuhal_program_form format output)
   add_custom_command(OUTPUT ${output} ${ARGN} VERBATIM)
   list(APPEND forms ${format} ${output})
@@ -102,7 +102,7 @@ function(gpuhal_add_program name)
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "gpuhal_add_program: ${name}: SOURCES is missing or empty: list at least one .comp, .cl, .cu, .hip or .c file")
   endif()
-  if("HOST_FUNCTIONS" IN_LIST arg_KEYWORDS_MISSING_VALUES) # the other lists may be empty
+  if("HOST_FUNCTIONS" IN_LIST arg_KEYWORDS_MISSING_VALUES) # all other lists may be empty
     message(FATAL_ERROR "gpuhal_add_program: ${name}: nothing stands behind HOST_FUNCTIONS: name the kernels, or leave it out")
   endif()
   foreach(kind IN ITEMS comp cl cu hip c)

@@ -1,5 +1,5 @@
-# Part of the installation: its documents link to the installed headers, whereas in the sources the headers are in
-# hal/include. `documents` and `headers` are folders, relative to the prefix or absolute.
+# Runs during installation. Changes the links to hal/include in the installed documents into links to the installed
+# headers. `documents` and `headers` are folders, absolute or relative to the prefix.
 
 get_filename_component(documents "${documents}" ABSOLUTE BASE_DIR "${CMAKE_INSTALL_PREFIX}")
 get_filename_component(headers "${headers}" ABSOLUTE BASE_DIR "${CMAKE_INSTALL_PREFIX}")

@@ -1,8 +1,8 @@
-# Optional dependencies of this build: headers of vendors, argp, jansson, cmocka, Python. Only this file searches for
-# them. Each one that is found becomes a target to link. For each part that is omitted a line names the missing
-# dependency.
+# Finds the optional dependencies of this build: headers of vendors, argp, jansson, cmocka and Python. Only this file
+# searches for them. For each dependency that is found, it creates a target to link. For each part that is omitted, it
+# prints a line with the missing dependency.
 #
-# CMAKE_PREFIX_PATH, which may also be an environment variable, lists folders with include/ and lib/ that are searched
+# CMAKE_PREFIX_PATH (a CMake variable or an environment variable) lists folders with include/ and lib/ that are searched
 # first.
 
 option(GPUHAL_REQUIRE_ALL "Where something would be left out because a thing it needs was not found, end with an error" OFF)
@@ -31,7 +31,7 @@ function(gpuhal_need target header package)
   endif()
 endfunction()
 
-# gpuhal_left_out(WHAT MISSING PACKAGES): WHAT is the beginning of a sentence, "the opencl plugin is".
+# gpuhal_left_out(WHAT MISSING PACKAGES): WHAT is the beginning of a sentence, such as "the opencl plugin is".
 function(gpuhal_left_out what missing packages)
   list(JOIN missing ", " things)
   list(JOIN packages " " packages)
@@ -58,7 +58,7 @@ if(NOT TARGET gpuhal-vulkan-headers)
   gpuhal_left_out("the vulkan plugin is" vulkan/vulkan_core.h libvulkan-dev)
 endif()
 
-# argp is part of glibc; for musl it is a separate library.
+# argp is part of glibc. On systems with musl it is a separate library.
 if(GPUHAL_TOOLS)
   include(CheckFunctionExists)
   check_function_exists(argp_parse GPUHAL_LIBC_HAS_ARGP)
@@ -74,7 +74,7 @@ if(GPUHAL_TOOLS)
   if(NOT TARGET gpuhal-jansson)
     gpuhal_left_out("gpuhal-probe, gpuhal-bench, gpuhal-lease and gpuhal-place are" jansson.h libjansson-dev)
   endif()
-  # The live view of gpuhal-probe; its other parts do not require this.
+  # Only the live view of gpuhal-probe requires this.
   gpuhal_need(gpuhal-ncurses curses.h libncurses-dev LIBRARY ncursesw)
   if(TARGET gpuhal-ncurses)
     target_compile_definitions(gpuhal-ncurses INTERFACE NCURSES_WIDECHAR=1)
@@ -87,7 +87,7 @@ if(GPUHAL_TOOLS)
   endif()
   # gpuhal-bench-baseline compares a store with the C++ library's hash table, and memory blocks with a header-only C++
   # library that Debian 12 does not include. Both are optional.
-  if(NOT CMAKE_CXX_COMPILER) # it may have been installed since
+  if(NOT CMAKE_CXX_COMPILER) # it may have been installed since the last run
     unset(CMAKE_CXX_COMPILER CACHE)
   endif()
   include(CheckLanguage)

@@ -1,5 +1,6 @@
-/* event_loop_epoll.c [SELECTOR]: an event loop with epoll on Linux. Several copies are in progress, and one
- * descriptor of the library wakes the loop as each copy ends. No thread of the program waits for a device. */
+/* event_loop_epoll.c [SELECTOR]: an event loop with epoll on Linux. Several copies are in progress at the same time.
+ * When a copy ends, a descriptor of the library wakes the loop; all copies use the same descriptor. No thread of the
+ * program waits for a device. */
 #include <gpuhal/gpuhal.h>
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* event_loop_libuv.c [SELECTOR]: the library in a program with a libuv loop. The descriptor of an event is a poll
- * handle, and a timer of the same loop keeps running while the device works. */
+/* event_loop_libuv.c [SELECTOR]: uses the library in a program with a libuv loop. A poll handle watches the descriptor
+ * of an event, and a timer of the same loop keeps running while the device works. */
 #include <gpuhal/gpuhal.h>
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ typedef struct program {
 
 static unsigned char in[BYTES], out[BYTES];
 
-/* Copies to the device and back. The event's descriptor then becomes readable. */
+/* Copies to the device and back. After the copies, the event's descriptor becomes readable. */
 static int start_round(program *own)
 {
     memset(in, (int)own->rounds + 1, BYTES);

@@ -1,4 +1,5 @@
-/* first_copy.c: selects the best device, copies bytes to it, within it and back, and checks them. */
+/* first_copy.c: selects the best device, copies bytes to the device, within the device and back, and checks the
+ * bytes. */
 #include <gpuhal/gpuhal.h>
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ int main(void)
     gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = sizeof in};
     const char *reason = "";
 
-    /* Every call returns 0 for success, so the first failure ends the chain. */
+    /* Every call returns 0 for success, so no further call is made after the first failure. */
     int failed = gpuhal_open(NULL, &gpu) || gpuhal_select(gpu, "auto", 0, &device, &reason) ||
                  gpuhal_buffer_create(device, &desc, &first) || gpuhal_buffer_create(device, &desc, &second) ||
                  gpuhal_write(NULL, first, 0, in, sizeof in) || gpuhal_copy(NULL, second, 0, first, 0, sizeof in) ||

@@ -1,7 +1,7 @@
-/* model_cache.c: serves three models with device memory for one. A store loads a model at its first request, copies
- * it to host memory when another model requires the space, and copies it back for its next request, or before it if
- * the program prefetches. The blocks of a conversation's history are entries too; one call acquires many of them,
- * and one call drops them. */
+/* model_cache.c: serves three models with device memory for only one. A store loads a model for the first request to
+ * it, and copies it to host memory when another model requires the space. For the model's next request, or earlier if
+ * the program prefetches, the store copies the model back. The blocks of a conversation's history are also entries of a
+ * store. One call acquires many blocks, and one call drops them. */
 #include <gpuhal/gpuhal.h>
 #include <gpuhal/store.h>
 
@@ -30,8 +30,8 @@ static gpuhal_status load_block(void *user, gpuhal_queue *queue, gpuhal_item *it
 
 static const char history[] = "block ";
 
-/* Acquires all blocks or none. Their priority is higher, because every request needs them, so a model is evicted
- * first. */
+/* Acquires all blocks or none. The blocks have a higher priority than models, because every request needs them. So
+ * models are evicted first. */
 static gpuhal_status look_back(gpuhal_store *store, gpuhal_queue *queue)
 {
     static uint32_t numbers[BLOCKS];
@@ -60,7 +60,7 @@ static gpuhal_status look_back(gpuhal_store *store, gpuhal_queue *queue)
     return status ? status : wrong ? GPUHAL_ERROR_DRIVER : GPUHAL_OK;
 }
 
-/* Serves a request, which reads from the model. Another model can use the memory only after the item is released. */
+/* Serves a request by reading from the model. Another model can use the memory only after the item is released. */
 static gpuhal_status serve(gpuhal_store *store, gpuhal_queue *queue, uint32_t number)
 {
     char key[32];
@@ -85,7 +85,7 @@ static gpuhal_status serve(gpuhal_store *store, gpuhal_queue *queue, uint32_t nu
     return status ? status : word == 16 + number ? GPUHAL_OK : GPUHAL_ERROR_DRIVER;
 }
 
-/* Prefetches the model of the next request, so that a model that was loaded before is restored now instead of at its
+/* Prefetches the model of the next request. If the model was loaded before, it is restored now instead of at its
  * request. */
 static gpuhal_status look_ahead(gpuhal_store *store, gpuhal_queue *queue, uint32_t number)
 {
@@ -94,7 +94,7 @@ static gpuhal_status look_ahead(gpuhal_store *store, gpuhal_queue *queue, uint32
     snprintf(key, sizeof key, "model %u", number);
     const gpuhal_status status = gpuhal_store_describe(store, key, strlen(key), &entry);
     if (status || (entry.tiers & GPUHAL_TIER_DEVICE)) {
-        return status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_OK : status; /* the request itself loads the model */
+        return status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_OK : status; /* never loaded: the request loads it */
     }
     printf("  model %u comes back\n", number);
     return gpuhal_store_prefetch(store, queue, key, strlen(key), UINT64_MAX);
@@ -131,10 +131,10 @@ int main(void)
     for (int i = 0; i < REQUESTS && !failed; i++) {
         failed = look_back(store, queue) || serve(store, queue, requests[i]) ||
                  (i + 1 < REQUESTS && look_ahead(store, queue, requests[i + 1])) ||
-                 gpuhal_maintain(gpu, 4); /* every fourth call releases memory that other programs lack */
+                 gpuhal_maintain(gpu, 4); /* every fourth request; releases memory that other programs lack */
     }
-    /* The conversation has ended. The pause is used to compact the remaining memory and to release segments for
-     * other programs. */
+    /* The conversation has ended. Uses the pause to compact the remaining memory and to release segments for other
+     * programs. */
     failed = failed || gpuhal_store_clear(store, history, strlen(history), &dropped) ||
              gpuhal_store_list(store, NULL, 0, print_entry, store) || gpuhal_store_compact(store, UINT64_MAX, &freed) ||
              gpuhal_trim(gpu, 0, &trimmed);

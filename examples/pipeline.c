@@ -1,8 +1,8 @@
-/* pipeline.c [--trace FILE] [--output FILE] [BACKEND…]: a pipeline of steps with requirements. Before the first
- * batch, the program assigns a device to each step that requires one; if none satisfies a step, it prints the step
- * and the reason for each device. One thread per batch then runs the steps. The device's work slots limit how many
- * batches run at the same time, so the memory that was checked suffices. With BACKENDs the program uses only their
- * devices, including software drivers, and prefers the first backend. */
+/* pipeline.c [--trace FILE] [--output FILE] [BACKEND…]: a pipeline of steps with requirements. Before the first batch,
+ * the program assigns a device to each step that requires one. If no device satisfies a step, it prints the step and
+ * the reason for each device. One thread per batch runs the steps. The device's work slots limit how many batches run
+ * at the same time, so the memory that was checked suffices. With BACKENDs the program uses only their devices,
+ * including software drivers, and prefers the first backend. */
 #include "saxpy/launch.h"
 
 #include <gpuhal/schedule.h>
@@ -17,7 +17,7 @@ enum { BATCHES = 8, SLOTS = 2, COUNT = 1 << 18, BYTES = COUNT * sizeof(float), R
 /* ---- the steps and their requirements */
 
 enum { GENERATE, COMBINE, REFINE, DELIVER, STEPS };
-enum { SAME_DEVICE = 1 }; /* a group: REFINE works on COMBINE's results in device memory */
+enum { SAME_DEVICE = 1 }; /* a group of steps; REFINE works on COMBINE's results in device memory */
 
 static const uint32_t is_written = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD;
 
@@ -26,7 +26,7 @@ typedef struct plan {
     const char *trace, *output; /* files; NULL: not requested */
     gpuhal_need combine, refine, deliver;
     gpuhal_assignment *assignment;
-    gpuhal_device *device, *last; /* of COMBINE and REFINE; of DELIVER */
+    gpuhal_device *device, *last; /* device of COMBINE and REFINE; device of DELIVER */
 } plan;
 
 static void state_needs(plan *of, const char *const *backends, uint32_t count)
@@ -47,7 +47,7 @@ static void state_needs(plan *of, const char *const *backends, uint32_t count)
     of->deliver.capabilities = 0;
 }
 
-/* Prints for each device whether it satisfies the largest requirement, and the reason. */
+/* Prints for each device whether it satisfies the largest requirement, with the reason. */
 static void explain(const plan *of)
 {
     static gpuhal_ranked list[RANKED];
@@ -88,7 +88,7 @@ static gpuhal_status assign(plan *of)
 typedef struct run {
     const plan *of;
     saxpy_kernel saxpy;
-    _Atomic int inside, most; /* batches that have a slot now, and the maximum so far */
+    _Atomic int inside, most; /* number of batches that have a slot now, and its maximum so far */
     _Atomic uint32_t right;
 } run;
 
@@ -143,7 +143,7 @@ static gpuhal_status enqueue(const batch *own)
     return status ? status : gpuhal_queue_synchronize(own->queue, UINT64_MAX);
 }
 
-/* Compares the result in place if the buffer is host coherent, otherwise through a mapping. */
+/* Checks the result in place if the buffer is host coherent, otherwise through a mapping. */
 static gpuhal_status check(const batch *own)
 {
     void *mapping = NULL;
@@ -158,8 +158,8 @@ static gpuhal_status check(const batch *own)
     return mapped && !status ? gpuhal_buffer_unmap(own->result, mapping) : status;
 }
 
-/* Releases the objects of a batch. If a queue's work failed or was not awaited, the queue keeps its buffers until
- * that work has ended. */
+/* Releases the objects of a batch. If a queue's work has failed or was not awaited, the queue keeps references to its
+ * buffers until the work has ended. */
 static void release(const batch *own)
 {
     if (own->queue && own->status) {
@@ -221,8 +221,8 @@ static int run_batches(run *all)
     return good;
 }
 
-/* Prints the bytes that were moved and allocated. The allocations must not exceed the estimate from before the first
- * batch. */
+/* Prints the bytes that were transferred and allocated. The allocations must not exceed the estimate that was made
+ * before the first batch. */
 static gpuhal_status report(const plan *of, const run *all, int *out_good)
 {
     gpuhal_memory_statistics memory = {.size = sizeof memory};
@@ -268,7 +268,7 @@ static gpuhal_status run_all(const plan *of, int *out_good)
     return status;
 }
 
-/* Returns the index of the first backend, or 0 for an unknown option or an option without its file. */
+/* Returns the index of the first backend. Returns 0 for an unknown option, or an option without a file name. */
 static int read_options(int count, char **arguments, plan *own)
 {
     int next = 1;

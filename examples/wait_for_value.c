@@ -1,7 +1,7 @@
-/* wait_for_value.c SELECTOR VALUE above|below LIMIT [SECONDS]: waits in a script until a value of a device passes a
- * limit, as in "wait_for_value cuda:0 memory_free_bytes above 20000000000 600 && ./train". VALUE is a name from
- * gpuhal-probe --json. The exit status is 0 if the value has passed the limit, 3 after the timeout, 4 if the device
- * is lost, and 1 for any other failure. A sampler reads the values; the program sleeps until the sampler reports an
+/* wait_for_value.c SELECTOR VALUE above|below LIMIT [SECONDS]: waits until a value of a device passes a limit. For
+ * scripts, as in "wait_for_value cuda:0 memory_free_bytes above 20000000000 600 && ./train". VALUE is a name from
+ * gpuhal-probe --json. The exit status is 0 if the value has passed the limit, 3 after the timeout, 4 if the device is
+ * lost, and 1 for any other failure. A sampler reads the values. The program sleeps until the sampler reports an
  * event. */
 #include <gpuhal/node.h>
 
@@ -53,7 +53,7 @@ static gpuhal_status start(watch *own, const char *selector, uint64_t limit, uin
     return status ? status : gpuhal_sampler_add_threshold(own->sampler, &threshold, NULL);
 }
 
-/* Returns whether an event ended the wait. */
+/* Reads all pending events. Returns whether one of them ends the wait. */
 static int take_events(const watch *own, int *out_result)
 {
     gpuhal_sampler_event event = {.size = sizeof event};
@@ -68,7 +68,7 @@ static int take_events(const watch *own, int *out_result)
     return 0;
 }
 
-/* Returns whether the device does not report the value at all; such a value never passes a limit. */
+/* Returns whether the device does not report the value at all. Such a value never passes a limit. */
 static int is_missing_for_good(const watch *own)
 {
     gpuhal_value value = {.key = own->key};
@@ -119,7 +119,7 @@ static void report(const watch *own)
     }
 }
 
-/* Accepts only digits: strtoull() would accept a sign, and would convert an overflow to the largest number. */
+/* Accepts only digits. strtoull() would also accept a sign, and would convert an overflow to the largest number. */
 static int read_limit(const char *text, uint64_t *out_limit)
 {
     char *rest = NULL;

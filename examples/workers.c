@@ -1,8 +1,8 @@
-/* workers.c [STRATEGY]: assigns a device to each worker of a program and binds the worker to nearby CPU cores. The
- * worker computes y = a x + y on the device and checks the result. STRATEGY is cpu, single_device (all workers share
- * one device), rank_per_device, or each_device, which this program defines. Without STRATEGY, or with auto, the
- * number of devices decides. If torchrun, mpirun or srun started the process, it is the worker of its local rank.
- * Otherwise this process runs all workers in sequence. */
+/* workers.c [STRATEGY]: assigns a device to each worker of a program and binds the worker to nearby CPU cores. Each
+ * worker computes y = a x + y on its device and checks the result. STRATEGY is cpu, single_device (all workers share
+ * one device), rank_per_device, or each_device, which this program defines. Without STRATEGY, or with auto, the number
+ * of devices decides. If torchrun, mpirun or srun started the process, the process is the worker of its local rank.
+ * Otherwise the process runs all workers in sequence. */
 #include "saxpy/launch.h"
 
 #include <gpuhal/schedule.h>
@@ -11,7 +11,8 @@
 
 enum { COUNT = 1 << 16, BYTES = COUNT * sizeof(float) };
 
-/* ---- the strategy each_device: one worker for each device with kernels, including software drivers and the CPU */
+/* ---- the strategy each_device, which creates one worker for each device with kernels, including software drivers and
+ * the CPU */
 
 static gpuhal_device *find(gpuhal *gpu, uint32_t number)
 {
@@ -81,7 +82,7 @@ static void destroy(objects *own)
     saxpy_finish(&own->saxpy);
 }
 
-/* Computes y on the device. The numbers are small, so every device computes exactly the same result. */
+/* Computes y on the device. The numbers are small integers, so every device computes exactly the same result. */
 static gpuhal_status compute(const objects *own, float a, uint32_t *out_right)
 {
     static float x[COUNT], y[COUNT];
@@ -104,7 +105,7 @@ static gpuhal_status compute(const objects *own, float a, uint32_t *out_right)
 
 /* ---- all workers of this process */
 
-/* Returns whether all calls succeeded; prints the reason otherwise. */
+/* Returns whether all calls succeeded. If not, prints the reason. */
 static int run(const gpuhal_strategy *strategy, uint32_t worker)
 {
     gpuhal_device *device = NULL;

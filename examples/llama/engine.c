@@ -1,4 +1,4 @@
-/* engine.c: opens the library, selects the devices, and assigns consecutive layers to each. */
+/* engine.c: opens the library, selects the devices, and assigns consecutive layers to each device. */
 #include "llama.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static bool choose_devices(llama_engine *engine, const char *selectors, llama_er
     return true;
 }
 
-/* Splits the layers by the devices' shares. The default shares are proportional to the memory. */
+/* Splits the layers by the devices' shares. By default the shares are proportional to the devices' memory. */
 static bool split_layers(llama_engine *engine, const llama_split *split, llama_error *error)
 {
     double shares[STAGES_MAX], sum = 0.0, at = 0.0;
@@ -71,7 +71,6 @@ static bool read_factors(const llama_model *model, float *factors, llama_error *
     return is_read || llama_fail(error, "rope_freqs.weight of %s cannot be read", model->path);
 }
 
-/* Computes the cosine and the sine of each pair's angle for each position. */
 static bool make_angles(llama_engine *engine, llama_error *error)
 {
     const llama_model *model = engine->model;
@@ -90,7 +89,7 @@ static bool make_angles(llama_engine *engine, llama_error *error)
     return true;
 }
 
-/* Returns whether all kernels were in the cache, so that none had to be compiled. */
+/* Returns whether all kernels were in the cache, so that no kernel had to be compiled. */
 static bool is_from_cache(const llama_stage *stage)
 {
     bool cached = true;
@@ -110,8 +109,8 @@ static void report(const llama_engine *engine, const llama_stage *stage)
             is_host ? llama_instructions() : "", is_from_cache(stage) ? ", from the cache" : "", stage->why);
 }
 
-/* Sums the bytes to load. If embedding and output share their weights, they count once if they are on the same
- * device. */
+/* Sums the bytes to load. If embedding and output share their weights and are on the same device, the weights are
+ * counted once. */
 static uint64_t bytes_to_load(const llama_engine *engine)
 {
     const llama_tensor *whole = engine->model->tensors;

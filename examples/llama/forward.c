@@ -1,12 +1,12 @@
-/* forward.c: launches the layers. A prompt is processed in batches: as soon as a device has passed a batch on, it
- * begins the next one, while later devices still work on the previous one. */
+/* forward.c: launches the layers. A prompt is processed in batches. As soon as a device has passed a batch on, it
+ * begins the next batch, while later devices still work on the previous batch. */
 #include "llama.h"
 
 /* The launches of one stage. */
 typedef struct pass {
     llama_engine *engine;
     llama_stage *stage;
-    uint32_t tokens, position; /* number of tokens, and the position of the first one in the context */
+    uint32_t tokens, position; /* number of tokens, and the first token's position in the context */
     llama_error *error;
 } pass;
 
@@ -94,7 +94,7 @@ static bool embed(const pass *own)
     return run(own, KERNEL_GET_ROWS, &arguments, own->tokens, 1);
 }
 
-/* Normalizes rows from `first` on. */
+/* Normalizes the rows, starting at `first`. */
 static bool norm(const pass *own, int to, weight scales, uint32_t first, uint32_t count)
 {
     call arguments = {0};
@@ -112,7 +112,7 @@ static bool is_quantized(weight matrix)
     return matrix.tensor->type == TYPE_Q8_0 || matrix.tensor->type == TYPE_Q4_0;
 }
 
-/* Quantizes the rows once for all matrices that are multiplied with them. */
+/* Quantizes the rows. The result is used for all matrices that are multiplied with them. */
 static bool quantize(const pass *own, int to, int from, uint32_t columns, uint32_t count, bool is_needed)
 {
     call arguments = {0};
@@ -122,8 +122,7 @@ static bool quantize(const pass *own, int to, int from, uint32_t columns, uint32
     return !is_needed || run(own, KERNEL_QUANTIZE, &arguments, (columns / 32 + 31) / 32, count);
 }
 
-/* The input exists as floats and quantized; the matrix's type determines which is used. The output begins at row
- * `first`. */
+/* A product with the quantized or the float input, depending on the matrix's type. The output begins at row `first`. */
 typedef struct product {
     int reals, bytes;
     gpuhal_buffer *to;
@@ -168,7 +167,7 @@ static bool multiply_to(const pass *own, weight matrix, int to, int reals, int b
     return multiply(own, matrix, &what);
 }
 
-/* Multiplies into the layer's keys or values, behind those of earlier tokens. */
+/* Multiplies, and writes the result to the layer's keys or values after those of earlier tokens. */
 static bool multiply_to_cache(const pass *own, weight matrix, gpuhal_buffer *cache, uint64_t offset)
 {
     const product what = {.reals = ACT_NORMED,
@@ -279,8 +278,8 @@ static bool run_output(const pass *own)
            llama_fail_call(own->error, "the logits");
 }
 
-/* Copies x from the previous device. This queue waits for the previous device's queue, which may continue after the
- * copy. */
+/* Copies x from the previous device. This queue waits for the previous device's queue. That queue may continue after
+ * the copy. */
 static bool take_over(const pass *own, llama_stage *before)
 {
     llama_stage *stage = own->stage;
@@ -295,7 +294,7 @@ static bool take_over(const pass *own, llama_stage *before)
 static bool run_stage(const pass *own, uint32_t number)
 {
     llama_stage *stage = own->stage;
-    /* the next stage still needs x of the previous batch */
+    /* wait until the next stage has copied the previous batch's x */
     if (gpuhal_queue_wait(stage->queue, stage->taken) != GPUHAL_OK) {
         return llama_fail_call(own->error, gpuhal_device_id(stage->device));
     }

@@ -85,8 +85,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const llama_entry *)a)->name, ((const llama_entry *)b)->name);
 }
 
-/* Computes the positions of the tensors and checks them: behind the header, aligned, inside the file, and not
- * overlapping. */
+/* Computes the positions of the tensors. Checks that the tensors are aligned, inside the file, and not overlapping. */
 static bool place_entries(llama_reader *in)
 {
     const char *path = in->model->path;
@@ -230,8 +229,8 @@ static bool check_dimensions(llama_reader *in)
     return true;
 }
 
-/* Drops a vocabulary without scores or of another kind, which tokenizer.c does not support. Special tokens must
- * exist. */
+/* Discards the vocabulary if it has no scores or is of a kind that tokenizer.c does not support. The special tokens
+ * must be in the vocabulary. */
 static void check_vocabulary(llama_reader *in)
 {
     llama_model *model = in->model;

@@ -5,7 +5,7 @@
 #include "llama.h"
 
 enum {
-    SIDE_MAX = 262140, /* of a matrix: kernels count groups of 4 rows with 16 bits */
+    SIDE_MAX = 262140, /* maximum of rows or columns; kernels count groups of 4 rows with 16 bits */
     NAME_BYTES = 128
 };
 
@@ -31,7 +31,7 @@ typedef struct llama_reader {
 bool llama_read_bytes(llama_reader *in, void *to, uint64_t bytes);
 bool llama_skip_bytes(llama_reader *in, uint64_t count, uint64_t each);
 bool llama_read_integer(llama_reader *in, unsigned bytes, uint64_t *out);
-/* Truncates a name that does not fit if `cuts`, otherwise fails. */
+/* If a string does not fit, truncates it if `cuts`, otherwise fails. */
 bool llama_read_name(llama_reader *in, char *to, size_t size, bool cuts);
 bool llama_read_key(llama_reader *in);
 

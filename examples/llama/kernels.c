@@ -1,10 +1,10 @@
-/* kernels.c: the kernels as CPU functions; each call does the work of one group. It is compiled once for each
- * instruction set that the compiler supports (CMakeLists.txt); programs.c selects the best one at run time.
+/* kernels.c: the kernels as CPU functions. Each call does the work of one group. This file is compiled once for each
+ * instruction set that the compiler supports (CMakeLists.txt). At run time programs.c selects the best instruction set.
  *
  * All formats of the kernels add in the same order, so that devices with the same rounding agree to the last bit. 32
- * lanes sum a row of a matrix: lane i adds the elements i, i + 32, … (in quantized blocks four neighbours, whose
- * products are summed as integers). Five halvings then reduce the lanes to one sum. No product is fused with a sum,
- * except by nvcc. The exponential function is implemented below. */
+ * lanes sum a row of a matrix. Lane i adds the elements i, i + 32, … In quantized blocks a lane adds four neighbours at
+ * a time, and their products are summed as integers. Five halvings reduce the lanes to one sum. No product is fused
+ * with a sum, except by nvcc. The exponential function is implemented below. */
 #include "kernels.h"
 
 #include <math.h>
@@ -81,7 +81,7 @@ static inline float sum_lanes(const eights *from)
     return sum_eight(&sum);
 }
 
-/* Computes e^x like Cephes' expf; NaN counts as the smallest value. */
+/* Computes e^x with the algorithm of Cephes' expf. NaN counts as the smallest value. */
 static inline float exponential(float x)
 {
     x = x >= -87.0f ? x : -87.0f;
@@ -99,7 +99,7 @@ static inline float exponential(float x)
     return ((p * r) * r + r + 1.0f) * power;
 }
 
-/* ---- products of a row of weights with `tokens` rows of input, a constant from 1 to 4 */
+/* ---- products of a row of weights with `tokens` rows of input. `tokens` is a constant from 1 to 4. */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -150,7 +150,7 @@ INLINE void dot_reals(const char *row, uint32_t bytes, const float *x, uint32_t 
     finish((const vector(*)[VECTORS])sums, tokens, out);
 }
 
-/* 32 signed bytes, and their products with 32 others, summed in groups of four. */
+/* 32 signed bytes, and the products with 32 other bytes, summed in groups of four. */
 #ifdef __AVX2__
 typedef __m256i bytes32;
 

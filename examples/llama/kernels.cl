@@ -1,5 +1,5 @@
-/* kernels.cl: the kernels in OpenCL C, which kernels.cu also compiles as CUDA and HIP. They add in the order that
- * kernels.c describes, and read bytes through 32-bit words. */
+/* kernels.cl: the kernels in OpenCL C. kernels.cu includes this file to compile the same kernels as CUDA and HIP. The
+ * kernels add in the order that kernels.c describes, and read bytes through 32-bit words. */
 #ifndef KERNEL
 #pragma OPENCL FP_CONTRACT OFF
 #define KERNEL(size)         __kernel __attribute__((reqd_work_group_size(size, 1, 1))) void
@@ -39,7 +39,7 @@ FUNCTION int signed_byte(uint word, uint index)
     return (int)(word << (24 - 8 * index)) >> 24;
 }
 
-/* Returns element `lane` * 4 + `i` of a Q4_0 block. `word` contains the elements of the lanes with the same number
+/* Returns element `lane` * 4 + `i` of a Q4_0 block. `word` contains the elements of all lanes that have the same number
  * modulo 4. */
 FUNCTION int nibble(uint word, uint lane, uint i)
 {
@@ -60,7 +60,8 @@ FUNCTION float exponential(float x)
     return ((p * r) * r + r + 1.0f) * as_float(((int)n + 127) << 23);
 }
 
-/* Returns the sum of the 32 lanes in `part` from the thread's first lane on. Every thread of the group must call it. */
+/* Returns the sum of 32 elements of `part`, starting at the first lane of the thread's row. Every thread of the group
+ * must call this function. */
 FUNCTION float sum_lanes(SHARED_POINTER part, uint thread)
 {
     for (uint width = LANES / 2; width > 0; width /= 2) {
@@ -73,7 +74,7 @@ FUNCTION float sum_lanes(SHARED_POINTER part, uint thread)
     return part[thread / LANES * LANES];
 }
 
-/* ---- matrices: a group computes four rows and up to four tokens; 32 threads share a row */
+/* ---- matrices. A group computes four rows and up to four tokens. 32 threads share a row. */
 
 FUNCTION float dot_f32(GLOBAL const float *w, GLOBAL const float *x, uint row, uint token, uint columns, uint lane)
 {
@@ -125,7 +126,8 @@ FUNCTION float dot_q4_0(GLOBAL const uint *w, GLOBAL const uint *x, uint row, ui
     return sum;
 }
 
-/* Computes `tile` tokens. Tokens past the last one are computed like the last one, but not written. */
+/* Computes `tile` tokens. If fewer tokens are left, the last token is computed again instead, but the result is not
+ * written. */
 #define MATRIX(name, dot, weight, input, tile)                                                                         \
     KERNEL(128) name(GLOBAL float *y, GLOBAL const weight *w, GLOBAL const input *x, uint columns, uint rows,          \
                      uint tokens, uint first, uint adds)                                                               \

@@ -1,7 +1,7 @@
 #version 450
-// kernels.comp: the kernels of kernels.cl as shaders. Each shader is compiled with the macro KERNEL_name of its kernel.
-// The matrix kernels are KERNEL_matrix, with the type of the weights in TYPE and the tokens per group in TILE. The
-// kernels add in the order that kernels.c describes; values that must not be fused are `precise`.
+// kernels.comp: the kernels of kernels.cl as shaders. The macro KERNEL_name selects the kernel of a shader. For the
+// matrix kernels the macro is KERNEL_matrix; TYPE is the type of the weights, and TILE the number of tokens per group.
+// The kernels add in the order that kernels.c describes. Values that must not be fused are `precise`.
 
 const uint TYPE_F32 = 0, TYPE_F16 = 1, TYPE_Q4_0 = 2, TYPE_Q8_0 = 8, LANES = 32, GROUP_ROWS = 4;
 
@@ -16,7 +16,8 @@ layout(local_size_x = 128) in;
 
 shared float part[128];
 
-// Returns the sum of 32 lanes from the thread's first lane on. Every thread of the group must call it.
+// Returns the sum of 32 lanes, starting at the first lane of the thread's row. Every thread of the group must call this
+// function.
 float sum_lanes(float own)
 {
     part[THREAD] = own;
@@ -42,7 +43,7 @@ int signed_byte(uint word, uint index)
     return bitfieldExtract(int(word), int(index * 8), 8);
 }
 
-// Returns element `lane` * 4 + `i` of a Q4_0 block. `word` contains the elements of the lanes with the same number
+// Returns element `lane` * 4 + `i` of a Q4_0 block. `word` contains the elements of all lanes that have the same number
 // modulo 4.
 int nibble(uint word, uint lane, uint i)
 {
@@ -67,8 +68,8 @@ float exponential(float x)
 }
 
 #ifdef KERNEL_matrix
-// A group computes four rows and up to TILE tokens; 32 threads share a row. Tokens past the last one are computed like
-// the last one, but not written.
+// A group computes four rows and up to TILE tokens. 32 threads share a row. If fewer tokens are left, the last token is
+// computed again instead, but the result is not written.
 BUFFER(0, y, float);
 BUFFER(1, w, uint);
 BUFFER(2, x, uint);

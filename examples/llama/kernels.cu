@@ -1,5 +1,5 @@
-/* kernels.cu: the kernels of kernels.cl as CUDA and HIP. nvcc fuses products and sums, so its results may differ
- * from the others in the last bits. */
+/* kernels.cu: the kernels of kernels.cl as CUDA and HIP. nvcc fuses products and sums, so the results may differ from
+ * other formats in the last bits. */
 #ifdef __HIPCC__
 #include <hip/hip_fp16.h>
 #include <hip/hip_runtime.h>

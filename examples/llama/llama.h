@@ -10,7 +10,7 @@
  *     sample.c     selects the next token from the logits
  *     main.c       options and output
  *
- * The sizes in a file are checked when it is read, so none of their products below overflows. */
+ * The sizes in a file are checked when the file is read, so the products of sizes below cannot overflow. */
 #ifndef LLAMA_H
 #define LLAMA_H
 
@@ -26,7 +26,7 @@ typedef struct llama_error {
     char text[1024];
 } llama_error;
 
-/* Writes the message. Returns false, for `return llama_fail(…)`. */
+/* Writes the message. Returns false, so that callers can write `return llama_fail(…)`. */
 __attribute__((format(printf, 2, 3))) bool llama_fail(llama_error *error, const char *format, ...);
 
 /* Types of weights, with ggml's numbers. A quantized block of 32 elements consists of a scale (F16) and 16 or 32
@@ -35,7 +35,7 @@ enum { TYPE_F32 = 0, TYPE_F16 = 1, TYPE_Q4_0 = 2, TYPE_Q8_0 = 8 };
 
 /* A matrix in the file: `rows` rows of `columns` elements. */
 typedef struct llama_tensor {
-    uint64_t offset, bytes; /* in the file; 0 bytes: the model does not have it */
+    uint64_t offset, bytes; /* position in the file; 0 bytes: the model does not have this matrix */
     uint32_t type, columns, rows;
 } llama_tensor;
 
@@ -46,7 +46,7 @@ typedef struct llama_piece {
     const char *text; /* zero-terminated */
     uint32_t bytes;
     float score;
-    uint32_t kind; /* in the format's numbers: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte */
+    uint32_t kind; /* GGUF's number: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte */
 } llama_piece;
 
 typedef struct llama_model {
@@ -55,7 +55,7 @@ typedef struct llama_model {
     float epsilon, rope_base;
     llama_tensor tensors[MODEL_TENSORS];
     llama_tensor (*layers)[LAYER_TENSORS];
-    /* Only for a SentencePiece vocabulary; otherwise NULL, and prompts are token numbers. */
+    /* Exists only for a SentencePiece vocabulary. Otherwise NULL, and prompts consist of token numbers. */
     llama_piece *pieces;
     char *texts;       /* of the pieces */
     uint32_t bos, eos; /* UINT32_MAX: none */
@@ -68,14 +68,15 @@ void llama_model_free(llama_model *model);
 uint64_t llama_row_bytes(uint32_t type, uint64_t columns);
 const char *llama_type_name(uint32_t type);
 
-/* Appends the tokens of a text. Each token stands for at least one byte. Fails if they exceed `room`. */
+/* Appends the tokens of a text. Each token stands for at least one byte. Fails if there are more than `room` tokens. */
 bool llama_tokenize(const llama_model *model, const char *text, uint32_t *tokens, uint32_t room, uint32_t *count,
                     llama_error *error);
 void llama_print_token(const llama_model *model, uint32_t token, FILE *to);
 
 /* ---- devices */
 
-/* Rows of a matrix per group, and tokens that share a pass over its weights. The kernels have the same constants. */
+/* Rows of a matrix per group, and tokens that share a pass over the matrix's weights. The kernels define the same
+ * constants. */
 enum { GROUP_ROWS = 4, TILE_TOKENS = 4 };
 
 typedef enum llama_kernel {
@@ -96,7 +97,7 @@ typedef enum llama_kernel {
     KERNELS
 } llama_kernel;
 
-/* Name, parameters and group size of each kernel; the same in every format. */
+/* Name, parameters and group size of each kernel. They are the same in every format. */
 extern const gpuhal_kernel_desc llama_kernels[KERNELS];
 
 enum { CODES_MAX = 8 };
@@ -104,11 +105,12 @@ enum { CODES_MAX = 8 };
 /* The formats of a kernel. Formats with all kernels in one program come last. */
 typedef struct llama_codes {
     gpuhal_code codes[CODES_MAX];
-    uint32_t count, separate; /* number of formats, and of those with only this kernel */
+    uint32_t count, separate; /* number of formats, and of formats with only this kernel */
 } llama_codes;
 void llama_codes_of(llama_kernel kernel, llama_codes *out);
 
-/* Selects the CPU instruction set before the kernels are used: `avx512`, `avx2` or `plain`; NULL selects the best. */
+/* Selects the CPU instruction set: `avx512`, `avx2` or `plain`. NULL selects the best one. Must be called before the
+ * kernels are used. */
 bool llama_choose_instructions(const char *name, llama_error *error);
 const char *llama_instructions(void);
 
@@ -123,7 +125,7 @@ enum {
     ACT_GATE,
     ACT_UP,
     ACT_LOGITS,
-    ACT_INT8_NORMED, /* quantized, for quantized matrices */
+    ACT_INT8_NORMED, /* quantized copy, for quantized matrices */
     ACT_INT8_ATTENDED,
     ACT_INT8_FFN,
     ACT_INT8_GATE,
@@ -141,7 +143,7 @@ typedef struct llama_stage {
     const char *format; /* format of the kernels */
     char why[160];
     gpuhal_queue *queue;
-    gpuhal_event *done, *taken;        /* done: the layers have computed x; taken: the next stage has copied x */
+    gpuhal_event *done, *taken;        /* done: the layers computed x; taken: the next stage copied x */
     gpuhal_program *programs[KERNELS]; /* may contain the same program several times */
     gpuhal_kernel *kernels[KERNELS];
     uint32_t first_layer, end_layer;
@@ -168,10 +170,10 @@ typedef struct llama_engine {
     uint64_t to_load;
     _Atomic uint64_t loaded;
     _Atomic uint32_t shown_tenths;
-    FILE *report; /* prints the choices and the progress; NULL: nothing */
+    FILE *report; /* for the choices and the progress; NULL: no report */
 } llama_engine;
 
-/* Shares of the layers per device; if all are 0, by memory. */
+/* Each device's share of the layers. If all are 0, the shares are proportional to the memory. */
 typedef struct llama_split {
     const char *devices; /* selectors, separated by commas */
     double shares[STAGES_MAX];
@@ -195,7 +197,7 @@ typedef struct llama_sampler {
     uint64_t state;
 } llama_sampler;
 
-/* Among equal logits the token with the lower number wins. */
+/* If several logits are equal, selects the token with the lowest number. */
 bool llama_sample(llama_sampler *sampler, const float *logits, uint32_t count, uint32_t *out_token, llama_error *error);
 
 #endif

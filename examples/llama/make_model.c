@@ -39,7 +39,6 @@ static uint64_t next_random(writer *out)
     return z ^ z >> 31;
 }
 
-/* Returns a uniformly distributed number from -1 to 1. */
 static float next_float(writer *out)
 {
     return (float)(int32_t)(next_random(out) >> 40) * 0x1p-23f - 1.0f;
@@ -116,7 +115,7 @@ static void put_array(writer *out, const char *key, uint64_t type, uint64_t coun
     put_number(out, count, 8);
 }
 
-/* ---- the vocabulary in SentencePiece's format: words of one letter or more, ordered by length */
+/* ---- the vocabulary in SentencePiece's format. It consists of words of one or more letters, ordered by length. */
 
 static void word_of(uint64_t index, char text[64])
 {
@@ -234,7 +233,8 @@ static void put_row(writer *out, uint32_t type, uint64_t columns)
     put(out, out->packed, row_bytes(type, columns));
 }
 
-/* Vectors are near 1. Matrices preserve the magnitude of their input. The embedding is large, so that tokens differ. */
+/* The elements of vectors are near 1. Matrices preserve the magnitude of their input. The embedding's elements are
+ * large, so that tokens differ. */
 static void put_tensor(writer *out, const shape *own)
 {
     const bool is_vector = own->rows == 1, is_embedding = strcmp(own->name, "token_embd") == 0;

@@ -1,5 +1,5 @@
 /* metadata.c: reads the keys of a GGUF file and keeps the model's dimensions and its vocabulary. Before it allocates
- * memory for a count, it checks that the rest of the file is large enough. */
+ * memory for a number of elements, it checks that the rest of the file can contain that many. */
 #include "gguf.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 enum { ARRAYS_MAX = 4 /* nesting depth */ };
 
-/* Value types, with the format's numbers. */
+/* Value types, with GGUF's numbers. */
 enum { VALUE_INT32 = 5, VALUE_FLOAT32 = 6, VALUE_STRING = 8, VALUE_ARRAY = 9, VALUE_FLOAT64 = 12, VALUES = 13 };
 static const unsigned char value_bytes[VALUES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
@@ -49,7 +49,7 @@ bool llama_read_integer(llama_reader *in, unsigned bytes, uint64_t *out)
     return true;
 }
 
-/* Reads a string. Truncates a string that does not fit if `cuts`, otherwise fails. */
+/* Reads a string. If the string does not fit, truncates it if `cuts`, otherwise fails. */
 bool llama_read_name(llama_reader *in, char *to, size_t size, bool cuts)
 {
     uint64_t length;
@@ -88,7 +88,7 @@ static bool skip_value(llama_reader *in, uint64_t type, unsigned depth)
         return llama_fail(in->error, "%s: arrays at byte %" PRIu64 " lie in each other too deeply", in->model->path,
                           in->at);
     }
-    /* each element consumes bytes, so the loop ends with the file at the latest */
+    /* each element consumes bytes, so the loop ends at the end of the file at the latest */
     for (uint64_t i = 0; i < count; i++) {
         if (!skip_value(in, inner, depth + 1)) {
             return false;

@@ -1,5 +1,5 @@
-/* programs.c: the kernels' parameters and compiled formats. The library selects the format for a device. Formats
- * whose compiler was missing are omitted. */
+/* programs.c: the kernels' parameters and compiled formats. The library selects the format for a device. The build
+ * omits formats whose compiler is missing. */
 #include "kernels.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ const gpuhal_kernel_desc llama_kernels[KERNELS] = {
 };
 /* clang-format on */
 
-/* CPU functions, best first. */
+/* CPU functions, the best instruction set first. */
 static const struct {
     const char *name;
     const gpuhal_host_function *functions;

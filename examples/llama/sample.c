@@ -1,5 +1,6 @@
-/* sample.c: selects the next token. With temperature 0 it is the one with the greatest logit, otherwise a random one
- * of the `top_k` greatest. Equal seeds select equal tokens. NaN counts as the smallest logit. */
+/* sample.c: selects the next token. With temperature 0 it selects the token with the greatest logit, otherwise a random
+ * token among those with the `top_k` greatest logits. Equal seeds select equal tokens. NaN counts as the smallest
+ * logit. */
 #include "llama.h"
 
 #include <math.h>
@@ -21,7 +22,7 @@ static int by_logit(const void *a, const void *b)
     return left->logit != right->logit ? (left->logit > right->logit ? -1 : 1) : left->token < right->token ? -1 : 1;
 }
 
-/* Returns a SplitMix64 number in [0, 1). */
+/* Returns a random number in [0, 1), generated with SplitMix64. */
 static double next_random(llama_sampler *sampler)
 {
     uint64_t z = sampler->state += UINT64_C(0x9e3779b97f4a7c15);

@@ -1,9 +1,9 @@
-/* stage.c: one device with its layers: kernels, weights, caches, and one buffer for all activations, which the
- * library's memory planner lays out.
+/* stage.c: one device with its layers: kernels, weights, caches, and one buffer for all activations. The library's
+ * memory planner computes the buffer's layout.
  *
- * Weights are read from the disk to the device without a copy of the whole file in between. Each layer is one buffer.
- * Every tensor in it begins at an offset that the device's kernels can bind. All reads of a stage are enqueued before
- * the first one ends. */
+ * Weights are read from the disk to the device without a copy of the whole file in host memory. Each layer has one
+ * buffer, in which every tensor begins at an offset that the device's kernels can bind. All reads of a stage are
+ * enqueued without a wait in between. */
 #include "llama.h"
 
 #include <gpuhal/schedule.h>
@@ -46,7 +46,7 @@ static bool create_buffer(llama_stage *stage, uint64_t bytes, const char *tag, g
     return true;
 }
 
-/* Kernels use 32-bit byte offsets, and a device may limit bindings further. */
+/* Kernels use 32-bit byte offsets. A device may limit the size of a binding further. */
 static bool check_binding(const llama_stage *stage, uint64_t bytes, const char *what, llama_error *error)
 {
     const uint64_t own = fact(stage->device, GPUHAL_FACT_BINDING_MAX_BYTES, UINT32_MAX);
@@ -57,8 +57,8 @@ static bool check_binding(const llama_stage *stage, uint64_t bytes, const char *
 
 /* ---- kernels */
 
-/* Creates all kernels from one program if the device's format contains all of them. Otherwise, for example for
- * shaders, creates a program per kernel. */
+/* Creates all kernels from one program if the device's format contains all of them. Otherwise creates a program per
+ * kernel, for example for shaders. */
 static bool create_kernels(llama_stage *stage, llama_error *error)
 {
     gpuhal_program *whole = NULL;
@@ -99,8 +99,8 @@ static bool has_quantized(const llama_model *model)
     return found;
 }
 
-/* Lays out the activations by the steps of a layer, in the order of forward.c's launches, and of the output. x is in
- * use during all layers. */
+/* Plans the layout of the activations. The steps are those of a layer, in the order of the launches in forward.c,
+ * followed by those of the output. x is in use during all layers. */
 static bool place_activations(const llama_engine *engine, llama_stage *stage, llama_error *error)
 {
     enum {
@@ -131,7 +131,7 @@ static bool place_activations(const llama_engine *engine, llama_stage *stage, ll
         [ACT_FFN_NORMED] = {tokens * d * 4, STEP_FFN_NORM, STEP_GATE_UP},
         [ACT_GATE] = {tokens * f * 4, STEP_GATE_UP, STEP_DOWN},
         [ACT_UP] = {tokens * f * 4, STEP_GATE_UP, STEP_SWIGLU},
-        /* after all layers, at the same time as ACT_NORMED */
+        /* used after all layers, at the same time as ACT_NORMED */
         [ACT_LOGITS] = {(uint64_t)model->vocabulary * 4, STEP_NORM, STEP_QKV},
         [ACT_INT8_NORMED] = {int8 * d / 32, STEP_QUANTIZE, STEP_QKV},
         [ACT_INT8_ATTENDED] = {int8 * q / 32, STEP_QUANTIZE_ATTENDED, STEP_OUTPUT},
@@ -283,11 +283,12 @@ bool llama_stage_open(llama_engine *engine, llama_stage *stage, llama_error *err
     return create_kernels(stage, error);
 }
 
-/* Closes the queue first. Its remaining work keeps its buffers alive, but still writes to `reads`. */
+/* Closes the queue first, because its remaining work still writes to `reads`. The work holds references to its
+ * buffers. */
 void llama_stage_close(llama_stage *stage)
 {
     if (stage->queue != NULL && gpuhal_queue_synchronize(stage->queue, UINT64_MAX) != GPUHAL_OK) {
-        gpuhal_queue_reset(stage->queue, UINT64_MAX); /* returns when no work of a failed queue is running */
+        gpuhal_queue_reset(stage->queue, UINT64_MAX); /* waits until a failed queue has no running work */
     }
     gpuhal_queue_destroy(stage->queue);
     gpuhal_event_destroy(stage->done);

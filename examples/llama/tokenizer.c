@@ -1,7 +1,7 @@
-/* tokenizer.c: converts text to tokens like SentencePiece, and back. The text is split into characters. Among all
- * neighbours whose concatenation is in the vocabulary, the pair with the best score is joined, the first pair if
- * several are equal, until no such pair is left. A symbol that is not in the vocabulary becomes the tokens of its
- * bytes. */
+/* tokenizer.c: converts text to tokens as SentencePiece does, and tokens to text. The text is split into characters,
+ * which are the first symbols. Two neighbours whose concatenation is in the vocabulary can be joined. The pair with the
+ * best score is joined (the first such pair if several are equal), until no pair can be joined. A symbol that is not in
+ * the vocabulary becomes the tokens of its bytes. */
 #include "llama.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 enum { KIND_NORMAL = 1, KIND_UNKNOWN = 2, KIND_CONTROL = 3, KIND_USER = 4, KIND_BYTE = 6, NONE = -1 };
 static const char blank[] = "\xe2\x96\x81"; /* stands for ' ' */
 
-/* A range of the text. `joined` is the piece that the symbol and its next neighbour form, if it exists. */
+/* A symbol, which is a range of the text. `joined` is the piece that the symbol and its next neighbour form, if the
+ * vocabulary contains it. */
 typedef struct symbol {
     const char *text;
     uint32_t bytes;
@@ -23,7 +24,7 @@ typedef struct lexicon {
     int32_t byte_tokens[256];
 } lexicon;
 
-static const llama_model *sorted_model; /* qsort() passes no context; only one thread sorts, once */
+static const llama_model *sorted_model; /* qsort() passes no context; there is only one sort, in one thread */
 
 static int compare_texts(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
 {
@@ -80,7 +81,7 @@ static int32_t find_piece(const lexicon *own, const char *text, uint32_t bytes)
     return NONE;
 }
 
-/* Finds the piece that a symbol and its next neighbour form; their bytes are adjacent. */
+/* Finds the piece that a symbol and its next neighbour form. The bytes of the two symbols are adjacent. */
 static void find_joined(const lexicon *own, symbol *symbols, int32_t at)
 {
     const int32_t next = symbols[at].next;
@@ -113,7 +114,6 @@ static void join_all(const lexicon *own, symbol *symbols)
     }
 }
 
-/* Copies the text with the mark for blanks in place of each blank. */
 static char *mark_blanks(const llama_model *model, const char *text)
 {
     char *marked = malloc(3 * strlen(text) + 4), *to = marked;

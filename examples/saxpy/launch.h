@@ -10,7 +10,8 @@ typedef struct saxpy_kernel {
     uint32_t group_size; /* on this device */
 } saxpy_kernel;
 
-/* Loads the kernel in a format that the device accepts. The caller must call saxpy_finish() even on failure. */
+/* Loads the kernel in a format that the device accepts. The caller must call saxpy_finish(), even if this function
+ * fails. */
 gpuhal_status saxpy_create(gpuhal_device *device, saxpy_kernel *saxpy);
 void saxpy_finish(saxpy_kernel *saxpy);
 

@@ -1,4 +1,4 @@
-/* saxpy.c: y = a x + y, for one group. */
+/* saxpy.c: computes y = a x + y for one group. */
 #include <gpuhal/code.h>
 
 gpuhal_host_kernel_fn saxpy;

@@ -1,9 +1,11 @@
-/* A complete plugin: one blocking device with 256 MiB of host memory, or with the size in the option
- * example.memory_mib. It requires three public headers, plugin.h, code.h and types.h, and example.h for its extension:
+/* A complete plugin with one blocking device. The device has 256 MiB of host memory, or as much as the option
+ * example.memory_mib states. The plugin requires the public headers plugin.h, code.h and types.h, and example.h for its
+ * extension:
  *
  *     cc -shared -fPIC -fvisibility=hidden -I<folder of gpuhal/> plugin.c -o gpuhal-example.so
  *
- * Copy it and replace malloc() and memcpy() by calls of your driver. docs/vendor-guide.md describes the next steps. */
+ * Copy this file and replace malloc() and memcpy() by calls of your driver. docs/vendor-guide.md describes the next
+ * steps. */
 #include "example.h"
 
 #include <gpuhal/plugin.h>
@@ -15,17 +17,16 @@
 #define MEMORY_MIB 256u
 #define ALIGNMENT  64u
 
-/* One start of the plugin: the hardware with these options, as one copy of the core uses it, however often the
- * device is opened. */
+/* One start of the plugin by one copy of the core, with its options. The device may be opened several times under one
+ * start. */
 struct gpuhal_plugin_instance {
-    /* must be first: its functions receive a pointer to it and convert the pointer to the instance */
+    /* must be first, because its functions convert their pointer to it into a pointer to the instance */
     example_memory memory;
     uint64_t memory_bytes;
     _Atomic uint64_t bytes_in_use;
 };
 
-/* One opening of the device. It stores the host that opened it, because another copy of the core may open the device
- * too. */
+/* One opening of the device. Each opening stores its host, because another copy of the core may open the device too. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_plugin_instance *instance;
@@ -76,7 +77,7 @@ static gpuhal_status example_enumerate(const gpuhal_host *host, gpuhal_plugin_in
     host->text(host, sink, GPUHAL_FACT_NAME, "Example Accelerator");
     host->text(host, sink, GPUHAL_FACT_VENDOR, "Example");
     host->u64(host, sink, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_ACCELERATOR);
-    /* 0 for real hardware; software devices are only used if selected explicitly */
+    /* 0 for real hardware; software devices are used only if selected explicitly */
     host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 1);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, 0);
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
@@ -112,7 +113,7 @@ static gpuhal_status example_allocate(gpuhal_plugin_device *device, const gpuhal
         atomic_fetch_sub(&instance->bytes_in_use, bytes);
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "aligned_alloc", 0, NULL);
     }
-    memset(start, 0, (size_t)bytes); /* an allocation must commit its memory, so this touches all pages */
+    memset(start, 0, (size_t)bytes); /* touches all pages, because an allocation must commit its memory */
 
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
     out_memory->object = start;
@@ -128,8 +129,8 @@ static void example_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     atomic_fetch_sub(&device->instance->bytes_in_use, memory->bytes);
 }
 
-/* Copies bytes whose ranges the core has checked. The plugin has no queues, so queue is always NULL, and the copy
- * must be complete on return. */
+/* Copies bytes. The core has already checked the ranges. The plugin has no queues, so `queue` is always NULL, and the
+ * copy must be complete on return. */
 static gpuhal_status example_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                   uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
@@ -139,8 +140,8 @@ static gpuhal_status example_copy(gpuhal_plugin_device *device, gpuhal_plugin_qu
     return GPUHAL_OK;
 }
 
-/* These three slots are the required minimum. The core implements write, read, fill and the others until a plugin
- * fills in their slots. */
+/* These three slots are the required minimum. The core implements write, read, fill and all other operations unless the
+ * plugin fills in their slots. */
 static gpuhal_status example_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                       gpuhal_ops *out_ops)
 {
@@ -157,7 +158,7 @@ static gpuhal_status example_describe(const gpuhal_host *host, gpuhal_plugin_ins
 static gpuhal_status example_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                   const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
-    (void)ops; /* describe has filled in the slots; an opening that supports less would set slots to NULL */
+    (void)ops; /* describe() has filled in the slots; an opening that supports less would set some of them to NULL */
     *out_device = NULL;
     if (index != 0) {
         return GPUHAL_ERROR_NOT_FOUND;

@@ -1,5 +1,5 @@
-/* baseline_opencl.c: OpenCL through the library that the plugin has opened, so that both sides can use the same
- * handles. */
+/* baseline_opencl.c: direct calls of OpenCL. They use the library file that the plugin has opened, so that both sides
+ * can use the same handles. */
 #include "measure.h"
 #include "members.h"
 #include "opencl_calls.h"
@@ -92,8 +92,8 @@ static void release_events(gpuhal_bench_opencl *o)
     o->event_count = 0;
 }
 
-/* Keeps the event of each copy. Some drivers (PoCL) continue after a failed copy, so waiting only for the last one
- * would miss failures of the others. */
+/* Keeps the event of each copy. Some drivers (PoCL) continue after a failed copy, so a wait for only the last copy
+ * would miss failures of the earlier copies. */
 static bool opencl_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from,
                            uint64_t bytes, uint64_t pieces)
 {
@@ -126,7 +126,7 @@ static bool opencl_await(gpuhal_bench_baseline *baseline)
     return gpuhal_bench_opencl_good("clWaitForEvents", code);
 }
 
-/* Waits for an event, as after a copy, because clFinish does not report whether the memory could be committed. */
+/* Waits for the event, because clFinish does not report whether the memory could be committed. */
 static cl_int commit(const gpuhal_bench_opencl *o, cl_mem memory)
 {
     cl_event event;

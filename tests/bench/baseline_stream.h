@@ -1,9 +1,9 @@
-/* baseline_stream.h: the direct calls that CUDA and HIP share. Copies are enqueued in a stream, and the baseline
- * waits for the stream or an event.
+/* baseline_stream.h: the direct calls that CUDA and HIP share. Copies are enqueued in a stream. The baseline waits for
+ * the stream or for an event.
  *
  * baseline_cuda.c and baseline_hip.c implement the functions with baseline_calls.inc. They use the vendors'
- * declarations in the plugins' folders. Nothing is linked: the functions come from the library that the plugin has
- * opened, so that both sides can use the same handles. */
+ * declarations in the plugins' folders. No vendor library is linked. The functions are looked up in the library that
+ * the plugin has opened, so that both sides can use the same handles. */
 #ifndef GPUHAL_BENCH_BASELINE_STREAM_H
 #define GPUHAL_BENCH_BASELINE_STREAM_H
 
@@ -15,13 +15,13 @@ typedef enum gpuhal_bench_direction {
     GPUHAL_BENCH_ON_DEVICE
 } gpuhal_bench_direction;
 
-/* Functions of one API with a common interface. They return the API's code, 0 for success. Streams and events are
- * the API's handles. */
+/* The functions of one API, with the same interface for each API. They return the API's code, which is 0 for success.
+ * Streams and events are the API's handles. */
 typedef struct gpuhal_bench_stream_driver {
     const char *name;                   /* "CUDA" */
     const gpuhal_bench_symbol *symbols; /* Symbols that are looked up before any other call. */
     size_t symbol_count;
-    /* Makes the device current on the calling thread; @c leave restores the previous one. */
+    /* Makes the device current on the calling thread. @c leave makes the previous device current again. */
     unsigned (*enter)(const gpuhal_native *device, int *out_before);
     void (*leave)(int before);
     /* Creates a stream that does not synchronize with the default stream, and an event with a sleeping wait, as the
@@ -41,7 +41,6 @@ typedef struct gpuhal_bench_stream_driver {
     unsigned no_device; /* The code if there is no device. */
 } gpuhal_bench_stream_driver;
 
-/* Creates a stream on the device. Returns NULL and sets gpuhal_bench_failure() on failure. */
 gpuhal_bench_baseline *gpuhal_bench_stream_create(const gpuhal_bench_stream_driver *driver, void *library,
                                                   const gpuhal_native *device);
 

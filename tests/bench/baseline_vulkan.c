@@ -1,7 +1,8 @@
-/* baseline_vulkan.c: Vulkan on the library's VkDevice and VkQueue, with one command buffer and one fence that are
- * reused.
+/* baseline_vulkan.c: direct calls of Vulkan on the library's VkDevice and VkQueue. They reuse one command buffer and
+ * one fence.
  *
- * Nothing is linked: all functions come from the get_instance_proc_addr in the device's description. */
+ * No Vulkan library is linked. All functions are looked up with the get_instance_proc_addr in the device's
+ * description. */
 #include "baseline_vulkan_memory.h"
 #include "measure.h"
 #include "members.h"
@@ -40,8 +41,8 @@ static bool has_addresses(const gpuhal_vulkan_device *device)
     return has;
 }
 
-/* Records the last command of a submission, which makes the written bytes visible to the host, as the library's
- * calls do. */
+/* Records the last command of a submission. It makes the written bytes visible to the host, as the library's calls
+ * do. */
 static void make_visible(const vulkan_baseline *v)
 {
     const VkMemoryBarrier barrier = {
@@ -163,8 +164,8 @@ static bool make_fence(vulkan_baseline *v)
     return code == VK_SUCCESS || failed("vkCreateFence", code);
 }
 
-/* Functions from the device itself skip the loader's dispatch, as in any program that requires speed. A function
- * that was promoted later may only exist under its older name. */
+/* Looks functions up for the device, as fast programs do, because calls to them skip the loader's dispatch. A function
+ * that was promoted to a later version may exist only under its older name. */
 static bool find_functions(VkDevice device, PFN_vkGetDeviceProcAddr get, gpuhal_bench_vulkan_functions *out_vk)
 {
 #define REQUIRED(name) {#name, &out_vk->name, true},
@@ -189,7 +190,7 @@ static bool find_functions(VkDevice device, PFN_vkGetDeviceProcAddr get, gpuhal_
 
 gpuhal_bench_baseline *gpuhal_bench_vulkan_create(void *library, const gpuhal_native *device)
 {
-    (void)library; /* All functions come from the device's description. */
+    (void)library; /* The device's description provides all functions. */
     const gpuhal_vulkan_device *described = device->typed;
     const PFN_vkGetInstanceProcAddr get = (PFN_vkGetInstanceProcAddr)described->get_instance_proc_addr;
     VkInstance instance = described->instance;

@@ -15,8 +15,7 @@ static bool failed(const char *call, VkResult code)
     return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
-/* Returns the first type in @types with all of the @wanted flags. The driver lists the types in its order of
- * preference. */
+/* Returns the first type in @types with all of the @wanted flags. The driver has sorted the types by preference. */
 static uint32_t type_with(const gpuhal_bench_vulkan *v, uint32_t types, VkMemoryPropertyFlags wanted)
 {
     for (uint32_t i = 0; i < v->memory.memoryTypeCount; i++) {
@@ -40,7 +39,7 @@ static void release(const gpuhal_bench_vulkan *v, const vulkan_memory *memory)
     v->vk.vkFreeMemory(v->device, memory->memory, NULL);
 }
 
-/* Creates a buffer with its own memory and with an address, like the library's buffers. */
+/* Creates a buffer with dedicated memory and a device address, like the library's buffers. */
 static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *out_memory)
 {
     const VkBufferCreateInfo info = {
@@ -59,7 +58,7 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *
     if (code != VK_SUCCESS) {
         return failed("vkCreateBuffer", code);
     }
-    /* Some drivers prefer or require dedicated memory for certain buffers, so this is queried too. */
+    /* Some drivers prefer or require dedicated memory for certain buffers, so this function queries that too. */
     VkMemoryDedicatedRequirements alone = {.sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS};
     VkMemoryRequirements2 needs = {.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, .pNext = &alone};
     const VkBufferMemoryRequirementsInfo2 of_buffer = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
@@ -98,7 +97,7 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *
     return true;
 }
 
-/* Touches all pages: a software device's memory is host memory, whose pages are committed on the first access. One
+/* Touches all pages. A software device uses host memory, and the system commits its pages on the first access. One
  * madvise() call commits many pages. */
 static void bring_pages(void *start, uint64_t bytes)
 {

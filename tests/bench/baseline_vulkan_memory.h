@@ -7,7 +7,7 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
-/* The functions of the VkDevice that the baseline calls; the optional ones exist only on some devices. */
+/* The functions of the VkDevice that the baseline calls. The optional functions exist only on some devices. */
 #define GPUHAL_BENCH_VULKAN_REQUIRED(X)                                                                              \
     X(vkCreateCommandPool) X(vkDestroyCommandPool) X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer)               \
     X(vkEndCommandBuffer) X(vkCmdCopyBuffer) X(vkCmdPipelineBarrier) X(vkQueueSubmit) X(vkCreateFence)               \

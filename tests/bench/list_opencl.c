@@ -1,8 +1,8 @@
 /* list_opencl.c: lists the OpenCL devices, like a program that has to choose one of them.
  *
- * Queries the version of each platform. For each device it queries the type, name, vendor, versions, memory, largest
- * allocation and compute units, and the UUID and PCI address except for CPUs. Values that a driver does not report
- * are omitted. */
+ * Queries the version of each platform. For each device, queries the type, name, vendor, versions, memory, largest
+ * allocation and compute units. For devices other than CPUs, also queries the UUID and the PCI address. Values that a
+ * driver does not report are omitted. */
 #include "members.h"
 #include "opencl_calls.h"
 

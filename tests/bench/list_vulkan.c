@@ -1,8 +1,8 @@
 /* list_vulkan.c: lists the Vulkan devices, like a program that has to choose one of them.
  *
- * Creates an instance of Vulkan 1.1 or later, which all queries require. For each device it first queries the
- * extensions, because the other queries depend on them, then the name, versions, UUID and driver, the PCI address, the
- * memory and the queues. */
+ * Creates an instance of Vulkan 1.1 or later, because all queries require this version. For each device, first queries
+ * the extensions, because the other queries depend on them. Then queries the name, versions, UUID, driver, PCI address,
+ * memory and queues. */
 #include "measure.h"
 #include "members.h"
 
@@ -70,7 +70,6 @@ static bool find_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance, f
     return true;
 }
 
-/* Queries whether the device supports the extension for PCI addresses. */
 static bool ask_extensions(const functions *vk, VkPhysicalDevice device, bool *out_pci)
 {
     uint32_t count = 0;

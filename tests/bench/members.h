@@ -1,5 +1,5 @@
-/* members.h: the functions that the files of this folder contribute to the table in baselines.c; baselines.h
- * describes them. */
+/* members.h: the functions that the files of this folder contribute to the table in baselines.c. baselines.h describes
+ * these functions. */
 #ifndef GPUHAL_BENCH_MEMBERS_H
 #define GPUHAL_BENCH_MEMBERS_H
 
@@ -26,9 +26,8 @@ gpuhal_bench_baseline *gpuhal_bench_vulkan_create(void *library, const gpuhal_na
 bool gpuhal_bench_vulkan_list(void *library, uint32_t *out_count);
 void gpuhal_bench_vulkan_rows_launch(struct gpuhal_bench *bench, gpuhal_device *device);
 
-/* The C++ library's hash table, and the Vulkan Memory Allocator's bookkeeping alone. Neither side of these
- * comparisons accesses the memory or calls a driver. They exist only if they were built: GPUHAL_BENCH_MAP,
- * GPUHAL_BENCH_VMA. */
+/* Comparisons with the C++ library's hash table, and with the bookkeeping of the Vulkan Memory Allocator. Neither side
+ * accesses the memory or calls a driver. Both comparisons are optional (GPUHAL_BENCH_MAP, GPUHAL_BENCH_VMA). */
 gpuhal_bench_map *gpuhal_bench_map_create(const gpuhal_bench_key *keys, size_t count);
 void gpuhal_bench_map_destroy(gpuhal_bench_map *map);
 bool gpuhal_bench_map_has(const gpuhal_bench_map *map, const gpuhal_bench_key *key);

@@ -1,8 +1,8 @@
-/* rows_launch_opencl.c: a launch with two buffers and two values on an application's queue, compared with a program
- * that sets the four arguments, enqueues the kernel with an event, and queries the event once. If the launch has
- * ended, the program releases the event, as the library does too. It waits for the other events outside the measured
- * time. The buffers are those of the previous launch, or the result alternates between several buffers. PoCL's
- * device `basic` runs the kernel inside the call, on both sides. */
+/* rows_launch_opencl.c: measures a launch with two buffers and two values on an application's queue. The other side is
+ * a program that sets the four arguments, enqueues the kernel with an event, and queries the event once. If the launch
+ * has ended, the program releases the event, as the library does. It waits for all other events outside the measured
+ * time. In some rows each launch uses the same buffers as the previous one, in others the result alternates between
+ * several buffers. On PoCL's device `basic` both sides run the kernel inside the call. */
 #include "launcher.h"
 #include "members.h"
 #include "opencl_calls.h"
@@ -12,10 +12,10 @@
 enum { COUNT = 64, OFFSET = 4096, RESULTS = 4 };
 
 static const double launch_budget = 1 / 1.25;
-static const double offset_budget = 1 / 1.4; /* in OpenCL, ranges of buffers are separate objects */
+static const double offset_budget = 1 / 1.4; /* in OpenCL a range of a buffer is a separate object */
 
 typedef struct pair {
-    gpuhal_bench_launcher gpuhal; /* the launcher's y is one of the results */
+    gpuhal_bench_launcher gpuhal; /* its y is one of the results */
     gpuhal_buffer *results[RESULTS];
     uint32_t result_count;
     gpuhal_bench_opencl *direct; /* NULL if there is no comparison */
@@ -130,7 +130,6 @@ static bool open_direct(gpuhal_bench *bench, gpuhal_device *device, pair *p)
     return good;
 }
 
-/* Opens the launcher and creates the other results. */
 static bool open_gpuhal(gpuhal_device *device, uint64_t offset, pair *p)
 {
     bool good = gpuhal_bench_launcher_open(device, COUNT, offset, &p->gpuhal);
@@ -165,7 +164,6 @@ static void close_pair(pair *p)
     gpuhal_bench_launcher_close(&p->gpuhal);
 }
 
-/* Checks that each result starts at 0 and receives the sum of three launches. */
 static bool prove(pair *p, const gpuhal_bench_side *side)
 {
     bool good = true;

@@ -1,6 +1,6 @@
-/* rows_launch_vulkan.c: 64 launches of one kernel that alternate between two ranges of its buffers, compared with a
- * program that records them directly into one command buffer: one pipeline, one descriptor set per range that was
- * written in advance, a barrier after each launch, and one submission. */
+/* rows_launch_vulkan.c: measures 64 launches of one kernel that alternate between two ranges of its buffers. The other
+ * side is a program that records the launches directly into one command buffer. It uses one pipeline, one descriptor
+ * set per range (written in advance), a barrier after each launch, and one submission. */
 #include "baseline_vulkan_memory.h"
 #include "launcher.h"
 #include "members.h"
@@ -80,7 +80,6 @@ static bool whole_gpuhal(void *user, uint64_t count)
 
 /* ---- direct calls */
 
-/* Makes the writes of a launch visible to the next launch or to the host. */
 static void make_visible(const pair *p, bool to_host)
 {
     const VkMemoryBarrier barrier = {
@@ -243,7 +242,7 @@ static bool open_direct(gpuhal_bench *bench, gpuhal_device *device, pair *p)
     return p->direct != NULL && find_functions(device, p) && make_pipeline(p) && make_sets(p);
 }
 
-/* The functions have been looked up if the module exists. */
+/* If the module exists, the functions have been looked up. */
 static void close_pair(pair *p)
 {
     if (p->module != VK_NULL_HANDLE) {

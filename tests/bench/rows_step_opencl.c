@@ -1,6 +1,5 @@
-/* rows_step_opencl.c: one step of a small engine: a vector is copied to the device, the engine launches six of its
- * own kernels, the result is copied back, and the engine waits for the queue. Compared with the same step on an
- * OpenCL command queue. */
+/* rows_step_opencl.c: measures one step of a small engine, and the same step on an OpenCL command queue. The engine
+ * copies a vector to the device, launches six of its own kernels, copies the result back, and waits for the queue. */
 #include "bench.h"
 #include "members.h"
 #include "opencl_calls.h"
@@ -10,7 +9,7 @@
 
 enum { LAYERS = 6, WIDTH = 64, VECTOR_BYTES = WIDTH * sizeof(float), MATRIX_BYTES = WIDTH * VECTOR_BYTES };
 
-static const double step_budget = 1 / 1.10; /* except on PoCL's `basic`, which executes everything synchronously */
+static const double step_budget = 1 / 1.10; /* not for PoCL's `basic`, which executes everything synchronously */
 static const uint64_t timeout_ns = UINT64_C(10000000000);
 
 static const char source[] = "kernel void layer(global const float *matrix, global const float *x, global float *y)\n"
@@ -27,7 +26,7 @@ typedef struct step {
     gpuhal_queue *queue;
     gpuhal_buffer *matrix;
     gpuhal_buffer
-        *vectors[2]; /* each layer reads one and writes the other; LAYERS is even, so vectors[0] has the result */
+        *vectors[2]; /* each layer reads one, writes the other; LAYERS is even, so vectors[0] has the result */
     gpuhal_bench_opencl *direct;
     gpuhal_native first; /* vectors[0] as a cl_mem and an offset */
     cl_program program;
@@ -127,7 +126,8 @@ static bool compiles(const gpuhal_bench_opencl *o)
     return code == CL_SUCCESS && available;
 }
 
-/* Each layer shifts the elements by one, so the result shows whether all layers have run on the right vector. */
+/* Each layer shifts the elements by one position, so the result shows whether every layer has run on the right
+ * vector. */
 static bool write_matrix(step *s)
 {
     float matrix[WIDTH * WIDTH] = {0};

@@ -3,13 +3,13 @@
  *
  *   {"from":"cuda:0","to":"cpu:0","path":"staged","ok":true,"copies":24,"bytes":33554509,"gib_per_s":12.3,"error":null}
  *
- * ok is null, with the reason in error, for a pair that was not tested. gib_per_s is the best of three copies of the
- * whole buffer. It is only for information and never decides about success.
+ * ok is null, with the reason in error, for a pair that was not tested. gib_per_s is the highest speed of three copies
+ * of the whole buffer. It is only for information and does not affect the result.
  *
  *     copy_matrix [--quick] [--seconds N] [--seed N]
  *
- * Each device copies to all others in child processes. A driver that crashes fails only the current pair; a driver that
- * hangs fails the rest of its row. Exit codes: 0 all bytes were right, 1 something was wrong, 2 usage. */
+ * Copies from one device to all others (a row) run in child processes. If a driver crashes, only the current pair
+ * fails. If a driver hangs, the rest of the row fails. Exit codes: 0 all bytes were right, 1 a pair failed, 2 usage. */
 #include "json_text.h"
 
 #include <gpuhal/gpuhal.h>
@@ -29,7 +29,7 @@
 
 enum { COPIES = 24, QUICK_COPIES = 6, TIMED_COPIES = 3 };
 
-/* Additional seconds for a pair that has begun in time. */
+/* Additional seconds for a pair that has begun before the end of the time. */
 static const double grace_s = 5;
 
 typedef struct matrix {
@@ -220,7 +220,6 @@ __attribute__((noreturn)) static void copy_row(const matrix *m, uint32_t row, do
     _exit(0); /* the parent's objects must not be destroyed twice */
 }
 
-/* Returns false if the child had to be killed. */
 static bool await_child(pid_t child, double end, int *out_status)
 {
     const struct timespec moment = {.tv_nsec = 2000000};
@@ -241,7 +240,7 @@ static void report_without_copy(const matrix *m, uint32_t row, uint32_t column, 
                 NULL, ok, 0, m->bytes, 0, error);
 }
 
-/* Runs one child of a row. Returns false if it failed at a pair, which is reported with the reason. */
+/* Runs one child of a row. If the child fails at a pair, prints the pair with the reason and returns false. */
 static bool run_child(const matrix *m, uint32_t row, double end, progress *seen)
 {
     char error[128] = "no child process can be made";
@@ -266,8 +265,8 @@ static bool run_child(const matrix *m, uint32_t row, double end, progress *seen)
     return false;
 }
 
-/* Copies from one device to all others. No pair begins after @end. After a crash another child continues with the
- * next pair. */
+/* Copies from one device to all others. No pair begins after @end. After a crash a new child continues with the next
+ * pair. */
 static bool run_row(const matrix *m, uint32_t row, double end)
 {
     progress *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -323,7 +322,8 @@ int main(int argc, char **argv)
     m.devices = gpuhal_device_count(m.gpu);
     bool good = m.devices > 0;
     for (uint32_t row = 0; row < m.devices; row++) {
-        /* The rows share the remaining time equally, so a hung row does not reduce the time of the others. */
+        /* All remaining rows get an equal share of the remaining time, so a hung row does not reduce the time of the
+         * other rows. */
         const double start = now();
         good = run_row(&m, row, start + (end - start) / (m.devices - row)) && good;
     }

@@ -1,6 +1,6 @@
 /* cuda_context.c: a program with its own CUDA contexts, such as an inference engine, calls nearly every function of the
- * library and checks after each call that the same context is current. Its memory, and the context below the current
- * one on the stack, must not change either. Prints one line of JSON for each kind of current context:
+ * library and checks after each call that the same context is current. The program's memory, and the context below the
+ * current one on the stack, must not change either. Prints one line of JSON for each kind of current context:
  *
  *     {"check":"...","ok":true,"calls":41,"detail":null}
  *
@@ -276,7 +276,6 @@ static bool report(const check *c)
     return !c->bad;
 }
 
-/* Allocates memory in the current context and fills it with MARK. Returns 0 and records the error on failure. */
 static CUdeviceptr marked_memory(check *c)
 {
     CUdeviceptr memory = 0;

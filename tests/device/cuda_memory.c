@@ -1,13 +1,13 @@
 /* cuda_memory.c: checks that opening the library, listing devices, reading facts and sampling use no memory of a CUDA
- * device. NVML measures the memory before, during and after these calls. A buffer, which NVML must report, shows that
- * the measurement works. The memory that the driver uses without the library is measured for comparison, so that growth
- * can be attributed. Prints one line of JSON for each way to probe the plugin, and each device:
+ * device. NVML reports the memory use before, during and after these calls. To show that the measurement works, the
+ * program also allocates a buffer, which NVML must report. For comparison it measures the memory that the driver uses
+ * without the library. Prints one line of JSON for each way to probe the plugin and each device:
  *
  *   {"check":"...","ok":true,"device":"cuda:0","tries":1,"before":1048576,"peak":1048576,"after":1048576,"detail":null}
  *
- * NVML counts the memory of all programs, which may disturb an attempt. A check passes if one of several attempts shows
- * no growth. The library is the plugin's, GPUHAL_NVML_LIBRARY or libnvidia-ml.so.1. Exit codes: 0 all checks passed, 1
- * a check failed, 77 no CUDA device or no NVML. */
+ * NVML counts the memory of all programs, so other programs may disturb an attempt. A check passes if one of several
+ * attempts shows no growth. The program uses the same NVML library as the plugin: GPUHAL_NVML_LIBRARY or
+ * libnvidia-ml.so.1. Exit codes: 0 all checks passed, 1 a check failed, 77 no CUDA device or no NVML. */
 #include "cuda_api.h"
 #include "json_text.h"
 #include "nvml_api.h"
@@ -69,7 +69,8 @@ static bool load_nvml(const char **out_why)
     return nvml.init() == NVML_SUCCESS;
 }
 
-/* Returns 0 if NVML does not report it. The real value is never 0, because the driver reserves some memory. */
+/* Returns the used memory, or 0 if NVML does not report it. The real value is never 0, because the driver reserves some
+ * memory. */
 static uint64_t used(const meter *m)
 {
     nvmlMemory_t memory;
@@ -83,8 +84,8 @@ static gpuhal *open_library(uint32_t isolation)
     return gpuhal_open(&config, &gpu) == GPUHAL_OK ? gpu : NULL;
 }
 
-/* Makes a meter for each CUDA device with a PCI address. The library is opened and closed for the list before
- * anything is measured. */
+/* Makes a meter for each CUDA device with a PCI address. Before any measurement, opens and closes the library to list
+ * the devices. */
 static bool find_devices(const char **out_why)
 {
     gpuhal *gpu = open_library(GPUHAL_ISOLATION_ALWAYS);
@@ -134,8 +135,8 @@ static void look_at_everything(gpuhal *gpu)
     }
 }
 
-/* Measures once. Returns false if the library cannot be opened. The last measurement precedes the closing of the
- * library, so memory that the library still holds counts. */
+/* Measures once. Returns false if the library cannot be opened. The last measurement is made before the library is
+ * closed, so it includes memory that the library still uses. */
 static bool measure(uint32_t isolation)
 {
     pthread_t watcher;
@@ -172,7 +173,7 @@ static void report(const char *check, const meter *m, unsigned tries, bool good,
     fflush(stdout);
 }
 
-/* Measures all devices in each attempt, except those that already passed. */
+/* Each attempt measures all devices that have not passed yet. */
 static bool takes_nothing(const char *check, uint32_t isolation)
 {
     bool done[DEVICES_MAX] = {false};
@@ -215,7 +216,8 @@ static bool sees_a_buffer(void)
     return all;
 }
 
-/* Child: initializes the driver, counts the devices, reports the number, and waits until the parent closes the pipe. */
+/* Runs in a child: initializes the driver, sends the number of devices to the parent, and waits until the parent closes
+ * the pipe. */
 __attribute__((noreturn)) static void start_driver(int say, int hear)
 {
     const char *named = getenv("GPUHAL_CUDA_LIBRARY");

@@ -1,7 +1,8 @@
-# tests/device/environment.sh: the environment of the steps of run.sh, which sources this file: the libraries and
-# drivers that the loaders do not find themselves, and no GPUHAL_* settings except those given with --set.
+# tests/device/environment.sh: sets the environment of the steps of run.sh, which sources this file. Adds the libraries
+# and drivers that the loaders do not find by themselves, and removes all GPUHAL_* settings except those given with
+# --set.
 
-# Whether the system's loader finds a library by name.
+# Returns whether the system's loader finds a library by name.
 has_library() {
     for folder in $(printf '%s' "${LD_LIBRARY_PATH:-}" | tr ':' ' '); do
         [ ! -e "$folder/$1" ] || return 0
@@ -11,7 +12,7 @@ has_library() {
 
 look_also_in() { export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$1"; }
 
-# Uses the kit's libraries that the machine lacks, and the driver's own libraries if the loader does not search their
+# Adds the kit's libraries that the machine lacks. Also adds the driver's libraries if the loader does not search their
 # folder.
 use_libraries() {
     if ! has_library libcuda.so.1; then
@@ -38,8 +39,8 @@ use_libraries() {
     fi
 }
 
-# Only the user's settings that were given with --set apply, no files remain for later runs, and no step depends on an
-# earlier one: if a plugin was stopped in one step, the next step probes it again.
+# Only settings that were given with --set apply. No files remain for later runs, and no step depends on an earlier
+# step. For example, if a plugin was stopped in one step, the next step probes it again.
 leave_home() {
     mkdir "$work/home"
     settings=$(env | sed -n 's/^\(GPUHAL_[A-Za-z0-9_]*\)=.*/\1/p' | sort -u)
@@ -54,7 +55,7 @@ leave_home() {
     done
 }
 
-# Container images keep NVIDIA's driver in a separate folder, but the loaders do not search this folder for its libraries.
+# Container images have NVIDIA's driver in a separate folder, which the loaders do not search for libraries.
 use_drivers_elsewhere() {
     elsewhere=$(ls /usr/local/nvidia/share/vulkan/icd.d/*.json 2>/dev/null | tr '\n' ':')
     if [ -n "$elsewhere" ] && [ -z "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}${VK_ADD_DRIVER_FILES:-}" ]; then

@@ -1,6 +1,6 @@
-/* kernel_launch.c: runs kernels on every device of a backend through the library's functions, from PTX that CUDA's
- * driver compiles, or from a code bundle for AMD GPUs: with values, memory with offsets, groups in one and two
- * dimensions and shared memory, in a queue between transfers and without a queue.
+/* kernel_launch.c: runs kernels on every device of a backend through the library's functions. The code is PTX, which
+ * CUDA's driver compiles, or a code bundle for AMD GPUs. The launches use values, memory with offsets, groups in one
+ * and two dimensions, and shared memory. They run in a queue between transfers, and without a queue.
  *
  *   kernel_launch BACKEND FORMAT FILE    prints one line of JSON per kernel and device:
  *                                        {"check":"...","ok":true,"device":"cuda:0","detail":null}
@@ -75,7 +75,7 @@ static gpuhal_status launch(run *own, gpuhal_queue *queue, const char *name, uin
     return status;
 }
 
-/* y = 1, x = 0, 1, 2, …; then y = 2x + y twice in one queue. All numbers are exact. */
+/* Sets y = 1 and x = 0, 1, 2, …, then computes y = 2x + y twice in one queue. All numbers are exact. */
 static gpuhal_status try_saxpy(run *own)
 {
     const uint32_t groups[] = {GROUP, 1, (COUNT + GROUP - 1) / GROUP, 1};

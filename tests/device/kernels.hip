@@ -1,6 +1,6 @@
-// tests/device/kernels.hip: the kernels that tests/device/run.sh launches on AMD GPUs. hipcc compiles them there or in
-// tests/device/pack.sh. tests/system/kernels/kernels.ptx has the same kernels for NVIDIA GPUs. reduce requires groups
-// of 256 threads, matmul groups of 16 x 16.
+// tests/device/kernels.hip: the kernels that tests/device/run.sh launches on AMD GPUs. run.sh or tests/device/pack.sh
+// compiles the kernels with hipcc. tests/system/kernels/kernels.ptx has the same kernels for NVIDIA GPUs. The kernel
+// reduce requires groups of 256 threads, and matmul groups of 16 x 16 threads.
 #include <hip/hip_runtime.h>
 
 extern "C" __global__ void saxpy(float *y, const float *x, float a, unsigned n)

@@ -5,9 +5,9 @@
 #
 #     sh tests/device/pack.sh [FOLDER]      (build/device-kit/<machine> in this tree, a few MiB)
 #
-# Run it on a machine with all of these files, and copy the folder with the tree; tests/device/run.sh finds the folder
-# there. The folder contains neither gpuhal's headers nor parts of a vendor's driver. Its libraries are for machines of the
-# same architecture with the same or a newer libc.
+# Run the script on a machine with all of these files, and copy the folder together with the tree. tests/device/run.sh
+# finds the folder in the tree. The folder contains neither gpuhal's headers nor parts of a vendor's driver. Its
+# libraries work on machines of the same architecture with the same or a newer libc.
 set -u
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
@@ -17,7 +17,7 @@ mkdir -p "$kit/include" "$kit/lib" || exit 1
 
 say() { printf 'pack: %s\n' "$*"; }
 
-# Prints the folder from which the compiler includes a header, or nothing.
+# Prints the folder in which the compiler finds a header, or nothing if there is none.
 folder_of() {
     printf '#include <%s>\n' "$1" | $cc -M -x c - 2>/dev/null | tr ' ' '\n' | sed -n "s|/$1\$||p" | head -n 1
 }

@@ -1,15 +1,15 @@
 # tests/device/report.sh: writes report.json and report.md from the files that tests/device/run.sh has written to $work;
 # run.sh sources this file.
 #
-# Files in $work with one entry per line and fields separated by tabs: steps (written by record()), survey (the output
-# of survey.c). Files with lines of text: left_out, notes, cards. Files with lines of JSON: copy-matrix.out, cuda. bench
-# contains the names of the steps whose output is that of gpuhal-bench. run.sh may call this file's functions before all
-# of the files exist.
+# These files in $work have one entry per line, with fields separated by tabs: steps (written by record()) and survey
+# (the output of survey.c). These files have lines of text: left_out, notes and cards. These files have lines of JSON:
+# copy-matrix.out and cuda. The file bench contains the names of the steps that ran gpuhal-bench. run.sh may call the
+# functions below before all of the files exist.
 
 # ---- conversions
 
-# Quotes a string. Drops everything except printable ASCII, so that the result is valid JSON whatever a driver's name
-# contains. Most strings are converted without starting a program.
+# Quotes a string. Keeps only printable ASCII characters, so that the result is valid JSON for every driver name. Most
+# strings are converted without starting a program.
 json_text() {
     case $1 in
     *[!\ -~]* | *[\\\"]*) printf '"%s"' "$(printf '%s' "$1" | tr '\n\t' '  ' | tr -cd '\040-\176' | sed 's/\\/\\\\/g; s/"/\\"/g')" ;;
@@ -29,8 +29,8 @@ json_texts() {
     printf ']'
 }
 
-# Extracts the JSON from a program's output: one object per line, or a document with one member per line. Drivers also
-# print to the output, and a killed program may have left an incomplete line.
+# Extracts the JSON from a program's output: one object per line, or a document with one member per line. The output may
+# also contain messages of drivers, and an incomplete line if the program was killed.
 json_of() {
     text='"([^"\\]|\\.)*"'
     tr -cd '\012\040-\176' <"$1" | grep -E "^\{\"[a-z_]+\":.*\}\$|^ *[]}],?\$|^ *($text: )?($text|-?[0-9][-+.0-9eE]*|true|false|null|\[\]?|\{\}?),?\$"
@@ -54,7 +54,7 @@ json_document() {
     fi
 }
 
-# For awk: stores the members of each line of gpuhal-bench about a row in row[]. Skips other lines.
+# An awk program that stores the members of each row of gpuhal-bench in row[] and skips all other lines.
 rows='!/^\{"device":/ { next }
     { split("", row); rest = $0
       while (match(rest, /"[a-z_0-9]+":("([^"\\]|\\.)*"|[-+.a-z0-9]+)/)) {
@@ -76,9 +76,9 @@ markdown_text() { printf '%s' "$1" | sed 's/|/\\|/g'; }
 
 # ---- speed
 
-# Prints the promises for CUDA and HIP, each with the worst of its results. Fields, separated by tabs: device, what,
-# least or most, unit, budget, number of results, worst, low, high, bytes, true or false or null. "-" means no value. If
-# a bench was stopped or could not measure a row, it can show that a promise is broken, but not that it is kept.
+# Prints the promises for CUDA and HIP, with the worst result for each. Fields, separated by tabs: device, what, least
+# or most, unit, budget, number of results, worst, low, high, bytes, true or false or null. "-" means no value. If a
+# bench was stopped or could not measure a row, its results can show that a promise is broken, but not that it is kept.
 speed() {
     set --
     while read -r name; do
@@ -147,7 +147,7 @@ speed() {
                 else printf "\t-\t-\t-\t-\tnull\n"
             }
         }' "$@"
-    # The same NVML query, repeated throughout the measurement.
+    # These are results of the same NVML query, repeated throughout the measurement.
     grep '"before":' "$work/cuda" | grep 'takes no' | awk -F '"' '{
         before = after = $0; sub(/.*"before":/, "", before); sub(/.*"peak":/, "", after)
         printf "%s\t%s\tmost\tKiB\t0\t1\t%.0f\t%.0f\t%.0f\t-\t%s\n", $10, $4, (after - before) / 1024, (after - before) / 1024, (after - before) / 1024, /"ok":true/ ? "true" : "false" }'

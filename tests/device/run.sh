@@ -4,16 +4,16 @@
 #     sh tests/device/run.sh [--out FOLDER] [--quick] [--seconds N] [--step-seconds N] [--build FOLDER | --use FOLDER] [--kit FOLDER]
 #                            [--set NAME=VALUE]...
 #
-# It builds the tree, lists the devices, measures the speed of CUDA or HIP, checks the rules about CUDA contexts and
-# memory, launches kernels with CUDA and HIP, runs gpuhal-check on every plugin that lists a device, copies between all
-# pairs of devices, and measures the rest. The most important steps run first, because the time may run out. It writes
-# into the folder (build/device-report)
+# The script builds the tree, lists the devices, measures the speed of CUDA or HIP, and checks the rules about CUDA
+# contexts and memory. It launches kernels with CUDA and HIP, runs gpuhal-check on every plugin that lists a device,
+# copies between all pairs of devices, and runs the remaining measurements. The most important steps run first, because
+# the time may run out. The output folder (build/device-report) contains
 #
 #     report.json   all results, for programs; report.schema.json beside this script describes each field
 #     report.md     the same results as text
 #     log.txt       a description of the machine, and the output of every step
 #
-# The script writes the report several times, so that the report exists even if the machine or a user stops the script.
+# The script updates the report several times, so that a report exists even if the script is stopped early.
 #
 #     --quick            fewer and smaller copies; speed is not judged
 #     --seconds N        time for all steps together (520); steps without time left are skipped
@@ -24,11 +24,11 @@
 #                        (build/device-kit/<machine>, if it exists)
 #     --set NAME=VALUE   an environment variable for all steps, such as GPUHAL_CUDA_LIBRARY; other GPUHAL_* variables are ignored
 #
-# It requires a compiler, CMake, and make or ninja. To launch kernels with HIP it also requires hipcc, or a kit that was
-# packed on a machine with hipcc. It lists the steps that it skips, and the missing dependencies. A step that fails or
-# hangs does not stop the others. The script does not use the network, writes only into the two folders and the temporary
-# folder, and does not change any setting of a GPU.
-# Exit codes: 0 every step that could run passed, even without a GPU; 1 a step failed; 2 usage.
+# The script requires a compiler, CMake, and make or ninja. To launch kernels with HIP it also requires hipcc, or a kit
+# that was packed on a machine with hipcc. The report lists skipped steps and missing dependencies. A step that fails or
+# hangs does not stop the others. The script does not use the network, writes only into the two folders and the
+# temporary folder, and does not change any setting of a GPU. Exit codes: 0 every step that could run passed, even
+# without a GPU; 1 a step failed; 2 usage.
 set -u
 export LC_ALL=C
 
@@ -117,7 +117,7 @@ write_report() {
     write_markdown >"$out/.report.md" && mv "$out/.report.md" "$out/report.md"
 }
 
-# Writes a report of the finished steps, however the script ends.
+# Writes a report of the finished steps, even if the script is stopped.
 stop() {
     trap '' INT TERM HUP PIPE
     if [ -n "$child" ]; then
@@ -132,7 +132,7 @@ stop() {
 
 # ---- steps
 
-# record NAME RESULT REASON: records the last step that ran, or a step that did not run.
+# record NAME RESULT REASON: records the result of the last step, or of a step that did not run.
 record() {
     reason=$3
     case $reason in
@@ -143,7 +143,7 @@ record() {
     [ "$2" = passed ] || say "$1 $2: $reason"
 }
 
-# skip NAME REASON, fail NAME REASON: for steps that did not run.
+# skip NAME REASON, fail NAME REASON: record the result of a step that did not run.
 skip() {
     took=0 limit=0 code=-
     record "$1" skipped "$2"
@@ -169,7 +169,8 @@ run() {
     say "$step, at most $limit s"
     started=$(date +%s)
     code=0
-    # Not even SIGKILL ends a process that a driver holds in the kernel. The outer timeout then abandons the inner one.
+    # SIGKILL does not end a process that is blocked inside a driver in the kernel. In this case the outer timeout
+    # abandons the inner one.
     timeout -s KILL $((limit + 10)) timeout -k 5 "$limit" "$@" >"$work/$step.out" 2>"$work/$step.err" </dev/null &
     child=$!
     wait "$child" || code=$?
@@ -195,11 +196,11 @@ last_words() {
     printf '%s' "${words:-exit code $code; see log.txt}"
 }
 
-# settle NAME [REASON]: records the result of the program that run() ran, according to its exit code. REASON is the
-# failure's reason if the program's last lines do not contain it.
+# settle NAME [REASON]: records the result of the program that run() ran, according to the program's exit code. REASON
+# is used as the failure's reason if the program's last lines do not contain a reason.
 settle() {
     outcome=$code
-    # A program that was killed earlier was not killed because of the time limit.
+    # If the program was killed earlier than this, the reason was not the time limit.
     if [ "$code" -eq 124 ] || [ "$code" -eq 137 ]; then
         [ "$took" -lt "$limit" ] || outcome=late
     fi
@@ -226,7 +227,7 @@ settle() {
 
 # ---- the machine
 
-# The tree may belong to another user, and may be a copy without history inside another tree. git's own check for changes
+# The tree may belong to another user, or may be a copy without history inside another tree. git's own check for changes
 # would write into the tree.
 describe_source() {
     [ -e "$source/.git" ] && described=$(git -c safe.directory='*' -C "$source" describe --always 2>/dev/null) || return 1
@@ -287,7 +288,7 @@ build_all() {
     [ "$code" -eq 0 ]
 }
 
-# left_out WORD: prints why a part was not built.
+# left_out WORD: prints the reason why a part was not built.
 left_out() {
     reason=$(grep -m 1 -F "$1" "$work/left_out")
     printf '%s' "${reason:-$1 was not built}"
@@ -342,7 +343,7 @@ copy_matrix() {
     settle copy-matrix "${bad:+$bad pairs of devices failed}"
 }
 
-# prove NAME PROGRAM ARGUMENT…: runs a program that prints lines of JSON, with the message in detail.
+# prove NAME PROGRAM ARGUMENT…: runs a program that prints lines of JSON with the message in the member "detail".
 prove() {
     name=$1 program=$2
     shift 2
@@ -351,7 +352,7 @@ prove() {
     settle "$name" "$(sed -n -e 's/.*"ok":false.*"detail":"\(.*\)"}$/\1/p' -e 's/.*"ok":null.*"detail":"\(.*\)"}$/\1/p' "$work/$name.out" | head -n 1)"
 }
 
-# HIP's driver does not compile, so this requires AMD's compiler, or the kernels that pack.sh compiled with it.
+# HIP's driver does not compile kernels, so this step requires AMD's compiler, or kernels that pack.sh compiled with it.
 launch_hip() {
     if ! grep -q "^device${tab}rocm:" "$work/survey"; then
         skip rocm-launch 'no HIP device is listed'
@@ -361,7 +362,7 @@ launch_hip() {
     hipcc=$(command -v hipcc || ls /opt/rocm*/bin/hipcc 2>/dev/null | head -n 1)
     if [ -n "$hipcc" ]; then
         bundle=$work/kernels.hipfb
-        # Without a target hipcc would compile only for the GPUs that it finds itself.
+        # Without a target hipcc would compile only for the GPUs that it detects.
         run rocm-targets 30 "$build/tests/device/kernel_launch" rocm || return
         settle rocm-targets
         [ "$code" -eq 0 ] || return
@@ -406,7 +407,7 @@ bench_group() {
     done
 }
 
-# Measures the promises for CUDA and HIP.
+# Measures the speed that is promised for CUDA and HIP.
 bench_first() {
     if [ ! -x "$build/bin/gpuhal-bench-baseline" ]; then
         skip bench "$(left_out gpuhal-bench)"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests tests/device/run.sh, and the build on which it relies, as users run them. One test per run: run_test.py TEST
+"""Tests tests/device/run.sh as users run it, and the build that it uses. Each call runs one test: run_test.py TEST
 SOURCE BUILD WORK CMAKE GENERATOR COMPILER."""
 
 import json
@@ -52,7 +52,7 @@ def read_report(here, out):
 
 
 def run_script(here, out, *arguments, **environment):
-    """Returns the exit code, the output and the report. A variable whose value is None is unset; GPUHAL_* variables are
+    """Returns the exit code, the output and the report. Variables with the value None are unset. GPUHAL_* variables are
     passed with --set."""
     shutil.rmtree(out, ignore_errors=True)
     variables = {name: value for name, value in {**os.environ, **environment}.items() if value is not None}
@@ -70,7 +70,7 @@ def results(report):
 
 def a_run_without_a_gpu_says_so_and_passes(here):
     nowhere = {f"GPUHAL_{name}_LIBRARY": "/nonexistent/library" for name in ("CUDA", "NVML", "HIP")}
-    # The steps of OpenCL and Vulkan are similar to CUDA's, which the run with a GPU includes.
+    # The steps of OpenCL and Vulkan are similar to those of CUDA, which the test with a GPU runs.
     code, text, report = run_script(here, here.work / "report", "--quick", "--use", here.build, GPUHAL_BACKENDS="cuda,rocm", **nowhere)
     expect(code == 0, f"exit code {code}", text)
     found = [d for d in report["devices"] if d["type"] in ("gpu", "integrated_gpu") and not d["software"]]
@@ -97,7 +97,7 @@ def a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory(here)
     reports = fresh(here.work / "fake-reports")
     code, text, report = run_script(
         here, here.work / "report-fake", "--quick", "--use", here.build, GPUHAL_BACKENDS="cuda",
-        # small devices; copies wait, but use no CPU time
+        # small devices; copies sleep instead of using CPU time
         FAKE_CUDA="devices 2; memory * 96M; rate 2G; strict 1; value * processes 1",
         FAKE_CUDA_REPORT=str(reports / "fake"), GPUHAL_CUDA_LIBRARY=str(fakes / "libcuda.so.1"),
         GPUHAL_NVML_LIBRARY=str(fakes / "libnvidia-ml.so.1"))
@@ -255,8 +255,8 @@ def steps_that_fail_hang_or_crash_leave_the_others_running(here):
     expect((promise["device"], promise["worst"], promise["held"]) == ("cuda:0", 0.89, False) and promise["results"] > 0, f"{promise}")
     expect(f"at least 0.980 | {promise['results']} | 0.890 | 0.880 to 0.900 | 1 MiB | **missed**" in (here.work / "report-odd/report.md").read_text(), "it is not shown")
     expect("\n* a to a: x\n" in (here.work / "report-odd/report.md").read_text(), "it does not say why a pair failed")
-    # A step has not failed if it was stopped only because other steps used up the time. A busy machine takes longer to
-    # reach it.
+    # A step that was stopped only because other steps used up the time has not failed. On a busy machine the script
+    # takes longer to reach the step.
     for seconds in (5, 20, 60, 240):
         code, text, report = run_script(here, here.work / "report-late", "--use", build, "--seconds", seconds)
         steps = {step["name"]: (step["result"], step["reason"]) for step in report["steps"]}
@@ -339,8 +339,8 @@ def an_ended_script_leaves_the_report_of_what_has_been(here):
 
 
 def a_thin_machine_has_its_report_too(here):
-    """No home directory, no temporary folder except the usual one, no lockable memory, and a read-only tree without its
-    history."""
+    """Runs with no home directory, no temporary folder except the default one, no lockable memory, and a read-only tree
+    without its history."""
     source = fresh(here.work / "thin-source")
     (source / "tests/device").mkdir(parents=True)
     for name in ("run.sh", "report.sh", "environment.sh", "machine.sh", "report.schema.json"):
@@ -358,7 +358,7 @@ def a_thin_machine_has_its_report_too(here):
     expect(report["machine"]["source"] == "", "it knows a revision")
 
 
-# Hides installed headers and libraries: the search is limited to a folder that does not exist.
+# To hide installed headers and libraries, the search is limited to a folder that does not exist.
 BARE = ("-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY",
         "-DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON")
 LEFT_OUT = (("the opencl plugin is", "CL/cl.h"), ("the vulkan plugin is", "vulkan/vulkan_core.h"),

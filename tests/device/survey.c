@@ -1,4 +1,4 @@
-/* survey.c: prints the plugins and devices of this machine for a shell script: one line per plugin and device,
+/* survey.c: prints the plugins and devices of this machine for a shell script. Each plugin and each device is a line
  * with fields separated by tabs.
  *
  *     plugin  NAME  STATE  DEVICES  FILE  REASON

@@ -1,5 +1,5 @@
-/* Tests the fake Vulkan driver itself, as a Vulkan program uses it through the loader: it works like a driver and
- * reports every broken rule. If it overlooked a rule, the plugin's tests would be worthless. */
+/* Tests the fake Vulkan driver itself, through the Vulkan loader. The fake must work like a real driver and report
+ * every broken rule. If the fake overlooked a rule, the plugin's tests would be worthless. */
 #include "support/fake_vulkan.h"
 #include "support/vk.h"
 

@@ -1,5 +1,5 @@
-// tests/install/consumer.cpp: another project's C++17 program, which moves the same bytes through gpuhal.hpp to every
-// device and back, and checks how gpuhal.hpp reports a failure.
+// tests/install/consumer.cpp: another project's C++17 program. It copies bytes to every device and back with
+// gpuhal.hpp, and checks how gpuhal.hpp reports a failure.
 #include <gpuhal/gpuhal.hpp>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Another project's Python program: consumer.py CDEF LIBRARY moves bytes to every device and back through cffi."""
+"""Another project's Python program: consumer.py CDEF LIBRARY copies bytes to every device and back with cffi."""
 
 import sys
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Tests how other projects use an installed gpuhal, each as a CTest test: install_test.py TEST --option value…
+"""Tests how other projects use an installed gpuhal. Each use is a CTest test: install_test.py TEST --option value…
 
-The first test installs the build tree into an empty prefix below --work. The other tests use this prefix like another
-project, with the compiler, CMake and pkg-config. The programs that they build run only with GPUHAL_ variables that the
-tests set.
+The first test installs the build tree into an empty prefix below --work. The other tests use this prefix as another
+project would, with the compiler, CMake and pkg-config. When the tests run the programs, no GPUHAL_ variables are set
+except those that the tests set.
 """
 
 import argparse
@@ -30,7 +30,7 @@ class Skipped(Exception):
 
 
 def run(*command, cwd=None, env=None):
-    """Runs a command and returns its output. The error of a failed command contains all of its output."""
+    """Runs a command and returns its output. If the command fails, the error message contains all of the output."""
     result = subprocess.run([str(part) for part in command], cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True, check=False)
     if result.returncode != 0:
@@ -44,7 +44,8 @@ def expect(condition, sentence, output=""):
 
 
 def clean_environment(**added):
-    """Returns the caller's environment without any GPUHAL_ variable, except that no registry is kept."""
+    """Returns the caller's environment without the GPUHAL_ variables. The only GPUHAL_ variable in the result disables
+    the registry."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUHAL_")}
     return {**kept, "GPUHAL_REGISTRY": "none", **added}
 
@@ -56,8 +57,8 @@ def fresh(path):
 
 
 def check_consumer(program, expected_files, mapped, env=None, plugins=("cpu", "opencl", "vulkan")):
-    """Runs consumer.c and checks that the plugins came from the expected files and that only files matching `mapped`
-    are loaded."""
+    """Runs consumer.c. Checks that the plugins were loaded from the expected files, and that only files that match
+    `mapped` are loaded."""
     output = run(program, env=env or clean_environment())
     for name in plugins:
         states = "ok" if name == "cpu" else "ok|no_driver|no_device"
@@ -137,7 +138,7 @@ def a_cmake_project_uses_the_package(o):
         f"-DCMAKE_C_COMPILER={o.cc}")
     run(o.cmake, "--build", build)
     check_consumer(build / "with-gpuhal", f"{o.libdir}/gpuhal/gpuhal-{{name}}.so", f"{o.libdir}/.*")
-    # A statically linked program has no shared gpuhal library next to which it could find the plugins.
+    # A statically linked program cannot find the plugins by the location of the shared gpuhal library.
     output = check_consumer(build / "with-gpuhal-static", f"{o.libdir}/gpuhal/gpuhal-{{name}}.so", f"{o.libdir}/gpuhal/gpuhal-.*",
                             clean_environment(GPUHAL_PLUGIN_PATH=f"{o.libdir}/gpuhal"))
     expect("libgpuhal.so" not in output, "the static program has loaded libgpuhal.so", output)
@@ -235,7 +236,7 @@ def files_below(folder):
 
 
 def make_packages(o, work):
-    """Returns the build tree's Debian packages by name, and which of them is the library's."""
+    """Returns the build tree's Debian packages by name, and the name of the library's package."""
     for program in ("dpkg-deb", "dpkg-shlibdeps", "file"):
         if not shutil.which(program):
             raise Skipped(f"no {program} here")
@@ -283,7 +284,7 @@ def every_installed_file_is_in_one_debian_package_and_they_work_together(o):
     check_consumer(work / "consumer", f"{libdir}/gpuhal/gpuhal-{{name}}.so", f"{libdir}/.*")
 
 
-# Hides installed headers and libraries: the search is limited to a folder that does not exist.
+# To hide installed headers and libraries, the search is limited to a folder that does not exist.
 BARE = ("-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY")
 WHOLE = ("-DCMAKE_FIND_ROOT_PATH=", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=BOTH", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=BOTH")
 
@@ -305,8 +306,8 @@ def check_parent(build):
 
 
 def a_parent_project_uses_the_sources_in_every_form_and_with_a_compiler_alone(o):
-    """All forms share one build directory: the library is built once, and later only the parts that GPUHAL_BUILTIN
-    changes are rebuilt."""
+    """All forms share one build directory, so that the library is built once. Later only the parts that depend on
+    GPUHAL_BUILTIN are rebuilt."""
     if not o.cxx:
         raise Skipped("no C++ compiler here")
     build, alone, prefix = fresh(o.work / "parent"), fresh(o.work / "alone"), fresh(o.work / "parent-installed")
@@ -333,7 +334,7 @@ HOST_FORMS = {"saxpy opencl-c": "2f2a2079", "saxpy host-library": "7f454c46", "l
 
 
 def refused(*command):
-    """Returns the output of a command that must fail."""
+    """Runs a command that must fail. Returns its output."""
     try:
         output = run(*command)
     except Failed as failure:
@@ -352,7 +353,8 @@ def program_sources(o, name):
 
 
 def program_forms(o, folder, build, *definitions):
-    """Builds the programs of a folder. Returns CMake's lines about programs, and the first bytes of each format."""
+    """Builds the programs of a folder. Returns CMake's lines about programs, and the first bytes of the code in each
+    format."""
     said = run(o.cmake, "-S", folder, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={o.cc}", *definitions)
     run(o.cmake, "--build", build, "--target", "programs")
     output = run(build / "programs")
@@ -364,7 +366,7 @@ def program_forms(o, folder, build, *definitions):
 
 
 def check_forms(left_out, forms):
-    """Checks that each format exists or that a line names the missing compiler."""
+    """Checks for each format that its code exists, or that a line names the missing compiler."""
     rows = {"saxpy spirv": "03022307", "saxpy fatbin": "50ed55ba", "saxpy ptx": "2f2f0a2f", "saxpy hip-fatbin": None}
     lacking = {"glslangValidator": ["saxpy spirv"], "nvcc": ["saxpy fatbin", "saxpy ptx"], "hipcc": ["saxpy hip-fatbin"], "clang": []}
     for _, compiler in left_out:

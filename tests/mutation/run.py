@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measures how many faults the tests detect: makes one change to the library or a plugin at a time, builds it, and runs
-the tests of its folder.
+"""Measures how many faults the tests detect. The script makes one change to the library or a plugin at a time, builds
+the changed code, and runs the tests for the folder of the change.
 
-A mutant is killed if the build or a test fails. If a mutant survives, the code there may be wrong without a failing
-test: either a test is missing, or the change makes no difference (an equivalent mutant, which a person has to judge).
+A mutant is killed if the build or a test fails. If a mutant survives, either a test is missing, or the change makes no
+difference (an equivalent mutant). A person has to decide which.
 
 The script works in a copy of the tracked and untracked files (--work), so the checkout never changes. The same seed
-selects the same mutants of the same sources. Each result is appended to a file of JSON lines immediately. A stopped run
-continues after its last result, and mutants of a source that has changed since are tested again. Requires only Python's
-standard library, git, CMake and Ninja.
+selects the same mutants of the same sources. Each result is immediately appended to a file of JSON lines. If a run was
+stopped, the next run continues after its last result. Mutants of sources that have changed since then are tested again.
+The script requires only Python's standard library, git, CMake and Ninja.
 """
 import argparse
 import ctypes
@@ -26,7 +26,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# A folder of sources, and a CTest expression for the tests that must detect faults there. The first match applies.
+# A folder of sources, and a CTest expression for the tests that must detect faults in this folder. The first match
+# applies.
 TESTS = [
     ("hal/core/base/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|"
                   r"job|trace|options|fault_log|deadline|rescan)\."),
@@ -62,13 +63,13 @@ SWAPS = [
     (r" = true;", " = false;"), (r" = false;", " = true;"), (r"\breturn GPUHAL_ERROR_\w+;", "return GPUHAL_OK;"),
     (r"(?<=[\w\])]) \? (?=.*:)", " ? !"), (r"\bif \((?=.*\) \{\s*$)", "if (!("), (r"\b1\b(?!\w)", "0"),
 ]
-# A whole statement on one line: a call whose value is not used, or an assignment to an existing variable.
+# Matches a whole statement on one line: a call whose result is unused, or an assignment to an existing variable.
 STATEMENT = re.compile(r"^\s+((\(void\))?[a-z_][\w.>\[\]*-]*\([^{}]*\);|[a-z_*][\w.>\[\]-]*(\.|->)[\w.>\[\]-]* = [^{}]*;|[a-z_]+ = [^{}]*;)$")
 
 
 def code_lines(text):
-    """Yields the lines of C code that are neither comments nor preprocessor lines. Strings and comments are blanked,
-    which keeps the columns."""
+    """Yields the lines of C code that are neither comments nor preprocessor lines. Strings and comments are replaced by
+    blanks, so that the columns stay the same."""
     blank = lambda match: re.sub(r"[^\n]", " ", match.group(0))
     text = re.sub(r"/\*.*?\*/|//[^\n]*", blank, text, flags=re.S)
     text = re.sub(r'"(\\.|[^"\\\n])*"|\'(\\.|[^\'\\\n])*\'', blank, text)
@@ -100,7 +101,8 @@ def mutants_of(path):
 
 
 def choose(files, count, seed):
-    """Chooses equally many from each folder, if it has enough, in an order that only the seed determines."""
+    """Chooses the same number of mutants from each folder, or all mutants of a folder that has fewer. Only the seed
+    determines the order."""
     folders = {}
     for path in sorted(files):
         for mutant in mutants_of(path):
@@ -114,7 +116,8 @@ def choose(files, count, seed):
 
 
 def sources(arguments):
-    """Returns the source files of the library and plugins: all, the given ones, or those that changed since a revision."""
+    """Returns source files of the library and plugins: all files, the given files, or the files that changed since a
+    revision."""
     command = ["git", "ls-files", "hal/*.c", "plugins/*.c"]
     if arguments.since:
         command = ["git", "diff", "--name-only", "--diff-filter=d", arguments.since, "--", "hal/*.c", "plugins/*.c"]
@@ -123,15 +126,16 @@ def sources(arguments):
 
 
 def adopt_orphans():
-    """From now on a descendant whose parent ends becomes a child of this process, even if it has left its session and
-    group."""
+    """Makes this process the new parent of all descendants whose parent exits, even if they have left their session and
+    process group."""
     child_subreaper = 36  # PR_SET_CHILD_SUBREAPER of sys/prctl.h
     if ctypes.CDLL(None, use_errno=True).prctl(child_subreaper, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def children():
-    """Yields the PIDs of this process's children. No PID can be reused before this process waits for the child."""
+    """Yields the PIDs of this process's children. The PID of a child cannot be reused before this process waits for the
+    child."""
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(stat.read_text().rpartition(")")[2].split()[1])
@@ -142,7 +146,7 @@ def children():
 
 
 def end_descendants():
-    """Kills children until none is left. The children of an ended child become children of this process."""
+    """Kills children until none is left. If a child exits, its children become children of this process."""
     try:
         while True:
             for child in children():
@@ -174,7 +178,7 @@ def prepare(work):
         source, copy = ROOT / name, tree / name
         if source.is_file() and not (copy.is_file() and copy.read_bytes() == source.read_bytes()):
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, copy)  # updates the time, because a stopped run may have left a built mutant
+            shutil.copy(source, copy)  # sets a new time, because a stopped run may have left a built mutant
     command = ["cmake", "-G", "Ninja", "-S", tree, "-B", work / "build", "-DCMAKE_BUILD_TYPE=Release",
                "-DCMAKE_C_FLAGS=-O1 -w", f"-DPython3_EXECUTABLE={sys.executable}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -186,14 +190,14 @@ def tests_of(path):
 
 
 def ctest(work, jobs, expression, *more):
-    """Returns the command for the tests of an expression. Excludes the whole runs of tests/device, whose names begin
-    like those of the device's unit tests."""
+    """Returns the command for the tests of an expression. Excludes the complete runs of tests/device, because their
+    names begin like the names of the unit tests of devices."""
     return ["ctest", "--test-dir", str(work / "build"), "-j", str(jobs), "-R", expression, *(more or ("-LE", "^device$"))]
 
 
 def build_command(work, expression, unit):
-    """Returns the command that builds the programs of these tests and their dependencies. A test without its own
-    program may require everything."""
+    """Returns the command that builds the programs of these tests and their dependencies. If a test has no program of
+    its own, builds everything, because the test may require any target."""
     listed = subprocess.run(ctest(work, 1, expression, *(("-L", "^unit$") if unit else ("-LE", "^device$")), "--show-only=json-v1"),
                             check=True, text=True, capture_output=True).stdout
     programs = {test["name"].partition(".")[0] + "_test" for test in json.loads(listed)["tests"]}
@@ -203,8 +207,8 @@ def build_command(work, expression, unit):
 
 
 def notice(work, jobs, expression, seconds, unit):
-    """Returns True if all these tests pass, otherwise as run(). The unit tests run first, because they are quick. The
-    time limit applies to both together."""
+    """Returns True if all these tests pass, otherwise the result of run(). The unit tests run first, because they are
+    quick. The time limit applies to all tests together."""
     ends = time.monotonic() + seconds
     passed = run(ctest(work, jobs, expression, "-L", "^unit$", "--stop-on-failure"), seconds)
     if unit:
@@ -214,13 +218,13 @@ def notice(work, jobs, expression, seconds, unit):
 
 
 def ready(arguments, expression, known):
-    """Returns the command that builds these tests, and their time limit. The limit is based on their time without a
-    mutation, so that a busy machine kills no mutant. The unmutated tests must pass; otherwise a failure would prove
-    nothing."""
+    """Returns the command that builds these tests, and their time limit. The limit is based on the time of the tests
+    without a mutation, so that a mutant does not count as killed because the machine is busy. The tests must pass
+    without a mutation; otherwise a failure would prove nothing."""
     if expression not in known:
         build = build_command(arguments.work, expression, arguments.unit)
         only = ("-L", "^unit$") if arguments.unit else ("-LE", "^device$")
-        # without this option CTest would succeed
+        # without this option CTest would succeed if there is no test
         tests = ctest(arguments.work, arguments.jobs, expression, *only, "--no-tests=error")
         if run(build, 3600) is not True:
             sys.exit(f"the tests {expression} cannot be built")
@@ -232,7 +236,7 @@ def ready(arguments, expression, known):
 
 
 def judge(arguments, tree, mutant, build, seconds):
-    """Returns what killed the mutant, or that it survived."""
+    """Returns the reason why the mutant was killed, or that it survived."""
     path, number, begin, end, replacement = mutant
     original = (ROOT / path).read_text()
     lines = original.split("\n")
@@ -249,8 +253,8 @@ def judge(arguments, tree, mutant, build, seconds):
 
 
 def summary(results):
-    """Returns the lines of a Markdown table with the killed mutants of each folder. A change that does not compile does
-    not count as a mutant."""
+    """Returns the lines of a Markdown table with the number of killed mutants in each folder. Changes that do not
+    compile are not counted as mutants."""
     folders = {}
     for result in results:
         if result["outcome"] != "build":

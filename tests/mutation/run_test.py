@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that run.py changes only code, makes the same changes for the same seed, and leaves no process that a mutant
+"""Checks that run.py changes only code, makes the same changes for the same seed, and ends all processes that a mutant
 started."""
 import os
 import pathlib
@@ -25,7 +25,7 @@ int compare(int a, int b)
 """
 
 
-# Leaves its session and then its parent, as a helper process does; writes its PID and keeps running.
+# A helper process that leaves its session and its parent, writes its PID, and keeps running.
 HELPER = """import os, pathlib, sys, time
 if os.fork() == 0:
     os.setsid()
@@ -42,7 +42,8 @@ time.sleep(float(sys.argv[2]))
 
 class Processes(unittest.TestCase):
     def end_of(self, seconds, timeout):
-        """Returns the result of run() for a program that takes this long, after its helper has ended."""
+        """Calls run() for a program that takes this long, and waits until the program's helper has ended. Returns the
+        result of run()."""
         run.adopt_orphans()
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "helper"

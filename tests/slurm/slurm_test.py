@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Runs a real Slurm with one node and two GPUs of the fake driver. The output of gpuhal-probe --format gres is its
-gres.conf, and device cgroups restrict a job to its GPUs. BUILD; 77 means skipped.
+"""Runs a real Slurm with one node and two GPUs of the fake driver: slurm_test.py BUILD. The output of gpuhal-probe
+--format gres is used as gres.conf, and device cgroups restrict each job to its GPUs. Exit code 77 means skipped.
 
-Everything runs in its own mount, PID, network and UTS namespaces: /dev has the nodes of the GPUs, all ports are
-free, and all processes end with the first one. Only cgroups outlive this process; the test removes them afterwards."""
+Everything runs in new mount, PID, network and UTS namespaces. In them /dev contains the nodes of the GPUs, all ports
+are free, and all processes are killed when the first process exits. Only cgroups remain after this process; the test
+removes them at the end."""
 
 import errno
 import fcntl
@@ -77,7 +78,7 @@ def bring_loopback_up():
 
 
 def make_devices(root):
-    """Creates in /dev the nodes that every program requires, and those of the GPUs."""
+    """Creates in /dev the nodes that every program requires and the nodes of the GPUs."""
     dev = root + "/dev"
     for name in ("null", "zero", "full", "random", "urandom", "tty"):
         number = os.stat("/dev/" + name).st_rdev
@@ -112,7 +113,7 @@ class Cluster:
             subprocess.Popen((name, *options), env=self.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
     def configure(self):
-        """Writes the program's output as gres.conf. Its first lines contain the values for slurm.conf."""
+        """Writes the program's output to gres.conf. The first lines of the output contain the values for slurm.conf."""
         gres = subprocess.run((self.build / "bin/gpuhal-probe", "--format", "gres", "--output", self.folder + "/gres.conf"),
                               env=self.environment, capture_output=True, text=True, check=False)
         check(gres.returncode == 0, gres)
@@ -165,7 +166,8 @@ def driver_of(numbers):
 
 
 def task(program, *arguments):
-    """Runs in a job. CUDA lists the GPUs that the kernel permits the process to open. The nodes have no driver."""
+    """Runs in a job. The fake CUDA lists the GPUs whose nodes the kernel permits the process to open. No driver serves
+    these nodes."""
     given = []
     for number in range(GPUS):
         try:
@@ -179,7 +181,7 @@ def task(program, *arguments):
 
 
 def opened(result):
-    """Returns the nodes that each rank can open, by rank."""
+    """Returns by rank which nodes each rank can open."""
     return {int(rank): json.loads(numbers) for rank, numbers in re.findall(r"^rank (\d+) opens (\[.*\])$", result.stdout, re.M)}
 
 
@@ -247,8 +249,8 @@ def groups_of_slurm():
 
 
 def remove_groups(tries):
-    """Removes Slurm's cgroups, the innermost first. A process in a cgroup may still be ending, so this retries. Returns
-    whether none is left."""
+    """Removes Slurm's cgroups, the innermost first. Retries, because a process in a cgroup may not have exited yet.
+    Returns whether all cgroups have been removed."""
     for _ in range(tries):
         for group in groups_of_slurm():
             for folder, _, _ in os.walk(group, topdown=False):

@@ -7,7 +7,8 @@
 
 #include <gpuhal/native.h>
 
-/* The program's device has exactly the extensions and features that the program states when the library adopts it. */
+/* When the library adopts the program's device, the program lists exactly the extensions and features that the device
+ * was created with. */
 typedef struct owner {
     vk v;
     bool timeline;
@@ -17,7 +18,7 @@ typedef struct owner {
     gpuhal_vulkan_device described;
 } owner;
 
-/* Creates the program's instance and device. Returns false and an error message if there is no driver. The owner
+/* Creates the program's instance and device. Returns false, with an error message, if there is no driver. The owner
  * must not be moved afterwards. */
 static inline bool make_owner(owner *o, uint32_t api, bool timeline, const char **out_why)
 {
@@ -59,7 +60,7 @@ static inline void unmake_owner(owner *o)
     o->v.vkDestroyInstance(o->v.instance, NULL);
 }
 
-/* ---- the application's locks: held around each submission, one lock per queue */
+/* ---- the application's locks. Each queue has a lock, which is held during submissions. */
 
 typedef struct locks {
     _Atomic int held, most, taken, given;
@@ -84,7 +85,6 @@ static inline void give_lock(void *user, void *queue)
     all->given++;
 }
 
-/* A buffer of the program that can be the source and the target of copies. */
 static inline VkBuffer own_buffer(const owner *o, VkDeviceSize bytes, VkDeviceMemory *out_memory)
 {
     VkBuffer buffer = vk_buffer(&o->v, bytes, VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT);

@@ -1,4 +1,4 @@
-/* tests/system/bench.h: calls a vendor's plugin slot by slot, beside an engine that calls the vendor's library
+/* tests/system/bench.h: calls the slots of a vendor's plugin. In the same process an engine calls the vendor's library
  * directly. */
 #ifndef GPUHAL_TEST_BENCH_H
 #define GPUHAL_TEST_BENCH_H
@@ -50,7 +50,6 @@ static inline void begin(bench *out, uint32_t count)
     }
 }
 
-/* Starts the plugin on this machine and opens the first `count` devices. */
 static inline bench begin_on(const char *machine, uint32_t count)
 {
     bench out;
@@ -108,8 +107,8 @@ typedef struct link_facts {
     uint64_t kind, advertised, bandwidth, generation, count;
 } link_facts;
 
-/* The core passes a link's facts only to the listener of a full enumeration, so the test supplies a host that
- * receives them. */
+/* Outside a full enumeration the core does not pass on facts about links, so the test supplies a host that receives
+ * them. */
 static inline void take_u64(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     (void)host;
@@ -157,7 +156,7 @@ static inline link_facts link_of(const bench *with, uint32_t from, uint32_t to)
 
 /* ---- programs */
 
-/* The compiler's output, cut off at the buffer's size. */
+/* The compiler's output, truncated to the buffer's size. */
 typedef struct build_log {
     char *text;
     size_t size;
@@ -208,8 +207,8 @@ static const gpuhal_parameter add_parameters[] = {{GPUHAL_PARAMETER_BUFFER, 0, G
                                                   {GPUHAL_PARAMETER_BUFFER, 0, GPUHAL_ACCESS_READ, 0},
                                                   {GPUHAL_PARAMETER_VALUE, 4, 0, 0}};
 
-/* A kernel with 64 threads per group. The parameters are those of `add` for this name, and those of `fill` for any
- * other. */
+/* A kernel with 64 threads per group. Its parameters are those of `add` if the name is `add`, otherwise those of
+ * `fill`. */
 static inline gpuhal_kernel_desc kernel_desc(const char *name)
 {
     const bool adds = strcmp(name, "add") == 0;
@@ -257,7 +256,8 @@ static inline gpuhal_plugin_argument value_argument(const void *value, uint64_t 
     return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_VALUE, .bytes = bytes, .value = value};
 }
 
-/* The vendor's header defines the engine. It uses one device, which is current from engine_begin() to engine_end(). */
+/* The engine, which the vendor's header defines. It uses one device, which is current from engine_begin() to
+ * engine_end(). */
 #ifdef GPUHAL_CUDA_PLUGIN
 #include "cuda_bench.h"
 #else

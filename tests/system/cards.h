@@ -1,6 +1,6 @@
-/* tests/system/cards.h: a CUDA machine whose cards are inserted and removed while the program runs. A letter names a
- * card. Each card has its own UUID, PCI address and memory, which do not depend on its index in the driver. A helper
- * process sees the machine as it is when the process starts; the driver in this process keeps its first list. */
+/* tests/system/cards.h: a CUDA machine whose cards are inserted and removed while the program runs. Each card is named
+ * by a letter. Each card has its own UUID, PCI address and memory, which do not depend on its index in the driver. A
+ * helper process sees the machine as it is when the process starts; the driver in this process keeps its first list. */
 #ifndef GPUHAL_TEST_CARDS_H
 #define GPUHAL_TEST_CARDS_H
 
@@ -12,8 +12,8 @@
 
 static char cards_folder[512], cards_file[600];
 
-/* With `cards` "BA" the driver lists B first. `more` is further statements for the script. A reader always sees a
- * complete file, even if several threads call this function. */
+/* If `cards` is "BA", the driver lists B first. `more` contains further statements for the script. The file is replaced
+ * atomically, so a reader always sees a complete file, even if several threads call this function. */
 static inline void put_cards(const char *cards, const char *more)
 {
     static _Atomic unsigned written;
@@ -32,7 +32,7 @@ static inline void put_cards(const char *cards, const char *more)
     assert_int_equal(rename(temporary, cards_file), 0);
 }
 
-/* Returns the path of the script, which must be set as FAKE_CUDA. Must be called first. */
+/* Returns the path of the script. Must be called first, and the result set as FAKE_CUDA. */
 static inline const char *make_cards(const char *cards)
 {
     const char *root = getenv("TMPDIR");

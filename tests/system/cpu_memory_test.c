@@ -1,5 +1,5 @@
-/* The CPU plugin's allocator on a system with fragmented memory, with the test's own madvise() and clock, and the
- * mappings that the plugin makes for shared memory. */
+/* Tests the CPU plugin's allocator on a system with fragmented memory, which the test simulates with its own madvise()
+ * and clock. Also tests the mappings that the plugin makes for shared memory. */
 #include "test.h"
 
 #include "../../plugins/cpu/device.h"
@@ -17,16 +17,16 @@
 #endif
 enum { HUGE_PAGE = 2 << 20, BYTES = 64 << 20, PAGES = BYTES / HUGE_PAGE };
 
-/* The calls of madvise() for the test's only mapping, by huge page. */
+/* The effect of madvise() calls on each huge page of the test's only mapping. */
 static struct {
     uint64_t now_ns, slow_ns; /* time to find a huge page */
     uintptr_t start;
-    bool wished[2 * PAGES], found[2 * PAGES]; /* requested with MADV_HUGEPAGE; populated after the request */
+    bool wished[2 * PAGES], found[2 * PAGES]; /* requested with MADV_HUGEPAGE; populated after this request */
     unsigned populated, sought;
     bool refused;
 } machine;
 
-/* Must be visible: the linker also redirects the calls of the sanitizers' libraries to these functions. */
+/* Must be visible, because the linker also redirects the calls in the sanitizers' libraries to these functions. */
 int __real_madvise(void *start, size_t bytes, int advice);
 __attribute__((visibility("default"))) int __wrap_madvise(void *start, size_t bytes, int advice);
 __attribute__((visibility("default"))) int __wrap_clock_gettime(clockid_t clock, struct timespec *out_now);
@@ -116,7 +116,7 @@ static uint64_t pages_mapped(void)
     return strtoull(text, NULL, 10);
 }
 
-/* Returns the number of additional mapped pages while memory of this alignment exists, and after its release. */
+/* Stores how many more pages are mapped while memory of this alignment exists, and how many after its release. */
 static void share_aligned(uint64_t pages, uint64_t alignment, uint64_t *out_taken, uint64_t *out_left)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = pages_mapped();
@@ -137,12 +137,12 @@ static void share_aligned(uint64_t pages, uint64_t alignment, uint64_t *out_take
     *out_left = pages_mapped() - before;
 }
 
-/* The allocator must unmap the address space that it reserved only for the alignment, and nothing beyond it. */
+/* The allocator must unmap the address space that it reserved only for the alignment, and nothing else. */
 TEST(shared_memory_of_any_alignment_takes_the_address_space_of_its_bytes_alone)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t taken = 0, left = 0;
-    share_aligned(3, 64 * page, &taken, &left); /* the first call makes mappings of the C library */
+    share_aligned(3, 64 * page, &taken, &left); /* in the first call the C library makes mappings too */
     for (uint64_t alignment = 2 * page; alignment <= 1024 * page; alignment *= 2) {
         for (uint64_t pages = 1; pages <= 3; pages++) {
             share_aligned(pages, alignment, &taken, &left);

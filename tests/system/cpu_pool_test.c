@@ -1,5 +1,5 @@
-/* The threads that run the groups of a launch on the CPU. If a test needs several threads at the same time, a group
- * waits for groups that only another thread can run. */
+/* Tests the threads that run the groups of a launch on the CPU. To check that several threads run at the same time, a
+ * group waits for other groups that only another thread can run. */
 #include "support/cpu_kernels.h"
 
 #include "support/process.h"
@@ -19,7 +19,7 @@ static bool comes_to(_Atomic uint32_t *number, uint32_t least)
     return *number >= least;
 }
 
-/* ---- kernels, whose only argument is the address of the shared state */
+/* ---- kernels. Their only argument is the address of the shared state. */
 
 typedef struct shared {
     _Atomic uint32_t here, passed; /* groups that have begun; groups that saw the expected number */
@@ -59,7 +59,7 @@ static void do_little(void *const *arguments, const gpuhal_host_group *group)
     }
 }
 
-/* The first group runs as long as all others together. */
+/* The first group runs as long as all other groups together. */
 static void take_turns(void *const *arguments, const gpuhal_host_group *group)
 {
     shared *all = *(shared *const *)arguments[0];
@@ -69,7 +69,7 @@ static void take_turns(void *const *arguments, const gpuhal_host_group *group)
     all->done++;
 }
 
-/* Each group runs on its own thread, and the pool's threads finish late. */
+/* Each group runs on a separate thread, and the pool's threads finish late. */
 static void end_late(void *const *arguments, const gpuhal_host_group *group)
 {
     shared *all = *(shared *const *)arguments[0];
@@ -112,7 +112,6 @@ static void count_in_place(void *const *arguments, const gpuhal_host_group *grou
     counts[(at[2] * all[1] + at[1]) * all[0] + at[0]]++;
 }
 
-/* Fills all local memory, yields to other threads, and checks that its bytes are unchanged. */
 static void use_local(void *const *arguments, const gpuhal_host_group *group)
 {
     shared *all = *(shared *const *)arguments[0];
@@ -337,7 +336,7 @@ static pthread_t start(task *own)
     return thread;
 }
 
-/* The endless launch occupies all four threads first, then two. */
+/* At first the endless launch occupies all four threads, later only two. */
 TEST(a_launch_that_does_not_end_takes_only_its_threads)
 {
     cpu with = open_cpu("cpu.threads=4");
@@ -428,7 +427,8 @@ TEST(launches_of_eight_threads_at_once_do_all_of_their_groups)
     end(&with, own.program);
 }
 
-/* Launches continue while other threads open and close the same device, which starts and stops the pool's threads. */
+/* Launches continue while other threads open and close the same device. Opening and closing starts and stops the pool's
+ * threads. */
 static void *open_and_close(void *user)
 {
     const cpu *with = user;
@@ -495,7 +495,7 @@ TEST(a_child_of_a_fork_has_threads_of_its_own)
     end(&with, program);
 }
 
-/* The child is the first process of a new PID namespace, as in a container: its PID is 1. */
+/* The child is the first process of a new PID namespace, so its PID is 1, as in a container. */
 static pid_t fork_as_first(void)
 {
     const pid_t child = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, 0);

@@ -1,4 +1,5 @@
-/* CPU kernels through the library: in order with a queue's transfers, and on several queues at the same time. */
+/* Tests CPU kernels through the public API. They are ordered with a queue's transfers, and kernels of several queues
+ * run at the same time. */
 #include "queues.h"
 
 #include <gpuhal/program.h>

@@ -1,4 +1,4 @@
-/* CPU programs and kernels: functions of the application, and shared libraries. */
+/* Tests CPU programs and kernels, from functions of the application and from shared libraries. */
 #include "support/cpu_kernels.h"
 
 #include "support/process.h"
@@ -35,7 +35,6 @@ static void *read_file(const char *path, uint64_t *out_bytes)
     return bytes;
 }
 
-/* Adds a number to 64 elements at byte 256 in 16 groups, and checks the adjacent bytes. */
 static void expect_adds(const cpu *with, gpuhal_plugin_program *program, const char *name)
 {
     gpuhal_plugin_kernel *kernel = kernel_or_fail(with, program, name, buffer_and_number, 2);
@@ -110,7 +109,8 @@ static int number_of(const cpu *with, const char *file)
     return number;
 }
 
-/* The first library is linked with -z nodelete, and the second one gets the first one's file descriptor. */
+/* The first library is linked with -z nodelete. The second library gets the same file descriptor number that the first
+ * library had. */
 TEST(a_library_that_stays_loaded_is_not_taken_for_the_next_one)
 {
     cpu with = open_cpu("");
@@ -241,7 +241,7 @@ static void expect_kernel_refused(const cpu *with, gpuhal_plugin_program *progra
     assert_null(kernel);
 }
 
-/* Every library depends on the library that defines printf; gpuhal_test_data is not a function. */
+/* printf is found, because every library depends on the library that defines it. gpuhal_test_data is not a function. */
 TEST(only_functions_of_the_library_itself_are_found)
 {
     cpu with = open_cpu("");

@@ -1,5 +1,5 @@
-/* Telemetry of the CPU: the values and units of an invented machine, and the values of this machine, compared with
- * /proc read at the same time. */
+/* Tests the CPU's telemetry. The values and units of an invented machine are checked exactly. The values of this
+ * machine are compared with /proc. */
 #include "system.h"
 
 #include "support/tree.h"
@@ -29,7 +29,7 @@ static void expect(gpuhal_device *cpu, gpuhal_key key, uint64_t wanted)
     }
 }
 
-/* Busy time is the sum of all fields except the fourth and the fifth. */
+/* Busy time is the sum of all fields except the fourth (idle) and the fifth (iowait). */
 static void put_ticks(unsigned busy, unsigned idle)
 {
     char text[128];
@@ -145,7 +145,7 @@ static uint64_t read_number(const char *path, const char *key)
     return number;
 }
 
-/* Other programs allocate and free memory during the test, so the values may differ by a fifth. */
+/* Other programs allocate and free memory during the test, so the values may differ by up to a fifth. */
 TEST(memory_and_time_of_this_machine_agree_with_proc)
 {
     gpuhal_device *cpu;

@@ -1,4 +1,4 @@
-/* The cpu plugin through the library, loaded from the build tree. */
+/* Tests the CPU plugin, loaded from the build tree, through the public API. */
 #include "system.h"
 
 #include "support/idle.h"

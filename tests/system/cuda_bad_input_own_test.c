@@ -1,6 +1,5 @@
-/* The CUDA plugin over the fake driver when the driver is wrong, devices are hidden or removed, or NVML is missing,
- * slow or failing. Everything else still works, and an error message names the failure. Tests that HIP shares are in
- * vendor_bad_input_test.c. */
+/* Tests the CUDA plugin with the fake driver if the driver is unusable, devices are hidden or removed, or NVML is
+ * missing, slow or failing. Everything else must still work, and an error message must name the failure. */
 #include "support/tree.h"
 #include "vendor.h"
 
@@ -8,7 +7,7 @@
 
 /* ---- the driver */
 
-/* The helper process finds a file with the driver's name that is not a library, wherever the real driver is
+/* The helper process always finds a file that has the driver's name but is not a library, even if the real driver is
  * installed. */
 TEST(without_a_driver_the_name_that_was_tried_stands_in_the_sentence)
 {
@@ -153,7 +152,6 @@ TEST(a_mig_device_has_its_own_identity_and_memory_and_works)
 
 /* ---- NVML */
 
-/* Free memory is missing with this reason; everything else works. */
 static void expect_without_nvml(gpuhal_missing reason)
 {
     gpuhal *gpu = open_backend(0);
@@ -207,7 +205,7 @@ TEST(nvml_that_hangs_while_devices_are_listed_is_given_up_and_they_are_there)
     remove_tree();
 }
 
-/* The program has called nvmlShutdown() more often than nvmlInit(), which also ends the library's NVML session. */
+/* The program calls nvmlShutdown() more often than nvmlInit(). This also ends the library's NVML session. */
 TEST(values_come_back_after_the_program_has_shut_nvml_down_once_too_often)
 {
     use_machine("devices 1");
@@ -228,7 +226,7 @@ TEST(values_come_back_after_the_program_has_shut_nvml_down_once_too_often)
     close_clean(gpu);
 }
 
-/* Each sample calls NVML at most once for a value that hangs, and later samples skip the call. */
+/* If NVML hangs for a value, each sample makes at most one call for it, and later samples skip the call. */
 TEST(nvml_that_hangs_costs_the_first_sample_its_time_and_later_ones_nothing)
 {
     use_machine("devices 2; hang nvmlDeviceGetPowerUsage 1");
@@ -310,8 +308,8 @@ TEST(a_gpu_that_is_not_on_pci_has_no_address)
     close_clean(gpu);
 }
 
-/* Attribute 88 alone means that the kernel migrates touched pages, which the plugin must not use for copies.
- * Attribute 100 means a coherent link such as Grace's. */
+/* Attribute 88 without attribute 100 means that pages migrate when they are accessed. The plugin must not use this for
+ * copies. Attribute 100 means a coherent link such as Grace's. */
 TEST(ordinary_memory_is_staged_unless_the_device_reads_through_the_hosts_page_tables)
 {
     use_machine("devices 2; attribute 0 88 1; attribute 1 88 1; attribute 1 100 1");
@@ -325,7 +323,7 @@ TEST(ordinary_memory_is_staged_unless_the_device_reads_through_the_hosts_page_ta
     remove_reports();
 }
 
-/* Each device may spend 5 s on its own calls; the calls of all devices together take longer. */
+/* The calls of each device may take up to 5 s. The calls of all devices together take longer. */
 static void *sample_slowly(void *device)
 {
     gpuhal_value value = {.key = GPUHAL_VALUE_POWER_MICROWATTS};
@@ -351,8 +349,8 @@ TEST(a_device_that_has_fallen_off_the_bus_is_lost_and_the_other_one_goes_on)
     expect_lost_device("devices 2; lose 0 " CALLED(MemsetD8Async) " 1 999", FAKE_ERROR_UNKNOWN);
 }
 
-/* The same code for only one call, and an error code for a kernel that exceeds the driver's limits. Neither loses
- * the device. */
+/* The first error is the same code for only one call. The second is the error code for a kernel that exceeds the
+ * driver's limits. Neither loses the device. */
 TEST(a_device_goes_on_after_failures_that_concern_one_call)
 {
     use_machine("devices 1; fail cuMemsetD8Async 1 999; fail cuMemsetD8Async 2 703");

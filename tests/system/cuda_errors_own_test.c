@@ -1,4 +1,4 @@
-/* The CUDA plugin's error messages over the fake driver are those of docs/errors.md. */
+/* Tests that the CUDA plugin's error messages are those in docs/errors.md, with the fake driver. */
 #include "errors_page.h"
 #include "own_registry.h"
 #include "support/tree.h"
@@ -11,8 +11,8 @@ typedef struct attempt {
     gpuhal_missing missing;
 } attempt;
 
-/* Messages on the page contain version numbers and ellipses. Only the longest part between those must occur in the
- * actual message. */
+/* Messages on the page contain version numbers and ellipses. Only the longest piece of text between them must occur in
+ * the actual message. */
 static const char *constant_piece(char *sentence)
 {
     const char *best = sentence;
@@ -29,7 +29,7 @@ static const char *constant_piece(char *sentence)
     return best;
 }
 
-/* Child: checks the plugin's report for a result of cuInit. */
+/* Runs in a child. Checks the plugin's report after cuInit has returned this result. */
 static void expect_answer(const void *what)
 {
     const attempt *wanted = what;
@@ -54,7 +54,7 @@ TEST(every_answer_of_cuinit_gives_the_state_and_the_sentence_of_the_page)
         char *answer = one.count > 3 ? strstr(one.cells[0], "`cuInit` returns ") : NULL;
         char *sentence = answer ? strchr(one.cells[2], '`') : NULL, *end = sentence ? strchr(sentence + 1, '`') : NULL;
         const int code = answer ? (int)strtol(answer + strlen("`cuInit` returns "), NULL, 10) : 0;
-        if (code && code != 100 && end) { /* 100 has its own row, since NVML sees the fake's devices */
+        if (code && code != 100 && end) { /* 100 has a separate row, because NVML sees the fake's devices */
             *end = '\0';
             rows++;
             const attempt what = {.code = code, .words = constant_piece(sentence + 1), .state = one.cells[1]};
@@ -68,7 +68,7 @@ TEST(every_answer_of_cuinit_gives_the_state_and_the_sentence_of_the_page)
 
 /* ---- a driver that finds no device, and the system files that explain it */
 
-/* Expects the state and the message, which must also be on the page. Removes the tree. */
+/* Expects this state and this message. The message must also be on the page. Removes the tree. */
 static void expect_nothing(gpuhal_plugin_state state, const char *sentence)
 {
     expect_listed(state, sentence);
@@ -196,12 +196,12 @@ TEST(a_node_that_cannot_be_opened_for_another_reason_is_not_said_to_be_missing)
     use_machine("devices 0");
     begin_tree();
     put_directory("sys/module/nvidia");
-    /* opening a directory fails, as for a node whose GPU does not respond, but not with a permission error */
+    /* a directory: opening it fails, but not with a permission error, like the node of a GPU that does not respond */
     put_directory("dev/nvidiactl");
     expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed, but lists no CUDA device");
 }
 
-/* Tegra's nvidia module only drives displays, and Tegra never has a /dev/nvidia-uvm. */
+/* On Tegra the nvidia module is only for displays, and /dev/nvidia-uvm never exists. */
 TEST(tegra_gets_no_hint_to_load_modules_that_it_lacks)
 {
     use_machine("devices 1; init 999");
@@ -224,7 +224,7 @@ TEST(a_result_is_not_cached_for_another_synthetic_machine)
     expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the kernel has loaded the NVIDIA driver, but /dev/nvidiactl is missing");
 }
 
-/* Probes in this process, as an application without a helper process does. */
+/* Probes the plugin in this process, without a helper process. */
 static void expect_asked(const char *what, uint64_t times)
 {
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
@@ -279,7 +279,7 @@ TEST(a_machine_that_is_not_set_up_yet_is_asked_again)
     remove_reports();
 }
 
-/* As in an engine that forks workers. The child has the driver's library loaded, but none of its threads. */
+/* Simulates an engine that forks workers. In the child the driver's library is loaded, but its threads do not exist. */
 TEST(a_child_of_a_program_that_used_cuda_gets_an_error_that_says_so)
 {
     use_machine("devices 1");

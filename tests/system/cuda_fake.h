@@ -1,4 +1,4 @@
-/* tests/system/cuda_fake.h: shared by the tests of the CUDA plugin over the fake driver.
+/* tests/system/cuda_fake.h: shared by the tests of the CUDA plugin with the fake driver.
  *
  * The fake reads its machine once per process. So CTest runs every test in a separate process, and each test selects
  * its machine first. */
@@ -9,7 +9,7 @@
 #include "../fakes/cuda/vendor_names.h"
 #include "machine.h"
 
-/* Uses the libraries in this folder, "" or "old/", for both CUDA and NVML. */
+/* Selects the libraries of CUDA and NVML in this folder, which is "" or "old/". */
 static inline void use_libraries(const char *folder)
 {
     char path[512];
@@ -19,7 +19,7 @@ static inline void use_libraries(const char *folder)
     setenv("GPUHAL_NVML_LIBRARY", path, 1);
 }
 
-/* Sets the machine for this process and its helper processes. It has no files of the real machine. */
+/* Sets the machine for this process and its helper processes. The library sees no files of the real machine. */
 static inline void use_machine(const char *script)
 {
     set_machine(GPUHAL_FAKE_CUDA_DIRECTORY, script);

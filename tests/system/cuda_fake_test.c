@@ -1,5 +1,4 @@
-/* The CUDA plugin over the fake driver, through the public API: device facts and the cost of reading them. Tests
- * that HIP shares are in vendor_use_test.c. */
+/* Tests the CUDA plugin with the fake driver, through the public API: device facts and the cost of reading them. */
 #include "cuda_fake.h"
 
 TEST(devices_are_listed_with_their_identity_and_no_context_is_made)
@@ -23,7 +22,8 @@ TEST(devices_are_listed_with_their_identity_and_no_context_is_made)
     remove_reports();
 }
 
-/* An engine loads its functions from the library that GPUHAL_CUDA_LIBRARY names, not from the installed one. */
+/* The engine in this test loads its functions from the library that GPUHAL_CUDA_LIBRARY names, not from the installed
+ * library. */
 TEST(functions_of_the_vendor_come_from_the_library_that_the_plugin_works_with)
 {
     use_machine("devices 1");
@@ -46,7 +46,6 @@ TEST(functions_of_the_vendor_come_from_the_library_that_the_plugin_works_with)
  * sheet states 3.35 TB/s. */
 TEST(facts_state_the_data_types_group_sizes_and_bandwidth_of_a_device)
 {
-    /* The second device is an sm_61 that does not report its memory bus width. */
     use_machine("devices 2; attribute 1 75 6; attribute 1 76 1; attribute 1 37 0");
     gpuhal *gpu = open_backend(0);
     gpuhal_device *one = select_or_fail(gpu, "cuda:0"), *two = select_or_fail(gpu, "cuda:1");

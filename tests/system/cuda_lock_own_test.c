@@ -1,4 +1,4 @@
-/* The CUDA plugin over the fake driver: page-locks the caller's memory under CUDA's special conditions. */
+/* Tests how the CUDA plugin page-locks the caller's memory, with the fake driver, in cases that exist only in CUDA. */
 #include "bench.h"
 #include "support/random.h"
 
@@ -75,7 +75,7 @@ TEST(a_device_without_the_flag_reads_private_memory_in_place_and_names_the_cure_
     end_clean(&with);
 }
 
-/* A page of a private mapping that is pinned for writing becomes a copy of the file's page. */
+/* If a page of a private mapping is pinned for writing, it becomes a copy of the file's page. */
 TEST(a_device_with_the_flag_makes_no_copy_of_a_private_mapping)
 {
     bench with = begin_on("devices 1; attribute 0 113 1", 1);
@@ -88,7 +88,6 @@ TEST(a_device_with_the_flag_makes_no_copy_of_a_private_mapping)
     end_clean(&with);
 }
 
-/* Checks the bytes on both sides of a chunk boundary. */
 static void expect_bytes_across(const bench *with, const gpuhal_memory *large, uint64_t at)
 {
     enum { HALF = 4096, BYTES = 2 * HALF };

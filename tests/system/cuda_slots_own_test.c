@@ -1,5 +1,5 @@
-/* The CUDA plugin over the fake driver, slot by slot (direct.h): link and program features of CUDA alone, and the
- * caller's own contexts and streams. Tests that other vendors share are in vendor_slots_test.c. */
+/* Tests the slots of the CUDA plugin with the fake driver (direct.h): link and program features that only CUDA has, and
+ * the caller's own contexts and streams. */
 #include "bench.h"
 #include "support/random.h"
 
@@ -173,9 +173,9 @@ TEST(a_kernel_with_its_own_shared_memory_gets_the_bytes_of_the_launch)
     }
     how.local_bytes = 150000;
     expect_fine(with.ops.launch(queue, again, &how), &with, "launch");
-    how.local_bytes = 200000; /* this kernel object has the higher limit from an earlier launch */
+    how.local_bytes = 200000; /* an earlier launch has already raised this kernel object's limit */
     expect_fine(with.ops.launch(queue, kernel, &how), &with, "launch");
-    how.local_bytes = 232448; /* exceeds the device's limit together with the kernel's static memory */
+    how.local_bytes = 232448; /* together with the kernel's static memory this exceeds the device's limit */
     assert_int_equal(with.ops.launch(queue, kernel, &how), GPUHAL_ERROR_INVALID_ARGUMENT);
     finish(&with, queue);
     with.ops.kernel_destroy(kernel);
@@ -283,7 +283,7 @@ TEST(an_adopted_context_is_worked_in_and_left_to_the_caller)
     expect_clean();
 }
 
-/* As with ZLUDA: only the caller knows the stream's context. */
+/* Simulates ZLUDA, which cannot report the context of a stream. Only the caller knows it. */
 TEST(a_stream_is_adopted_even_if_the_driver_cannot_name_its_context)
 {
     use_machine("devices 1; fail cuStreamGetCtx 1+ 801");
@@ -391,8 +391,8 @@ static void begin_fill(long_fill *own)
     assert_int_equal(pthread_create(&own->thread, NULL, fill_all, own), 0);
 }
 
-/* Only one stream exists, which both callers must use. The first caller has recorded its event, but has not waited
- * for it yet. */
+/* Only one stream exists, and both callers must use it. The first caller has recorded its event, but does not wait for
+ * it yet. */
 TEST(a_long_call_returns_after_its_work_while_another_one_shares_its_stream)
 {
     use_machine("devices 1; memory 0 1G; slow_us 300000; fail cuStreamCreateWithPriority 2+ 2");

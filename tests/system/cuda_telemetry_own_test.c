@@ -1,5 +1,5 @@
-/* NVML's values through the plugin: each value in its unit and with its source, or the reason why it is missing, and
- * the list of processes. Also with an NVML that is old, reports wrong values or loses the GPU. */
+/* Tests the NVML values that the plugin reports: each value's unit and source, or the reason why it is missing, and the
+ * list of processes. Some tests use an NVML that is old, reports wrong values or loses the GPU. */
 #include "cuda_fake.h"
 
 #include "support/tree.h"
@@ -67,7 +67,7 @@ static void start(const char *machine)
     load_plugin();
 }
 
-/* Samples the value into `heard`: this value alone if `named`, otherwise all values. */
+/* Samples into `heard`: only this value if `named`, otherwise all values. */
 static gpuhal_missing sample(gpuhal_key key, bool named)
 {
     heard.key = key;
@@ -261,8 +261,7 @@ TEST(a_lost_gpu_gives_the_cause_for_every_value)
     remove_reports();
 }
 
-/* NVIDIA documents this code for the search by UUID: "If any GPU has fallen off the bus or is otherwise
- * inaccessible". */
+/* NVIDIA documents this code for lookups by UUID: "If any GPU has fallen off the bus or is otherwise inaccessible". */
 TEST(a_lost_gpu_costs_no_other_its_values)
 {
     start("devices 2; fail nvmlDeviceGetHandleByUUID 1+ 15");
@@ -282,7 +281,7 @@ TEST(a_part_of_a_lost_gpu_is_lost)
     remove_reports();
 }
 
-/* NVML finds the GPU at the partition's PCI address, because the partition shares it with the whole GPU. */
+/* NVML finds the GPU at the partition's PCI address, because a partition has the PCI address of its GPU. */
 TEST(a_part_is_not_lost_because_some_gpu_is)
 {
     start("devices 1; mig 0 7 0 1g.10gb 128M; fail nvmlDeviceGetHandleByUUID 1+ 15");
@@ -318,7 +317,6 @@ TEST(errors_of_the_gpu_count_from_the_first_question_on_and_those_of_application
     remove_reports();
 }
 
-/* Two values of one sample; 0 if a value is missing. */
 typedef struct errors {
     uint64_t total, code;
 } errors;
@@ -456,7 +454,7 @@ TEST(ten_thousand_processes_are_listed)
     assert_int_equal(list_processes(), GPUHAL_OK);
     assert_int_equal(heard.count, 10001);
     assert_int_equal(heard.one[9999].pid, 9999);
-    /* This machine has no /proc below its root. */
+    /* The folder that serves as this machine's root contains no /proc. */
     assert_true(heard.one[9999].flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE);
     assert_int_equal(calls_of("nvmlDeviceGetComputeRunningProcesses_v3"), 2);
     remove_reports();

@@ -1,9 +1,9 @@
-/* tests/system/direct_opencl.h: the OpenCL plugin's slots over PoCL, or over the only device of another driver, and
+/* tests/system/direct_opencl.h: the OpenCL plugin's slots with PoCL, or with the only device of another driver. Also
  * the driver's own functions.
  *
  * A gate is a barrier in the caller's queue that waits for a user event. Commands that are enqueued after the gate
- * begin when the gate opens, and fail when the user event fails. Gates are only for PoCL's `pthread` device: the
- * `basic` device runs commands inside the enqueuing call and would deadlock. */
+ * begin when the gate opens, and fail when the user event fails. Gates work only on PoCL's `pthread` device. The
+ * `basic` device runs commands inside the enqueuing call, so a gate would deadlock. */
 #ifndef GPUHAL_TEST_DIRECT_OPENCL_H
 #define GPUHAL_TEST_DIRECT_OPENCL_H
 
@@ -168,7 +168,7 @@ static inline cl_command_queue commands_of(const fixture *d, gpuhal_plugin_queue
     return (cl_command_queue)(uintptr_t)native.values[0];
 }
 
-/* Holds a reference to the barrier's event, because PoCL 3.1 aborts if a command fails whose event has no reference. */
+/* Holds a reference to the barrier's event. PoCL 3.1 aborts if a command fails and its event has no reference. */
 typedef struct gate {
     cl_event user, barrier;
 } gate;

@@ -1,5 +1,5 @@
-/* tests/system/direct_vulkan.h: the Vulkan plugin's slots, for queue and event features that the public API does not
- * use yet. */
+/* tests/system/direct_vulkan.h: calls the Vulkan plugin's slots, to test queue and event features that the public API
+ * does not use yet. */
 #ifndef GPUHAL_TEST_DIRECT_VULKAN_H
 #define GPUHAL_TEST_DIRECT_VULKAN_H
 
@@ -20,7 +20,6 @@ typedef struct opening {
     } slots;
 } opening;
 
-/* Returns the failed call's status; the last error has its message. */
 static inline gpuhal_status open_direct(opening *o)
 {
     const gpuhal_direct_listener no_listener = {0};

@@ -1,4 +1,4 @@
-/* tests/system/errors_page.h: the section of docs/errors.md about the vendor that the test is compiled for. */
+/* tests/system/errors_page.h: reads the section of docs/errors.md about the vendor for which the test is compiled. */
 #ifndef GPUHAL_TEST_ERRORS_PAGE_H
 #define GPUHAL_TEST_ERRORS_PAGE_H
 
@@ -44,7 +44,7 @@ static inline bool next_row(char **rest, row *out)
     return line != NULL;
 }
 
-/* Expects the plugin's state, and in its report a message that the page contains. */
+/* Expects that the plugin is in this state, and that its report contains a message of the page. */
 static inline void expect_listed(gpuhal_plugin_state state, const char *sentence)
 {
     expect_on_page(sentence);

@@ -14,7 +14,6 @@ uint64_t exercise_random(uint64_t *seed, uint64_t limit)
     return next_word(seed) % limit;
 }
 
-/* Chooses small, odd and large sizes. */
 static void choose(uint64_t *seed, uint64_t bytes, uint64_t *out_offset, uint64_t *out_count)
 {
     const uint64_t most = exercise_random(seed, 3) == 0 ? bytes : bytes < 300 ? bytes : 300;
@@ -53,7 +52,6 @@ static void copy_some(model *to, model *from, uint64_t *seed)
     memcpy(to->expected + at, from->expected + offset, count);
 }
 
-/* Copies from the buffer's first half to its second half. */
 static void copy_within(model *both, uint64_t *seed)
 {
     uint64_t offset = 0, count = 0;

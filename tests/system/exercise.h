@@ -1,4 +1,4 @@
-/* tests/system/exercise.h: random transfers between two buffers, compared byte for byte with a model. */
+/* tests/system/exercise.h: makes random transfers between two buffers and compares all bytes with a model. */
 #ifndef GPUHAL_TEST_EXERCISE_H
 #define GPUHAL_TEST_EXERCISE_H
 

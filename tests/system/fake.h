@@ -1,5 +1,5 @@
-/* tests/system/fake.h: shared by the tests over the fake Vulkan driver: opens the library on the fake and reads its
- * error messages. */
+/* tests/system/fake.h: shared by the tests with the fake Vulkan driver. Opens the library on the fake and checks error
+ * messages. */
 #ifndef GPUHAL_TEST_SYSTEM_FAKE_H
 #define GPUHAL_TEST_SYSTEM_FAKE_H
 
@@ -16,7 +16,8 @@ static inline gpuhal *open_fake(void)
         &(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = GPUHAL_ISOLATION_NEVER, .backends = "vulkan"});
 }
 
-/* A library on a fake driver with this script. end_session() checks that no object leaks and no rule was broken. */
+/* A library that uses the fake driver with this script. end_session() checks that no object leaks and no rule was
+ * broken. */
 typedef struct session {
     fake_vulkan fake;
     gpuhal *gpu;
@@ -37,8 +38,6 @@ static inline void end_session(session *s)
     fake_vulkan_expect_clean(&s->fake);
 }
 
-/* Expects this status in the last error, and this word in its message, in the vendor's text or in the name of the
- * vendor's call. */
 static inline void expect_error(gpuhal_status status, gpuhal_status wanted, const char *word)
 {
     const gpuhal_error *error = gpuhal_last_error();

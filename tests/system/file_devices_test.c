@@ -1,4 +1,4 @@
-/* Transfers between files and every device of this machine, with real drivers: the CPU, PoCL's two devices,
+/* Tests transfers between files and every device of this machine, with real drivers: the CPU, PoCL's two devices and
  * lavapipe. */
 #include "exercise.h"
 #include "support/random.h"
@@ -7,8 +7,6 @@
 
 enum { BYTES = 7 * 1024 * 1024 + 11, ROUNDS = 16 };
 
-/* Transfers in both directions at random offsets. The test always knows the expected contents of the file and of the
- * buffer. */
 static void check_kind(gpuhal_device *device, gpuhal_memory_kind kind, gpuhal_queue *queue, uint64_t seed)
 {
     gpuhal_buffer *buffer = buffer_or_fail(device, kind, BYTES);

@@ -1,6 +1,7 @@
-/* After a successful wait, all objects of the awaited work have been released: released memory can be allocated
- * again under a limit with no room for both, and a buffer can be mapped. Runs on every device of this machine.
- * `ctest -C large -L large` runs all 10,000 rounds, in eight processes of 1,000 each; the default runs fewer. */
+/* Tests that after a successful wait all objects of the awaited work have been released. So memory can be allocated
+ * again even if the limit has no room for the old memory too, and a buffer can be mapped. Runs on every device of this
+ * machine. `ctest -C large -L large` runs all 10,000 rounds, in eight processes of 1,000 each. By default fewer rounds
+ * run. */
 #include "queues.h"
 
 #include <sys/wait.h>
@@ -114,8 +115,8 @@ TEST(a_buffer_can_be_mapped_after_a_wait_for_its_transfers)
     gpuhal_close(gpu);
 }
 
-/* The queue's own thread submits the work, because the work waits for another device's event. A callback makes the
- * queue's thread wait. */
+/* The work waits for another device's event, so the queue's own thread submits it. A callback makes this thread
+ * wait. */
 static void expect_memory_after_deferred_work(gpuhal *gpu, const char *selector, const char *other)
 {
     gpuhal_device *device = find(gpu, selector), *first = find(gpu, other);

@@ -1,5 +1,5 @@
-/* Copies whose sizes do not fit into 32 bits are byte-exact and use bounded memory. Not in the default run: they
- * need 16 GiB of memory. */
+/* Tests that copies are byte-exact and use bounded memory if their sizes exceed 32 bits. The default run skips these
+ * tests, because they need 16 GiB of memory. */
 #include "system.h"
 
 #include <unistd.h>
@@ -54,8 +54,8 @@ static void check_all(gpuhal_buffer *buffer, uint64_t bytes)
     free(expected);
 }
 
-/* Copies the whole buffer. Besides the two buffers it may use 40 MiB for two staging rings and the driver's own
- * memory. */
+/* Copies the whole buffer. In addition to the two buffers, the process may use 40 MiB for two staging rings and for the
+ * driver. */
 static void copy_and_check(gpuhal_device *to_device, gpuhal_device *from_device, uint64_t bytes)
 {
     gpuhal_buffer *from = buffer_or_fail(from_device, GPUHAL_MEMORY_DEVICE, bytes);

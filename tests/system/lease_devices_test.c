@@ -1,6 +1,6 @@
-/* Leases on devices of real drivers. Two programs fill the same devices, each under leases for more than half of a
- * device; they take turns, and both finish with correct bytes. PoCL has 1 GiB here (POCL_MEMORY_LIMIT), so two
- * leases do not fit into its memory. On a device with more memory a lease takes all slots instead. */
+/* Tests leases on devices of real drivers. Two programs fill the same devices. Each program leases more than half of a
+ * device, so the programs take turns, and both finish with correct bytes. PoCL has 1 GiB here (POCL_MEMORY_LIMIT), so
+ * two leases do not fit into its memory. On a device with more memory each lease takes all slots instead. */
 #include "queues.h"
 
 #include <gpuhal/schedule/lease.h>
@@ -8,15 +8,15 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-/* Buffers of CHUNK bytes use up a lease. Only the first USED bytes of each are written and compared, because
- * checking all bytes would take seconds and find no other errors. */
+/* Buffers of CHUNK bytes use up a lease. Only the first USED bytes of each buffer are written and compared. Checking
+ * all bytes would take seconds and find no other errors. */
 enum { PROGRAMS = 2, DEVICES = 3, ROUNDS = 2, CHUNK = 32 << 20, USED = 2 << 20, CHUNKS_MAX = 32 };
 #define LARGE (UINT64_C(640) << 20)
 #define SMALL (UINT64_C(96) << 20)
 /* Enough time for all turns, even on a busy machine. */
 #define DEADLINE_NS (5 * PATIENCE_NS)
 
-/* What all programs hold at present, as they report it in shared memory. */
+/* The leases that all programs hold at present. The programs update this in shared memory. */
 typedef struct shared {
     _Atomic uint32_t started;
     _Atomic uint64_t bytes[DEVICES];
@@ -31,8 +31,8 @@ typedef struct part {
     uint32_t slots, number; /* number: index into the arrays in shared memory */
 } part;
 
-/* Opens each device in its own gpuhal object. In one object they would be interfaces of the same CPU, which has only
- * one lease. */
+/* Opens each device in its own gpuhal object. In one object the devices would be interfaces of the same CPU, and a
+ * physical device has only one lease. */
 static uint32_t open_devices(part parts[DEVICES])
 {
     static const char *const selectors[DEVICES] = {"opencl:0", "opencl:1", "cpu:0"};
@@ -91,7 +91,6 @@ static void expect_bytes(gpuhal_buffer *buffer, uint32_t pattern)
     }
 }
 
-/* Each buffer has its own pattern. The second half of the buffers are copies of the first half. */
 static void fill_and_compare(const part *one, uint32_t program, uint32_t round)
 {
     gpuhal_buffer *buffers[CHUNKS_MAX];

@@ -1,5 +1,5 @@
-/* tests/system/machine.h: shared by the tests of plugins over a vendor's fakes: the machine, and the fakes' report.
- * The including file defines BACKEND as the backend's name and includes its fake's vendor_names.h.
+/* tests/system/machine.h: shared by the tests of plugins with a vendor's fakes: the machine, and the fakes' report. The
+ * including file defines BACKEND as the backend's name and includes its fake's vendor_names.h.
  *
  * The fakes read their machine once per process. So CTest runs every test in a separate process, and each test
  * selects its machine first. */
@@ -56,7 +56,7 @@ static inline void expect_no_violation(void)
     assert_int_equal(report->violations, 0);
 }
 
-/* Returns the number of live objects except contexts. */
+/* Returns the number of existing objects except contexts. */
 static inline unsigned alive(void)
 {
     const fake_report *r = fake_report_get();
@@ -64,7 +64,6 @@ static inline unsigned alive(void)
            r->physical + r->reservations + r->mappings + r->imports;
 }
 
-/* Returns the sum over all processes of the test. */
 static inline unsigned contexts_ever(void)
 {
     glob_t found;
@@ -85,7 +84,7 @@ static inline unsigned contexts_ever(void)
     return sum;
 }
 
-/* Sets the machine for this process and its helper processes; reports go to @p directory. */
+/* Sets the machine for this process and its helper processes. The fakes write their reports to @p directory. */
 static inline void set_machine(const char *directory, const char *script)
 {
     char prefix[512];
@@ -109,7 +108,7 @@ static inline void expect_word(const char *text, const char *word)
     }
 }
 
-/* Opens the backend and the CPU; every plugin is probed in a helper process, unless `isolation` says otherwise. */
+/* Opens the backend and the CPU. Every plugin is probed in a helper process, unless `isolation` has another value. */
 static inline gpuhal *open_backend(uint32_t isolation)
 {
     return open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = BACKEND, .isolation = isolation});
@@ -120,7 +119,7 @@ static inline gpuhal_plugin_report report_of_backend(const gpuhal *gpu)
     return report_of(gpu, BACKEND);
 }
 
-/* Expects that the plugin ends in this state with these words in its message, and that the CPU is listed. */
+/* Expects that the plugin is in this state, that its message contains these words, and that the CPU is listed. */
 static inline void expect_state(gpuhal_plugin_state state, const char *words)
 {
     gpuhal *gpu = open_backend(0);
@@ -135,7 +134,6 @@ static inline void expect_state(gpuhal_plugin_state state, const char *words)
     remove_reports();
 }
 
-/* Expects that the device cannot be opened, and that the last error names it. */
 static inline gpuhal_status open_refused(gpuhal *gpu, const char *id)
 {
     const gpuhal_status status = gpuhal_device_open(select_or_fail(gpu, id));
@@ -173,7 +171,7 @@ static inline void load_function(void *library, const char *name, void *out_func
     memcpy(out_function, &found, sizeof found);
 }
 
-/* The vendor's library, as the program itself uses it beside the plugin. The variable names its file. */
+/* Loads the vendor's library for calls by the program itself. The environment variable contains the library's path. */
 typedef struct vendor_api {
 #define FAKE_FUNCTION(type, name, parameters) type(*name) parameters;
     FAKE_FUNCTIONS

@@ -1,5 +1,5 @@
-/* Cached results of OpenCL compilers, and the inputs that the compilers read besides the source: a cached kernel is
- * never out of date. Each run is a separate process, and the driver's own cache is empty. */
+/* Tests that a cached result of an OpenCL compiler is never used after a change of an input that the compiler reads
+ * besides the source. Each run is a separate process, and the driver's own cache is empty. */
 #include "support/child.h"
 #include "support/folder.h"
 #include "system.h"
@@ -52,7 +52,7 @@ static int use(const char *text, const char *options)
     return (int)(16 * launch(device, kernel)) + cached;
 }
 
-/* Runs in a child, which exits without running the driver's destructors. */
+/* Runs in a child. The child exits without running the driver's destructors. */
 static void expect(const char *text, const char *options, uint32_t value, bool cached)
 {
     const pid_t child = begin_child();
@@ -116,7 +116,7 @@ TEST(a_variable_that_the_compiler_reads_gives_another_kernel)
     expect(text, "", 3, false);
 }
 
-/* Installs a copy of the driver, which finds its devices and headers relative to its own path. */
+/* Installs a copy of the driver. The driver finds its devices and headers relative to its own path. */
 static void install_driver(void)
 {
     char command[512];

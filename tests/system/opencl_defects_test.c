@@ -1,13 +1,13 @@
-/* Defects of OpenCL drivers that the plugin knows by name (plugins/opencl/defects.c). The defect is that of the
- * installed driver, or the fake library reports a driver that has it. The plugin works around each defect and leaves
- * drivers without defects alone. */
+/* Tests the workarounds for the driver defects in plugins/opencl/defects.c. Either the installed driver has the defect,
+ * or the fake library reports the name of a driver that has it. The plugin must use the workarounds only for drivers
+ * with defects. */
 #include "opencl_programs.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 #include <time.h>
 
-/* Writes that it has begun, and ends when the test allows it. One thread of each launch waits. */
+/* Writes that the launch has begun. One thread of the launch then waits until the test allows it to end. */
 static const char *const waiting = "__kernel void hold(__global volatile uint *x, uint at) {\n"
                                    "  if (get_global_id(0) == 0) { x[at] = 1; while (x[at + 1] == 0) { } } }\n";
 
@@ -42,7 +42,7 @@ static void close_machine(machine *m)
     close_fixture(&m->d);
 }
 
-/* The kernel uses the two words at `at`. */
+/* The kernel uses the two 32-bit words at `at`. */
 static gpuhal_status launch_hold(machine *m, gpuhal_plugin_queue *queue, uint32_t at, uint32_t groups)
 {
     const gpuhal_plugin_argument arguments[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .memory = &m->d.far, .bytes = BYTES},
@@ -52,7 +52,7 @@ static gpuhal_status launch_hold(machine *m, gpuhal_plugin_queue *queue, uint32_
     return m->d.ops->launch(queue, m->kernel, &launch);
 }
 
-/* A launch on its own thread, because `basic` runs the kernel inside the call. */
+/* A launch on a separate thread, because `basic` runs the kernel inside the call. */
 typedef struct launcher {
     machine *m;
     gpuhal_plugin_queue *queue;
@@ -88,7 +88,8 @@ static void end_launch(launcher *own)
     assert_int_equal(pthread_join(own->thread, NULL), 0);
 }
 
-/* Returns the status of a launch in another queue while a smaller launch of the same kernel runs. */
+/* Launches the kernel in another queue while a smaller launch of the same kernel runs. Returns the status of the larger
+ * launch. */
 static gpuhal_status launch_beside(machine *m)
 {
     launcher narrow = {.m = m, .queue = m->d.queue, .at = 0, .groups = 1};
@@ -104,8 +105,8 @@ static gpuhal_status launch_beside(machine *m)
     return wide.status;
 }
 
-/* Reports another version, because the installed driver may not have the defect: PoCL 6, or the pthread device of
- * 3.1. */
+/* Reports another version, because some installed drivers do not have the defect: PoCL 6, and the pthread device of
+ * PoCL 3.1. */
 static void state(const char *version, const char *name)
 {
     char answers[256];
@@ -192,7 +193,6 @@ static void *close_it(void *user)
     return NULL;
 }
 
-/* Returns whether another device can be closed before a running launch ends. */
 static bool closes(closer *c)
 {
     assert_int_equal(pthread_create(&c->thread, NULL, close_it, c), 0);
@@ -229,7 +229,7 @@ TEST(a_device_is_closed_while_a_launch_of_another_waits_for_its_turn)
     launcher waits = {.m = &m, .queue = NULL, .at = 16, .groups = 3};
     expect_fine(&m.d, launch_hold(&m, m.other, 0, 1), "launch");
     begin_launch(&waits);
-    /* the launch should be waiting now; if it is not yet, the test proves nothing */
+    /* the launch should be waiting now; otherwise the test has no effect */
     nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     const bool closed = closes(&c);
     m.words[1] = 1;

@@ -1,5 +1,5 @@
-/* OpenCL drivers whose behaviour the specification does not anticipate: the installed drivers alone, registered
- * twice, or with a library in between that changes results (tests/fakes/opencl). */
+/* Tests OpenCL drivers whose behaviour the specification does not anticipate. The tests use the installed drivers
+ * unchanged, registered twice, or through a library that changes results (tests/fakes/opencl). */
 #include "system.h"
 
 #include <gpuhal/native.h>
@@ -15,7 +15,7 @@ static gpuhal *open_opencl(uint32_t isolation)
         &(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = isolation, .backends = "opencl,cpu"});
 }
 
-/* Sets the script for the driver's results from now on. Skips the test if OpenCL is not installed. */
+/* Sets the script that changes the driver's results from now on. Skips the test if OpenCL is not installed. */
 static void use_answers(const char *script)
 {
     const char *library = getenv("GPUHAL_FAKE_OPENCL_LIBRARY");
@@ -49,7 +49,7 @@ static void register_twice(const char *folder)
 TEST(a_driver_that_two_icd_files_name_is_listed_once)
 {
     char folder[] = "/tmp/gpuhal-icd-XXXXXX", command[64];
-    /* the helper process loads the drivers, this process does not */
+    /* only the helper process loads the drivers */
     gpuhal *gpu = open_opencl(GPUHAL_ISOLATION_ALWAYS);
     const uint32_t once = gpuhal_device_count(gpu);
     gpuhal_close(gpu);
@@ -65,7 +65,7 @@ TEST(a_driver_that_two_icd_files_name_is_listed_once)
     assert_int_equal(system(command), 0);
 }
 
-/* As with rusticl and RUSTICL_DEVICE_TYPE=gpu, whose UUID is Mesa's version. */
+/* Simulates rusticl with RUSTICL_DEVICE_TYPE=gpu. Its UUID is Mesa's version. */
 TEST(a_software_renderer_that_poses_as_a_gpu_is_a_processor_without_an_identity)
 {
     gpuhal *gpu = open_with_answers("gpu;name=llvmpipe (LLVM 19.1.7, 256 bits)");
@@ -100,7 +100,7 @@ TEST(a_gpu_that_is_no_software_renderer_keeps_its_type_and_identity)
 TEST(a_pci_address_that_cannot_be_is_not_believed)
 {
     static const struct {
-        const char *script, *expected; /* NULL if the fact is missing */
+        const char *script, *expected; /* expected: NULL if the fact must be missing */
     } cases[] = {
         {"0:0:0.0", NULL}, {"0:100:0.0", NULL}, {"0:1:20.0", NULL},           {"0:1:0.8", NULL},
         {"0:0:2.0", "0000:00:02.0"},            {"0:ff:1f.7", "0000:ff:1f.7"}, {"10000:1:0.0", "10000:01:00.0"},
@@ -123,7 +123,7 @@ TEST(a_pci_address_that_cannot_be_is_not_believed)
     }
 }
 
-/* Drivers return CL_MEM_OBJECT_ALLOCATION_FAILURE if they cannot commit memory that they have promised. */
+/* Drivers return CL_MEM_OBJECT_ALLOCATION_FAILURE if they cannot commit memory that they have already allocated. */
 TEST(a_buffer_whose_memory_cannot_be_committed_is_out_of_memory_and_given_back)
 {
     char log[] = "/tmp/gpuhal-released-XXXXXX", line[64];
@@ -168,8 +168,8 @@ static gpuhal_device *sharing_device(gpuhal *gpu)
     return device;
 }
 
-/* The driver shares memory with the host. The memory exists as long as the buffer has a reference; here the
- * application has one. */
+/* The driver shares memory with the host. The memory exists as long as the buffer has a reference. In this test the
+ * application has a reference. */
 TEST(device_memory_of_the_hosts_processor_is_seen_by_the_host_and_goes_with_the_last_reference)
 {
     char log[] = "/tmp/gpuhal-released-XXXXXX";
@@ -251,8 +251,8 @@ TEST(device_memory_that_has_to_be_mapped_has_no_lasting_address)
     gpuhal_close(gpu);
 }
 
-/* As with rusticl: after a command has failed during execution, all later commands in its queue fail.
- * CL_OUT_OF_RESOURCES (-5) for such a command does not have to mean that memory is short. */
+/* Simulates rusticl: after a command has failed during execution, all later commands in its queue fail.
+ * CL_OUT_OF_RESOURCES (-5) for such a command does not necessarily mean that memory is short. */
 TEST(a_blocking_copy_that_fails_in_execution_is_no_lack_of_memory_and_the_next_one_works)
 {
     unsigned char bytes[4096], got[4096] = {0};
@@ -280,7 +280,7 @@ TEST(a_blocking_copy_that_fails_in_execution_is_no_lack_of_memory_and_the_next_o
     gpuhal_close(gpu);
 }
 
-/* PoCL aborts the program if host memory runs out when a buffer is first used. */
+/* PoCL aborts the process if no host memory is left when a buffer is first used. */
 TEST(a_short_address_space_is_out_of_memory_and_the_device_goes_on)
 {
     enum { PIECE = 128 << 20, PIECES = 8 };

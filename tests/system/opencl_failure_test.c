@@ -1,4 +1,4 @@
-/* Failures in queues of the OpenCL plugin over PoCL, and queues that belong to the caller. */
+/* Tests failures in queues of the OpenCL plugin with PoCL, and queues that belong to the caller. */
 #include "direct_opencl.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@ static void expect_failure(const fixture *d, gpuhal_status status)
     assert_true(strlen(gpuhal_last_error()->sentence) > 20);
 }
 
-/* PoCL's queues remain usable after their work has failed; on rusticl all later work fails too. */
+/* A PoCL queue remains usable after its work has failed. In a rusticl queue all later work fails too. */
 static bool queues_recover(const fixture *d)
 {
     cl_platform_id platform = NULL;
@@ -81,7 +81,7 @@ TEST(a_thread_that_sleeps_until_the_work_is_done_gets_its_failure)
     close_fixture(&d);
 }
 
-/* When the second copy is enqueued, PoCL no longer has a command that waits for the first one. */
+/* When the second copy is enqueued, PoCL no longer has a command that waits for the first copy. */
 static void fail_before_more_is_enqueued(bool handed_out)
 {
     fixture d;
@@ -150,8 +150,8 @@ TEST(a_queue_that_is_destroyed_with_work_in_it_gets_it_done_first)
     close_fixture(&d);
 }
 
-/* The plugin does not free objects that may still be in use. The variables are static, so leak checkers find
- * pointers to them. */
+/* The plugin does not free objects that may still be in use. The variables are static, so that leak checkers find
+ * pointers to these objects. */
 TEST(work_that_never_ends_holds_up_destroying_for_seconds_alone_and_costs_the_device)
 {
     static fixture d;
@@ -212,8 +212,8 @@ TEST(command_queues_that_do_not_fit_are_not_adopted)
     close_fixture(&d);
 }
 
-/* Enqueues commands of the plugin, then of the caller, then of the plugin. They run in this order, and an event
- * waits for the caller's later commands too. */
+/* Enqueues commands of the plugin, then of the caller, then of the plugin again. They must run in this order. An event
+ * must also wait for the caller's later commands. */
 static void take_turns(fixture *d, gpuhal_plugin_queue *queue)
 {
     const unsigned char mark = 0x66;

@@ -1,5 +1,5 @@
-/* Kernels of the OpenCL plugin over PoCL: the driver's kernel descriptions, caller's descriptions that contradict
- * them, and launches in queue order. */
+/* Tests kernels of the OpenCL plugin with PoCL: the driver's kernel descriptions, descriptions by the caller that
+ * contradict them, and launches in queue order. */
 #include "opencl_programs.h"
 
 #include <pthread.h>
@@ -83,7 +83,7 @@ TEST(a_type_of_the_program_has_the_only_size_that_the_driver_takes)
     close_fixture(&d);
 }
 
-/* Otherwise only the launch would report the error, and the queue would fail. */
+/* If this call did not refuse the kernel, only the launch would report the error, and the queue would fail. */
 TEST(images_and_samplers_that_a_driver_shows_are_refused_when_kernels_are_created)
 {
     static const char *const text = "kernel void f(read_only image2d_t i, sampler_t s, global float *y) {\n"
@@ -109,7 +109,7 @@ TEST(images_and_samplers_that_a_driver_shows_are_refused_when_kernels_are_create
     expect_no_kernel(&d, program, &sampler, GPUHAL_ERROR_INVALID_ARGUMENT, "of the kernel is a sampler");
     expect_no_kernel(&d, program, &as_value, GPUHAL_ERROR_INVALID_ARGUMENT, "of the kernel is a sampler");
     expect_no_kernel(&d, program, &reflected, GPUHAL_ERROR_NOT_SUPPORTED, "a sampler, which no parameter can be");
-    if (d.far.host) { /* drivers that pass memory to kernels by address know the parameter's type */
+    if (d.far.host) { /* a driver that passes memory by address knows the parameter's type */
         setenv("GPUHAL_FAKE_OPENCL", "undescribed", 1);
         expect_no_kernel(&d, program, &image, GPUHAL_ERROR_INVALID_ARGUMENT, "parameter 0 is a buffer");
         expect_no_kernel(&d, program, &sampler, GPUHAL_ERROR_INVALID_ARGUMENT, "parameter 0 is a buffer");
@@ -118,7 +118,7 @@ TEST(images_and_samplers_that_a_driver_shows_are_refused_when_kernels_are_create
     close_fixture(&d);
 }
 
-/* Even if the driver does not describe the parameters. */
+/* The result is the same if the driver does not describe the parameters. */
 TEST(parameters_that_the_kernel_does_not_have_are_refused)
 {
     static const gpuhal_parameter good[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
@@ -241,7 +241,7 @@ static void launch_with_all_kinds(uint32_t index)
     for (uint32_t i = 0; i < FEW; i++) {
         assert_int_equal(numbers[i], 100 + FEW - 1 - i);
     }
-    /* The range is followed by the bytes that open_fixture() wrote. */
+    /* After the range, the memory has the bytes that open_fixture() wrote. */
     read_numbers(&d, &d.far, 2048 + sizeof numbers, numbers);
     assert_int_equal(numbers[0], 0x33333333);
     d.ops->kernel_destroy(reverse);
@@ -320,8 +320,8 @@ TEST(parts_are_kept_with_their_memory_and_go_with_it)
     gpuhal_plugin_kernel *add = add_or_fail(&d, program);
     gpuhal_memory memory = memory_or_fail(&d, GPUHAL_MEMORY_DEVICE, (OFFSETS + 4) * STEP);
     setenv("GPUHAL_FAKE_OPENCL_LOG", log, 1);
-    /* Each of the 3 launches releases its reference to the sub-buffer. Later the table and the memory release
-     * theirs. */
+    /* Each of the 3 launches releases its reference to the sub-buffer. Later the table and the memory release their
+     * references. */
     for (int i = 0; i < 3; i++) {
         expect_fine(&d, launch_add(&d, NULL, add, &memory, STEP, &memory, 0, 1), "launch");
     }
@@ -329,7 +329,7 @@ TEST(parts_are_kept_with_their_memory_and_go_with_it)
     d.ops->release(d.device, &memory);
     assert_int_equal(lines_of(log), 5);
     unsetenv("GPUHAL_FAKE_OPENCL_LOG");
-    /* More sub-buffers than the table keeps, with two sizes at the same offset. */
+    /* Uses more sub-buffers than the table keeps, some with two sizes at the same offset. */
     memory = memory_or_fail(&d, GPUHAL_MEMORY_DEVICE, (OFFSETS + 4) * STEP);
     for (int round = 0; round < 2; round++) {
         expect_fine(&d, d.ops->fill(d.device, NULL, &memory, 0, memory.bytes, 0, 4), "fill");
@@ -347,7 +347,7 @@ TEST(parts_are_kept_with_their_memory_and_go_with_it)
     unlink(log);
 }
 
-/* Memory that was wrapped with an offset is already a sub-buffer of the caller's buffer. */
+/* Memory that was wrapped at an offset is already a sub-buffer of the caller's buffer. */
 TEST(a_part_of_wrapped_memory_that_is_a_part_itself_is_one_of_the_whole)
 {
     fixture d;
@@ -431,7 +431,7 @@ TEST(events_around_a_launch_are_timed)
     close_fixture(&d);
 }
 
-/* The core uses these flags to refuse launches. */
+/* The core refuses launches because of these flags. */
 TEST(memory_says_if_kernels_cannot_use_it_and_a_kernel_adds_no_local_memory)
 {
     fixture d;
@@ -505,7 +505,7 @@ static void *work(void *user)
     gpuhal_plugin_queue *queue = queue_or_fail(d, 0);
     for (uint32_t i = 0; i < LAUNCHES; i++) {
         gpuhal_plugin_queue *to = i % 16 == 0 ? NULL : queue;
-        /* if launches must not overlap, repeat until it is this thread's turn */
+        /* if launches must not overlap, retry until no other launch runs */
         gpuhal_status launched = GPUHAL_NOT_READY;
         while (launched == GPUHAL_NOT_READY) {
             launched = launch_add(d, to, kernel, w->memory, offset, w->memory, offset, w->number + 1);

@@ -1,4 +1,4 @@
-/* A queue of the OpenCL plugin that cannot grow its list of pending commands, because memory is short. The test
+/* Tests a queue of the OpenCL plugin that cannot grow its list of pending commands because memory is short. The test
  * supplies realloc() and the driver's functions. */
 #include "test.h"
 

@@ -1,4 +1,4 @@
-/* Programs of the OpenCL plugin over PoCL: builds that succeed, builds that fail, and compiled programs that are
+/* Tests programs of the OpenCL plugin with PoCL: builds that succeed, builds that fail, and compiled programs that are
  * stored for a later run. */
 #include "opencl_programs.h"
 
@@ -83,7 +83,7 @@ TEST(code_that_is_not_opencl_c_is_refused_and_the_device_stays_usable)
     close_fixture(&d);
 }
 
-/* The bytes after the end are not zero, so a reader must stop there. */
+/* The bytes after the source are not zero, so a reader must respect the size. */
 TEST(code_is_read_up_to_its_end_and_may_end_with_a_zero)
 {
     fixture d;
@@ -126,7 +126,7 @@ static gpuhal_code code_of_source(void)
     return (gpuhal_code){.size = sizeof(gpuhal_code), .format = "opencl-c", .code = source, .bytes = strlen(source)};
 }
 
-/* Loads the code and runs a kernel. Returns whether the stored binary was used. */
+/* Loads the code and runs a kernel. Returns whether the plugin used the stored binary. */
 static bool load_kept(const fixture *d, const gpuhal_code *code, const void *kept, uint64_t bytes)
 {
     gpuhal_plugin_program *program = NULL;
@@ -202,8 +202,8 @@ TEST(a_damaged_or_truncated_kept_binary_never_reaches_the_driver)
     close_fixture(&d);
 }
 
-/* Replaces the driver's program file with a directory. PoCL produces the same result if another process removes the
- * file at this moment, and PoCL 3.1 aborts when it loads such a binary. */
+/* Replaces the driver's program file with a directory. PoCL then produces the same binary as after another process has
+ * removed the file at this moment. PoCL 3.1 aborts when it loads such a binary. */
 static int make_empty(const char *path, const struct stat *unused, int type, struct FTW *also_unused)
 {
     (void)unused, (void)also_unused;
@@ -257,7 +257,7 @@ TEST(a_kept_binary_is_used_for_reflection_only_if_it_describes_arguments)
 
 /* ---- SPIR-V */
 
-/* A module with one entry point of the given execution model, with space after it. */
+/* Makes a module with one entry point of the given execution model, and space after the entry point. */
 enum { MODULE_WORDS = 5 + 2 + 3 + 5 };
 static void make_module(uint32_t model, uint32_t *out_words)
 {
@@ -277,7 +277,7 @@ static gpuhal_status load_module(const fixture *d, const void *words, uint64_t b
     return load_code(d, &code, &build, out_program);
 }
 
-/* Before OpenCL 2.1 the function belongs to an extension, which the fake library does not report. */
+/* Before OpenCL 2.1 the function belongs to an extension. The fake library does not report this extension. */
 static void open_with_il(fixture *d)
 {
     char version[64] = "";
@@ -329,7 +329,7 @@ TEST(spirv_of_shaders_or_cut_off_is_refused_before_the_driver_sees_it)
     expect_refused(&d, load_module(&d, words, sizeof words, &program), GPUHAL_ERROR_NOT_SUPPORTED, "Vulkan");
     make_module(6, words);
     for (uint64_t bytes = 1; bytes < sizeof words; bytes++) {
-        const uint64_t word = bytes / 4; /* a cut between two instructions cannot be detected */
+        const uint64_t word = bytes / 4; /* truncation between two instructions cannot be detected */
         if (bytes % 4 != 0 || (word != 7 && word != 10)) {
             expect_refused(&d, load_module(&d, words, bytes, &program), GPUHAL_ERROR_INVALID_ARGUMENT, "SPIR-V");
         }
@@ -341,7 +341,7 @@ TEST(spirv_of_shaders_or_cut_off_is_refused_before_the_driver_sees_it)
     close_fixture(&d);
 }
 
-/* Source for one architecture is only for devices that report this architecture. PoCL reports none. */
+/* Only devices that report an architecture accept source for this architecture. PoCL reports no architecture. */
 TEST(source_for_a_target_is_incompatible_with_a_device_that_does_not_report_it)
 {
     fixture d;

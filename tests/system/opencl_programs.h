@@ -27,8 +27,8 @@ static const char *const source =
 
 enum { FEW = 64 };
 
-/* Makes PoCL compile in this test's own folder: processes that share a folder remove each other's files (pocl issue
- * 1480). Must be called before the driver is opened. */
+/* Makes PoCL compile in a folder of this test, because processes that share a folder remove each other's files (pocl
+ * issue 1480). Must be called before the driver is opened. */
 static inline void compile_alone(void)
 {
     make_test_folder("opencl-program");
@@ -114,7 +114,6 @@ static inline gpuhal_plugin_argument value_of(const void *value, uint64_t bytes)
     return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_VALUE, .value = value, .bytes = bytes};
 }
 
-/* to[i] = from[i] + plus, for FEW numbers from the offsets on. */
 static inline gpuhal_status launch_add(const fixture *d, gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                        const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
                                        uint64_t from_offset, uint32_t plus)
@@ -131,7 +130,7 @@ static inline void read_numbers(const fixture *d, const gpuhal_memory *memory, u
     expect_fine(d, d->ops->read(d->device, NULL, out_numbers, memory, offset, FEW * sizeof(uint32_t)), "read");
 }
 
-/* Sets the script for the driver's results from now on. Skips the test if OpenCL is not installed. */
+/* Sets the script that changes the driver's results from now on. Skips the test if OpenCL is not installed. */
 static inline void use_answers(const char *script)
 {
     const char *library = getenv("GPUHAL_FAKE_OPENCL_LIBRARY");

@@ -1,5 +1,5 @@
-/* Queues and events of the OpenCL plugin over PoCL, through the plugin's slots: order, asynchrony, waits, failures
- * and adoption. */
+/* Tests queues and events of the OpenCL plugin with PoCL, through the plugin's slots: order, asynchrony, waits,
+ * failures and adoption. */
 #include "direct_opencl.h"
 #include "support/random.h"
 #include "exercise.h"
@@ -40,7 +40,8 @@ static void copy_some(const fixture *d, uint64_t *seed, unsigned char *expected)
     memcpy(expected + to, expected + from, bytes);
 }
 
-/* Copies rows and slices from one half to the other. Some slice pitches are not a multiple of the row pitch. */
+/* Copies rows and slices from one half of the memory to the other half. Some slice pitches are not a multiple of the
+ * row pitch. */
 static void copy_box(const fixture *d, uint64_t *seed, unsigned char *expected)
 {
     const uint64_t extent[3] = {1 + exercise_random(seed, 20), 1 + exercise_random(seed, 5),
@@ -56,7 +57,6 @@ static void copy_box(const fixture *d, uint64_t *seed, unsigned char *expected)
     }
 }
 
-/* Runs each kind of operation at random positions of one memory object, without waits in between. */
 static void run_in_order(uint32_t index)
 {
     static unsigned char expected[BYTES], sources[STEPS][PIECE], got[STEPS][PIECE], wanted[STEPS][PIECE];
@@ -224,7 +224,7 @@ TEST(an_event_of_another_context_is_left_to_the_core)
     close_fixture(&d);
 }
 
-/* A queue waits for the first recording, and another wait for the same recording has timed out. */
+/* A queue waits for the first recording. A wait by the host for the same recording has timed out. */
 TEST(an_event_that_is_recorded_again_leaves_waits_for_the_former_work_alone)
 {
     fixture d;
@@ -298,9 +298,9 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec;
 }
 
-/* The queue still holds the copy's event, because the copy had not ended when the test recorded its own event. The
- * copy waited for a gate in another queue. In its own queue the gate would not work: the plugin enqueues markers in
- * a queue whose native object was handed out. */
+/* The queue still holds the copy's event, because the copy had not ended when the test recorded another event. The copy
+ * waited for a gate in another queue. A gate in the same queue would not work, because the plugin enqueues markers in a
+ * queue whose native object was handed out. */
 TEST(a_timed_event_does_not_count_the_idle_time_of_the_queue)
 {
     fixture d;

@@ -1,5 +1,5 @@
-/* A program with its own OpenCL context. The library adopts its device and its buffers, and the program may reuse
- * its memory once OpenCL has released it. */
+/* Tests a program with its own OpenCL context. The library adopts the program's device and buffers. The program may
+ * reuse the memory as soon as OpenCL has released it. */
 #include "system.h"
 #include "support/import_host.h"
 
@@ -50,7 +50,7 @@ typedef struct holder {
     opencl cl;
     cl_mem mem;
     atomic_bool lets_go;
-    bool let_go_first; /* whether the holder had released the buffer when the caller was notified */
+    bool let_go_first; /* whether the holder had released the buffer before the caller was notified */
 } holder;
 
 static void *hold_for_a_while(void *user)
@@ -69,7 +69,8 @@ static void look_who_was_first(void *user, void *memory)
     h->let_go_first = atomic_load(&h->lets_go);
 }
 
-/* If a driver releases its last reference late, the library cannot distinguish it from another owner of a reference. */
+/* If the driver releases its last reference late, the library cannot distinguish this reference from that of another
+ * owner. */
 TEST(imported_memory_is_the_callers_again_once_the_driver_has_let_go_of_it)
 {
     gpuhal *gpu = open_or_fail(NULL);
@@ -90,8 +91,8 @@ TEST(imported_memory_is_the_callers_again_once_the_driver_has_let_go_of_it)
     gpuhal_close(gpu);
 }
 
-/* Returns the platform and the device behind opencl:1. Programs query OpenCL for them; here a separate gpuhal object
- * reports them. */
+/* Returns the platform and the device behind opencl:1. Real programs query OpenCL for both; this test gets them from a
+ * separate gpuhal object. */
 static gpuhal_native find_opencl_device(void)
 {
     gpuhal *gpu = open_or_fail(NULL);

@@ -1,5 +1,4 @@
-/* The OpenCL plugin over PoCL, whose devices are `basic` (opencl:0) and `pthread` (opencl:1), or over another
- * driver. */
+/* Tests the OpenCL plugin with PoCL's devices `basic` (opencl:0) and `pthread` (opencl:1), or with another driver. */
 #include "system.h"
 #include "support/random.h"
 
@@ -26,7 +25,7 @@ TEST(both_devices_are_listed_without_loading_the_driver_into_this_process)
     gpuhal_close(gpu);
 }
 
-/* Two identical devices without a UUID or address; the first one is hidden. */
+/* Two identical devices without a UUID or address. The first device is hidden. */
 TEST(a_device_stays_itself_after_a_rescan_beside_a_hidden_equal_one)
 {
     setenv("POCL_DEVICES", "basic basic", 1);
@@ -55,7 +54,7 @@ static void count_warning(void *user, int32_t level, __attribute__((unused)) con
     *(unsigned *)user += level <= 2;
 }
 
-/* PoCL reads the free memory when it starts. Here a limit simulates less free memory. */
+/* PoCL reads the free memory when it starts. This test simulates less free memory with a limit. */
 TEST(a_software_device_that_finds_less_memory_than_when_it_was_listed_is_no_warning)
 {
     unsigned warnings = 0;
@@ -90,8 +89,8 @@ TEST(copies_between_the_two_devices_and_the_cpu_are_byte_exact_in_every_directio
     static const char *const ids[] = {"opencl:0", "opencl:1", "cpu:0"};
     gpuhal *gpu = open_or_fail(NULL);
     unsigned char *sent = bytes_of_seed(7, BYTES), *got = bytes_of_seed(8, BYTES);
-    /* Two drivers may not be able to access each other's memory, but the host can access both if they are host
-     * memory. */
+    /* Two drivers may be unable to access each other's memory. If both devices use host memory, the host can access the
+     * memory of both. */
     uint64_t visible = 0;
     assert_ok(gpuhal_device_u64(select_or_fail(gpu, "opencl:0"), GPUHAL_FACT_HOST_VISIBLE_KINDS, &visible));
     const gpuhal_path between = visible >> GPUHAL_MEMORY_DEVICE & 1 ? GPUHAL_PATH_SHARED : GPUHAL_PATH_STAGED;

@@ -1,5 +1,6 @@
-/* Programs and kernels of the OpenCL plugin while one driver call or memory allocation after the other fails. Each
- * time the work ends with a status, the driver has no leaked objects, and the same work succeeds afterwards. */
+/* Tests programs and kernels of the OpenCL plugin if a driver call or a memory allocation fails. Each call and each
+ * allocation fails in one of the runs. Every run must end with a status and leak no driver objects, and the same work
+ * must succeed afterwards. */
 #include "opencl_programs.h"
 
 #include "../../plugins/opencl/driver.h"
@@ -25,7 +26,6 @@ static bool fails(const char *name)
         return fails(#name) ? CL_OUT_OF_RESOURCES : driver.name arguments;                                             \
     }
 
-/* Wraps a function that creates an object. */
 #define OBJECT(type, name, counter, parameters, arguments)                                                             \
     static type CL_API_CALL own_##name parameters                                                                      \
     {                                                                                                                  \
@@ -140,13 +140,12 @@ typedef struct kept {
     uint64_t bytes;
 } kept;
 
-/* The number of the failing call or allocation; the first is 1, and 0 means none. */
+/* The number of the failing call or allocation, counted from 1; 0 if none fails. */
 typedef struct fault {
     unsigned call, allocation;
     bool came;
 } fault;
 
-/* Launches with a range of memory that needs a sub-buffer, and with shared memory. */
 static gpuhal_status launch_both(const fixture *d, gpuhal_plugin_kernel *kernel, const gpuhal_memory *memory)
 {
     const gpuhal_status status = launch_add(d, d->queue, kernel, memory, 1024, &d->far, 512, 1);
@@ -170,7 +169,7 @@ static gpuhal_status run(const fixture *d, gpuhal_plugin_program *program, const
     return status;
 }
 
-/* Wraps the caller's buffer, because the plugin's own may be shared with the host. */
+/* Wraps a buffer of the caller, because the plugin's own buffers may be shared with the host. */
 static gpuhal_memory wrap_or_fail(const fixture *d)
 {
     cl_int code = CL_SUCCESS;
@@ -184,7 +183,7 @@ static gpuhal_memory wrap_or_fail(const fixture *d)
 }
 
 /* Loads a program, reflects its kernel, launches it and stores the compiled program. @p from is an earlier compiled
- * program, which the driver may reject. The memory is new, so the table has no sub-buffer of it. */
+ * program, which the driver may reject. Uses new memory, so the table does not contain a sub-buffer yet. */
 static gpuhal_status work(const fixture *d, const char *options, const kept *from, fault *f)
 {
     gpuhal_plugin_program *program = NULL;

@@ -25,7 +25,7 @@ static inline void remove_registry(void)
     }
 }
 
-/* Uses a new registry from now on. All registries of the process are removed when it exits. */
+/* Uses a new registry from now on. All registries of the process are removed when the process exits. */
 static inline void use_registry(void)
 {
     static unsigned count;
@@ -50,7 +50,8 @@ static inline gpuhal_view *view_or_fail(void)
     return view;
 }
 
-/* Returns the fault of this kind, with count 0 if there is none. Its strings are valid as long as the view. */
+/* Returns the fault of this kind, with count 0 if there is none. The fault's strings are valid until the view is
+ * released. */
 static inline gpuhal_fault_record find_fault(const gpuhal_view *view, const char *kind)
 {
     gpuhal_fault_record fault = {.size = sizeof fault};

@@ -1,6 +1,6 @@
-/* Pools on every device of this machine, and over CUDA's fake, which has virtual memory. Several queues do seeded
- * random work, which is compared with a model of each buffer's contents. If two buffers used the same memory at the
- * same time, the bytes read back would be wrong. */
+/* Tests pools on every device of this machine, and with CUDA's fake, which has virtual memory. Several queues do seeded
+ * random work. The buffers' contents are compared with a model. If two buffers used the same memory at the same time,
+ * the test would read wrong bytes. */
 #include "pools.h"
 
 #include <pthread.h>
@@ -26,7 +26,6 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
 }
 
-/* A buffer, the queue that uses it, and the pattern that fills it. */
 typedef struct held {
     gpuhal_buffer *buffer;
     uint32_t queue, pattern;
@@ -55,7 +54,8 @@ static uint32_t below(model *m, uint32_t end)
     return (uint32_t)((m->random * UINT64_C(0x2545f4914f6cdd1d)) >> 33) % end;
 }
 
-/* May be called on any thread, unlike cmocka's assertions, which must not jump on another thread than the test's. */
+/* May be called on any thread. cmocka's assertions must not fail on a thread other than the test's, because they use
+ * longjmp(). */
 static void expect(const model *m, bool good, const char *what)
 {
     if (!good) {
@@ -65,7 +65,6 @@ static void expect(const model *m, bool good, const char *what)
     }
 }
 
-/* Waits for a queue's reads and compares their results. */
 static void verify(model *m, uint32_t queue)
 {
     expect(m, gpuhal_queue_synchronize(m->queues[queue], PATIENCE_NS) == GPUHAL_OK, "synchronizing");
@@ -88,7 +87,7 @@ static void verify(model *m, uint32_t queue)
     m->check_count = left;
 }
 
-/* Reads in `queue`, which is ordered after the buffer's own queue. */
+/* Enqueues the read in `queue`, ordered after the work in the buffer's own queue. */
 static void read_back(model *m, const held *h, uint32_t queue)
 {
     for (uint32_t i = 0; i < QUEUES && m->check_count == CHECKS; i++) {
@@ -127,7 +126,6 @@ static void allocate(model *m, held *h)
     expect(m, status == GPUHAL_OK, "filling");
 }
 
-/* Copies the bytes to another buffer of the same queue, if they fit. */
 static void copy(model *m, const held *from, held *to)
 {
     const uint64_t bytes = gpuhal_buffer_bytes(to->buffer);
@@ -147,7 +145,7 @@ static void order(model *m, gpuhal_queue *before, gpuhal_queue *after)
     gpuhal_event_destroy(event);
 }
 
-/* Another queue also reads the buffer, which is released after the work of both queues. */
+/* Reads the buffer in another queue too, and releases the buffer after the work of both queues. */
 static void read_elsewhere(model *m, held *h)
 {
     const uint32_t other = below(m, QUEUES);

@@ -1,5 +1,5 @@
-/* Pools on every device: memory of unfinished work, the vendor's object of a suballocation, callbacks when memory is
- * short, and page-locked memory. */
+/* Tests pools on every device: memory of unfinished work, the vendor's object of a suballocation, callbacks when memory
+ * is short, and page-locked memory. */
 #include "pools.h"
 
 #include <gpuhal/share.h>
@@ -44,8 +44,9 @@ TEST(memory_with_unfinished_work_behind_it_goes_to_another_queue_only_after_that
     on_each_device(expect_kept_behind_work);
 }
 
-/* The vendor's object is that of the segment. When the object is wrapped, the suballocation's bytes start at the
- * reported offset. A pointer addresses the suballocation itself. */
+/* If the vendor's handle is an object, it is the object of the whole segment. After the object is wrapped, the
+ * suballocation's bytes start at the reported offset. If the handle is a pointer, it points to the suballocation
+ * itself. */
 static uint64_t stated_offset(const gpuhal_buffer *part, const gpuhal_native *native, const gpuhal_native *first)
 {
     if (native->type == GPUHAL_NATIVE_CUDA_MEMORY || native->type == GPUHAL_NATIVE_HIP_MEMORY) {
@@ -109,8 +110,9 @@ static uint64_t give_spare(void *user, gpuhal_device *device, uint64_t bytes, ui
     return given;
 }
 
-/* The device is at its limit: half of its memory is a pool, the other half buffers. Work still uses the memory when
- * the callbacks release it. The work must be short, because the library requests more memory after a second. */
+/* The device's memory limit is reached: a pool uses half of the memory, and buffers use the other half. Work still uses
+ * the memory when the callbacks release it. The work must be short, because after a second the library requests that
+ * more memory is released. */
 static void expect_given_under_pressure(gpuhal_device *device)
 {
     enum { PART = SEGMENT / 4, TOUCHED = 4096 };
@@ -141,7 +143,7 @@ static void expect_given_under_pressure(gpuhal_device *device)
     desc.flags = 0;
     desc.timeout_ns = PATIENCE_NS;
     assert_ok(gpuhal_buffer_create(device, &desc, &buffer));
-    assert_int_equal(parts.count, 0); /* this callback runs first, and frees no complete segment */
+    assert_int_equal(parts.count, 0); /* this callback runs first, and does not free a whole segment */
     assert_true(plain.count <= 2);
     assert_ok(gpuhal_device_off_pressure(device, give_spare, &parts));
     assert_ok(gpuhal_device_off_pressure(device, give_spare, &plain));
@@ -158,7 +160,7 @@ TEST(callbacks_give_memory_to_pools_and_buffers_under_pressure)
     on_each_device(expect_given_under_pressure);
 }
 
-/* The host writes bytes to page-locked memory, which are copied to the device and back. If the memory has no device
+/* The host writes bytes to page-locked memory. They are copied to the device and back. If the memory has no device
  * address, only transfers can use it. */
 static void expect_page_locked_pools(gpuhal_device *device)
 {

@@ -1,4 +1,4 @@
-/* tests/system/pools.h: pools on every device of this machine, or over CUDA's fake, which has virtual memory. */
+/* tests/system/pools.h: pools on every device of this machine, or with CUDA's fake, which has virtual memory. */
 #ifndef GPUHAL_TEST_POOLS_H
 #define GPUHAL_TEST_POOLS_H
 

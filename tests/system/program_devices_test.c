@@ -1,5 +1,5 @@
-/* The same three kernels run on every device and produce bit-identical results; each device chooses from one list of
- * code formats. Also the ordering guarantees of launches in queues, on real drivers. */
+/* Tests that three kernels produce bit-identical results on every device. Each device chooses a format from the same
+ * list of codes. Also tests the order of launches in queues, with real drivers. */
 #include "queues.h"
 #include "support/import_host.h"
 
@@ -90,12 +90,11 @@ typedef struct results {
     float y[COUNT], sums[SUMS], c[SIZE * SIZE];
 } results;
 
-/* Writes, launches and reads, either all in one queue or all without a queue. */
 static void compute(const engine *own, gpuhal_queue *queue, results *out)
 {
     static float x[COUNT], y[COUNT], a[SIZE * SIZE], b[SIZE * SIZE];
     const uint32_t count = COUNT, size = SIZE;
-    const float factor = 3.0f; /* sums of small integers are exact in any order, with or without fused operations */
+    const float factor = 3.0f; /* exact in any order and with fused operations, because all sums are small integers */
     for (uint32_t i = 0; i < COUNT; i++) {
         x[i] = (float)(i % 97);
         y[i] = (float)(i % 13) - 6.0f;
@@ -159,7 +158,7 @@ TEST(three_kernels_of_one_set_of_alternatives_give_equal_results_on_every_device
 
 /* ---- queues */
 
-/* n launches that each add the buffer's contents to the buffer. The results are powers of two only if the launches
+/* Each round copies the buffer and adds the copy to it. The result is a power of two only if the copies and launches
  * run in order. */
 static void expect_order(const engine *own, gpuhal_queue *queue)
 {
@@ -203,7 +202,6 @@ TEST(launches_and_copies_of_a_queue_are_in_order_on_every_device)
 
 /* ---- consecutive launches */
 
-/* The results go to another buffer after every TURN launches. */
 enum { LAUNCHES = 500, LAUNCHERS = 4, RESULTS = 3, TURN = 2 };
 
 typedef struct row {
@@ -235,7 +233,7 @@ static void release_buffers(const row *own)
     }
 }
 
-/* Each launch adds a different number, which is overwritten as soon as the call has returned. */
+/* Each launch adds a different number. The test overwrites the number as soon as the call has returned. */
 static void *launch_row(void *user)
 {
     const row *own = user;
@@ -256,8 +254,8 @@ static void *launch_row(void *user)
     return NULL;
 }
 
-/* Enqueues reads of the results, releases the buffers, and only then waits. The enqueued work holds references to
- * the buffers, the kernel and the program. */
+/* Enqueues reads of the results, releases all objects, and only then waits. The enqueued work holds references to the
+ * buffers, the kernel and the program. */
 static void expect_results(const row *own, engine *used, uint32_t rows)
 {
     float got[RESULTS][64], sums[RESULTS] = {0};
@@ -379,7 +377,7 @@ static void expect_used_by_address(const row *own, gpuhal_buffer *buffer)
                      gpuhal_buffer_address(buffer) ? GPUHAL_OK : GPUHAL_ERROR_NOT_SUPPORTED);
 }
 
-/* OpenCL does not report addresses of imported host memory, and only CPU functions accept more local memory. */
+/* OpenCL does not report the address of imported host memory. Only CPU functions accept more local memory. */
 TEST(a_launch_that_a_driver_cannot_do_is_refused_before_it_is_enqueued)
 {
     static _Alignas(65536) char memory[65536];

@@ -1,6 +1,6 @@
-/* Prints the code formats that a device accepts: program_formats SELECTOR. Prints the formats that the device lists,
- * then for a whole program of each format a line with the format, a tab, and "taken" or the status with the reason.
- * For program_formats_test.py. */
+/* program_formats SELECTOR: prints the code formats that a device accepts, for program_formats_test.py. First prints
+ * the formats that the device lists. Then tries a program of each format, and prints the format, a tab, and "taken" or
+ * the status with the reason. */
 #include <gpuhal/gpuhal.h>
 #include <gpuhal/program.h>
 
@@ -47,7 +47,7 @@ static void fill(void *const *arguments, const gpuhal_host_group *group)
 
 static const gpuhal_host_function functions[] = {{"fill", fill}, {0}};
 
-/* Each format under the name that pages use, and a program in this format. */
+/* Each format with its name on the pages, and a program in this format. */
 static const struct sample {
     const char *name, *format;
     const void *code;

@@ -5,8 +5,8 @@ the page.
     program_formats_test.py PROGRAM FAKES PAGE [--write]     --write: as cmake --build build/default --target golden
 
 PROGRAM is program_formats; FAKES is the folder with the fakes of CUDA, HIP and OpenCL. The other plugins use
-installed drivers. The script leaves a row unchanged if the plugin's driver is missing, or if the installed driver
-cannot produce the row's configuration."""
+installed drivers. If the plugin's driver is missing, or the installed driver does not support the row's configuration,
+the row stays unchanged."""
 
 import difflib
 import os

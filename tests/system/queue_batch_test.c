@@ -1,5 +1,5 @@
-/* Batches of work with the same buffers, which take a shorter path into the queue. Every guarantee of the normal
- * path holds. */
+/* Tests batches of work with the same buffers. They take a shorter path into the queue, with all guarantees of the
+ * normal path. */
 #include "cuda_fake.h"
 #include "support/random.h"
 #include "queues.h"
@@ -50,7 +50,8 @@ TEST(a_batch_of_several_kinds_keeps_its_order)
                   *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
     gpuhal_queue *queue = queue_or_fail(device, 0);
     for (unsigned i = 0; i < 200; i++) {
-        /* Fills and writes use the same buffer, and the two copies use the buffers in opposite roles. */
+        /* Fills and writes use the same buffer. The first copy reads one buffer and writes the other, the second copy
+         * does the reverse. */
         assert_ok(gpuhal_fill(queue, one, 0, PIECE, i, 1));
         memset(wanted, (int)(i + 1), PIECE);
         assert_ok(gpuhal_write(queue, one, 0, wanted, PIECE / 2));
@@ -129,7 +130,7 @@ TEST(a_buffer_that_is_mapped_in_the_middle_of_a_batch_is_not_touched_meanwhile)
     close_clean(gpu);
 }
 
-/* A CPU queue waits until the test opens a gate. An event follows the gate. */
+/* A CPU queue waits until the test opens a gate. An event is recorded after the gate. */
 TEST(a_batch_waits_behind_held_work_and_is_refused_during_native_access)
 {
     unsigned char out[PIECE], wanted[PIECE];
@@ -177,7 +178,7 @@ TEST(a_batch_waits_behind_held_work_and_is_refused_during_native_access)
     close_clean(gpu);
 }
 
-/* The queue still exists, but does not hold references to the buffers of a finished batch. */
+/* An idle queue does not hold references to the buffers of a finished batch. */
 TEST(the_buffers_of_a_batch_go_with_its_last_piece)
 {
     use_machine("devices 1");
@@ -244,7 +245,6 @@ static void *enqueue_mine(void *user)
     return NULL;
 }
 
-/* Calls every query of the queue as fast as possible. */
 static void *disturb(void *user)
 {
     crowd *c = user;
@@ -369,7 +369,7 @@ TEST(sections_failures_and_resets_in_the_middle_of_batches_leave_no_piece_uncoun
     close_clean(gpu);
 }
 
-/* The queue's own thread does the read, because the driver would block in it. */
+/* The queue's own thread does the read, because the driver's call would block. */
 TEST(a_deferred_read_comes_after_the_engines_own_work_in_an_adopted_stream)
 {
     use_machine("devices 1; slow_us 100000");

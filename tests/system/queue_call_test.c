@@ -1,5 +1,5 @@
-/* Host work in queues: functions that the queue calls, events that the host signals, and buffers that the queue only
- * keeps alive. On every kind of device of this machine. */
+/* Tests host work in queues, on every kind of device of this machine: functions that the queue calls, events that the
+ * host signals, and buffers that the queue only keeps alive. */
 #include "queues.h"
 
 #include <gpuhal/pool.h>
@@ -45,7 +45,7 @@ static void close_fixture(fixture *d)
     gpuhal_close(d->gpu);
 }
 
-/* Runs `play` on every kind of device from `first` on, each in its own thread, because the scenarios mostly wait. */
+/* Runs `play` on every kind of device from `first` on. Uses a thread for each, because the scenarios mostly wait. */
 static void on_all_at_once(size_t first, void *(*play)(void *selector))
 {
     enum { ALL = sizeof selectors / sizeof *selectors };
@@ -277,8 +277,8 @@ TEST(a_failed_or_destroyed_host_event_fails_the_queue_that_waits_for_it)
     close_fixture(&d);
 }
 
-/* A wait also returns these statuses with another meaning, so a queue cannot fail with them. A caller that waits
- * again after TIMEOUT would never stop. */
+/* A queue cannot fail with these statuses, because they have another meaning as the result of a wait. A caller that
+ * waits again after TIMEOUT would never stop. */
 static const gpuhal_status no_causes[] = {
     GPUHAL_NOT_READY, GPUHAL_ERROR_NOT_SUPPORTED, GPUHAL_ERROR_TIMEOUT, GPUHAL_ERROR_BUSY, 7, -99};
 
@@ -365,7 +365,7 @@ static gpuhal_status destroy_inside(void *user, const gpuhal_native *native)
     return GPUHAL_OK;
 }
 
-/* The pool leaves its memory to the queue, which is calling the function at this moment. */
+/* The pool's memory stays in use by the queue, which is calling the function at this moment. */
 TEST(a_function_that_has_the_vendors_queue_may_destroy_a_pool_whose_memory_the_queue_uses)
 {
     for (size_t i = 1; i < sizeof selectors / sizeof *selectors; i++) {
@@ -393,8 +393,8 @@ static gpuhal_status fill_inside(void *user, const gpuhal_native *native)
     return GPUHAL_OK;
 }
 
-/* A blocking transfer of another thread waits while the function holds the VkQueue. A transfer by the function
- * itself is refused. */
+/* While the function holds the VkQueue, a blocking transfer of another thread waits. A blocking transfer inside the
+ * function is refused. */
 static void *keep_the_vendors_queue(void *selector)
 {
     fixture d = open_fixture(selector, (gpuhal_config){.hang_ns = 3 * SECOND_NS / 2});

@@ -1,5 +1,5 @@
-/* Queues over a CUDA driver that fails or is slow. Each failure is reported once and with its original cause, no
- * memory is freed too early, and a reset makes the queue usable again. */
+/* Tests queues with a CUDA driver that fails or is slow. Each failure must be reported once, with its original cause.
+ * No memory may be freed too early, and a reset must make the queue usable again. */
 #include "cuda_fake.h"
 #include "support/random.h"
 #include "queues.h"
@@ -17,7 +17,7 @@ static gpuhal *open_machine(const char *script)
     return open_backend(GPUHAL_ISOLATION_NEVER);
 }
 
-/* Dependent operations on a CUDA queue, and a CPU queue that waits for them. */
+/* A CUDA queue with operations that depend on each other, and a CPU queue that waits for them. */
 typedef struct chain {
     gpuhal *gpu;
     gpuhal_device *cuda, *cpu;
@@ -71,7 +71,6 @@ static gpuhal_status enqueue_chain(chain *c)
     return status ? status : gpuhal_event_record(c->event, c->queue);
 }
 
-/* Expects correct bytes, which shows that the device works. */
 static void expect_chain(chain *c)
 {
     static const unsigned char sevens[4] = {7, 0, 0, 0};
@@ -83,7 +82,6 @@ static void expect_chain(chain *c)
     assert_memory_equal(c->out + 64, c->in + 64, BYTES - 64);
 }
 
-/* Makes the function's first call on the queue fail. */
 static void refuse(const char *function)
 {
     static chain c;
@@ -134,7 +132,7 @@ TEST(after_a_call_that_the_driver_refused_all_answer_with_its_cause_until_the_re
     }
 }
 
-/* The calls succeed, and the work later fails on the device. */
+/* The calls succeed, but the device's work fails later. */
 static void lose(const char *function)
 {
     static chain c;
@@ -189,7 +187,8 @@ TEST(work_that_fails_on_the_device_is_reported_to_every_wait_with_its_cause)
     in_child(lose, "cuMemcpyDtoDAsync_v2");
 }
 
-/* The library's own queue copies with blocking calls, which fail. A queue of the driver waits for this copy. */
+/* The library's own queue copies with blocking calls, and these calls fail. A queue of the driver waits for the
+ * copy. */
 TEST(a_blocking_step_that_fails_fails_the_queues_that_wait_for_it)
 {
     static chain c;
@@ -256,7 +255,7 @@ TEST(waiting_ends_in_its_time_and_uses_no_processor_time)
     assert_ok(gpuhal_event_wait(event, PATIENCE_NS));
     getrusage(RUSAGE_SELF, &after);
     assert_true(seconds_now() - began > 0.1);
-    /* The CPU time of all threads must be less than a tenth of what a single polling thread would use. */
+    /* All threads together must use less than a tenth of the CPU time that one polling thread would use. */
     double used =
         (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
         (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec) /
@@ -270,8 +269,7 @@ TEST(waiting_ends_in_its_time_and_uses_no_processor_time)
     close_clean(gpu);
 }
 
-/* The application releases the gpuhal object, the queue and the event before its callback has run. The callback ends
- * last. */
+/* The application releases the gpuhal object, the queue and the event before the event's callback has run. */
 typedef struct parting {
     gpuhal_event *event;
     calls seen;

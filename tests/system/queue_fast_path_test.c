@@ -1,5 +1,5 @@
-/* The fast path of a queue when a submission ends at a moment that timing alone cannot produce. The core is linked
- * into the test. */
+/* Tests the fast path of a queue if a submission ends at a particular moment. Timing alone cannot produce this case, so
+ * the core is linked into the test. */
 #include "memory/buffer.h"
 #include "queue/queue.h"
 #include "test.h"
@@ -11,8 +11,8 @@ extern const gpuhal_plugin *gpuhal_opencl_plugin_query(uint32_t host_abi, const 
 static bool ends_early;
 static const gpuhal_observer *trace;
 
-/* The core unlocks the mutex in this function. In place of another thread, the test finds that the work has ended
- * and retires it while the mutex is unlocked. */
+/* The core unlocks the mutex for a moment in this function. The test also unlocks it and waits until the work has
+ * ended. Locking the mutex again then retires the work, as another thread might do at this moment. */
 static void submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     trace->submitted_unlocks(queue, op, status);

@@ -1,5 +1,5 @@
-/* The child of a fork inherits busy queues and events. It releases them without calling the driver and without
- * hanging, and its own CPU queues work. */
+/* Tests that the child of a fork can release inherited busy queues and events without a call to the driver and without
+ * hanging, and that new CPU queues work in the child. */
 #include "cuda_fake.h"
 #include "queues.h"
 

@@ -1,5 +1,6 @@
-/* Queues over a CUDA driver that does not return from a call. Every wait returns within its timeout, other devices
- * continue, and the process can exit. Each case runs in its own child, and the parent measures the time. */
+/* Tests queues with a CUDA driver that does not return from a call. Every wait must return within its timeout, other
+ * devices must continue, and the process must be able to exit. Each case runs in a separate child, and the parent
+ * measures the time. */
 #include "cuda_fake.h"
 #include "queues.h"
 #include "own_registry.h"
@@ -69,7 +70,7 @@ static void expect_in_time(double began, uint64_t timeout_ns, const char *call)
     }
 }
 
-/* Repeats short waits, which must eventually report that the device hangs. */
+/* Repeats short waits while they time out. Returns the status of the last wait. */
 static gpuhal_status wait_shortly(fixture *s)
 {
     gpuhal_status status = GPUHAL_ERROR_TIMEOUT;
@@ -210,7 +211,7 @@ TEST(a_thread_of_the_library_that_is_stuck_in_the_driver_is_given_up)
     }
 }
 
-/* The operations of a batch after the first one take another code path into the driver. */
+/* All operations of a batch except the first one take another code path into the driver. */
 TEST(a_piece_in_the_middle_of_a_batch_that_hangs_blocks_no_other_caller)
 {
     static const hang hangs[] = {{"cuMemsetD32Async", false, true, 5}, {"cuMemsetD32Async", true, true, 5}};
@@ -219,7 +220,7 @@ TEST(a_piece_in_the_middle_of_a_batch_that_hangs_blocks_no_other_caller)
     }
 }
 
-/* The only waits are a descriptor, a callback, and a CPU queue that waits for the hung queue. */
+/* Nothing waits for the hung queue except a descriptor, a callback and a CPU queue. */
 static void play_with_descriptors(fixture *s)
 {
     s->gpu = open_or_fail(&(gpuhal_config){

@@ -1,6 +1,6 @@
-/* Queues and the vendor's own queues: work that the program submits during native access keeps its order, on OpenCL
- * and on Vulkan; a queue of the program is adopted; and queues of two backends that wait for each other alternately
- * keep their order. Skipped if PoCL or lavapipe is not installed. */
+/* Tests queues together with the vendor's own queues. Work that the program submits during native access keeps its
+ * order, on OpenCL and on Vulkan. A queue of the program is adopted. Queues of two backends that wait for each other
+ * alternately keep their order. Skipped if PoCL or lavapipe is not installed. */
 #include "adopt.h"
 #include "queues.h"
 #include "support/count.h"
@@ -153,7 +153,7 @@ static void *try_section(void *user)
     return NULL;
 }
 
-/* Tries native access on another thread, and on the thread that already has it. */
+/* Tries native access on another thread, and again on the thread that already has it. */
 static void expect_taken(gpuhal_queue *queue)
 {
     attempt elsewhere = {.queue = queue};
@@ -226,8 +226,8 @@ TEST(the_librarys_own_queues_have_no_native_access)
     gpuhal_close(gpu);
 }
 
-/* A value passes between the two devices, and each side records it in an array. A turn that runs too early or too
- * late records a wrong value. */
+/* A value is copied back and forth between the two devices, and each device records it in an array. A copy that runs
+ * too early or too late records a wrong value. */
 static void take_turns(const char *one, const char *other)
 {
     static uint32_t got[MOST_TURNS];
@@ -248,7 +248,7 @@ static void take_turns(const char *one, const char *other)
         unsigned own = turn % 2, before = 1 - own;
         if (turn > 0) {
             assert_ok(gpuhal_queue_wait(queues[own], events[before]));
-            assert_ok(gpuhal_copy(queues[own], words[own], 0, words[before], 0, 4)); /* the other side's latest value */
+            assert_ok(gpuhal_copy(queues[own], words[own], 0, words[before], 0, 4)); /* the other device's value */
             assert_ok(gpuhal_copy(queues[own], rows[own], 4 * (uint64_t)(turn - 1), words[own], 0, 4));
         }
         assert_ok(gpuhal_fill(queues[own], words[own], 0, 4, turn, 4));

@@ -1,13 +1,13 @@
-/* 8 threads enqueue random copies, fills, waits and releases on 6 queues of 4 devices, and the bytes equal those of
- * a sequential model.
+/* Tests queues under load. 8 threads enqueue random copies, fills, waits and releases on 6 queues of 4 devices, and the
+ * bytes must equal those of a sequential model.
  *
  * Every buffer belongs to one queue, so its contents equal the model's after the same operations in enqueue order.
- * Another queue reads a buffer only between two events: after the earlier work of the buffer's own queue, and before
- * its later work.
+ * Another queue may read the buffer, but events order this read after the earlier work of the buffer's own queue and
+ * before the later work.
  *
- * Further tests: queues and events that exist for only one copy, in four threads (Mesa 22.3 writes to a semaphore
- * shortly after the work that waited for it has ended, which crashed within a few hundred rounds); and queues that
- * are destroyed while other threads record the end of all work of the device. */
+ * Another test creates queues and events for only one copy, in four threads. Mesa 22.3 writes to a semaphore shortly
+ * after the work that waited for it has ended; this crashed within a few hundred rounds. A third test destroys queues
+ * while other threads record the end of all work of the device. */
 #include "exercise.h"
 #include "support/random.h"
 #include "support/count.h"
@@ -110,7 +110,6 @@ static gpuhal_status step_across(lane *own, lane *other, uint64_t *seed)
     return status ? status : gpuhal_queue_wait(other->queue, own->event);
 }
 
-/* Releases a buffer while its work is in progress, and replaces it with a new one. */
 static gpuhal_status step_release(lane *own, uint64_t *seed)
 {
     copy *gone = &own->copies[exercise_random(seed, BUFFERS)];
@@ -223,7 +222,6 @@ typedef struct hasty {
     char sentence[512];
 } hasty;
 
-/* Copies once after another queue's event, and destroys everything as soon as the copy has ended. */
 static gpuhal_status live_briefly(const hasty *own, gpuhal_buffer *one, gpuhal_buffer *two)
 {
     gpuhal_queue *first = NULL, *second = NULL;
@@ -291,7 +289,7 @@ static void *keep_synchronizing(void *user)
     return NULL;
 }
 
-/* Queues are not ordered with each other, so each fills different bytes. */
+/* Queues are not ordered with each other, so each queue fills different bytes. */
 static void live_for_one_fill(gpuhal_device *device, gpuhal_buffer *buffer, unsigned round)
 {
     gpuhal_queue *queue = NULL;

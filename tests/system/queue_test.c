@@ -1,4 +1,5 @@
-/* Queues and events as applications use them, on the library's own queues (cpu) and on those of OpenCL and Vulkan. */
+/* Tests queues and events as applications use them, on the library's own queues (cpu) and on queues of OpenCL and
+ * Vulkan. */
 #include "exercise.h"
 #include "support/random.h"
 #include "queues.h"
@@ -8,7 +9,8 @@
 static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
 enum { DEVICES = sizeof selectors / sizeof *selectors };
 
-/* Write, fill, copies and read, each depending on the previous operation. In any other order the bytes are wrong. */
+/* Each of these operations depends on the previous one: write, fill, copies and read. In any other order the bytes
+ * would be wrong. */
 static void enqueue_chain(gpuhal_queue *queue, gpuhal_buffer *one, gpuhal_buffer *two, const unsigned char *in,
                           unsigned char *out)
 {
@@ -100,7 +102,8 @@ TEST(a_queue_that_is_destroyed_with_work_in_it_still_does_it)
     gpuhal_close(gpu);
 }
 
-/* A value passes from device to device. Each device waits for the previous one, without any wait on the host. */
+/* A value is copied from device to device. Each device waits for the previous device, and the host does not wait in
+ * between. */
 TEST(queues_of_different_backends_wait_for_each_other)
 {
     enum { ROUNDS = 50, PIECE = 4096 };

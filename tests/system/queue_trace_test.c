@@ -1,4 +1,4 @@
-/* Traces of queues on real drivers: the recorded times, and how tracing changes a queue. */
+/* Tests traces of queues on real drivers: the recorded times, and the effect of tracing on a queue. */
 #include "queues.h"
 #include "support/trace.h"
 
@@ -9,7 +9,7 @@
 enum { BYTES = 1 << 20, ROUNDS = 20 };
 
 /* Largest difference between a real driver's clock and the host's. */
-#define TOLERANCE_NS UINT64_C(200000000) /* clocks are fitted on a busy machine */
+#define TOLERANCE_NS UINT64_C(200000000) /* the clocks are correlated on a busy machine */
 
 static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
 enum { SELECTORS = sizeof selectors / sizeof *selectors };
@@ -132,7 +132,7 @@ TEST(a_queue_made_while_a_trace_is_on_has_times_of_the_device_and_an_older_one_h
     end_traces();
 }
 
-/* The device's own times, before their conversion to the host's clock. */
+/* Compares the device's own times, before their conversion to the host's clock. */
 TEST(the_time_of_a_piece_agrees_with_the_events_around_it)
 {
     static const char *const timed[] = {"opencl:0", "vulkan:0"};
@@ -315,7 +315,7 @@ TEST(threads_that_share_a_queue_leave_pieces_in_one_order_on_every_device)
     end_traces();
 }
 
-/* The queue works on and off its fast path while the trace starts and stops. */
+/* Starts and stops the trace while the queue works, sometimes on its fast path and sometimes not. */
 TEST(a_trace_that_begins_and_ends_beside_work_changes_no_byte)
 {
     begin_traces();

@@ -70,7 +70,6 @@ static inline void expect_called_once(const calls *seen, gpuhal_status status)
     assert_int_equal(atomic_load(&seen->status), status);
 }
 
-/* Writes bytes to the device and reads them back, in a queue. */
 static inline gpuhal_status round_trip(gpuhal_device *device)
 {
     enum { COUNT = 4096 };
@@ -89,7 +88,7 @@ static inline gpuhal_status round_trip(gpuhal_device *device)
     return status ? status : memcmp(in, out, COUNT) ? GPUHAL_ERROR_DRIVER : GPUHAL_OK;
 }
 
-/* Delays a queue until the test opens the gate: a transfer from a file whose progress function waits. */
+/* Delays a queue until the test opens the gate. The gate is a transfer from a file, and its progress function waits. */
 typedef struct gate {
     _Atomic bool open;
 } gate;

@@ -1,5 +1,5 @@
-/* Records of links and of failing devices, over a vendor's fake, and their effect on the next program. Each gpuhal
- * object stands for one program: two of them share only the registry on the disk. */
+/* Tests records of links and of failing devices, and their effect on the next program, with a vendor's fake. Each
+ * gpuhal object stands for a separate program, because two gpuhal objects share only the registry on the disk. */
 #include "own_registry.h"
 #include "support/random.h"
 #include "warnings.h"
@@ -154,7 +154,7 @@ TEST(figures_of_a_link_are_reported_by_the_next_program_without_opening_a_device
 
 /* ---- faults */
 
-/* Allocates until the device has no memory left, and expects that `more` further attempts fail. */
+/* Allocates until the device has no memory left. Then makes `more` further attempts, which must fail. */
 static void fill_up(gpuhal_device *device, gpuhal_buffer *hogs[64], unsigned more)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 1u << 20};

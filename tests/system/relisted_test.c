@@ -1,5 +1,5 @@
-/* Effects of a rescan over the fake CUDA driver: device numbers, facts, links, and the device list for the next
- * program. */
+/* Tests the effects of a rescan with the fake CUDA driver: on device numbers, facts, links, and the device list for the
+ * next program. */
 #include "cuda_fake.h"
 #include "queues.h"
 #include "own_registry.h"
@@ -30,7 +30,8 @@ static uint64_t look_again(gpuhal *gpu)
     return after - before;
 }
 
-/* Overrides a statement of the script, because the last one in the file counts. Must be called after put_cards(). */
+/* Overrides a statement of the script by appending another one: the last statement in the file counts. Must be called
+ * after put_cards(). */
 static void say_otherwise(const char *statement)
 {
     FILE *file = fopen(cards_file, "a");
@@ -120,7 +121,7 @@ TEST(facts_are_those_of_the_newest_rescan_once_a_change_was_reported)
     assert_int_equal(look_again(gpu), 1);
     assert_string_equal(driver_of(a), "590.1.2");
     assert_string_equal(before, "580.65.06");
-    /* The driver in this process starts now, with the same new version, so there is no further change. */
+    /* The driver starts in this process now. Its version is the same new version, so there is no further change. */
     use_device(a);
     assert_int_equal(gpuhal_generation(gpu), 2);
     assert_string_equal(driver_of(a), "590.1.2");
@@ -253,7 +254,7 @@ TEST(a_hang_of_the_driver_in_a_rescan_leaves_the_records_of_its_devices)
     close_cards(gpu);
 }
 
-/* Both interfaces are the same card; only the hidden interface reports the PCI address. */
+/* Both interfaces belong to the same card. Only the hidden interface reports the PCI address. */
 TEST(a_hang_of_the_driver_in_a_rescan_leaves_evidence_of_hidden_devices)
 {
     static const char one[] = "uuid 0 66616b65206465766963652075756900";

@@ -1,5 +1,5 @@
-/* Devices that are added and removed while the program runs, over the fake CUDA driver: the state of handles, and
- * the notified listeners. */
+/* Tests devices that are added and removed while the program runs, with the fake CUDA driver: the state of handles, and
+ * the notifications of listeners. */
 #include "cuda_fake.h"
 #include "queues.h"
 
@@ -21,7 +21,6 @@ static void close_cards(gpuhal *gpu)
     expect_clean();
 }
 
-/* Changes the cards and rescans. Returns the number of changes. */
 static uint64_t change_cards(gpuhal *gpu, const char *cards)
 {
     uint64_t before = gpuhal_generation(gpu), after = 0;
@@ -212,7 +211,7 @@ TEST(a_handle_stays_with_its_hardware_when_the_driver_counts_anew)
     gpuhal_device *a = find_card(gpu, 'A'), *b = find_card(gpu, 'B');
     assert_int_equal(change_cards(gpu, "BA"), 0);
     assert_ptr_equal(select_or_fail(gpu, "cuda:0"), a);
-    /* The driver in this process starts only now and lists B first. Only A has enough memory for this buffer. */
+    /* The driver starts in this process only now, and lists B first. Only A has enough memory for this buffer. */
     gpuhal_buffer *large = buffer_or_fail(a, GPUHAL_MEMORY_DEVICE, 128 * MIB), *other = NULL;
     assert_int_equal(
         gpuhal_buffer_create(b, &(gpuhal_buffer_desc){.size = sizeof(gpuhal_buffer_desc), .bytes = 128 * MIB}, &other),

@@ -1,5 +1,4 @@
-/* The ROCm plugin over the fake runtime: runtimes that list no device or are too new, and hidden devices. Tests that
- * CUDA shares are in vendor_bad_input_test.c. */
+/* Tests the ROCm plugin with fake runtimes that list no device or are too new, and with hidden devices. */
 #include "rocm_fake.h"
 
 TEST(a_runtime_that_lists_no_device_is_no_device_with_its_own_words)

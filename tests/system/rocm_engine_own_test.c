@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime, slot by slot, beside an engine in the same process: HIP's particular rules
- * for event queries, device resets and exported memory. Tests that CUDA shares are in vendor_engine_test.c. */
+/* Tests the slots of the ROCm plugin with the fake runtime and an engine in the same process: HIP's particular rules
+ * for event queries, device resets and exported memory. */
 #include "bench.h"
 #include "support/process.h"
 
@@ -67,7 +67,7 @@ TEST(a_queue_goes_with_its_stream_once_its_event_was_recorded_elsewhere)
 
 /* ---- devices */
 
-/* The event's memory may belong to another object after the reset, and the runtime would dereference the stream in
+/* After the reset the event's memory may belong to another object. The runtime would also dereference the stream in
  * which the event was recorded. */
 TEST(objects_of_a_device_that_the_engine_reset_are_not_used_by_another)
 {
@@ -97,7 +97,8 @@ TEST(objects_of_a_device_that_the_engine_reset_are_not_used_by_another)
     remove_reports();
 }
 
-/* The engine's next streams reuse the addresses of the plugin's streams, and the plugin must not touch them. */
+/* The engine's next streams reuse the addresses of the plugin's destroyed streams, and the plugin must not use the
+ * engine's streams. */
 static void expect_reset_noticed(int major)
 {
     use_machine("devices 1");
@@ -191,8 +192,8 @@ TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_e
 
 /* ---- exported objects */
 
-/* Checks how each version expects the descriptor: a runtime that expects a pointer to it crashes on the descriptor
- * itself. */
+/* Checks that the plugin passes the descriptor as each version expects it. A runtime that expects a pointer to the
+ * descriptor crashes if it gets the descriptor itself. */
 static void expect_import(const char *machine, bool by_0)
 {
     bench with = begin_on(machine, 1);

@@ -1,4 +1,4 @@
-/* The ROCm plugin's error messages over the fake runtime are those of docs/errors.md. */
+/* Tests that the ROCm plugin's error messages are those in docs/errors.md, with the fake runtime. */
 #include "bench.h"
 #include "errors_page.h"
 #include "rocm_tree.h"
@@ -23,7 +23,7 @@ TEST(a_system_without_the_kernels_node_gets_the_sentence_of_the_page)
     unsetenv("GPU_DEVICE_ORDINAL");
 }
 
-/* Opening a directory fails, as for a node whose GPU is being reset. */
+/* A directory stands for the node, because opening it fails, as with a node whose GPU is being reset. */
 TEST(a_node_that_does_not_open_gets_the_sentence_of_the_page)
 {
     use_machine("devices 0");
@@ -89,8 +89,8 @@ TEST(devices_that_are_hidden_are_logged)
     remove_reports();
 }
 
-/* The helper process finds files with the runtime's names that are not libraries, wherever the real runtime is
- * installed. */
+/* The helper process always finds files that have the runtime's names but are not libraries, even if the real runtime
+ * is installed. */
 TEST(without_any_runtime_each_name_that_was_tried_stands_in_the_sentence)
 {
     static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
@@ -124,7 +124,7 @@ typedef struct refusal {
     const char *sentence;
 } refusal;
 
-/* Child: one function of the library fails, and the value is missing for the reason on the page. */
+/* Runs in a child. One function of the library fails, and the value is missing with the reason on the page. */
 static void expect_missing(const void *what)
 {
     const refusal *wanted = what;
@@ -161,7 +161,6 @@ TEST(a_value_that_a_library_refuses_is_missing_for_the_reason_on_the_page_and_th
 
 /* ---- while a device is used */
 
-/* Expects that the last error has the status and a message of the page. */
 static void expect_error(const bench *with, gpuhal_status status, gpuhal_status wanted, const char *sentence)
 {
     expect_on_page(sentence);

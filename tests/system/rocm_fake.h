@@ -1,4 +1,4 @@
-/* tests/system/rocm_fake.h: shared by the tests of the ROCm plugin over the fake runtime (machine.h). */
+/* tests/system/rocm_fake.h: shared by the tests of the ROCm plugin with the fake runtime (machine.h). */
 #ifndef GPUHAL_TEST_ROCM_FAKE_H
 #define GPUHAL_TEST_ROCM_FAKE_H
 
@@ -25,8 +25,8 @@ static inline void use_amd_smi(bool there)
     setenv("GPUHAL_AMD_SMI_LIBRARY", there ? GPUHAL_FAKE_ROCM_DIRECTORY "/libamd_smi.so" : "/nowhere/libamd_smi.so", 1);
 }
 
-/* Sets the machine for this process and its helper processes, with HIP 7 and both telemetry libraries. It has no
- * kernel files. */
+/* Sets the machine for this process and its helper processes, with HIP 7 and both telemetry libraries. The machine has
+ * no kernel files. */
 static inline void use_machine(const char *script)
 {
     set_machine(GPUHAL_FAKE_ROCM_DIRECTORY, script);
@@ -56,7 +56,7 @@ static inline void close_clean(gpuhal *gpu)
 
 enum { CODE_BYTES = 256 };
 
-/* Makes a code object that the fake accepts: an ELF header for AMDGPU without tables, followed by kernel names. */
+/* Makes a code object that the fake accepts. */
 static inline void make_code(unsigned char out[CODE_BYTES])
 {
     static const unsigned char begin[] = {0x7f, 'E', 'L', 'F', 2, 1, 1};

@@ -1,5 +1,4 @@
-/* The ROCm plugin over the fake runtime, through the public API: device facts and HIP versions. Tests that CUDA
- * shares are in vendor_use_test.c. */
+/* Tests the ROCm plugin with the fake runtime, through the public API: device facts and HIP versions. */
 #include "exercise.h"
 #include "rocm_fake.h"
 #include "rocm_tree.h"
@@ -74,7 +73,7 @@ static void put_part(unsigned node, unsigned long location, unsigned minor)
     put(path, text);
 }
 
-/* A location contains the partition number in its lowest bits or in its highest. */
+/* A location contains the partition number either in its lowest bits or in its highest bits. */
 TEST(each_part_of_a_divided_gpu_has_the_render_node_of_the_kernel_and_a_name)
 {
     use_machine("devices 1; partitions 0 3; memory 0 384M");
@@ -94,7 +93,7 @@ TEST(each_part_of_a_divided_gpu_has_the_render_node_of_the_kernel_and_a_name)
     remove_tree();
 }
 
-/* As with kernels that report the partition number outside the PCI address: HIP reports only the address. */
+/* Simulates kernels that report the partition number outside the PCI address. HIP reports only the address. */
 TEST(devices_that_share_an_address_are_parts_and_keep_apart)
 {
     use_machine("devices 3; pci 0 0000:c1:00.0; pci 1 0000:31:00.0; pci 2 0000:c1:00.0");
@@ -117,7 +116,6 @@ typedef struct runtime_version {
     int major;
 } runtime_version;
 
-/* Child: a complete session with one runtime. */
 static void expect_version_works(const void *what)
 {
     const runtime_version *version = what;

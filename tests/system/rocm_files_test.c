@@ -1,6 +1,6 @@
-/* The ROCm plugin over the fake runtime and the kernel files of invented machines: values from sysfs, hwmon and
- * gpu_metrics, in the units of their keys. The trees are those of an MI210, a Navi display card and an MI300X,
- * reduced to the files that the plugin reads. */
+/* Tests the ROCm plugin with the fake runtime and the kernel files of invented machines: values from sysfs, hwmon and
+ * gpu_metrics, in the units of their keys. The files are those of an MI210, a Navi display card and an MI300X, reduced
+ * to the files that the plugin reads. */
 #include "rocm_tree.h"
 
 /* ---- the gpu_metrics table, with the layout of the kernel's kgd_pp_interface.h */
@@ -24,7 +24,7 @@ typedef struct table_1_3 {
     uint64_t indep_throttle_status;
 } table_1_3;
 
-/* Formats 1.1 and 1.2 have a prefix of this table. */
+/* Formats 1.1 and 1.2 are prefixes of this table. */
 enum { BYTES_1_1 = 96, BYTES_1_2 = 104 };
 
 typedef struct table_1_4 {
@@ -111,7 +111,7 @@ static void expect_values(gpuhal_device *device, const expected *wanted, size_t 
         expect_values(device, all, sizeof all / sizeof *all);                                                          \
     } while (0)
 
-/* Opens one device whose values come only from its files. */
+/* Opens one device whose values are all from files. */
 static gpuhal_device *open_on_files(gpuhal **out_gpu)
 {
     use_amd_smi(false);
@@ -179,7 +179,6 @@ TEST(the_files_of_an_accelerator_with_passive_cooling_give_its_values_and_its_pl
     close_on_files(gpu);
 }
 
-/* Puts the amdkfd topology nodes of the CPU and of the device that the fake lists first. */
 static void put_target(const char *version)
 {
     char text[160];
@@ -268,8 +267,8 @@ TEST(targets_are_named_as_compilers_name_them_and_types_of_data_and_bandwidth_fo
     }
 }
 
-/* The cases are HSA_OVERRIDE_GFX_VERSION, a kernel before 5.14, whose properties have no target, and a file with
- * invalid contents. */
+/* The cases are HSA_OVERRIDE_GFX_VERSION, a kernel before 5.14 (its properties have no target), and a file with invalid
+ * contents. */
 TEST(a_target_that_is_not_certain_is_missing_with_its_reason)
 {
     static const char *const versions[] = {"100301", "0", "rubbish"};
@@ -386,7 +385,8 @@ TEST(tables_that_are_cut_off_or_of_ones_or_unknown_give_no_value)
     close_on_files(gpu);
 }
 
-/* An APU: 512 MiB are reserved, and HIP reports the share of the remaining memory that the kernel allows the GPU. */
+/* An APU with 512 MiB of reserved memory. HIP reports the part of the remaining memory that the kernel allows the GPU
+ * to use. */
 TEST(the_files_of_the_processors_memory_are_read_if_hip_has_that)
 {
     use_machine("devices 1; memory 0 2G");
@@ -404,7 +404,8 @@ TEST(the_files_of_the_processors_memory_are_read_if_hip_has_that)
     close_on_files(gpu);
 }
 
-/* The only visible partition looks like a whole GPU, but the files report the memory and use of all partitions. */
+/* The only visible partition looks like a whole GPU, but the files report the memory and utilization of all
+ * partitions. */
 TEST(the_files_of_the_whole_memory_do_not_count_if_hip_has_a_part)
 {
     use_machine("devices 1; memory 0 1G");
@@ -518,7 +519,7 @@ TEST(a_library_that_failed_to_initialise_is_not_asked_a_second_time)
     close_clean(gpu);
 }
 
-/* A kernel without SCSI has no such directory. AMD SMI then writes to standard error. */
+/* A kernel without SCSI has no such directory. In this case AMD SMI writes to standard error. */
 TEST(rocm_smi_is_asked_if_amd_smi_would_write_to_standard_error)
 {
     use_machine("devices 1");

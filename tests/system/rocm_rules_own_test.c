@@ -1,5 +1,5 @@
-/* Tests the fake HIP runtime itself. It must refuse the calls that the real runtime refuses; otherwise the tests
- * over it prove nothing. Calls that CUDA refuses too are in vendor_rules_test.c. */
+/* Tests the fake HIP runtime itself. It must refuse the calls that the real runtime refuses; otherwise the tests that
+ * use it prove nothing. */
 #include "rocm_fake.h"
 
 #include <pthread.h>
@@ -219,7 +219,7 @@ TEST(before_version_7_a_mapping_that_fails_shows_when_access_is_given)
     remove_reports();
 }
 
-/* Child: this version accepts either the descriptor or its address, and refuses the other. */
+/* Runs in a child. Each version accepts only one of the two: the descriptor or its address. */
 static void expect_descriptor(const void *what)
 {
     const bool by_value = strcmp(what, "driver 70125424") == 0;

@@ -1,6 +1,6 @@
-/* The ROCm plugin over the Linux distribution's HIP runtime, on a machine without a GPU. The plugin must reject the
- * runtime quickly and report the runtime's own error text. Skipped if the runtime is not installed or an AMD GPU
- * exists. */
+/* Tests the ROCm plugin with the Linux distribution's HIP runtime, on a machine without a GPU. The plugin must reject
+ * the runtime quickly and report the runtime's own error text. Skipped if the runtime is not installed or the machine
+ * has an AMD GPU. */
 #include "rocm_fake.h"
 
 static void need_runtime_without_gpu(void)

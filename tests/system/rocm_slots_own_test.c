@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime, slot by slot (direct.h): link and program features of ROCm alone, and the
- * caller's own streams and memory. Tests that other vendors share are in vendor_slots_test.c. */
+/* Tests the slots of the ROCm plugin with the fake runtime (direct.h): link and program features that only ROCm has,
+ * and the caller's own streams and memory. */
 #include "bench.h"
 
 TEST(amds_own_links_are_reported_with_their_bandwidth)
@@ -31,7 +31,7 @@ TEST(code_that_cannot_be_loaded_is_refused_and_the_device_goes_on)
                      GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(load(&with, "hsaco", code, 63, &program),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
-    for (int i = 0; i < 2; i++) { /* HIP has two error codes for another GPU's code */
+    for (int i = 0; i < 2; i++) { /* HIP has two error codes for code of another GPU */
         assert_int_equal(load(&with, "hsaco", code, sizeof code, &program),
                          GPUHAL_ERROR_INCOMPATIBLE);
     }
@@ -100,7 +100,7 @@ TEST(an_adopted_stream_comes_first_and_is_left_to_the_caller)
     expect_clean();
 }
 
-/* HIP 5 has other numbers for memory types. */
+/* HIP 5 numbers the memory types differently. */
 TEST(memory_of_hip_5_is_distinguished_from_the_hosts)
 {
     use_machine("devices 1");
@@ -124,7 +124,7 @@ TEST(memory_of_hip_5_is_distinguished_from_the_hosts)
     expect_clean();
 }
 
-/* As with chipStar. */
+/* Simulates chipStar. */
 TEST(a_runtime_that_knows_no_graphs_records_events_in_queues_that_were_taken_over)
 {
     bench with = begin_on("devices 1; fail hipStreamIsCapturing 1+ 801", 1);

@@ -1,5 +1,5 @@
-/* Telemetry of the ROCm plugin over the fakes of AMD SMI and ROCm SMI, each alone: units, identification of devices,
- * and missing values. Values from the kernel's files are in rocm_files_test.c; here these files do not exist. */
+/* Tests the ROCm plugin's telemetry with the fake of AMD SMI or of ROCm SMI: units, identification of devices, and
+ * missing values. The kernel's files do not exist; rocm_files_test.c tests values from these files. */
 #include "rocm_fake.h"
 #include "rocm_tree.h"
 
@@ -144,8 +144,8 @@ TEST(memory_of_the_whole_gpu_in_rocm_smi_is_not_taken_for_its_first_part)
     expect_no_memory_of_part_0();
 }
 
-/* HIP does not number the partitions, so the plugin numbers them in HIP's order. The library may list other
- * partitions or another order. */
+/* HIP does not number the partitions, so the plugin numbers them in HIP's order. The library may list other partitions,
+ * or list them in another order. */
 TEST(parts_that_we_have_numbered_are_not_looked_for_under_these_numbers)
 {
     use_machine("devices 2; memory * 1G; pci 0 0000:c1:00.0; pci 1 0000:c1:00.0; used 0 1M");
@@ -226,7 +226,7 @@ TEST(a_library_that_hangs_once_it_is_asked_for_values_is_given_up)
     expect_without(GPUHAL_MISSING_TIMED_OUT);
 }
 
-/* ---- processes, which the amdkfd driver lists */
+/* ---- processes that the amdkfd driver lists */
 
 static gpuhal_plugin_process found[4];
 static uint32_t found_count;

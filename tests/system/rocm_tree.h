@@ -14,7 +14,7 @@ static inline void put_of_device(const char *name, const char *text)
     put(path, text);
 }
 
-/* Makes an empty machine with the files that the telemetry libraries require. Must be called after use_machine(). */
+/* Makes a machine that has only the files that the telemetry libraries require. Must be called after use_machine(). */
 static inline void make_tree(void)
 {
     begin_tree();
@@ -24,7 +24,7 @@ static inline void make_tree(void)
     put("sys/class/scsi_host/host0/state", "running\n");
 }
 
-/* Puts `count` GPUs of the amdkfd driver, independent of HIP's list. */
+/* Puts the files of `count` GPUs of the amdkfd driver. HIP's list does not have to agree with them. */
 static inline void put_gpus(unsigned count)
 {
     for (unsigned i = 1; i <= count; i++) {

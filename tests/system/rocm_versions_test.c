@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime in the versions before 7, slot by slot: the results and behaviour that
- * differ there, according to the source (ROCm/clr, tags rocm-6.1 to 6.3). */
+/* Tests the slots of the ROCm plugin with fake runtimes older than version 7: results and behaviour that differ from
+ * version 7, according to the source (ROCm/clr, tags rocm-6.1 to 6.3). */
 #include "bench.h"
 #include "support/random.h"
 

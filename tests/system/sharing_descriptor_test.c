@@ -1,4 +1,4 @@
-/* Buffers that are passed to another process as descriptors, on every device that exports them. */
+/* Tests buffers that are passed to another process as descriptors, on every device that can export them. */
 #include "system.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ static unsigned char *make_pattern(void)
     return bytes;
 }
 
-/* Sends a descriptor, or only the byte if the descriptor is -1. */
+/* Sends a byte, and a descriptor unless it is -1. */
 static void send_descriptor(int socket, int descriptor)
 {
     char byte = 'd';
@@ -60,7 +60,7 @@ static int receive_descriptor(int socket)
 
 static const gpuhal_buffer_desc exported = {.size = sizeof exported, .bytes = BYTES, .export_kinds = OPAQUE};
 
-/* Returns the nth device that exports and imports descriptors. Both processes see the same order. */
+/* Returns the nth device that can export and import descriptors. The order is the same in both processes. */
 static gpuhal_device *exporter(gpuhal *gpu, int number)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
@@ -75,7 +75,7 @@ static gpuhal_device *exporter(gpuhal *gpu, int number)
     return NULL;
 }
 
-/* The other process: exports a buffer, waits for the parent's write, and checks it. Returns the exit code. */
+/* Runs in the child: exports a buffer, waits for the parent's write, and checks it. Returns the exit code. */
 static int export_and_look(int socket, int number, const unsigned char *pattern)
 {
     gpuhal *gpu = open_or_fail(NULL);
@@ -108,7 +108,7 @@ TEST(a_buffer_of_another_process_is_imported_by_its_descriptor_and_shows_the_sam
     for (int number = 0; number < 8; number++) {
         int ends[2], status = 1;
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-        /* A child must not inherit a started driver. So this child, which never opened a driver, forks once for each
+        /* A child must not inherit a started driver. So this process never opens a driver, and forks a child for each
          * device. */
         pid_t child = fork();
         if (child == 0) {

@@ -1,5 +1,5 @@
-/* Sharing with real drivers, on every device of this machine: the CPU, PoCL's two devices, and all others that were
- * built and found. */
+/* Tests sharing with real drivers, on every device of this machine: the CPU, PoCL's two devices, and the devices of all
+ * other plugins that were built. */
 #include "system.h"
 #include "support/import_host.h"
 #include "support/random.h"
@@ -41,8 +41,9 @@ static void expect_contents(gpuhal_buffer *buffer, const unsigned char *expected
     free(got);
 }
 
-/* Writes on one side, then synchronizes and compares on the other, alternately. The written ranges alternate too, so
- * a synchronization that moves more than the written bytes would undo a write. */
+/* Writes through one buffer, synchronizes, and compares through the other buffer. Then does the same in the other
+ * direction. The written ranges alternate, so a synchronization that moves more than the written bytes would undo a
+ * write. */
 static void exchange(gpuhal_buffer *one, gpuhal_buffer *other, const char *what)
 {
     unsigned char *model = random_bytes(BYTES), *fresh = random_bytes(BYTES);
@@ -71,7 +72,6 @@ static void exchange(gpuhal_buffer *one, gpuhal_buffer *other, const char *what)
     free(fresh);
 }
 
-/* Returns false if the pair cannot share; the last error contains the reason. */
 static bool share_pair(gpuhal_device *owner, gpuhal_memory_kind kind, gpuhal_device *user, bool original_first)
 {
     gpuhal_handle_kind handle = 0;
@@ -117,8 +117,8 @@ TEST(every_pair_that_says_it_can_share_shows_each_others_bytes_exactly)
             }
         }
     }
-    /* cpu:0 to the two OpenCL devices in four kinds; OpenCL host memory in two kinds to cpu:0 and to the other
-     * device. */
+    /* cpu:0 shares memory of four kinds with each of the two OpenCL devices. Each OpenCL device shares two kinds of
+     * host memory with cpu:0 and with the other OpenCL device. */
     assert_true(shared >= 8 + 4 + 4);
     gpuhal_close(gpu);
 }
@@ -213,7 +213,6 @@ static uint64_t number_or_0(const gpuhal_device *device, gpuhal_key key)
     return gpuhal_device_u64(device, key, &value) ? 0 : value;
 }
 
-/* On every driver of this machine: the facts that an engine needs before it allocates or compiles. */
 TEST(facts_to_choose_by_are_there_or_say_why_not_and_agree_with_the_memory)
 {
     gpuhal *gpu = open_or_fail(NULL);

@@ -1,10 +1,11 @@
-/* Random operations of four threads on all devices at the same time, for the requested duration. Every byte is
+/* Runs random operations in four threads on all devices at the same time, for the requested duration. Every byte is
  * compared with a model in host memory.
  *
  * Each thread has its own queue on each device and its own buffers, so their contents equal the model's after the
- * same operations in call order. All threads share the gpuhal object with its pools and stores, which are destroyed
- * and recreated every few seconds while work is in progress. A failure prints the seed and the number of the
- * operation. GPUHAL_TEST_SOAK_SEED repeats each thread's operations, but not how the threads interleave. */
+ * same operations in call order. All threads share one gpuhal object with its pools and stores. These are destroyed and
+ * recreated every few seconds while work is in progress. After a failure the test prints the seed and the number of the
+ * operation. With GPUHAL_TEST_SOAK_SEED set to this seed, each thread repeats its operations, but the threads may
+ * interleave differently. */
 #include "exercise.h"
 #include "support/random.h"
 #include "support/folder.h"
@@ -179,7 +180,6 @@ static bool fill_slot(worker *own, slot *to)
     return good(own, gpuhal_fill(own->queues[to->place], to->buffer, offset, bytes, value, 1), "fill");
 }
 
-/* The second queue waits for the first queue's work so far. */
 static gpuhal_status follow(worker *own, uint32_t first, uint32_t second)
 {
     gpuhal_event *event = NULL;
@@ -236,7 +236,7 @@ static bool through_a_file(worker *own, slot *to, slot *from)
     return good(own, status, "file");
 }
 
-/* The new queue's work is ordered after the old queue's by an event, which is released later than the old queue. */
+/* An event orders the new queue's work after the old queue's. The event is released later than the old queue. */
 static bool renew_queue(worker *own, uint32_t at)
 {
     gpuhal_event *event = NULL;
@@ -255,7 +255,7 @@ static bool renew_queue(worker *own, uint32_t at)
 
 /* ---- kernels and stores */
 
-/* The results are sums of small integers, which are exact. */
+/* The results are exact, because they are sums of small integers. */
 static bool launch(worker *own, uint32_t at)
 {
     const place *on = &own->all->places[at];
@@ -289,7 +289,6 @@ static bool launch(worker *own, uint32_t at)
     return good(own, status, "launch") && to;
 }
 
-/* Puts an entry once. Later operations acquire it from its current tier, read it there, or drop it. */
 static bool store(worker *own, uint32_t at)
 {
     gpuhal_store *from = own->all->places[at].store;
@@ -434,7 +433,7 @@ static void make_place(place *to, gpuhal_device *device)
                                                   {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
                                                   {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
     const gpuhal_pool_desc pool = {.size = sizeof pool, .segment_bytes = 1u << 20};
-    /* A quarter of all entries fits into device memory, another quarter into host memory. */
+    /* A quarter of all entries fit into device memory, and another quarter into host memory. */
     const gpuhal_store_desc store = {.size = sizeof store,
                                      .device_bytes = THREADS * KEYS / 4 * ENTRY_BYTES,
                                      .host_bytes = THREADS * KEYS / 4 * ENTRY_BYTES,

@@ -1,5 +1,5 @@
-/* Stores on every device of this machine contain three times as many bytes as fit into device memory. Every byte
- * survives its way through host memory and the file. */
+/* Tests stores on every device of this machine. Each store contains three times as many bytes as fit into device
+ * memory. Every byte must be unchanged after it was evicted to host memory and to the file. */
 #include "queues.h"
 
 #include <gpuhal/store.h>
@@ -12,7 +12,6 @@ static uint32_t word_of(uint32_t key, uint32_t version, uint32_t i)
     return (key * 7919 + version * 104729 + i) * UINT32_C(2654435761);
 }
 
-/* Reads and compares the entry, and modifies it every second time. */
 static void use(gpuhal_store *store, gpuhal_queue *queue, uint32_t key, uint32_t *version)
 {
     static uint32_t words[WORDS];
@@ -121,9 +120,9 @@ static void expect_small(gpuhal_store *store, uint32_t key)
     gpuhal_item_release(item, NULL);
 }
 
-/* As in pytorch#35901, at an eighth of its size: a large buffer is released, small buffers take its place, and
- * another large one is requested. Enough memory is free, but it is not contiguous. Tested with a buffer, then with
- * an entry. */
+/* Simulates pytorch#35901 at an eighth of its size. A large buffer is released, small buffers take its place, and
+ * another large buffer is requested. Enough memory is free, but it is not contiguous. The large request is first a
+ * buffer, then an entry of a store. */
 static void compact_on(gpuhal_device *device, gpuhal_queue *queue, bool as_entry)
 {
     const gpuhal_pool_desc pool_desc = {

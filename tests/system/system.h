@@ -16,7 +16,7 @@ static inline gpuhal *open_or_fail(const gpuhal_config *config)
     return gpu;
 }
 
-/* The tests expect PoCL's devices `basic`, opencl:0, and `pthread`, opencl:1. Other OpenCL drivers may have only one
+/* The tests expect PoCL's devices `basic` (opencl:0) and `pthread` (opencl:1). Other OpenCL drivers may have only one
  * device. */
 static inline bool has_one_opencl_device(gpuhal *gpu)
 {
@@ -36,7 +36,7 @@ static inline void skip_without_two_opencl_devices(gpuhal *gpu)
     }
 }
 
-/* If the driver has only one device, opencl:1 selects this device. */
+/* If the driver has only one device, a test of opencl:1 uses this device. */
 static inline gpuhal_device *select_or_fail(gpuhal *gpu, const char *selector)
 {
     gpuhal_device *device = NULL;
@@ -60,7 +60,7 @@ static inline gpuhal_buffer *buffer_or_fail(gpuhal_device *device, gpuhal_memory
     return buffer;
 }
 
-/* Returns a value of /proc/self/status in KiB. */
+/* Returns a value in /proc/self/status, in KiB. */
 static inline long memory_status_kib(const char *key)
 {
     char line[256];

@@ -1,4 +1,4 @@
-/* Transferred bytes are counted by direction, by pair of devices and by path. */
+/* Tests that transferred bytes are counted by direction, by pair of devices and by path. */
 #include "system.h"
 
 #include <gpuhal/usage.h>

@@ -1,4 +1,4 @@
-/* tests/system/vendor.h: the vendor, for a test that is compiled once for each. */
+/* tests/system/vendor.h: selects the vendor, for tests that are compiled once for each vendor. */
 #ifndef GPUHAL_TEST_VENDOR_H
 #define GPUHAL_TEST_VENDOR_H
 
@@ -10,7 +10,8 @@
 #define OF(cuda, hip) hip
 #endif
 
-/* Work that fails loses the device: this call and all later calls return the error, and the other device continues. */
+/* Failed work loses the device. This call and all later calls on the device must return the error, and the other device
+ * must continue. */
 static inline void expect_lost_device(const char *machine, fake_code code)
 {
     use_machine(machine);

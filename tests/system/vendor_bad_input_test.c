@@ -1,6 +1,5 @@
-/* A vendor's plugin over its fake: libraries that are missing, wrong, slow or failing, and devices that are lost.
- * Everything else still works, and an error message names the failure. Tests of a single vendor are in
- * cuda_bad_input_own_test.c and rocm_bad_input_own_test.c. */
+/* Tests a vendor's plugin with its fake: libraries that are missing, unusable, slow or failing, and devices that are
+ * lost. Everything else must still work, and an error message must name the failure. */
 #include "vendor.h"
 
 #define LIBRARY_VARIABLE OF("GPUHAL_CUDA_LIBRARY", "GPUHAL_HIP_LIBRARY")

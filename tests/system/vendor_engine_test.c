@@ -1,11 +1,9 @@
-/* A vendor's plugin over its fake, slot by slot, beside a typical engine in the same process. The engine captures
- * graphs, resets devices, loses one of two devices, and passes streams of every kind. HIP's own tests are in
- * rocm_engine_own_test.c. */
+/* Tests the slots of a vendor's plugin with its fake and a typical engine in the same process. The engine captures
+ * graphs, resets devices, loses one of two devices, and passes streams of every kind. */
 #include "bench.h"
 
 #include <pthread.h>
 
-/* Returns the engine's handles: its stream in the device's context. */
 static gpuhal_native whole_of(const bench *with, uint64_t stream)
 {
     gpuhal_native native = {.size = sizeof native};
@@ -160,7 +158,7 @@ TEST(a_peer_whose_device_is_lost_does_not_take_the_other_one_with_it)
     assert_int_equal(own.api.VENDOR(StreamSynchronize)((vendor_stream)(uintptr_t)stream.values[0]),
                      FAKE_ERROR_ILLEGAL_ADDRESS);
     engine_end(&own);
-    for (int i = 0; i < 2; i++) { /* the driver reports the loss first; then the plugin knows it */
+    for (int i = 0; i < 2; i++) { /* in the second round the plugin already knows of the loss */
         assert_int_equal(with.ops.peer_copy(NULL, with.devices[0], &here, 0, with.devices[1], &there, 0, 64),
                          GPUHAL_ERROR_DEVICE_LOST);
         assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
@@ -177,7 +175,6 @@ TEST(a_peer_whose_device_is_lost_does_not_take_the_other_one_with_it)
 
 /* ---- handles of the engine */
 
-/* Expects that the stream is refused for a queue and for a device. */
 static void expect_no_stream(const bench *with, uint64_t name)
 {
     gpuhal_plugin_queue *queue = NULL;
@@ -196,7 +193,7 @@ TEST(the_stream_of_a_thread_is_no_stream_that_threads_can_share)
     end_clean(&with);
 }
 
-/* HIP accepts this handle and dereferences it as a pointer. */
+/* The real HIP does not check this handle; it dereferences it as a pointer. */
 TEST(the_name_of_the_default_stream_is_a_stream_of_cuda_alone)
 {
     bench with = begin_on("devices 1", 1);

@@ -1,12 +1,12 @@
-/* A vendor's plugin over its fake, beside docs/errors.md: every code on the page becomes the status that the page
- * promises. Each code is tested in its own process. The page's messages are in cuda_errors_own_test.c and
- * rocm_errors_own_test.c. */
+/* Tests a vendor's plugin with its fake against docs/errors.md: every code on the page must become the status that the
+ * page promises. Each code is tested in a separate process. The page's messages are tested in cuda_errors_own_test.c
+ * and rocm_errors_own_test.c. */
 #include "bench.h"
 #include "errors_page.h"
 
 #include <ctype.h>
 
-/* Returns the status with this name in capitals, as in "`OUT_OF_MEMORY`", or 1 for a cell without a status. */
+/* Returns the status that the cell names in capitals, as in "`OUT_OF_MEMORY`", or 1 if the cell names none. */
 static gpuhal_status status_named(const char *cell)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* A vendor's plugin over its fake: programs, kernels and launches as applications use them (program.h). */
+/* Tests a vendor's plugin with its fake: programs, kernels and launches as applications use them (program.h). */
 #include "vendor.h"
 
 #include <pthread.h>
@@ -23,7 +23,6 @@ static gpuhal_program *program_on(gpuhal_device *device)
     return program;
 }
 
-/* Creates a kernel with the first `buffers` of the buffers above, then `values` values, and groups of x * y threads. */
 static gpuhal_kernel *kernel_on(gpuhal_program *program, const char *name, uint32_t buffers, uint32_t values,
                                 uint32_t x, uint32_t y)
 {
@@ -51,7 +50,7 @@ static void launch(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_argu
     assert_ok(gpuhal_kernel_launch(queue, kernel, &how));
 }
 
-/* First y = 2x + y, then the sums of its groups. */
+/* Computes y = 2x + y, then the sum of each group's elements of y. */
 TEST(kernels_follow_transfers_and_transfers_follow_kernels_in_one_queue)
 {
     use_machine("devices 1; slow_us 2000");
@@ -158,7 +157,7 @@ TEST(a_launch_keeps_kernel_and_buffers_until_it_has_ended)
     close_clean(gpu);
 }
 
-/* The launches follow each other immediately, so that one submission may contain them all. */
+/* The launches are enqueued without a pause, so that one submission may contain all of them. */
 TEST(launches_of_other_kernels_with_other_buffers_keep_them_all_until_they_have_ended)
 {
     enum { LAUNCHES = 4 };
@@ -192,7 +191,6 @@ TEST(launches_of_other_kernels_with_other_buffers_keep_them_all_until_they_have_
     close_clean(gpu);
 }
 
-/* Runs on each of eight threads: loads, creates, launches in its own queue, and compares. */
 static void *load_and_launch(void *argument)
 {
     gpuhal_device *device = argument;

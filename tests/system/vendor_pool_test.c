@@ -1,4 +1,4 @@
-/* Pools over a vendor's plugin and its fake with virtual memory: a pool has a single address range. */
+/* Tests pools of a vendor's plugin with its fake, which has virtual memory. Each pool has a single address range. */
 #include "vendor.h"
 #include "support/random.h"
 

@@ -1,5 +1,5 @@
-/* A vendor's plugin over its fake: programs and kernels, slot by slot. Tests of the public functions are in
- * vendor_kernel_test.c. */
+/* Tests programs and kernels through the slots of a vendor's plugin, with its fake. Tests of the public functions are
+ * in vendor_kernel_test.c. */
 #include "bench.h"
 #ifndef GPUHAL_CUDA_PLUGIN
 #include "rocm_tree.h"
@@ -31,7 +31,7 @@ static void expect_kernel_refused(const bench *with, gpuhal_plugin_program *prog
 
 /* ---- programs */
 
-/* For AMD the kernel's files contain the device's target; for CUDA the plugin queries the driver. */
+/* The target of an AMD device is in the kernel's files. For CUDA the plugin queries the driver. */
 static bench begin_with_target(const char *machine)
 {
     bench out;
@@ -248,7 +248,7 @@ TEST(a_limit_of_the_code_itself_is_the_kernels)
     end_clean(&with);
 }
 
-/* The driver reports nothing about functions. Kernels can be created, and their parameters are not checked. */
+/* The driver reports no function attributes. Kernels can be created, but their parameters are not checked. */
 static void expect_made(bench *with)
 {
     gpuhal_plugin_program *program = load_kernels(with);
@@ -274,7 +274,7 @@ TEST(a_driver_that_reports_little_of_functions_runs_them_all_the_same)
     expect_made(&with);
 }
 
-/* As with ZLUDA and chipStar. */
+/* Simulates ZLUDA and chipStar. */
 TEST(a_descriptive_value_is_missing_if_the_driver_answers_not_supported)
 {
     bench with =
@@ -283,7 +283,7 @@ TEST(a_descriptive_value_is_missing_if_the_driver_answers_not_supported)
     expect_made(&with);
 }
 
-/* As with chipStar. */
+/* Simulates chipStar. */
 TEST(a_kernel_that_the_driver_does_not_find_costs_no_device_for_any_code)
 {
     bench with = begin_on("devices 1; fail " CALLED(ModuleGetFunction) " 1 719", 1);
@@ -464,7 +464,7 @@ TEST(a_launch_that_the_driver_refuses_leaves_queue_and_device_usable)
     end_clean(&with);
 }
 
-/* Another user of the device in this process resets it, which also destroys its modules and functions. */
+/* Another part of this process resets the device. The reset also destroys the plugin's modules and functions. */
 TEST(after_a_reset_of_the_device_kernels_are_lost_and_nothing_is_unloaded_twice)
 {
     bench with = begin_on("devices 1", 1);

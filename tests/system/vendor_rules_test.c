@@ -1,5 +1,5 @@
-/* Tests a vendor's fake itself. It must refuse the calls that the real library refuses; otherwise the tests over it
- * prove nothing. Tests of a single vendor are in cuda_rules_own_test.c and rocm_rules_own_test.c. */
+/* Tests a vendor's fake itself. It must refuse the calls that the real library refuses; otherwise the tests that use it
+ * prove nothing. */
 #include "bench.h"
 
 #include <pthread.h>
@@ -57,7 +57,7 @@ TEST(memory_that_was_freed_or_is_too_short_is_refused)
     remove_reports();
 }
 
-/* Writes to memory that a copy still reads: an intended race, which ThreadSanitizer would report. */
+/* Writes to memory that a copy still reads. This race is intended, so ThreadSanitizer must not report it. */
 __attribute__((no_sanitize("thread"))) static void overwrite(volatile unsigned char *bytes, unsigned char value)
 {
     for (size_t i = 0; i < 64; i++) {

@@ -1,5 +1,5 @@
-/* A vendor's plugin over its fake: ranges that are mapped chunk by chunk, exported and imported memory, and memory
- * that a peer or another interface also accesses. */
+/* Tests a vendor's plugin with its fake: ranges that are mapped chunk by chunk, exported and imported memory, and
+ * memory that a peer or another interface also accesses. */
 #include "bench.h"
 #include "support/random.h"
 

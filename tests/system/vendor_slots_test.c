@@ -1,10 +1,9 @@
-/* A vendor's plugin over its fake, slot by slot (direct.h): queues, events, peers and programs. Tests of a single
- * vendor are in cuda_slots_own_test.c and rocm_slots_own_test.c. */
+/* Tests the slots of a vendor's plugin with its fake (direct.h): queues, events, peers and programs. */
 #include "bench.h"
 
 /* ---- queues and events */
 
-/* Writes while work that has not begun may still read the memory: an intended race. */
+/* Writes to memory that work may still read. The race is intended. */
 __attribute__((no_sanitize("thread"))) static void overwrite(volatile char *to, const char *text, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {
@@ -95,7 +94,7 @@ TEST(an_event_after_work_that_failed_says_so_and_only_this_device_is_lost)
 
 /* ---- rectangles */
 
-/* As with ZLUDA, which lacks these copies. */
+/* Simulates ZLUDA, which does not have these copies. */
 TEST(a_rectangle_is_copied_row_by_row_if_the_driver_has_no_copy_for_it)
 {
     bench with = begin_on("devices 1; fail " OF("cuMemcpy2DAsync_v2", "hipMemcpy2DAsync") " 1+ 801", 1);
@@ -145,7 +144,7 @@ TEST(a_peer_copy_brings_the_bytes_with_access_and_without)
     end_clean(&with);
 }
 
-/* A link has several users, and the last one disables it. */
+/* A link has several users. It is disabled when the last user releases it. */
 TEST(access_whose_second_use_fails_is_switched_off_after_the_first)
 {
     bench with = begin_on("devices 2; fail " OF("cuCtxEnablePeerAccess", "hipDeviceEnablePeerAccess") " 2 2", 2);
@@ -163,7 +162,7 @@ TEST(devices_without_access_to_each_other_are_refused_as_peers)
     end_clean(&with);
 }
 
-/* The core must verify links for this reason: the driver reports access, the copy returns OK, but no byte arrives. */
+/* The driver reports access and the copy returns OK, but no byte arrives. This is why the core must verify links. */
 TEST(a_link_that_lies_is_not_noticed_by_status_codes)
 {
     bench with = begin_on("devices 2; silent 0 1", 2);

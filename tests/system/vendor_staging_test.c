@@ -1,5 +1,5 @@
-/* Large transfers between pageable host memory and a device use the library's page-locked chunks, over a vendor's
- * fake. Transfers of memory that is already page-locked do not. If a transfer fails midway, no other data is lost. */
+/* Tests staging with a vendor's fake. Large transfers between pageable host memory and a device use the library's
+ * page-locked chunks; transfers of page-locked memory do not. If a transfer fails midway, no other data is lost. */
 #include "queues.h"
 #include "support/random.h"
 #include "support/import_host.h"
@@ -68,7 +68,6 @@ TEST(large_writes_and_reads_of_ordinary_memory_are_exact_at_any_offset_and_go_th
     expect_clean();
 }
 
-/* Expects that a write and a read with this memory make one driver call each. */
 static void expect_one_call(gpuhal_buffer *buffer, unsigned char *host)
 {
     unsigned char *model = bytes_of_seed(77, BYTES);
@@ -266,7 +265,7 @@ TEST(a_device_that_reads_ordinary_memory_directly_does_so)
 
 enum { FILLS = 12, PAGEABLE = 128 << 10, WIDTH = 512 };
 
-/* A queue with several seconds of work, longer than hang_ns. */
+/* A queue with several seconds of work. The work takes longer than hang_ns. */
 typedef struct lane {
     gpuhal_queue *queue;
     gpuhal_event *event; /* recorded after the fills */

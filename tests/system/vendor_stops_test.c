@@ -1,6 +1,6 @@
-/* A vendor's plugin over its fake, which stops in each of several driver functions in turn. All other threads learn
- * of the stop in time, by a status, a listener and the registry. The library's own calls with a deadline return in
- * time. */
+/* Tests a vendor's plugin with its fake, which stops in one driver function after the other. All other threads must be
+ * notified of the stop in time: by a status, a listener and the registry. The library's own calls with a deadline must
+ * return in time. */
 #include "vendor.h"
 
 #include "support/stops.h"
@@ -15,7 +15,7 @@ static bool driver_has_stopped(void)
     return fake_report_get()->stopped > 0;
 }
 
-/* SLOW: the call begins while work is running that ends a second later. A driver may wait for the work. */
+/* SLOW: when the call begins, other work is running and ends a second later. A driver may wait for this work. */
 enum { SLOW = 1 << 16 };
 
 static gpuhal *open_object(uint32_t isolation)
@@ -132,7 +132,7 @@ static void prepare_peers(fixture *s)
     gpuhal_buffer_release(s->far);
 }
 
-/* Writes pageable memory, which goes through the library's page-locked memory. */
+/* Writes pageable memory, which is staged in the library's page-locked memory. */
 static void prepare_staging(fixture *s)
 {
     enum { LARGE = 64 << 20 };
@@ -145,7 +145,7 @@ static void prepare_staging(fixture *s)
     free(memory);
 }
 
-/* On a busy machine a working helper process may need longer than the deadline for a stopped one. */
+/* On a busy machine even a helper process that works may need longer than the deadline that detects a stopped one. */
 static gpuhal *open_with_helper(uint32_t isolation)
 {
     gpuhal *gpu = open_object(isolation);
@@ -182,7 +182,7 @@ static gpuhal_status do_open(fixture *s)
     return GPUHAL_OK;
 }
 
-/* A process lists the driver's devices only once, so the driver stops in a helper process. */
+/* A process lists the driver's devices only once, so the driver must stop in a helper process. */
 static gpuhal_status do_rescan(fixture *s)
 {
     char script[128];

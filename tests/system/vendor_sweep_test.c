@@ -1,8 +1,8 @@
-/* Makes each driver call of a complete run with two devices fail once, over a vendor's fake. After each failure the
- * process still runs, each error has a status and a message that names the call, bytes that were reported as
- * transferred are correct, no object leaks, and no rule of the vendor is broken.
+/* Makes each driver call of a complete run with two devices fail once, with a vendor's fake. After each failure the
+ * process must still run. Each error must have a status and a message that names the call. Bytes that were reported as
+ * transferred must be correct. No object may leak, and no rule of the vendor may be broken.
  *
- * Each attempt runs in its own process, because the fakes read their faults once per process. */
+ * Each attempt runs in a separate process, because the fakes read their faults once per process. */
 #include "vendor.h"
 #include "support/random.h"
 
@@ -29,8 +29,9 @@ static bool gives_back(const char *function)
     return false;
 }
 
-/* Returns whether the driver or the thread has kept a changed state. HIP's contexts are never destroyed. HIP's
- * current device must be that of the program, and the program must not receive an error of a call by the library. */
+/* Returns whether the driver or the thread is still in a changed state. HIP's contexts are never destroyed, so they are
+ * ignored. HIP's current device must be that of the program, and the program must not see an error from the library's
+ * calls. */
 static bool leaves_trace(const fake_report *report)
 {
 #ifdef GPUHAL_CUDA_PLUGIN
@@ -50,8 +51,8 @@ static void complain(const char *what)
     _exit(BROKEN);
 }
 
-/* Returns whether an error with a vendor code names another call than the failed one. On a lost device every call
- * fails, so that case is excluded. */
+/* Returns whether an error with a vendor code names a call other than the failed one. Lost devices are excluded,
+ * because every call on a lost device fails. */
 static bool names_another_call(const gpuhal_error *error)
 {
     char called[64];
@@ -64,7 +65,6 @@ static bool names_another_call(const gpuhal_error *error)
            strcmp(error->vendor_call, called) != 0;
 }
 
-/* Returns true for OK. Any other status must be an error with a message. */
 static bool went_well(gpuhal_status status)
 {
     if (status > 0 || status < GPUHAL_ERROR_DRIVER) {
@@ -102,7 +102,6 @@ static void move_bytes(gpuhal_device *one, gpuhal_device *two)
     free(got);
 }
 
-/* Loads a program, and launches its kernel in a queue and without a queue. */
 static void compute(gpuhal_device *device)
 {
     const gpuhal_code code = kernels_code();
@@ -180,7 +179,6 @@ static void try_once(const char *machine)
     _exit(report->fault[0] ? 0 : UNREACHED);
 }
 
-/* Repeats until a run ends without reaching the fault. */
 static void sweep(const char *format, int code)
 {
     for (int n = 1; n <= TRIES_AT_MOST; n++) {

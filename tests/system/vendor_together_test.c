@@ -1,4 +1,4 @@
-/* A vendor's plugin over its fake with several callers at the same time: threads that wait, threads that copy, and
+/* Tests a vendor's plugin with its fake and several callers at the same time: threads that wait, threads that copy, and
  * several owners of the same page-locked host memory. */
 #include "bench.h"
 
@@ -47,7 +47,7 @@ TEST(twelve_threads_that_wait_for_queues_hold_up_neither_copies_nor_other_waits)
     expect_fine(with.ops.write(with.devices[0], NULL, &memory, 64 * (QUEUES + 1), &byte, 1), &with, "write");
     expect_fine(with.ops.fill(with.devices[0], queues[QUEUES], &memory, 64 * QUEUES, 64, 1, 1), &with, "fill");
     finish(&with, queues[QUEUES]);
-    for (int i = 0; i < QUEUES; i++) { /* all calls above took less time than the awaited work */
+    for (int i = 0; i < QUEUES; i++) { /* all calls above returned before the awaited work ended */
         assert_false(waits[i].done);
     }
     for (int i = 0; i < QUEUES; i++) {
@@ -85,7 +85,7 @@ static void wait_for_calls(const char *function, uint64_t calls)
     }
 }
 
-/* Runs in its own process, which exits while a thread is inside the driver. */
+/* Runs in a separate process. The process exits while a thread is inside the driver. */
 static void expect_two_of_three(const void *what)
 {
     (void)what;
@@ -105,7 +105,7 @@ static void expect_two_of_three(const void *what)
     remove_reports();
 }
 
-/* The driver hangs in the call that creates a second stream. A third caller must not wait for the stuck one. */
+/* The driver hangs in the call that creates a second stream. A third caller must not wait for the stuck caller. */
 TEST(a_driver_that_hangs_while_it_makes_a_stream_stops_only_the_caller_that_asked_for_it)
 {
     assert_true(passes_in_child(expect_two_of_three, NULL));
@@ -154,7 +154,7 @@ TEST(two_devices_import_the_same_host_memory_and_each_keeps_it_when_the_other_le
         assert_int_equal(fake_report_get()->registrations, 1);
         expect_transfers(&with, 1 - first, &part, 0x33);
         with.plugin->close(
-            with.devices[first]); /* the other device keeps alive the context that registered the memory */
+            with.devices[first]); /* the context that registered the memory is still in use by the other device */
         with.devices[first] = NULL;
         expect_transfers(&with, 1 - first, &part, 0x44);
         with.ops.release(with.devices[1 - first], &part);
@@ -293,7 +293,7 @@ TEST(page_locked_memory_that_a_reset_took_is_not_touched_by_blocking_copies)
     end_clean(&with);
 }
 
-/* The engine has registered the same memory again since the reset, and the plugin must not undo this registration. */
+/* Since the reset the engine has registered the same memory again. The plugin must not undo this registration. */
 TEST(a_registration_that_a_reset_took_is_neither_shared_nor_given_back)
 {
     bench with = begin_on("devices 1", 1);

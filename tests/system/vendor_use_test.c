@@ -1,5 +1,5 @@
-/* A vendor's plugin over its fake, through the public API: working calls, and the caller's state that the plugin
- * must not change. Tests of a single vendor are in cuda_fake_test.c and rocm_fake_test.c. */
+/* Tests a vendor's plugin with its fake, through the public API: calls that succeed, and state of the caller that the
+ * plugin must not change. */
 #include "exercise.h"
 #include "support/random.h"
 #include "support/idle.h"
@@ -98,7 +98,6 @@ TEST(large_copies_between_devices_and_the_cpu_are_byte_exact_at_odd_offsets)
     close_clean(gpu);
 }
 
-/* Copies a box of 100 bytes, 7 rows and 3 slices in the middle of memory whose pitches differ between the two sides. */
 static void copy_box(gpuhal_buffer *to, void *to_host, gpuhal_buffer *from, void *from_host)
 {
     const uint64_t extent[3] = {100, 7, 3};
@@ -192,7 +191,7 @@ TEST(an_alignment_above_the_drivers_own_is_kept)
     close_clean(gpu);
 }
 
-/* As with HIP-CPU, which allocates page-locked memory with malloc(). */
+/* Simulates HIP-CPU, which allocates page-locked memory with malloc(). */
 TEST(page_locked_memory_is_aligned_even_if_the_driver_does_not_align_it)
 {
     use_machine("devices 1; host_offset 16");

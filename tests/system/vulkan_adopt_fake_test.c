@@ -1,6 +1,6 @@
-/* Adopted devices with properties that lavapipe does not have, over the fake driver (tests/fakes/vulkan). The
- * library destroys its own objects on a program's device before the program destroys the device, and it destroys no
- * object of the program. */
+/* Tests adopted devices with properties that lavapipe does not have, with the fake driver (tests/fakes/vulkan). The
+ * library must destroy its objects before the program destroys the device, and must not destroy objects of the
+ * program. */
 #include "adopt.h"
 #include "exercise.h"
 #include "queues.h"

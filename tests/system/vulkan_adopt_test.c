@@ -1,5 +1,5 @@
-/* The library adopts a program's VkDevice on lavapipe. The program allocates and copies through the library and runs
- * its own compute shader on the library's buffers. Skipped if lavapipe is not installed. */
+/* Tests how the library adopts a program's VkDevice on lavapipe. The program allocates and copies through the library,
+ * and runs its own compute shader on the library's buffers. Skipped if lavapipe is not installed. */
 #include "adopt.h"
 #include "support/random.h"
 #include "exercise.h"

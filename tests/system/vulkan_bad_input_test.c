@@ -1,5 +1,5 @@
-/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): errors of the driver, wrong arguments of the caller,
- * and exceeded limits. Each returns a status and a helpful message, and nothing leaks. */
+/* Tests the Vulkan plugin with the fake driver (tests/fakes/vulkan): errors of the driver, wrong arguments, and
+ * exceeded limits. Each call must return a status and a helpful message, and nothing may leak. */
 #include "fake.h"
 #include "support/import_host.h"
 #include "support/process.h"
@@ -134,7 +134,7 @@ TEST(a_full_heap_is_out_of_memory_with_the_numbers_and_works_again)
     end_session(&s);
 }
 
-/* A software device's memory is its mapping, so without a mapping no kind of buffer is possible. */
+/* A software device accesses its memory through the mapping, so no kind of buffer is possible without a mapping. */
 static void expect_no_mapping(const char *script)
 {
     session s = begin_session(script);
@@ -229,7 +229,6 @@ TEST(host_memory_that_is_not_mapped_is_refused)
     end_session(&s);
 }
 
-/* Expects that the descriptor is refused and still refers to the same file. */
 static void expect_refused(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_handle_kind kind, int fd)
 {
     const gpuhal_handle handle = {.size = sizeof handle, .kind = kind, .as.os = fd};
@@ -257,7 +256,7 @@ TEST(a_descriptor_of_another_kind_is_refused_and_stays_open)
     expect_refused(s.device, &desc, GPUHAL_HANDLE_OPAQUE_FD, file);
     expect_refused(s.device, &desc, GPUHAL_HANDLE_OPAQUE_FD, null);
     expect_refused(s.device, &other, GPUHAL_HANDLE_DMABUF_FD, file);
-    /* The driver's own descriptor, passed as another kind. */
+    /* Passes a descriptor that the driver exported, but as another kind. */
     gpuhal_buffer *buffer = NULL;
     gpuhal_handle handle = {.size = sizeof handle};
     assert_ok(gpuhal_buffer_create(s.device, &other, &buffer));
@@ -309,8 +308,8 @@ static void export_and_import(const char *script)
     end_session(&s);
 }
 
-/* The import succeeds only if the mapping happens to have the alignment, and the buffer then begins with the first
- * byte. Otherwise the alignment is impossible. */
+/* The import succeeds only if the mapping happens to have the alignment. In this case the buffer begins at the
+ * mapping's first byte. */
 TEST(imported_memory_is_never_moved_to_an_alignment)
 {
     session s = begin_session("integrated");

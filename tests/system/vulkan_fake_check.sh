@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs gpuhal-check on the Vulkan plugin over the fake driver: vulkan_fake_check.sh GPUHAL_CHECK PLUGIN SCRIPT
+# Runs gpuhal-check on the Vulkan plugin with the fake driver: vulkan_fake_check.sh GPUHAL_CHECK PLUGIN SCRIPT
 # [OPTION...]. Fails if a check fails, or if the driver detected a violation of a Vulkan rule in any of the processes.
 set -u
 log=$(mktemp) || exit 1

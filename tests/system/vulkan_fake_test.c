@@ -1,5 +1,5 @@
-/* The Vulkan plugin over the fake driver (tests/fakes/vulkan), through the public API: hardware with other
- * properties than the test machine's. Every test ends with a query of the fake for broken Vulkan rules and leaked
+/* Tests the Vulkan plugin with the fake driver (tests/fakes/vulkan), through the public API: hardware with properties
+ * that differ from the test machine's. At the end every test checks the fake for broken Vulkan rules and leaked
  * objects. */
 #include "exercise.h"
 #include "support/random.h"

@@ -1,5 +1,6 @@
-/* The Vulkan plugin over the fake driver (tests/fakes/vulkan) if the device is lost or hangs, or if a single driver
- * call fails. The program gets an error with a message, every object can be released, and nothing leaks. */
+/* Tests the Vulkan plugin with the fake driver (tests/fakes/vulkan) if the device is lost or hangs, or if a single
+ * driver call fails. The program must get an error with a message, every object must be releasable, and nothing may
+ * leak. */
 #include "exercise.h"
 #include "support/random.h"
 #include "fake.h"
@@ -83,7 +84,7 @@ TEST(a_device_lost_in_one_gpuhal_object_works_in_the_next)
 
 /* ---- each call fails once */
 
-/* A program's calls in one run. The first error ends the run; all objects are always released. */
+/* The calls and objects of one run. The first error ends the run. All objects are always released. */
 typedef struct work {
     gpuhal *gpu;
     gpuhal_buffer *device, *upload, *readback, *exported, *imported, *host;
@@ -171,7 +172,6 @@ static void give_back(work *w)
     gpuhal_close(w->gpu);
 }
 
-/* Returns true if the call number `nth` was reached. */
 static bool fail_once(const fake_vulkan *fake, const char *function, unsigned nth, int code, void *memory)
 {
     static work w;

@@ -1,5 +1,5 @@
-/* vulkan_importer.c: the second process of vulkan_test.c. It imports the buffer from the descriptor whose number is
- * its argument, checks the exporter's message and writes its own. Exit status 0 means success. */
+/* vulkan_importer.c: the second process of vulkan_test.c. Its argument is a descriptor number. It imports the buffer
+ * from this descriptor, checks the exporter's message and writes another message. Exit status 0 means success. */
 #include "exercise.h"
 #include "support/random.h"
 #include "vulkan_message.h"

@@ -1,5 +1,5 @@
-/* The memory that the Vulkan plugin chooses for each kind. The fake driver (tests/fakes/vulkan) has the memory types
- * and heaps of real devices according to the reports on vulkan.gpuinfo.org, with rounded sizes. */
+/* Tests which memory the Vulkan plugin chooses for each kind. The fake driver (tests/fakes/vulkan) has the memory types
+ * and heaps of real devices, from the reports on vulkan.gpuinfo.org, with rounded sizes. */
 #include "direct_vulkan.h"
 #include "fake.h"
 #include "support/process.h"
@@ -148,8 +148,8 @@ TEST(more_than_the_heap_of_a_kind_is_too_large_and_the_driver_is_not_asked)
     end_session(&s);
 }
 
-/* The first heap is full at present, and the second one is too small for the request. Memory may become free later,
- * so the status is not TOO_LARGE. */
+/* The first heap is full at present, and the second one is too small for the request. Memory may become free later, so
+ * the status must not be TOO_LARGE. */
 TEST(a_full_heap_is_out_of_memory_though_another_one_is_smaller)
 {
     session s = begin_session("discrete;heaps=d4M,8M;types=d@0,vc@1,vch@1,dvc@0");
@@ -162,8 +162,8 @@ TEST(a_full_heap_is_out_of_memory_though_another_one_is_smaller)
     end_session(&s);
 }
 
-/* Requests a heap of 4 MiB up to its last byte, without and with an alignment larger than Vulkan's. A request that
- * is larger by one unit fails without a call to the driver. */
+/* Allocates exactly all bytes of a 4 MiB heap, without and with an alignment larger than Vulkan's. A request that is
+ * larger by one unit must fail without a call to the driver. */
 TEST(a_heap_is_given_out_to_its_last_byte_and_no_further)
 {
     enum { HEAP = 4 << 20, ALIGNMENT = 64 << 10, UNIT = 4096 };
@@ -195,8 +195,8 @@ TEST(a_heap_is_given_out_to_its_last_byte_and_no_further)
     fake_vulkan_expect_clean(&fake);
 }
 
-/* The driver refuses the memory once. The call returns no memory, the caller still owns an imported object, and the
- * next attempt succeeds. */
+/* The driver refuses the memory once. The call must fail, the caller must still own an imported object, and the next
+ * attempt must succeed. */
 static void expect_refusal_then_success(const opening *o, const fake_vulkan *fake, const gpuhal_alloc *alloc)
 {
     gpuhal_memory memory = {.size = sizeof memory};
@@ -235,8 +235,8 @@ TEST(an_import_that_the_driver_has_no_memory_for_hands_out_nothing_and_works_lat
 
 /* ---- atoms of non-coherent memory */
 
-/* The device writes all bytes, and the host writes a range that does not cover whole atoms. The other bytes must
- * keep the device's values. The test calls the slots, because the library synchronizes after each write. */
+/* The device writes all bytes, and the host writes a range that does not cover whole atoms. The other bytes must keep
+ * the device's values. The test calls the slots, because the public API synchronizes after each write. */
 TEST(host_writes_within_an_atom_leave_the_bytes_beside_them)
 {
     enum { SIZE = 256 };

@@ -1,6 +1,6 @@
 /* tests/system/vulkan_message.h: the protocol of the two processes of
- * a_buffer_exported_to_another_process_is_the_same_memory_there: the buffer, and the offset of each process's
- * message in it. */
+ * a_buffer_exported_to_another_process_is_the_same_memory_there: the buffer's size, and the offset of each process's
+ * message in the buffer. */
 #ifndef GPUHAL_TEST_VULKAN_MESSAGE_H
 #define GPUHAL_TEST_VULKAN_MESSAGE_H
 

@@ -1,12 +1,13 @@
-/* Valid and invalid SPIR-V modules, through the Vulkan plugin's slots, over the fake driver (tests/fakes/vulkan). */
+/* Tests valid and invalid SPIR-V modules through the Vulkan plugin's slots, with the fake driver
+ * (tests/fakes/vulkan). */
 #include "vulkan_program.h"
 
 enum { RANDOM_ROUNDS = 4000 };
 
 #define OP(words, code) ((words) << 16 | (code))
 
-/* Builds two kernels. The first uses one buffer. The second also uses another one, in a function that it calls.
- * `newer` selects SPIR-V 1.4, whose entry points list the variables that they use. */
+/* Builds two kernels. The first kernel uses one buffer. The second kernel also uses another buffer, in a function that
+ * it calls. `newer` selects SPIR-V 1.4, whose entry points list the variables that they use. */
 static size_t two_kernels(uint32_t words[160], bool newer)
 {
     const uint32_t longer = newer ? 1 : 0;
@@ -67,7 +68,7 @@ TEST(kernels_of_one_module_have_the_buffers_that_each_uses)
     end_programs(&p);
 }
 
-/* A change of the two-kernel module at the first instruction with this code, and the expected message. */
+/* A change of the module with two kernels, at the first instruction with this code, and the expected message. */
 typedef struct change {
     uint32_t code, removed;
     uint32_t added[12]; /* inserted before the remaining words */
@@ -138,8 +139,8 @@ TEST(modules_whose_words_ids_or_blocks_break_a_rule_are_refused_before_any_drive
     end_programs(&p);
 }
 
-/* Instructions that compilers emit between and after blocks, and grammar rows whose operands are not all of one
- * kind. */
+/* Instructions that compilers emit between and after blocks, and instructions whose operands in the grammar are of
+ * several kinds. */
 TEST(lines_names_switches_encodings_and_constants_of_any_width_are_taken)
 {
     static const change changes[] = {
@@ -184,8 +185,8 @@ TEST(debug_information_of_opencl_is_refused_by_its_name_and_not_as_damage)
     end_programs(&p);
 }
 
-/* Whatever the bytes are, the plugin reads nothing outside of them (the sanitizers check this), and a loaded module
- * can be unloaded. */
+/* The plugin must not read outside the module, for any bytes (the sanitizers check this). If a module is loaded, it can
+ * be unloaded. */
 static void try_module(const programs *p, const uint32_t *words, size_t bytes)
 {
     const gpuhal_kernel_desc descs[] = {{.size = sizeof descs[0], .name = "main"}, saxpy_desc()};

@@ -1,4 +1,4 @@
-/* tests/system/vulkan_program.h: programs through the Vulkan plugin's slots, over lavapipe or over the fake driver.
+/* tests/system/vulkan_program.h: programs through the Vulkan plugin's slots, with lavapipe or with the fake driver.
  * GPUHAL_TEST_FAKE selects the fake driver: "pushed" for a device with push descriptors, "pools" for one without. */
 #ifndef GPUHAL_TEST_VULKAN_PROGRAM_H
 #define GPUHAL_TEST_VULKAN_PROGRAM_H
@@ -47,7 +47,7 @@ static inline programs open_programs(const char *script)
     return p;
 }
 
-/* Opens the device that the environment selects, with a queue. */
+/* Opens the device that the environment variable selects, and creates a queue. */
 static inline programs begin_programs(void)
 {
     const char *fake = getenv("GPUHAL_TEST_FAKE");
@@ -105,7 +105,7 @@ static inline gpuhal_plugin_argument value_argument(const void *value, uint64_t 
     return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_VALUE, .bytes = bytes, .value = value};
 }
 
-/* Computes y = a * x + y for `count` floats from these offsets on. */
+/* Computes y = a * x + y for `count` floats, starting at these offsets. */
 static inline gpuhal_status launch_saxpy(const opening *o, gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                          const gpuhal_memory *x, const gpuhal_memory *y, uint64_t y_offset,
                                          uint32_t count, float a)

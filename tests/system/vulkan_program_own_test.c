@@ -1,4 +1,4 @@
-/* Programs of the Vulkan plugin over the fake driver (tests/fakes/vulkan), in situations that real drivers cannot
+/* Tests programs of the Vulkan plugin with the fake driver (tests/fakes/vulkan), in situations that real drivers cannot
  * produce on demand: each driver call fails once, devices are lost or hang, and devices have other properties. */
 #include "vulkan_program.h"
 
@@ -46,8 +46,6 @@ static gpuhal_status make_kernels(const opening *o, work *w)
     return status;
 }
 
-/* Launches both kernels in two batches, so that the second batch reuses memory of the first, and once without a
- * queue. */
 static gpuhal_status launch_all(const opening *o, work *w)
 {
     const gpuhal_ops *ops = &o->slots.ops;
@@ -98,7 +96,6 @@ static void give_back(const opening *o, work *w)
     memset(w, 0, sizeof *w);
 }
 
-/* Returns true if the call number `nth` was reached. */
 static bool fail_once(const fake_vulkan *fake, const char *function, unsigned nth, int code)
 {
     opening o;
@@ -235,7 +232,7 @@ TEST(a_queue_far_ahead_of_its_device_has_bounded_work_there_and_keeps_none_of_it
     }
     assert_int_equal(status, GPUHAL_NOT_READY);
     assert_in_range(taken, 256, TAKEN_MAX);
-    /* Each launch has a descriptor set, and each 64 launches have a descriptor pool and memory with a buffer. */
+    /* Each launch has a descriptor set. For every 64 launches there are a descriptor pool, a buffer and its memory. */
     assert_true(p.fake.alive() - before <= TAKEN_MAX + TAKEN_MAX / 64 * 3 + 64);
     p.fake.go_on();
     assert_int_equal(ops->event_record(w.queue, w.event), GPUHAL_OK);

@@ -1,4 +1,4 @@
-/* Programs, kernels and launches of the Vulkan plugin, through its slots, over lavapipe and over the fake driver
+/* Tests programs, kernels and launches through the slots of the Vulkan plugin, with lavapipe, and with the fake driver
  * with push descriptors and with descriptor pools (vulkan_program.h). */
 #include "vulkan_program.h"
 
@@ -231,7 +231,7 @@ TEST(compiled_code_is_returned_and_taken_only_by_the_same_device)
     end_saxpy(&f);
 }
 
-/* Errors in the description of saxpy, and the expected statuses. */
+/* Wrong descriptions of saxpy, and the expected statuses. */
 TEST(a_description_that_the_code_contradicts_is_refused)
 {
     static const gpuhal_parameter two_values[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
@@ -280,8 +280,7 @@ TEST(a_description_that_the_code_contradicts_is_refused)
     end_saxpy(&f);
 }
 
-/* Callers use one description for all variants of a shader, and compilers omit the buffers that a variant does not
- * use. */
+/* Callers use one description for all variants of a shader. Compilers omit the buffers that a variant does not use. */
 TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not_used)
 {
     static const gpuhal_parameter more[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
@@ -320,7 +319,7 @@ TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not
         assert_int_equal(((const uint32_t *)surplus.host)[i], 0x5a5a5a5a);
     }
     expect_error(create_kernel(&f.p.o, f.program, &wrong, NULL, &none), GPUHAL_ERROR_INVALID_ARGUMENT, "1 buffers");
-    /* In this case the second buffer has the same binding as the block. */
+    /* In this description the second buffer has the same binding as the block. */
     wrong.parameters = beside_block;
     wrong.parameter_count = 4;
     assert_ok(load_code(&f.p.o, scale_spirv, sizeof scale_spirv, NULL, &scale));

@@ -1,5 +1,5 @@
-/* Makes each memory allocation of the Vulkan plugin, from loading a module to the end of a launch, fail once, over
- * the fake driver. The plugin is linked into this program, so that its allocations can be made to fail
+/* Makes each memory allocation of the Vulkan plugin fail once, from loading a module to the end of a launch, with the
+ * fake driver. The plugin is linked into this program, so that its allocations can be made to fail
  * (support/faults.h). */
 #include "vulkan_program.h"
 

@@ -1,4 +1,4 @@
-/* Queues and events of the Vulkan plugin over the fake driver (tests/fakes/vulkan), through the plugin's slots:
+/* Tests queues and events of the Vulkan plugin with the fake driver (tests/fakes/vulkan), through the plugin's slots:
  * order, asynchrony, timing, and hung or lost devices. */
 #include "direct_vulkan.h"
 #include "support/random.h"
@@ -68,7 +68,6 @@ static void expect_bytes(fixture *d, const unsigned char *wanted)
     assert_memory_equal(d->result.host, wanted, BYTES);
 }
 
-/* Copies and fills at random positions of one memory object, without waits in between. */
 static void run_in_order(const char *script)
 {
     static unsigned char expected[BYTES];
@@ -172,8 +171,8 @@ TEST(the_host_copies_at_most_256_kib_inside_a_call_that_enqueues)
     close_fixture(&d);
 }
 
-/* If the ring is full, a call returns NOT_READY immediately and without side effects, until the device has finished
- * some work. */
+/* If the ring is full, calls return NOT_READY immediately and without side effects until the device has finished some
+ * work. */
 TEST(more_submissions_than_are_kept_in_flight_and_longer_runs_than_one_holds_stay_in_order)
 {
     enum { COPIES = 1000, PIECE = 40, FLUSHES = 200 };
@@ -207,8 +206,7 @@ typedef struct helper {
     gpuhal_status status;
 } helper;
 
-/* Uses a separate queue, which shares its VkQueue with those of the other threads, and makes blocking copies in
- * between. */
+/* Uses a separate queue and also makes blocking copies. The queues of all threads share a VkQueue. */
 static gpuhal_status help_once(helper *h)
 {
     const gpuhal_ops *ops = &h->d->o.slots.ops;
@@ -282,7 +280,7 @@ TEST(one_queue_waits_for_an_event_of_another)
     close_fixture(&d);
 }
 
-/* The VkQueue has submitted nothing since the submission that waited for the event, so a driver like Mesa 22.3 may
+/* Nothing was submitted to the VkQueue after the submission that waited for the event, so a driver like Mesa 22.3 may
  * still write to the semaphore. */
 TEST(queues_and_events_may_be_destroyed_as_soon_as_the_work_that_awaited_them_has_ended)
 {
@@ -347,7 +345,7 @@ TEST(timed_events_work_if_the_transfer_family_has_no_timestamps)
     measure("discrete;slow_us=20000;families=gct1,t1/0");
 }
 
-/* Measures from an event to one that was recorded earlier, which happens with timestamps of two queues. */
+/* The end event was recorded before the begin event. This can happen if the timestamps are from two queues. */
 static void measure_backwards(const char *script)
 {
     fixture d = open_fixture(script, GPUHAL_TIMED);
@@ -370,7 +368,7 @@ TEST(time_stamps_out_of_order_are_no_time_apart)
     measure_backwards("discrete;families=gct2");
 }
 
-/* As on Intel's drivers. */
+/* Intel's drivers behave like this. */
 TEST(time_stamps_of_36_bits_out_of_order_are_no_time_apart)
 {
     measure_backwards("discrete;families=gct2/36");
@@ -393,8 +391,8 @@ TEST(waiting_for_a_device_that_hangs_ends_with_the_time_and_the_queue_stays_usab
     close_fixture(&d);
 }
 
-/* The plugin does not destroy objects that may still be in use, so the fake reports them as leaked, but reports no
- * destroyed object that is in use. */
+/* The plugin does not destroy objects that may still be in use. So the fake must report leaked objects, but no
+ * destroyed object that was in use. */
 TEST(work_that_never_ends_holds_up_closing_for_seconds_alone)
 {
     static fixture d; /* leak checkers find the remaining objects through it */
@@ -442,7 +440,6 @@ TEST(a_lost_device_answers_every_slot_of_its_queues_with_lost_and_closes)
 
 /* ---- each call fails once */
 
-/* Uses a queue from creation to destruction. The first error ends the run, and every object is released. */
 static gpuhal_status live(opening *o, gpuhal_plugin_queue **queue, gpuhal_plugin_event *events[2],
                           gpuhal_memory memory[2])
 {

@@ -1,5 +1,5 @@
-/* The Vulkan plugin over lavapipe, Mesa's Vulkan driver for the CPU, beside the CPU plugin and PoCL's two devices.
- * Skipped if lavapipe is not installed. */
+/* Tests the Vulkan plugin with lavapipe (Mesa's Vulkan driver for CPUs), together with the CPU plugin and PoCL's two
+ * devices. Skipped if lavapipe is not installed. */
 #include "exercise.h"
 #include "support/random.h"
 #include "fake.h"
@@ -85,8 +85,8 @@ TEST(verify_passes_and_every_memory_kind_is_byte_exact)
     gpuhal_close(gpu);
 }
 
-/* The path of a copy depends on both devices. The bytes are correct on every reported path, and copies within one
- * device use the device's own path. */
+/* The path of a copy depends on both devices. The bytes must be correct for every reported path. Copies within one
+ * device must use the device's own path. */
 TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
 {
     static const char *const ids[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
@@ -106,7 +106,7 @@ TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
         assert_ok(gpuhal_copy_path(to, from, &path));
         assert_true(devices[0] == devices[1] ? path == GPUHAL_PATH_NATIVE
                                              : path == GPUHAL_PATH_SHARED || path == GPUHAL_PATH_STAGED);
-        /* Both buffers of this pair have a host address, so a single copy by the host suffices. */
+        /* Both buffers of this pair have a host address, so the host can copy directly from one to the other. */
         if (pair == 3 || pair == 12) {
             assert_int_equal(path, GPUHAL_PATH_SHARED);
         }
@@ -131,8 +131,7 @@ TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
     gpuhal_close(gpu);
 }
 
-/* Bytes that are written through either buffer can be read through the other after this buffer has been
- * synchronized. */
+/* Bytes that are written through one of the two buffers can be read through the other one after a synchronization. */
 static void expect_same_bytes(gpuhal_buffer *one, gpuhal_buffer *two)
 {
     gpuhal_buffer *const both[2] = {one, two};

@@ -9,7 +9,7 @@ shift
 directory=$(mktemp -d) || exit 1
 trap 'rm -rf "$directory"' EXIT
 
-# Every process opens the log file and would truncate it, so the file is a pipe with one reader.
+# Every process would truncate the log file when it opens it, so the file is a pipe with one reader.
 cat > "$directory/vk_layer_settings.txt" <<SETTINGS
 khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG
 khronos_validation.report_flags = error,warn
@@ -18,7 +18,7 @@ khronos_validation.log_filename = $directory/pipe
 SETTINGS
 mkfifo "$directory/pipe"
 
-# run LOG COMMAND…: returns the command's exit status; the layer's messages go to LOG.
+# run LOG COMMAND…: writes the layer's messages to LOG and returns the command's exit status.
 run() {
     log=$1
     shift

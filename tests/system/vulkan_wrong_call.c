@@ -1,6 +1,6 @@
-/* vulkan_wrong_call.c: breaks two Vulkan rules on purpose: one that any validation detects, and one that only
- * synchronization validation detects. If a run reports neither, it proves nothing about other programs. Exit status
- * 77 means that the layer is not installed. */
+/* vulkan_wrong_call.c: breaks two Vulkan rules on purpose. Any validation detects the first violation; only
+ * synchronization validation detects the second one. If a run reports neither, validation is inactive, and the results
+ * of other programs are meaningless. Exit status 77 means that the layer is not installed. */
 #include "support/vk.h"
 
 int main(void)
@@ -24,6 +24,7 @@ int main(void)
     v.vkDestroyBuffer(v.device, buffer, NULL);
     v.vkFreeMemory(v.device, memory, NULL);
     vk_close_device(&v);
-    /* Without the instance the driver and the layer would be unloaded, and leak reports would have no symbol names. */
+    /* The instance is kept, because otherwise the driver and the layer would be unloaded, and leak reports would have
+     * no symbol names. */
     return 0;
 }

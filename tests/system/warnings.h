@@ -1,4 +1,4 @@
-/* tests/system/warnings.h: a program over one vendor's fake that keeps the library's warnings. */
+/* tests/system/warnings.h: a program that uses one vendor's fake and keeps the library's warnings. */
 #ifndef WARNINGS_H
 #define WARNINGS_H
 

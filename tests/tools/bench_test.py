@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests the output of gpuhal-bench on the CPU, which every machine has. Tests with the parameter `baseline` test
-gpuhal-bench-baseline. One test per run: bench_test.py TEST PROGRAM [ARGUMENT...]. No test checks measured figures."""
+gpuhal-bench-baseline. Each call runs one test: bench_test.py TEST PROGRAM [ARGUMENT...]. No test checks measured
+figures."""
 
 import json
 import os
@@ -77,7 +78,7 @@ def check_schema(*lines):
 
 
 def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_the_slower_one(baseline):
-    os.environ["POCL_DEVICES"] = "pthread"  # pairs of two devices would take as long as all other tests
+    os.environ["POCL_DEVICES"] = "pthread"  # with two devices, pairs would take as long as all other tests together
     rows = results(baseline, "--baseline")
     tests = {row["test"] for row in rows}
     devices = {row["device"] for row in rows}
@@ -88,8 +89,8 @@ def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_
     for row in rows:
         if row["test"].startswith(("file_to_device", "store_spill", "store_restore")) or row["path"] in ("staged", "shared"):
             assert row["ratio"] is None and row["ratio_of_slower_side"] > 0, row
-    # The cost of a call is judged as a ratio to a reference of the same run. The other times are those of processes, plans
-    # and thread wakeups, or a difference to a wait that a ratio also covers.
+    # The cost of a call is judged by its ratio to a reference in the same run. All other times are those of processes,
+    # plans and thread wakeups, or a difference to a wait for which a ratio is judged too.
     calls = {row["test"] for row in rows if row["ratio"] is not None and row["unit"] == "ns"}
     assert {"call_overhead", "lease", "allocate_4kib", "allocate_pool", "launch_one_group", "sample"} <= calls, calls
     judged = {row["test"] for row in rows if row["value"] is not None and row["unit"] == "ns" and not row["test"].startswith(("place_", "plan_"))}
@@ -97,15 +98,15 @@ def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_
 
 
 def a_quick_run_compares_every_row_with_direct_calls(baseline, device, reports=None):
-    """Runs over a fake driver. `reports` is a folder for the fake CUDA's reports, from which its NVML reads how much
-    memory is in use."""
+    """Runs with a fake driver. `reports` is a folder for the reports of the fake CUDA. The fake NVML reads the memory
+    in use from these reports."""
     if reports:
         shutil.rmtree(reports, ignore_errors=True)
         os.makedirs(reports)
         os.environ["FAKE_CUDA_REPORT"] = os.path.join(reports, "report")
     rows = results(baseline, "--baseline", "--device", device)
     tests = {row["test"] for row in rows}
-    # The kernel files of AMD GPUs are not faked.
+    # The machine has no kernel files of AMD GPUs.
     expected = {*WITH_STREAMS, *"staging_memory share share_memory".split(), *(["device_memory"] if reports else [])}
     assert expected <= tests, f"no row is about {expected - tests}"
     compared = {row["test"] for row in rows if row["baseline"] is not None or row["baseline_bytes_per_second"] is not None}
@@ -272,7 +273,7 @@ def a_replay_says_what_the_requests_cost_and_what_they_take(program):
 
 def a_replay_states_the_peak_of_what_is_reserved_also_where_it_comes_after_that_of_use(program):
     os.environ["GPUHAL_BACKENDS"] = "cpu"
-    # the first two use one segment of 32 MiB each; the third uses its own segment when they have been freed
+    # the first two use one segment of 32 MiB each; the third uses another segment after both have been freed
     a, b, c = 30 << 20, 30 << 20, 33 << 20
     rows, errors = replay(program, csv(f"allocate,0x1,{a},0", f"allocate,0x2,{b},0", f"free,0x1,{a},0", f"free,0x2,{b},0", f"allocate,0x3,{c},0"))
     assert round(rows["replay_overhead"]["gpuhal"], 1) == 6.7 and round(rows["replay_peak"]["gpuhal"], 1) == 61.7 and not errors, (rows, errors)

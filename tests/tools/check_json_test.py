@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests the output of gpuhal-check --json, over the misbehaving plugin of tests/conformance. check_json_test.py
-TEST|all PROGRAM FAULTY SCHEMA; 77 means skipped."""
+"""Tests the output of gpuhal-check --json, with the misbehaving plugin of tests/conformance. check_json_test.py
+TEST|all PROGRAM FAULTY SCHEMA; exit code 77 means skipped."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from probe_support import changed, check, read_schema, spoilings, validator
 
 
 class Report:
-    """The lines of a report in order. Each line must match the schema."""
+    """Returns the lines of a report in order. Each line must match the schema."""
 
     def __init__(self, tool, text):
         self.lines = [json.loads(line) for line in text.splitlines()]
@@ -52,7 +52,8 @@ class Tool:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def mixed(self):
-        """Returns a report with every result: copy fails, on the second device as expected, and there is no manifest."""
+        """Returns a report that contains every result. The check `copy` fails; on the second device this is expected.
+        There is no manifest."""
         with tempfile.NamedTemporaryFile("w", suffix=".expect") as expect:
             expect.write("copy@1: known since last week\n")
             expect.flush()
@@ -176,7 +177,7 @@ def a_reader_that_goes_ends_the_run_with_4(tool):
 
 
 def wait_for_hang(process):
-    """Waits until @process's child sleeps, because the plugin hangs in read."""
+    """Waits until @process's child sleeps, which means that the plugin hangs in read."""
     quiet = 0
     while quiet < 10:
         time.sleep(0.05)
@@ -194,7 +195,7 @@ def a_run_that_a_signal_ends_reports_what_has_run(tool):
         for form in (["--json"], []):
             options = [*form, "--only", "describe", "--only", "read@0", tool.plugin]
             with subprocess.Popen([tool.program, *options], env=os.environ | {"FAULTY": "read_hangs"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  # the shell may ignore the signal
+                                  # the shell that started this test may ignore the signal
                                   text=True, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as process:
                 wait_for_hang(process)
                 process.send_signal(number)

@@ -1,6 +1,6 @@
-"""A real device cgroup that denies access to nodes. In version 1 files contain the rules. In version 2 a kernel program
-decides (BPF_PROG_TYPE_CGROUP_DEVICE in linux/bpf.h), which ordinary processes cannot read. Both deny with EPERM.
-Requires root."""
+"""A real device cgroup that denies access to device nodes. In version 1 the rules are in files. In version 2 a BPF
+program decides (BPF_PROG_TYPE_CGROUP_DEVICE in linux/bpf.h); ordinary processes cannot read this program. Denied calls
+fail with EPERM in both versions. Requires root."""
 
 import ctypes
 import os
@@ -8,14 +8,14 @@ import struct
 from pathlib import Path
 
 FIRST, UNIFIED = Path("/sys/fs/cgroup/devices"), (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
-# BPF: the system call's number on x86-64
+# the number of the system call bpf() on x86-64
 BPF, PROG_LOAD, PROG_ATTACH, CGROUP_DEVICE, ATTACH_TO_DEVICES = 321, 5, 8, 15, 6
-# instructions: load a word, load a constant, two jumps, exit
+# BPF instructions: load a word, load a constant, two jumps, exit
 LOAD, MOVE, IS, IS_NOT, END = 0x61, 0xB7, 0x15, 0x55, 0x95
 
 
 class Group:
-    """A cgroup below `parent`, which a child process enters before exec."""
+    """A cgroup below `parent`. A child process enters it before exec."""
 
     def __init__(self, parent):
         self.path = parent / f"gpuhal-test-{os.getpid()}"
@@ -45,8 +45,8 @@ class Second(Group):
         return found[0] if found and os.uname().machine == "x86_64" else None
 
     def deny(self, major, minors):
-        """The program finds the major number in the second word of its argument and the minor number in the third. It
-        returns 0 to deny access."""
+        """In the program's argument the second word is the major number, and the third word is the minor number. The
+        program returns 0 to deny access."""
         minors = list(minors)
         code = [(LOAD, 2, 1, 4, 0), (LOAD, 3, 1, 8, 0), (MOVE, 0, 0, 0, 1), (IS_NOT, 2, 0, len(minors), major)]
         code += [(IS, 3, 0, len(minors) - at, minor) for at, minor in enumerate(minors)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests the programs of examples/ that require no other program: FILE TEST FOLDER FAKES CUDA. TEST may be all
-(together.py). CUDA is 1 if their kernel was compiled for CUDA. 77 means skipped."""
+(together.py). CUDA is 1 if the programs' kernel was compiled for CUDA. Exit code 77 means skipped."""
 
 import array
 import json
@@ -21,7 +21,7 @@ class Examples:
         self.folder, self.fakes, self.cuda = folder, fakes, cuda == "1"
 
     def run(self, program, *arguments, cards="", **variables):
-        """Runs the program with `cards` over the fake of CUDA."""
+        """Runs the program with the fake of CUDA and `cards`."""
         environment = {**os.environ, "POCL_DEVICES": "pthread basic", **variables}
         if cards:
             if program in ("workers", "pipeline") and not self.cuda:
@@ -33,7 +33,7 @@ class Examples:
 
 
 def workers_of(done):
-    """Returns each worker's device after checking that all values of the workers are right."""
+    """Checks that all values of the workers are right. Returns each worker's device."""
     check(done.returncode == 0 and not done.stderr, done)
     return re.findall(r"^worker \d+: ([^:]+:\d+).*: 65536 of 65536 values right(?:, in \d+\.\d{3} ms)?$", done.stdout, re.M)
 

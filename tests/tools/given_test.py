@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests the devices that the kernel's own mechanisms give a process: a device cgroup, namespaces, another user. FILE
-TEST PROGRAM FAKES; TEST may be all (together.py); 77 means skipped. All tests require root."""
+"""Tests which devices a process gets if the kernel restricts it: with a device cgroup, namespaces, or another user.
+FILE TEST PROGRAM FAKES. TEST may be all (together.py). Exit code 77 means skipped. All tests require root."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import device_cgroup
 import recorded_test
 import together
 
-NVIDIA, GPUS, GIVEN = 195, 8, 2  # major number of the nodes; number of GPUs; index of the given GPU
+NVIDIA, GPUS, GIVEN = 195, 8, 2  # major number of the nodes; number of GPUs; index of the GPU that the job gets
 LINE = "1 GPU ready; 7 more of this host are not given"
 
 
@@ -25,7 +25,7 @@ def skip(why):
 
 
 class Host:
-    """Eight GPUs with real nodes. CUDA lists one of them, and nothing indicates a container."""
+    """A machine with eight GPUs that have real nodes. CUDA lists one of the GPUs, and nothing indicates a container."""
 
     def __init__(self, program, fakes):
         folder = Path(__file__).resolve().parent.parent / "recorded/docker-one-of-8"
@@ -97,8 +97,8 @@ def a_job_in_a_device_cgroup_of_version_2_has_the_gpus_of_that_alone(program, fa
 
 
 def take_away(kind, program, fakes):
-    """A reload of systemd removes a container's GPUs from its device cgroup (NVIDIA/nvidia-docker#1730), so its driver
-    fails."""
+    """A reload of systemd removes a container's GPUs from the container's device cgroup (NVIDIA/nvidia-docker#1730), so
+    the driver in the container fails."""
     host, group = enter_a_cgroup(kind, program, fakes)
     try:
         group.deny(NVIDIA, range(GPUS))

@@ -3,9 +3,9 @@
 
     golden_test.py PROGRAM ODD_PLUGINS GOLDEN [--write]     --write: as cmake --build build/default --target golden
 
-Other tests check exit codes, states and documents, and leave the wording to this one. Capitalized words in the file
-stand for parts that differ between machines and runs, and for the grammar of selectors and the hint after an error,
-which are long."""
+Only this test checks the wording; other tests check exit codes, states and documents. Capitalized words in the file
+stand for parts that differ between machines and runs. They also stand for the grammar of selectors and the hint after
+an error, because these texts are long."""
 
 import difflib
 import os
@@ -40,7 +40,8 @@ class Script:
         self.text += f"\n==== {text}\n"
 
     def run(self, *options, place=None, plugins=(), only="", **settings):
-        """`only` selects lines of the output, if the other lines are elsewhere in the file."""
+        """`only` selects lines of the output. It is used if another command in the file already contains the other
+        lines."""
         result = self.probe.run(*options, plugins=plugins, **(place.settings() if place else {}) | settings)
         shown = " ".join([f"{name}={value}" for name, value in settings.items() if name != "COLUMNS"] + ["gpuhal-probe", *map(repr_of, options)])
         # The width of a column depends on the CPU's name.

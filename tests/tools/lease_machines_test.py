@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests which devices gpuhal-lease selects on recorded machines (tests/recorded). lease_machines_test.py TEST|all
-PROGRAM PROBE FAKES; 77 means skipped."""
+PROGRAM PROBE FAKES; exit code 77 means skipped."""
 
 import json
 import os
@@ -20,7 +20,7 @@ RECORDED = Path(__file__).resolve().parent.parent / "recorded"
 
 
 class Played:
-    """A recorded machine with its own ledger. The test can change which processes use the machine."""
+    """A recorded machine with a separate ledger. The test can change which processes use the machine."""
 
     def __init__(self, place, program, probe, fakes, name):
         machine = Machine(RECORDED / name)
@@ -45,13 +45,13 @@ class Played:
         return out, err
 
     def hold(self, *options):
-        """Starts a command that runs until the test ends it. Returns its GPUHAL_DEVICES once it has its lease, and the
-        command."""
+        """Starts a command that runs until the test ends it, and waits until it has its lease. Returns the command's
+        GPUHAL_DEVICES, and the command."""
         process = self.start("run", *options, "--", "sh", "-c", 'echo "$GPUHAL_DEVICES"; exec sleep 60')
         return process.stdout.readline().strip(), process
 
     def leased(self, *options):
-        """Returns the devices of a command that ends immediately."""
+        """Runs a command that ends immediately. Returns the command's devices."""
         return self.run("run", *options, "--", "sh", "-c", 'echo "$GPUHAL_DEVICES"')[0].strip()
 
     def status(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests gpuhal-lease as users run it, over the fake CUDA driver and the CPU. lease_test.py TEST|all PROGRAM FAKES
-SCHEMA; 77 means skipped."""
+"""Tests gpuhal-lease as users run it, with the fake CUDA driver and the CPU. lease_test.py TEST|all PROGRAM FAKES
+SCHEMA; exit code 77 means skipped."""
 
 import json
 import os
@@ -145,7 +145,8 @@ def a_lease_of_a_killed_command_is_free_for_one_that_waits(tool):
 
 
 def machine_folder(tool, mode, group=-1):
-    """Creates a folder that stands for /, with the folder of the machine's ledger. The tool has no other ledger."""
+    """Creates a folder that stands for / and contains the folder of the machine's ledger. The tool uses no other
+    ledger."""
     root = os.path.join(os.path.dirname(tool.environment.pop("GPUHAL_LEDGER")), "root")
     folder = os.path.join(root, "run", "gpuhal")
     os.makedirs(folder)
@@ -280,7 +281,7 @@ def a_number_of_another_pid_namespace_is_marked(tool):
     inner.stdout.readline()
     lease = tool.status()["leases"][0]
     with open(f"/proc/{lease['pid']}/comm", encoding="utf-8") as file:
-        # the kernel reports the process by its PID in this namespace
+        # the kernel reports the process's PID in this namespace
         check(file.read().strip() == lease["command"] and not lease["pid_is_foreign"], lease)
     os.kill(max(process["pid"] for process in lease["processes"]), signal.SIGKILL)
     inner.wait(DEADLINE)

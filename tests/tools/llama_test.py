@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests examples/llama with tiny models that the tests generate. One test per run: llama_test.py TEST PROGRAM
-GENERATOR; 77 means skipped."""
+"""Tests examples/llama with tiny models that the tests generate. Each call runs one test: llama_test.py TEST PROGRAM
+GENERATOR. Exit code 77 means skipped."""
 
 import os
 import random
@@ -42,7 +42,7 @@ class Llama:
         return done.stdout
 
     def refuses(self, path, *options, **where):
-        """Returns the error message of a failing run."""
+        """Runs the program, which must fail. Returns the error message."""
         done = self.run(path, *options, **where)
         check(done.returncode in (1, 2) and not done.stdout and done.stderr.count("llama-run: ") == 1, options, done)
         return done.stderr[done.stderr.index("llama-run: "):]
@@ -58,7 +58,7 @@ def all_instructions_of_the_processor_give_equal_logits_for_each_type(llama):
 
 
 def equal_on(llama, device):
-    """Compares tokens and logit leads. Skipped if the device does not exist."""
+    """Compares tokens and logit leads. Skips the test if the device does not exist."""
     backends = ",".join(dict.fromkeys(one.split(":")[0] for one in device.split(",")))
     for kind in TYPES:
         model = llama.model("--type", kind, "--layers", "3")
@@ -119,7 +119,7 @@ def a_trace_has_the_bytes_of_the_model_and_every_token_and_its_waits(llama):
 
 
 def word(text):
-    """Returns the number of a word whose letters begin with the mark for a blank (make_model.c)."""
+    """Returns the number of a word. The word begins with the mark for a blank (make_model.c)."""
     number = 0
     for letter in text:
         number = number * 27 + (0 if letter == " " else ord(letter) - ord("a") + 1) + 1

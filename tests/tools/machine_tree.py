@@ -1,5 +1,5 @@
-"""Converts the files of a machine below /sys, /proc, /dev and /etc into one text, and back into files below a
-directory. tests/recorded/README.md has the grammar; tools/record-machine.sh writes the text."""
+"""Converts a machine's files below /sys, /proc, /dev and /etc into one text, and the text back into files below a
+directory. tests/recorded/README.md has the grammar. tools/record-machine.sh writes such texts."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ class Tree:
         return self
 
     def statement(self, word, rest):
-        """Returns the directory of the following entries."""
+        """Returns the directory to which the following entries belong."""
         if word == "at":
             self.things.setdefault(rest, None)
             return rest
@@ -55,8 +55,8 @@ class Tree:
         return ""
 
     def device(self, words):
-        """Parses `PLACE NODE [as ADDRESS]`, a PCI device. With `as` it has the files of another device unless its own
-        files follow."""
+        """Parses `PLACE NODE [as ADDRESS]`, a PCI device. With `as` the device has the files of another device, unless
+        the text lists other contents for them."""
         place, address = "/sys" + words[0], words[0].rsplit("/", 1)[1]
         if words[2:3] == ["as"]:
             other = self.things[f"/sys/bus/pci/devices/{words[3]}"][1]
@@ -67,7 +67,7 @@ class Tree:
         return place
 
     def entry(self, at, line):
-        """Returns the path of a file of several lines, which follow."""
+        """Returns the path of a file whose lines follow."""
         if not at:
             raise ValueError("an entry of no directory")
         name, *rest = line.split(" ", 2)

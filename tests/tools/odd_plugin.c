@@ -1,5 +1,5 @@
-/* odd_plugin.c: plugins that misbehave in ways that users of gpuhal-probe notice. ODD_NAME is the backend's name,
- * and ODD_KIND selects the misbehaviour. Otherwise the plugin has one device, whose memory is host memory. */
+/* odd_plugin.c: plugins that misbehave in ways that users of gpuhal-probe notice. ODD_NAME is the backend's name, and
+ * ODD_KIND selects the misbehaviour. Apart from that, each plugin has one device that uses host memory. */
 #include <gpuhal/plugin.h>
 
 #include <signal.h>
@@ -20,7 +20,7 @@ enum kind {
     HAS_A_TWIN, /* two such plugins report the same PCI address */
     HAS_A_LONG_NAME,
     HANGS_AT_COPY,
-    HAS_ITS_OWN_NUMBERS /* two devices, with vendor-specific facts and a vendor-specific link */
+    HAS_ITS_OWN_NUMBERS /* two devices with vendor-specific facts and a vendor-specific link */
 };
 
 struct gpuhal_plugin_device {

@@ -30,8 +30,8 @@ def wrong_screens():
 
 
 def symptoms_that_nothing_prints():
-    """Checks the texts quoted in the first column of a table, in which … matches anything. The JSON is from a later run
-    than the screen and contains its messages."""
+    """Checks the quoted texts in the first column of a table. In these texts … matches anything. The JSON is from a
+    later run than the screen, and contains the messages of the screen."""
     printed = " ".join(" ".join(file.read_text(encoding="utf-8").split()) for name in ("screens.txt", "probe.json") for file in recorded.glob(f"*/{name}"))
     for line in (source / "docs/troubleshooting.md").read_text(encoding="utf-8").splitlines():
         first = re.match(r"\| (.*?) \| ", line)
@@ -42,7 +42,8 @@ def symptoms_that_nothing_prints():
 
 
 def answers_that_a_screen_does_not_have():
-    """Checks the table of questions: texts on the screen of a machine, and options that its last line names."""
+    """Checks the table of questions. Its texts must be on the screen of a machine, and its options in the last line of
+    the screen."""
     page = (source / "docs/instead-of.md").read_text(encoding="utf-8").split("## What the default screen answers")[-1]
     answered = re.findall(r"^\| (.*) \| `(.*)` \| `([\w-]+)` \|$", page, re.M)
     named = re.findall(r"^\| .* \| ((?:`--[^`]+`(?:; )?)+) \|$", page, re.M)

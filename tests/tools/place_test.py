@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests gpuhal-place with models that the tests generate. place_test.py TEST|all PROGRAM SCHEMA; 77 means skipped."""
+"""Tests gpuhal-place with models that the tests generate. place_test.py TEST|all PROGRAM SCHEMA; exit code 77 means
+skipped."""
 
 import json
 import os
@@ -30,7 +31,7 @@ def tensor(name, sizes, kind):
 
 
 def gguf(blocks=4, embedding=64, tied=False, extra_entries=(), extra_tensors=(), heads=8, kv_heads=2):
-    """Returns a header as llama.cpp's converters write it, with grouped heads and 8-bit weights."""
+    """Returns a header like those of llama.cpp's converters, with grouped heads and 8-bit weights."""
     entries = [entry("general.architecture", STRING, text("llama")), entry("general.name", STRING, text("tiny")),
                entry("tokenizer.ggml.tokens", ARRAY, struct.pack("<IQ", STRING, 3) + text("a") + text("b") + text("")),
                entry("tokenizer.ggml.scores", ARRAY, struct.pack("<IQ", F32, 2) + struct.pack("<2f", 1, 2)),
@@ -59,7 +60,7 @@ class Tool:
         self.folder = tempfile.TemporaryDirectory()
 
     def run(self, model, *options, code=0):
-        """Writes @model, the bytes of a file. Returns the output and the text on standard error."""
+        """Writes @model to a file and runs the program with it. Returns the output and the text on standard error."""
         path = os.path.join(self.folder.name, "model")
         with open(path, "wb") as file:
             file.write(model)
@@ -225,7 +226,7 @@ def a_file_that_lies_is_refused_and_never_believed(tool):
             b"GGUF" + struct.pack("<IQQ", 3, 2**60, 2**60), good[:-9]]
     for lie in lies:
         check("model: " in tool.run(lie, "--given", "x=1GiB", code=1).stderr, lie[:64])
-    for _ in range(40): # for every damaged model the program prints a plan or an error message
+    for _ in range(40): # the program must print a plan or an error message for every damaged model
         spoilt = bytearray(good)
         for _ in range(3):
             spoilt[dice.randrange(4, len(spoilt))] = dice.randrange(256)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests the drawings of gpuhal-plot with recorded results and traces. plot_test.py TEST|all PROGRAM RESULTS. Exit code
-77: matplotlib is missing."""
+77 means that matplotlib is missing."""
 
 import os
 import subprocess

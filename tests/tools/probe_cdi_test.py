@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests gpuhal-probe --format cdi against the published schema, against rules of the specification that the schema does
-not contain, and on recorded machines."""
+"""Tests gpuhal-probe --format cdi on recorded machines, against the published schema and against rules of the
+specification that are not in the schema."""
 
 import json
 import os
@@ -21,7 +21,7 @@ FIELDS = {"document": {"cdiVersion", "kind", "devices", "containerEdits"}, "devi
 
 
 def complaints_about(document):
-    """Validates against the schema, whose two files are merged."""
+    """Validates the document against the schema. The schema's two files are merged first."""
     try:
         import jsonschema
     except ImportError:
@@ -44,8 +44,8 @@ def check_edits(edits, nodes):
 
 
 def cdi_of(result):
-    """Returns the edits by device name, and those of every device. Reads the file like a runtime, which rejects unknown
-    keys."""
+    """Returns the edits of each device by name, and the edits that apply to all devices. Reads the file as a container
+    runtime does, so unknown keys are errors."""
     document = json.loads(result.out)
     check(not complaints_about(document), complaints_about(document), result)
     check(set(document) <= FIELDS["document"] and document["kind"] == "gpuhal/gpu" and document["cdiVersion"] == "0.5.0", document)
@@ -63,7 +63,7 @@ def nodes_of(edits):
 
 
 class Driver:
-    """Installs the libraries of NVIDIA's driver as a package does, including the fake libcuda. They exist until the
+    """Installs the libraries of NVIDIA's driver, including the fake libcuda, as a package does. Removes them when the
     test ends."""
 
     kept = []
@@ -178,7 +178,7 @@ def each_part_of_a_divided_gpu_has_its_capabilities(probe):
     devices, _ = cdi_of(probe.run("--format", "cdi", "--backends", "cuda", **settings))
     check(nodes_of(devices["0"]) == parts | {"/dev/nvidia0", "/dev/nvidiactl"}, "and no node of the display, which is that of the whole", devices)
     check([name[:4] for name in devices] == ["0", "MIG-", "all"], devices)
-    run = on_recorded("nvidia-mig")  # CUDA lists one of three partitions for this process; NVML lists all
+    run = on_recorded("nvidia-mig")  # for this process CUDA lists one of three partitions, and NVML lists all
     devices, _ = cdi_of(run("--format=cdi", **Driver().settings()))
     for name, caps in (("0", (30, 31)), ("1", (66, 67)), ("2", (75, 76))):
         check({f"/dev/nvidia-caps/nvidia-cap{i}" for i in caps} == {node for node in nodes_of(devices[name]) if "caps" in node}, name, devices)

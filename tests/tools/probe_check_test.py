@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests --check healthy, and the page about replacing other programs. See probe_support.py."""
+"""Tests gpuhal-probe --check healthy, and the page about replacing other programs. See probe_support.py."""
 
 import csv
 import os
@@ -76,7 +76,8 @@ def where_it_has_no_meaning_it_is_a_mistake(probe):
 # ---------------------------------------------------------------------------------------------- the page
 
 def commands_of(text):
-    """Returns the commands of the last column, and those of the examples up to the parts for a shell."""
+    """Returns the commands of the last column, and the commands of the examples up to a pipe or a closing
+    parenthesis."""
     rows = [re.split(r"(?<!\\) \| ", line)[-1] for line in text.splitlines() if line.startswith("| ")]
     named = [command for row in rows for command in re.findall("`(gpuhal-probe[^`]*)`", row)]
     blocks = [block.replace(" 2>&1", "") for block in re.findall("```sh\n(.*?)```", text, re.S)]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the completion in each shell, in a real terminal: the line after the tab key."""
+"""Tests the completion in each shell. In a real terminal, checks the line after the tab key was pressed."""
 
 import os
 import re

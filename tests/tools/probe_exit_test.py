@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the exit statuses of gpuhal-probe, and its messages if something is wrong. See probe_support.py."""
+"""Tests the exit statuses and error messages of gpuhal-probe. See probe_support.py."""
 
 import json
 import os
@@ -149,7 +149,7 @@ def errors_in_the_kernels_log_are_counted_and_those_of_programs_are_not(probe):
             ([], [], None), ([XID.format(79)], ["errors_logged"], "its driver logged 1 error since the machine started, the last one Xid 79"),
             ([XID.format(48), "4,1,1,-;NVRM: Xid (0000:c1:00): 64, x"], ["errors_logged"], "logged 2 errors since the machine started, the last one Xid 64"),
             ([XID.format(79).replace("c1", "c2"), XID.format("x"), XID.format(79)[:40], "NVRM: Xid (PCI:0000:c1:00", "NVRM: Xid ("], [], None),
-            # of a program, and not an error
+            # from a program instead of the kernel; does not begin with NVRM
             (["12" + XID.format(79)[1:], "4,9,1,-;checked: NVRM: Xid (PCI:0000:c1:00): 79, x"], [], None),
             (["x" * 9000, XID.format(79)], ["errors_logged"], "Xid 79")):
         run = on_recorded("prohibited", {"dev/kmsg": "\n".join(lines + more) + "\n"})
@@ -195,7 +195,7 @@ def a_run_that_lasts_reads_of_the_kernels_log_what_is_new(probe):
             file.write(new[:30])
         time.sleep(0.5)
         with open(log, "a", encoding="utf-8") as file:
-            file.write(new[30:])  # the rest of a line whose beginning was read earlier
+            file.write(new[30:])  # the rest of a line; its beginning was read earlier
         wait_for(2, 48)
     finally:
         child.kill()
@@ -215,7 +215,7 @@ def what_values_say_of_the_health_of_a_gpu_is_a_sentence_and_a_reset_that_is_nee
             # NVML's maximum may exceed that of the slot
             ("value 0 pcie_width 4; value 0 pcie_generation 1", 0, [], None),
             ("mode 0 exclusive", 0, [], None),
-            # only compute processes occupy an exclusive device
+            # in exclusive mode only compute processes make a device busy
             ("mode 0 exclusive; process 0 4242 1G draws", 0, [], None),
             ("process 0 4242 1G", 0, [], None),
             ("mode 0 exclusive; process 0 1 1G", 0, ["taken"], "cuda:0: its compute mode is exclusive, and process 1 has it: until that process ends, no other one can compute on it"),
@@ -262,7 +262,7 @@ def fewer_gpus_than_are_expected_answer_4(probe):
 
 
 def a_gpu_that_answers_reset_required_to_everything_and_hangs_costs_its_values_in_time(probe):
-    """Whichever NVML call fails, the GPU is listed, and each missing value has a reason."""
+    """If any one NVML call fails, the GPU must still be listed, and each missing value must have a reason."""
     run = on_recorded("reset-required")
     for call, code, codes in ((1, 0, ["values_timed_out"]), (3, 0, ["values_timed_out"]), (10, 4, ["reset_needed", "values_timed_out"]),
                               (25, 4, ["reset_needed", "values_timed_out"])):
@@ -305,17 +305,17 @@ def a_gpu_that_one_process_has_alone_is_not_ready_for_another(probe):
 
 
 def a_gpu_that_this_process_verified_is_not_taken_by_what_another_pid_namespace_numbers(probe):
-    """This process probes the device and thus has it open. A driver in a container may list this process by the host's
-    PID."""
+    """gpuhal-probe has the device open while it probes it. A driver in a container may list gpuhal-probe by its PID on
+    the host."""
     settings = fake_cuda("devices 1; mode 0 exclusive; memory * 1G; process 0 4194305 1G") | {"GPUHAL_BACKENDS": "cpu,cuda", "GPUHAL_ISOLATION": "never"}
     check(": 1 GPU ready" in probe.run("--verify", **settings).out and ": 0 of 1 GPU ready" in probe.run(**settings).out)
 
 
 def exclusive_gpus_whose_driver_hangs_cost_the_time_of_timeout_and_not_some_for_each(probe):
-    """Only process lists call the function that hangs, and this format contains none."""
+    """Only process lists require the function that hangs, and this format does not list processes."""
     settings = fake_cuda("devices 8; mode * exclusive; memory * 1G; hang nvmlDeviceGetProcessUtilization 1+") | {"GPUHAL_BACKENDS": "cpu,cuda"}
     runs = []
-    for _ in range(5): # on a loaded machine even a working driver may exceed --timeout
+    for _ in range(5): # on a busy machine even a working driver may exceed --timeout
         begin = time.monotonic()
         runs.append((probe.run("--format", "gres", "--timeout", "0.3", **settings).code, time.monotonic() - begin))
     check(any(code == 0 and seconds < 0.7 for code, seconds in runs), runs)
@@ -539,7 +539,8 @@ def a_closed_standard_output_answers_1(probe):
 
 
 def system_files_that_are_no_files_cost_values_and_not_the_program(probe):
-    """Replaces each file of a recorded machine and of the host by a pipe without a writer, then by an endless device."""
+    """Replaces each file of a recorded machine and of the host by a pipe without a writer, then by a device that never
+    ends."""
     for machine in ("h100-8", "mi300x-partitions", "nvidia-mig"):
         run = on_recorded(machine)
         for endless in (False, True):

@@ -122,7 +122,8 @@ def a_report_has_no_beginnings_of_uuids_either(probe):
 
 
 def a_timeout_is_for_everything_together(probe):
-    """Two devices hang during verification. Each gets a share of the time, and the CPU is still verified."""
+    """Two devices hang during verification. Each device gets a share of the time, and the CPU must still be
+    verified."""
     begin = time.monotonic()
     document, result = probe.json("--verify", "--timeout", "6", plugins=("stuck", "halting"))
     check(time.monotonic() - begin < 20 and result.code == 4, time.monotonic() - begin, result)

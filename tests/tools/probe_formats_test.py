@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the formats of gpuhal-probe for other programs, parsed as those programs parse them."""
+"""Tests the output formats of gpuhal-probe for other programs. The output is parsed as those programs parse it."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ NAMED = 'devices 2; memory * 80G; used 0 61G; name 0 Fake "H100", 80GB \\ HBM3; 
 
 
 def families_of(text):
-    """Parses metrics like a scraper; 77 if the parser is not installed."""
+    """Parses metrics as a scraper does. Exits with 77 if the parser is not installed."""
     try:
         from prometheus_client.openmetrics.parser import text_string_to_metric_families
     except ImportError:
@@ -39,7 +39,7 @@ def start(probe, *options, **settings):
 
 
 def wait_for(what, *shown):
-    """Waits until what() returns a true value, and returns it."""
+    """Waits until what() returns a true value. Returns the value."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
         result = what()
@@ -166,8 +166,8 @@ def openmetrics_passes_the_parser_of_a_scraper(probe):
 
 
 def heads_of(text):
-    """Returns TYPE and HELP by name, as node_exporter's textfile collector parses them: for a metric of exactly this
-    name."""
+    """Returns TYPE and HELP by name, as node_exporter's textfile collector parses them. They apply only to metrics with
+    exactly this name."""
     return {kind: dict(re.findall(rf"^# {kind} (\S+) (.+)$", text, re.M)) for kind in ("TYPE", "HELP")}
 
 
@@ -347,8 +347,8 @@ def metrics_that_are_measured_over_a_time_are_those_of_a_repetition(probe):
 # ---------------------------------------------------------------------------------------------- Slurm
 
 class Tree:
-    """A machine below GPUHAL_SYSTEM_ROOT: two sockets with four cores each. The kernel's CPU numbers alternate between
-    the sockets."""
+    """A machine below GPUHAL_SYSTEM_ROOT with two sockets of four cores each. The kernel's CPU numbers alternate
+    between the sockets."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -388,7 +388,8 @@ KEYWORDS = {"name", "type", "file", "multiplefiles", "cores", "links", "flags", 
 
 
 def gres_of(text):
-    """Parses the lines of a gres.conf by the grammar of its manual page: comments, and keywords with one value each."""
+    """Parses the lines of a gres.conf by the grammar of its manual page. The file has comments, and keywords with one
+    value each."""
     lines = []
     for line in text.splitlines():
         line = line.partition("#")[0].strip()
@@ -465,7 +466,7 @@ def gres_conf_has_the_files_of_the_one_part_of_a_divided_gpu(probe):
     tree.put(capabilities.replace("gi3", "gi4") + "/access", "DeviceFileMinor: 39")
     result = probe.run("--format", "gres", "--backends", "cuda", **settings)
     check([line["multiplefiles"] for line in gres_of(result.out)] == ["/dev/nvidia0,/dev/nvidia-caps/nvidia-cap30,/dev/nvidia-caps/nvidia-cap31"], result)
-    # without this file the two cannot be distinguished
+    # without this file the two GPUs cannot be distinguished
     settings["FAKE_CUDA"] += "; fail nvmlDeviceGetGpuInstanceId 1+ 999"
     result = probe.run("--format", "gres", "--backends", "cuda", **settings)
     check(not gres_of(result.out) and "# left out: cuda:0 0000:11:00.0" in result.out, result)

@@ -13,7 +13,7 @@ def by_ends(document):
 
 
 def cells_of(text, title):
-    """Returns the table with this title, which may continue below, as the text at (from, to)."""
+    """Returns the texts of the table with this title by (from, to). A wide table continues below."""
     cells, above = {}, None
     for line in text.splitlines():
         words = line.split()
@@ -181,13 +181,14 @@ def a_link_that_failed_is_in_a_table_and_in_no_sentence(probe):
 
 
 def a_legend_never_says_two_things_about_one_pair(probe):
-    """The driver offers direct access, although no closer connection than host memory is known."""
+    """The driver offers direct access, although the only known connection is through host memory."""
     result = probe.run("--links", "--backends", "cuda", **fake_cuda("devices 3; link 0 1 system"))
     check("host+" not in result.out, result)
 
 
 def make_pci(root, places):
-    """Creates a tree of PCI devices, given as the path below /sys/devices and the NUMA node by address."""
+    """Creates a tree of PCI devices. The argument maps each address to the path below /sys/devices and the NUMA
+    node."""
     bus = os.path.join(root, "sys/bus/pci/devices")
     os.makedirs(bus)
     for address, (path, node) in places.items():

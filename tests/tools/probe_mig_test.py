@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests MIG partitions: those that CUDA gives this process, and the others, which NVML lists. See probe_support.py."""
+"""Tests MIG partitions. CUDA lists those that this process may use; NVML lists the others too. See probe_support.py."""
 
 import csv
 import io

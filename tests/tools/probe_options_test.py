@@ -75,7 +75,7 @@ def variables_alone_are_printed_without_running_plugins(probe):
 
 
 def variables_of_vendors_are_printed_where_they_are_set(probe):
-    """Returns all causes of hidden hardware that the library reports, and the variables in docs/environment.md."""
+    """Returns all reasons that the library reports for hidden hardware, and the variables in docs/environment.md."""
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
     with open(os.path.join(source, "hal/node/hardware_hidden.c"), encoding="utf-8") as file:
         names = set(re.findall(r'\{"[a-z]+", "([A-Z_]+)", (?:FILTER|MASK|LIST)\}', file.read()))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs gpuhal-probe for the tests in the files probe_….py: FILE TEST PROGRAM ODD_PLUGINS SCHEMA. TEST may be all
-(together.py); 77 means skipped."""
+(together.py). Exit code 77 means skipped."""
 
 import copy
 import fcntl
@@ -34,7 +34,7 @@ class Result:
 
 
 class Probe:
-    """Runs the program. Starting this machine's drivers takes long, so only tests that check them use them:
+    """Runs the program. This machine's drivers start slowly, so only tests that check them use them; these tests call
     `use_drivers()`."""
 
     def __init__(self, program, odd, schema):
@@ -76,7 +76,7 @@ class Probe:
             if select.select([master], [], [], 0.2)[0]:
                 try:
                     block = os.read(master, 65536)
-                except OSError:  # on Linux: the other side has closed the terminal
+                except OSError:  # on Linux this means that the other side has closed the terminal
                     break
                 if not block:
                     break
@@ -142,8 +142,8 @@ def places(value, path=()):
 
 
 def spoilings(document):
-    """Yields the path, the member, a description of the change, and the function that makes it. Unknown names are
-    allowed, because newer documents have more members."""
+    """Yields the path, the member, a description of the change, and the function that makes the change. Unknown members
+    are valid, because newer documents have more members."""
     for path, key in places(document):
         yield path, key, "removed", lambda at: at.pop(key)
         yield path, key, "of a wrong type", lambda at: at.update({key: [1.5]})
@@ -165,7 +165,7 @@ def changed(document, path, change):
 
 
 def fakes_of(vendor, library):
-    """Returns the folder of a fake driver; 77 if it was not built."""
+    """Returns the folder of a fake driver. Exits with 77 if the fake was not built."""
     folder = os.path.join(os.environ.get("PROBE_TEST_FAKES", "/nowhere"), vendor)
     if not os.path.exists(os.path.join(folder, library)):
         print(f"skipped: the fake {library} was not built")
@@ -189,7 +189,8 @@ def fake_hip(machine):
 
 def on_recorded(name, files=()):
     """Returns a function that runs the program with options on a machine of tests/recorded, after the machine's earlier
-    runs; 77 without the fakes. `files` are paths and contents of additional files in the machine's tree."""
+    runs. Exits with 77 if the fakes were not built. `files` maps the paths of additional files in the machine's tree to
+    their contents."""
     import recorded_test
     fakes, recorded = os.environ.get("PROBE_TEST_FAKES", "/nowhere"), os.path.join(os.path.dirname(os.path.abspath(__file__)), "../recorded")
     machine = recorded_test.Machine(os.path.realpath(os.path.join(recorded, name)))
@@ -208,7 +209,7 @@ def on_recorded(name, files=()):
             file.write(text)
 
     def spoil(endless):
-        """Replaces the machine's readable files by pipes, or by links to an endless device."""
+        """Replaces the machine's readable files by pipes, or by links to a device that never ends."""
         root = environment["GPUHAL_SYSTEM_ROOT"]
         for name in ("etc/os-release", "usr/lib/os-release", "proc/meminfo", "proc/cpuinfo", "proc/sys/kernel/hostname", "proc/sys/kernel/osrelease"):
             path = os.path.join(root, name)
@@ -231,19 +232,20 @@ def on_recorded(name, files=()):
 
 
 def rows_of(result):
-    """Returns the mark and ID of the table's lines about devices, without those about processes."""
+    """Returns the mark and the ID in each line of the table that is about a device. Skips lines about processes."""
     table = re.split(r"^  ID +USER ", result.out, maxsplit=1, flags=re.M)[0]
     return [(line[0], line[2:].split()[0]) for line in table.splitlines() if re.match("[*+! ] [a-z][a-z0-9_]*:[0-9]+ ", line)]
 
 
 def is_a_path(line):
-    """Returns whether the line contains only a path after its label. Paths are not broken, so that users can copy them."""
+    """Returns whether the line contains only a path after its label. Long paths are not wrapped, so that users can copy
+    them."""
     return re.fullmatch(r" +(?:[a-z]+ +)?/\S+", line)
 
 
 def machine_with(*devices):
-    """Creates a folder for GPUHAL_SYSTEM_ROOT: a machine whose PCI bus has these display controllers, each (address,
-    vendor, device, kernel driver)."""
+    """Creates a folder for GPUHAL_SYSTEM_ROOT. On the machine's PCI bus are these display controllers, each given as
+    (address, vendor, device, kernel driver)."""
     root = tempfile.TemporaryDirectory()
     for address, vendor, device, driver in devices:
         folder = os.path.join(root.name, "sys/devices/pci0000:00", address)
@@ -261,7 +263,7 @@ def machine_with(*devices):
 
 
 def read_schema():
-    """Called once for all tests of a file, with a path as the last argument."""
+    """Called once before the tests of a file. The last argument is a path."""
     if importlib.util.find_spec("jsonschema"):
         validator(sys.argv[-1])
 

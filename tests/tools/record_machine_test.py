@@ -13,8 +13,8 @@ from pathlib import Path
 import together
 from machine_tree import Tree
 
-# Files whose text is replaced, files that only a tree's author added, and users and their processes, which are not
-# recorded.
+# These are not compared: files whose text is replaced, files that only the tree's author added, and users and their
+# processes, because the recorder does not record them.
 REPLACED = re.compile(r"/etc/passwd|/proc/\d+/.*|/sys/class/kfd/kfd/proc/.*|/proc/(sys/kernel/(hostname|random/boot_id)|self/cgroup|cpuinfo|device-tree/.*)|.*/unique_id|/dev/kvm|"
                       r"/sys/class/drm/card\d+|.*/(card\d+|axi:gpu)(/.*)?|.*/(of_node|subsystem).*|.*_(label|max)|/usr/.*|/sys/bus/.*/drivers.*")
 UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|unique_id \d+")
@@ -36,7 +36,7 @@ def without_numbers(what):
 
 
 def keep_two_gpus(tree):
-    """Keeps only two of several equal devices."""
+    """Removes all but two of several equal devices."""
     addresses = sorted({match.group() for match in map(re.compile(r"(?<=/devices/)\w{4}:\w\w:\w\w\.\w$").search, tree.things) if match})
     tree.things = {path: what for path, what in tree.things.items() if not any(one in f"{path} {what}" for one in addresses[2:])}
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Compares the output of gpuhal-probe on a recorded machine with the files in its folder, tests/recorded/NAME.
 
-    recorded_test.py FOLDER PROGRAM FAKES [--write | --shell]     77: skipped, a part that the machine requires is missing
+    recorded_test.py FOLDER PROGRAM FAKES [--write | --shell]     77: skipped (a dependency is missing)
 
-The folder contains `tree`, the machine's files below /sys, /proc, /dev and /etc; `machine`, its drivers and settings;
-and the expected output. The runs share one registry, in the order of the screens and formats. At the first run the
-registry is empty, or has the contents that `earlier` left. --write rewrites the expected files; --shell opens a shell in
-the machine's environment."""
+The folder contains `tree` (the machine's files below /sys, /proc, /dev and /etc), `machine` (its drivers and settings),
+and the expected output. All runs use the same registry, in the order of the screens and formats. Before the first run
+the registry is empty, or has the contents that the section `earlier` left. --write rewrites the expected files; --shell
+opens a shell in the machine's environment."""
 
 import ctypes
 import difflib
@@ -23,7 +23,7 @@ from machine_tree import Tree
 
 DEADLINE = 60
 WIDTHS = (80, 120, 200)
-# for the others only the default screen and JSON are kept
+# for the other machines only the default screen and JSON are kept
 IN_ALL_FORMATS = ("docker-one-of-8", "nvidia-and-amd", "nvidia-mig")
 RUNS = (("probe.json", "--format=json"), ("probe.csv", "--format=csv"), ("gres.conf", "--format=gres"), ("metrics.txt", "--format=openmetrics"))
 NOWHERE = "/nowhere"  # path of a library that the machine lacks
@@ -35,7 +35,7 @@ LIBRARIES = {"cuda": (("GPUHAL_CUDA_LIBRARY", "cuda/libcuda.so.1"),),
              "vulkan": (("GPUHAL_VULKAN_LIBRARY", None),),
              "opencl": (("GPUHAL_OPENCL_LIBRARY", None),)}
 DRASTIC = re.compile(r"\breboot\b|--shutdown\b|--gpu-reset\b|\bsed -i\b|\btee /|\bmokutil --import\b|\bprime-select\b|\brestart (…|nvidia-fabric)|delete pod\b")
-WORDS_WIDTH = 67  # width of the text between commands; --explain has the least space for it
+WORDS_WIDTH = 67  # width of the text between commands, which is narrowest in --explain
 CAPABILITIES = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: dropped, so that file modes also deny access to root
 
 
@@ -98,7 +98,7 @@ class Player:
         """Replaces the parts that differ between runs and builds."""
         for path, word in ((self.root, ""), (self.place, "/STATE"), (self.build, "/BUILD")):
             text = text.replace(path, word)
-        processor = rf"(?<![\w.]){platform.machine()}(?!\w)"  # the program's own architecture, on every machine
+        processor = rf"(?<![\w.]){platform.machine()}(?!\w)"  # the architecture of the build, on every machine
         for pattern, word in ((processor, "MACHINE"), (r'(?<="processors": )\d+', "0"),
                               (r"(\.so\.\d+)(\.\d+)+", r"\1"),
                               (r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?\b", lambda found: "".join("0" if c.isdigit() else c for c in found[0])),
@@ -133,7 +133,7 @@ def give_up_rights():
 
 
 def compact(value, indent=""):
-    """Formats JSON so that differences are readable: a value that fits on one line is on one line."""
+    """Formats JSON so that differences are readable. Each value that fits on one line is on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if len(line) + len(indent) <= 150 or not isinstance(value, (dict, list)) or not value:
         return line if indent else line + "\n"
@@ -156,8 +156,8 @@ def lacks(machine):
 
 
 def wrong_advice(document):
-    """Checks that a command which restarts the machine, ends other work, or changes its files has a warning in the line
-    before it, and that a restart has its own line. Checks that the text fits on its lines."""
+    """Checks that there is a warning in the line before each command that restarts the machine, ends other work, or
+    changes the machine's files, and that a restart has a separate line. Also checks the width of all lines."""
     for fix in {one["fix"] for one in document["hardware"] + document["problems"] if one["fix"]}:
         lines = fix.split("\n")
         for before, line in zip(["", *lines], lines):
@@ -170,8 +170,8 @@ def wrong_advice(document):
 
 
 def disagreements(files, metrics):
-    """Checks that exit status, JSON and metrics agree about the machine, and that the screen marks everything worse
-    than a note."""
+    """Checks that the exit status, the JSON and the metrics agree about the machine, and that the screen marks
+    everything that is worse than a note."""
     grades = set(re.findall(r"^gpuhal_hardware_grade{.*} ([0-3])$", metrics, re.M))
     first, screen = files["screens.txt"].split("\n$ COLUMNS")[0].split("\n", 1)
     problems = {one["grade"] for one in json.loads(files["probe.json"])["problems"]}

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Tests how gpuhal-probe displays and changes the registry. One test per run: registry_test.py TEST PROGRAM ODD_PLUGINS
-SCHEMA; 77 means skipped. The tests write most registries themselves, so that their dates and numbers are known."""
+"""Tests how gpuhal-probe displays and changes the registry. Each call runs one test: registry_test.py TEST PROGRAM
+ODD_PLUGINS SCHEMA. Exit code 77 means skipped. Most tests write a registry themselves, so that its dates and numbers
+are known."""
 
 import json
 import os
@@ -77,13 +78,13 @@ def everything():
 
 
 def machine_key():
-    """Returns lines of a cache key. Only a variable's line has a known value here: that of a variable which is never
-    set."""
+    """Returns the lines of a cache key. The test knows the value of only one kind of line: an environment variable that
+    is never set."""
     return ("variable GPUHAL_TEST_NEVER_SET",)
 
 
 class Place:
-    """A folder for a registry, which is removed when the program ends."""
+    """A folder for a registry. It is removed when the program exits."""
     folders = []
 
     def __init__(self, text=None):
@@ -123,7 +124,7 @@ def no_line_of_the_record_is_wider_than_the_screen(probe):
 
 
 def partitions_of_amd_keep_their_numbers_in_a_record_with_their_former_names(probe):
-    """The registry does not contain their addresses; only the UUID in the library's format identifies them."""
+    """The registry does not contain the devices' addresses. Only the UUID in the library's format identifies them."""
     parts = [record("interface", ("generation", 3), ("number", 7 - part), ("physical", 5), ("present", 1), ("backend", "rocm"), ("partition", part),
                     ("name", "Fake MI300X"), ("uuid", "31613262-3363-3464-3565-366637303830"), ("first_seen", MARCH), ("last_seen", JULY))
              for part in range(2)]
@@ -397,7 +398,7 @@ def a_difference_is_reported_until_it_is_accepted_however_often_the_machine_is_l
     place = Place()
     two, one = fake_cuda("devices 2; name 1 Second Card"), fake_cuda("devices 1")
     settings = place.settings(GPUHAL_BACKENDS="cuda")
-    check(probe.run(**settings, **two).code == 0)  # this run writes the record; the first --diff compares with it
+    check(probe.run(**settings, **two).code == 0)  # this run writes the record with which the first --diff compares
     for _ in range(3):
         less = probe.run("--diff", **settings, **one)
         check(less.code == 7 and less.out.startswith("gone "), less)
@@ -536,7 +537,7 @@ def the_document_says_which_results_are_cached(probe):
 
 # ---------------------------------------------------------------------------------------------- links
 
-# without the CPU's links, which would be measured too
+# without the CPU, because its links would be measured too
 PAIR = ("--links", "--backends", "cuda", "--device", "cuda:0,cuda:1")
 
 
@@ -554,7 +555,7 @@ def links_that_were_measured_are_listed_without_measuring(probe):
     result = probe.run(*PAIR, **settings)
     check(re.search(r"\^         cached, measured (between )?20", result.out) and "--verify measures again" in " ".join(result.out.split()), result)
     check("^" not in probe.run(*PAIR, "--verify", **settings).out)
-    # The library does not watch the fake's script, so only a command makes it list the devices again.
+    # The library does not watch the fake's script, so it lists the devices again only after a command.
     newer = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18; driver_text 599.01") | {"GPUHAL_ISOLATION": "always"}
     listed, result = probe.json(*PAIR, **newer)
     check(all(not link["cached"] and link["verified"] is None for link in listed["links"]), result)

@@ -1,4 +1,4 @@
-"""A real terminal emulator, tmux, in which a test types and reads."""
+"""A real terminal emulator (tmux). A test types in it and reads its screen."""
 
 import os
 import re
@@ -15,7 +15,7 @@ PATIENCE = 60  # seconds for steps that take a fraction of a second on an idle m
 
 
 class Terminal:
-    """A shell in a terminal that runs a command."""
+    """A shell in a terminal, which runs a command."""
 
     def __init__(self, probe, columns, lines, plugins=(), shell="sh -i", prompt=r"^\$", **settings):
         if not shutil.which("tmux"):
@@ -60,8 +60,8 @@ class Terminal:
         return self.tmux("capture-pane", "-p", *options).split("\n")[:-1]
 
     def wait(self, *patterns):
-        """Waits until each pattern matches a line of the screen, and returns the whole screen. The screen may be read
-        in the middle of a frame, so the test must pass a pattern for each text that it checks."""
+        """Waits until each pattern matches a line of the screen. Returns the whole screen. The screen may be read while
+        it is drawn, so the test must pass a pattern for each text that it checks."""
         end = time.monotonic() + PATIENCE
         while True:
             lines = self.lines()

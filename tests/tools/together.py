@@ -1,18 +1,18 @@
-"""Runs the tests of a file, which are its functions with given parameters. Runs one test by name, or for `all` each in
-its own child process. The children inherit Python and the file's imports, because starting those takes longer than
-most tests. 77 means skipped."""
+"""Runs the tests of a file. The tests are the file's functions with the given parameters. Runs one test by name in this
+process, or for `all` each test in a child process. The children are forked, because starting Python and importing
+modules takes longer than most tests. Exit code 77 means skipped."""
 
 import inspect
 import os
 import sys
 import tempfile
 
-AT_ONCE = 2  # most tests wait more than they compute
+AT_ONCE = 2  # tests at the same time; most of them mostly wait
 
 
 def run(functions, parameters, wanted, test, first=lambda: None):
-    """`test` runs the given function, in a child process if `wanted` is all. `first` runs before all tests and does
-    their common preparation. Returns the file's exit status."""
+    """`test` calls the given function, in a child process if `wanted` is all. `first` is called before all tests and
+    makes their common preparations. Returns the exit status for the file."""
     if wanted != "all":
         return test(functions[wanted])
     first()

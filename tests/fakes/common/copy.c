@@ -1,9 +1,9 @@
-/* tests/fakes/common/copy.c: copies and fills. All of them are enqueued.
+/* tests/fakes/common/copy.c: copies and fills. Every copy and fill is enqueued.
  *
- * Pageable host memory is staged, as in the real drivers: the call reads a pageable source before it returns, and it
- * has filled a pageable target when it returns. The call also waits for more than 64 KiB from pageable memory, and
- * for copies from host memory to host memory. Page-locked memory is accessed when the stream executes the copy. A
- * copy between two devices whose link is `silent` does nothing once access between them is enabled. */
+ * Pageable host memory is staged, as in the real drivers. A pageable source has been read, and a pageable target has
+ * been filled, when the call returns. A call that copies more than 64 KiB from pageable memory, or from host memory to
+ * host memory, also waits until the copy has ended. Page-locked memory is accessed when the stream executes the copy.
+ * If the link between two devices is `silent` and access is enabled, a copy between them moves no bytes. */
 #include "engine.h"
 
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* tests/fakes/common/engine.h: the parts of a fake driver that both vendors' functions share: devices, contexts,
  * streams, memory and copies. HIP adopted CUDA's model and numbers, so one engine serves both.
  *
- * A device is a budget of bytes. Its memory is host memory that the program cannot access: the program's address
- * points to pages without access rights, and the bytes are in separate memory (`shadow`). So a program crashes if
- * the CPU accesses device memory, as with a real device. Addresses are unique across all devices and the host, as
- * with unified addressing.
+ * Each device has a budget of bytes. Device memory is simulated with host memory. The address that the program gets
+ * points to pages without access rights, and the bytes are in separate memory (`shadow`). So a program crashes if its
+ * CPU code accesses device memory, as with a real device. Addresses are unique across all devices and the host, as with
+ * unified addressing.
  *
- * One lock protects everything. fake_begin() acquires it and fake_leave() releases it. Each stream runs its work on
- * its own thread, which does not hold the lock while it moves bytes. */
+ * One lock protects everything. fake_begin() acquires it and fake_leave() releases it. Each stream has a thread that
+ * runs the stream's work. The thread does not hold the lock while it moves bytes. */
 #ifndef FAKE_ENGINE_H
 #define FAKE_ENGINE_H
 
@@ -28,7 +28,7 @@ enum {
     FAKE_LONGEST_PITCH = 2147483647
 };
 
-/* A moment in a stream that events and waits refer to. */
+/* A point in a stream. Events and waits refer to it. */
 typedef struct fake_point {
     unsigned references;
     bool done;
@@ -44,9 +44,9 @@ typedef struct fake_work {
     size_t to_pitch, from_pitch, bytes, rows;
     unsigned value, value_bytes;
     void *owned;       /* freed with the work */
-    fake_code failure; /* error that running the work causes in the context */
+    fake_code failure; /* sticky error that the work causes in the context */
     fake_point *after; /* the work waits for this point; NULL: no wait */
-    fake_point *point; /* done after the work; NULL: not requested */
+    fake_point *point; /* completed after the work; NULL: not requested */
 } fake_work;
 
 typedef struct fake_context fake_context;
@@ -62,7 +62,7 @@ struct fake_stream {
     bool started, closing;
     pthread_t thread;
     pthread_cond_t wake;
-    fake_point *last; /* after all work of the stream; NULL: the stream was never used */
+    fake_point *last; /* follows all work of the stream; NULL if the stream was never used */
 };
 
 struct fake_event {
@@ -73,7 +73,7 @@ struct fake_event {
     const fake_stream *stream; /* the stream of the last recording, which may have been destroyed */
 };
 
-/* Owns streams, events and memory. A device may have several contexts with CUDA, and one with HIP. */
+/* Owns streams, events and memory. A CUDA device may have several contexts, a HIP device only one. */
 struct fake_context {
     fake_context *next;
     unsigned device; /* ordinal */
@@ -137,28 +137,28 @@ extern fake_state fake;
 
 /* state.c */
 
-/* Begins a call: acquires the lock, counts the call and executes its fault. The fault is a hang, a lost device, or a
- * code in @p out_fault that the call must return without any effect (0: none). */
+/* Begins a call. Acquires the lock, counts the call and executes its fault. The fault is a hang, the loss of a device,
+ * or a code in @p out_fault. The call must return this code, if it is not 0, without any effect. */
 void fake_begin(const char *function, fake_code *out_fault);
 fake_code fake_leave(fake_code code);
 /* Returns the device with this ordinal, or NULL and the code if it does not exist or is lost. Requires the lock,
  * like all functions below. */
 fake_device *fake_device_at(int ordinal, fake_code *out_code);
-/* Adds a visible device. */
 void fake_device_see(unsigned physical, const fake_mig *mig, unsigned partition);
-/* Creates a context, or returns NULL if the device has no memory for it; destroys a context with all its objects. */
+/* fake_context_new() returns NULL if the device does not have enough memory. fake_context_destroy() also destroys all
+ * objects of the context. */
 fake_context *fake_context_new(unsigned ordinal, unsigned flags, bool primary);
 void fake_context_free(fake_context *context);
 bool fake_context_alive(const fake_context *context);
-/* Returns the failure that a `lose` of this call stores in its work; 0: none. */
+/* If the script's `lose` statement applies to this call, returns the failure to store in the call's work; otherwise
+ * 0. */
 fake_code fake_take_poison(void);
 void fake_context_fail(fake_context *context, fake_code code);
-/* Enables and disables a context's access to another device's memory. */
 fake_code fake_peer_enable(fake_context *context, unsigned peer);
 fake_code fake_peer_disable(fake_context *context, unsigned peer);
 
-/* Implemented by the vendor's part: whether the work may report the call's failure later, and the destruction of the
- * vendor's own objects together with a context. */
+/* Implemented by the vendor's part. The first function returns whether the call's work may report a failure later. The
+ * second one destroys the vendor's own objects of a context that is being destroyed. */
 bool fake_is_asynchronous(const char *function);
 void fake_modules_free(fake_context *context);
 
@@ -168,14 +168,14 @@ uint64_t fake_now_ns(void);
 fake_stream *fake_stream_new(fake_context *context, unsigned flags, int priority);
 /* Returns the stream, or NULL if it is not a stream or was destroyed, which is a violation. */
 fake_stream *fake_stream_known(const char *function, const fake_stream *stream);
-/* Appends a copy of the work to the stream, after the work that the legacy stream's rules require. */
+/* Appends a copy of the work to the stream. The work also waits for other streams as the rules of the legacy stream
+ * require. */
 fake_code fake_submit(fake_stream *stream, const fake_work *work);
 bool fake_stream_is_idle(const fake_stream *stream);
 /* Waits until the stream's present work has ended. Releases the lock during the wait. */
 void fake_stream_drain(fake_stream *stream);
-/* The same for all streams of a context, or of all contexts if NULL. */
+/* Waits for all streams of a context, or of all contexts if the argument is NULL. */
 void fake_context_drain(fake_context *context);
-/* Ends the stream's thread after its work. */
 void fake_stream_finish(fake_stream *stream);
 void fake_stream_free(fake_stream *stream);
 void fake_point_release(fake_point *point);
@@ -210,11 +210,11 @@ uint64_t fake_free_bytes(unsigned device);
 fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_address);
 /* Allocates page-locked or managed memory. */
 fake_code fake_host_memory_new(fake_context *context, fake_region_kind kind, size_t bytes, void **out_memory);
-/* Returns whether a region already contains any byte of these pages. */
+/* Returns whether a region contains at least one byte of these pages. */
 bool fake_pages_are_known(const void *memory, size_t bytes);
 fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes, bool read_only);
-/* Frees the memory at exactly this address if it has one of the two kinds, after all work of all devices. Returns @p
- * unknown for any other address. */
+/* Waits for all work of all devices. Then frees the region that begins at this address, if it has one of the two kinds.
+ * Otherwise returns @p unknown. */
 fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_kind kind, fake_region_kind other,
                            fake_code unknown);
 
@@ -226,7 +226,7 @@ typedef struct fake_place {
     unsigned ordinal;
 } fake_place;
 
-/* Finds the bytes. Returns INVALID_VALUE if the library does not manage them, unless @p host allows pageable memory. */
+/* Finds the bytes. If @p host is false, returns INVALID_VALUE for memory that the library does not manage. */
 fake_code fake_place_find(const char *function, fake_context *context, uintptr_t address, size_t bytes, bool host,
                           fake_place *out);
 
@@ -245,8 +245,8 @@ fake_code fake_submit_move(const char *function, fake_context *context, fake_str
 fake_code fake_submit_fill(const char *function, fake_context *context, fake_stream *stream, uintptr_t to,
                            unsigned value, unsigned value_bytes, size_t count);
 
-/* launch.c: kernels that run on the host. @p as contains the call's name, groups and shared memory; the function
- * reads the arguments. */
+/* launch.c: kernels that run on the host. The caller sets the call's name, groups and shared memory in @p as. The
+ * function reads the arguments itself. */
 
 fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const fake_launch *as, void **parameters);
 
@@ -260,15 +260,14 @@ fake_code fake_physical_new(const char *function, size_t bytes, int device, bool
 fake_code fake_physical_release(const char *function, uintptr_t handle);
 fake_code fake_physical_export(uintptr_t handle, int *out_fd);
 fake_code fake_physical_import(int fd, fake_physical **out_physical);
-/* With alignment 0 the range is aligned to the granularity and to no larger power of two. */
+/* If the alignment is 0, the range is aligned to the granularity, but not to any larger power of two. */
 fake_code fake_range_reserve(const char *function, size_t bytes, size_t alignment, uintptr_t *out_address);
 fake_code fake_range_free(const char *function, uintptr_t address, size_t bytes);
 fake_code fake_range_map(const char *function, uintptr_t address, size_t bytes, uintptr_t handle);
 fake_code fake_range_unmap(const char *function, uintptr_t address, size_t bytes);
 fake_code fake_range_access(const char *function, uintptr_t address, size_t bytes, int device, bool granted);
-/* Returns whether the device may access the bytes of the range. */
 bool fake_range_reached(const fake_region *range, uintptr_t address, size_t bytes, unsigned device);
-/* Returns the mapping that contains an address of the range, or false if nothing is mapped there. */
+/* Finds the mapping that contains an address of the range. Returns false if nothing is mapped at the address. */
 bool fake_range_piece(const fake_region *range, uintptr_t address, uintptr_t *out_start, size_t *out_size);
 unsigned fake_region_device(const fake_region *region, uintptr_t address);
 /* Takes ownership of the descriptor on success. */

@@ -1,6 +1,6 @@
 #!/bin/sh
-# exports_test.sh NM NAMES_PROGRAM cuda|nvml LIBRARY [REAL_LIBRARY]: checks that the fake exports exactly the used
-# names, and that the real library exports each of them, if its stub is installed.
+# exports_test.sh NM NAMES_PROGRAM cuda|nvml LIBRARY [REAL_LIBRARY]: checks that the fake exports exactly the names that
+# the plugin and the tests use. If the real library or its stub is installed, checks that it exports these names too.
 set -eu
 nm=$1 names=$2 which=$3 library=$4 real=${5:-}
 work=$(mktemp -d)

@@ -1,5 +1,5 @@
 /* tests/fakes/common/launch.c: the kernels, which run on the host with the launch's groups and threads.
- * The parameters are first buffers, then values of 4 bytes:
+ * The first parameters are buffers, the others are values of 4 bytes:
  *
  *  fill(to, value, count)            to[i] = value
  *  add(to, one, other, count)        to[i] = one[i] + other[i], 32 bits
@@ -14,7 +14,7 @@
 
 enum { BUFFERS = 3 };
 
-/* A launch in progress with the parameter values, which are read when it is enqueued. */
+/* An enqueued launch with its parameter values. They are read when the launch is enqueued. */
 typedef struct launch {
     void (*run)(const struct launch *is);
     fake_launch as;
@@ -33,7 +33,8 @@ static uint64_t least(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Count the elements that the kernel uses in each buffer, along the first dimension; fill and add count all threads. */
+/* Each function counts the elements of each buffer that its kernel uses. For fill and add this is the number of all
+ * threads, for the others the number of threads in the first dimension. */
 static void count_elements(const launch *is, uint64_t out[BUFFERS])
 {
     out[0] = out[1] = out[2] = least(is->values[1], is->threads[0] * is->threads[1] * is->threads[2]);
@@ -132,7 +133,8 @@ static void run_launch(fake_work *work)
     is->run(is);
 }
 
-/* Memory of another device requires enabled access. The kernel, not the launch, reports a bad address. */
+/* Memory of another device may be used only if access is enabled. An invalid address fails the kernel, not the launch
+ * call. */
 static void *reach(fake_context *context, uint64_t address, uint64_t count, fake_code *failure)
 {
     fake_place place;

@@ -19,8 +19,8 @@ static bool touches(const fake_region *region, uintptr_t address, size_t bytes)
     return address < region->address + region->size && region->address < address + bytes;
 }
 
-/* Checks only the last region that begins at or before the address. HIP allows the registration of memory around
- * other known memory, and then finds nothing behind the inner memory (device.cpp, MemObjMap::FindMemObj). */
+/* Checks only the last region that begins at or before the address. If a program registers memory around a known
+ * region, HIP does not find addresses after the inner region (device.cpp, MemObjMap::FindMemObj). */
 fake_region *fake_region_find(uintptr_t address, size_t bytes)
 {
     fake_region *found = NULL;
@@ -109,7 +109,7 @@ uint64_t fake_free_bytes(unsigned ordinal)
     return device->memory - device->taken - device->plan->used;
 }
 
-/* Uses huge pages for large memory if the system has them, because most of the memory is written once. */
+/* Uses huge pages for large memory if the system has them, because most of the memory is written only once. */
 static void *map_memory(size_t size, int flags)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
@@ -119,8 +119,8 @@ static void *map_memory(size_t size, int flags)
     return memory;
 }
 
-/* New memory has exactly the alignment that the vendor promises, which is less than a page, and undefined contents,
- * so that no caller relies on more. */
+/* New memory has exactly the alignment that the vendor promises, which is less than a page. Its contents are undefined.
+ * So tests find callers that rely on a larger alignment or on zeros. */
 fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_address)
 {
     const size_t offset = fake_vendor.alignment;
@@ -204,7 +204,8 @@ fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_
     return FAKE_OK;
 }
 
-/* Checks that every page is mapped. Each system call checks many pages, because there may be hundreds of millions. */
+/* Checks that every page is mapped. Each system call checks many pages, because a range may have hundreds of millions
+ * of pages. */
 static bool is_mapped(uintptr_t address, size_t bytes)
 {
     enum { PAGES = 16384 };

@@ -1,4 +1,5 @@
-/* tests/fakes/common/report.c: the counters. They are in a file that outlives the process if a test requested one. */
+/* tests/fakes/common/report.c: the counters. If the test has set the report variable, they are in a file, so that they
+ * can be read after the process has exited. */
 #include "report.h"
 #include "script.h"
 
@@ -47,7 +48,7 @@ fake_report *fake_report_get(void)
 void fake_report_call(const char *function)
 {
     fake_report *to = fake_report_get();
-    /* Each library of a vendor uses its own part of the table, because the libraries' locks are independent. */
+    /* Each library of a vendor uses a separate part of the table, because each library has its own lock. */
     const unsigned part = function[0] == 'a' ? 3 : function[0] == 'n' || function[0] == 'r' ? 2 : 0;
     for (unsigned i = part * FAKE_REPORT_FUNCTIONS / 4; i < FAKE_REPORT_FUNCTIONS; i++) {
         if (to->functions[i].name[0] == '\0') {

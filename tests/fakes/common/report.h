@@ -1,8 +1,8 @@
 /* tests/fakes/common/report.h: the fakes' counters, which tests read during and after the process.
  *
  * With FAKE_CUDA_REPORT=/path (or FAKE_HIP_REPORT) each process maps its counters from the file /path.<pid>, so the
- * file is always up to date. Without the variable the counters end with the process. All fakes of a vendor use the
- * same file, from which the telemetry fakes read how much device memory the process uses. */
+ * file is always up to date. Without the variable the counters are lost when the process exits. All fakes of a vendor
+ * use the same file. The telemetry fakes read the process's device memory use from it. */
 #ifndef FAKE_REPORT_H
 #define FAKE_REPORT_H
 
@@ -18,7 +18,7 @@ enum {
     FAKE_REPORT_MAGIC = 0x46414b45
 };
 
-/* A launch as the driver received it. The fake records no arguments for kernels that it does not know. */
+/* A launch as the driver received it. Arguments are recorded only for kernels that the fake knows. */
 typedef struct fake_launch {
     char name[32];
     uint32_t groups[3], group_size[3], shared_bytes;
@@ -28,23 +28,25 @@ typedef struct fake_launch {
 
 typedef struct fake_report {
     uint32_t magic;
-    uint32_t contexts_created; /* primary contexts that were created, and contexts of the program */
+    uint32_t contexts_created; /* number of created primary contexts, and of contexts that the program created */
     uint32_t contexts_alive;
-    uint32_t primary_retains; /* not yet released */
+    uint32_t primary_retains; /* retains without a release */
     uint32_t streams, events, modules;
     uint32_t allocations, host_allocations, registrations; /* currently existing, like all counters here */
     uint32_t physical, reservations, mappings, imports;    /* virtual memory, external memory */
-    /* objects that a destroyed context still had; failed contexts, which release nothing, do not count */
+    /* objects that still existed when their context was destroyed; not counted for failed contexts, whose objects
+     * cannot be released */
     uint32_t left_behind;
-    uint32_t smi_references; /* of all telemetry libraries */
-    uint32_t violations;     /* broken rules: misuse that a correct program never commits */
+    uint32_t smi_references; /* sum over all telemetry libraries */
+    uint32_t violations;     /* broken rules: calls that a correct program never makes */
     char fault[48];          /* function with the last executed fault */
-    /* Set by a test in this process: calls of this function do not return until the test sets another name or NULL. */
+    /* Set by a test in this process. Calls of the named function do not return until the test sets another name or
+     * NULL. */
     _Atomic(const char *) stop;
-    _Atomic uint32_t stopped; /* calls that are stopped now */
+    _Atomic uint32_t stopped; /* number of calls that are stopped now */
     uint64_t device_bytes[FAKE_REPORT_DEVICES];
     uint32_t launches; /* total number */
-    /* the most recent ones; number n, from 0, is at n % FAKE_REPORT_LAUNCHES */
+    /* the most recent launches; launch n, counted from 0, is at n % FAKE_REPORT_LAUNCHES */
     fake_launch launched[FAKE_REPORT_LAUNCHES];
     char sentences[FAKE_REPORT_SENTENCES][160]; /* the most recent violations */
     struct {
@@ -57,10 +59,10 @@ typedef struct fake_report {
 fake_report *fake_report_get(void);
 
 void fake_report_call(const char *function);
-/* Does not return if the test has stopped this function. Must be called without the lock. */
+/* Waits while the test has stopped this function. Must be called without the lock. */
 void fake_report_stop(const char *function);
 
-/* Records a broken rule; with `strict` in the script it ends the process. */
+/* Records a broken rule. If the script contains `strict`, ends the process. */
 void fake_report_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -453,7 +453,6 @@ bool fake_script_peer(const fake_script *from, unsigned a, unsigned b)
            !from->devices[b].mig_count;
 }
 
-/* Matches a name, or a prefix followed by an asterisk. */
 static bool is_meant(const char *pattern, const char *function)
 {
     const size_t length = strcspn(pattern, "*");

@@ -13,7 +13,7 @@
 enum { FAKE_DEVICES = 32, FAKE_MIGS = 7, FAKE_ATTRIBUTES = 16, FAKE_VALUES = 32, FAKE_FAULTS = 16,
        FAKE_PROCESSES = 32 };
 
-/* The differences between the vendors; each vendor.c defines its own. */
+/* The differences between the vendors. Each vendor.c defines this table. */
 typedef struct fake_vendor_facts {
     const char *name;            /* name in messages: "CUDA" */
     const char *variable;        /* variable with the machine: "FAKE_CUDA" */
@@ -21,7 +21,7 @@ typedef struct fake_vendor_facts {
     const char *device_name;
     const char *driver_text;
     int driver_version;
-    unsigned uuid_bytes; /* 16, or 8 if the chip has a serial number instead */
+    unsigned uuid_bytes; /* size of a UUID; 8 if the vendor uses a chip serial number instead */
     size_t alignment;    /* exact alignment of new device memory */
 } fake_vendor_facts;
 
@@ -44,9 +44,9 @@ typedef struct fake_plan {
     bool no_uuid; /* the chip has no UUID */
     unsigned pci_domain, pci_bus, pci_device;
     uint64_t memory, used; /* in bytes; used by other processes */
-    bool mig_mode;         /* partitioned, or about to be partitioned, into MIG devices */
-    int compute_mode;      /* with both vendors' numbers: 0 default, 2 prohibited, 3 exclusive */
-    bool taken;            /* another process uses the device, which matters in exclusive mode */
+    bool mig_mode;         /* MIG mode is enabled, with or without partitions */
+    int compute_mode;      /* same numbers for both vendors: 0 default, 2 prohibited, 3 exclusive */
+    bool taken;            /* another process uses the device; relevant only in exclusive mode */
     struct {
         int number, value;
     } attributes[FAKE_ATTRIBUTES];
@@ -72,7 +72,7 @@ typedef enum fake_link_kind { FAKE_LINK_PCIE, FAKE_LINK_NVLINK, FAKE_LINK_XGMI, 
 typedef struct fake_link {
     fake_link_kind kind;
     unsigned generation, lanes; /* NVLink: version and number of links; XGMI: `lanes` is the number of hops */
-    bool silent;                /* access is granted, but bytes written through the link are lost */
+    bool silent;                /* access can be enabled, but bytes written through the link are lost */
 } fake_link;
 
 typedef enum fake_fault_kind { FAKE_FAIL, FAKE_LOSE, FAKE_HANG, FAKE_CRASH } fake_fault_kind;
@@ -89,15 +89,15 @@ typedef struct fake_fault {
 
 typedef struct fake_script {
     unsigned device_count;
-    unsigned listed_count; /* CUDA or HIP lists only the first devices; a management library lists all */
+    unsigned listed_count; /* number of devices that CUDA or HIP lists; a management library lists all */
     fake_plan devices[FAKE_DEVICES];
     fake_link links[FAKE_DEVICES][FAKE_DEVICES];
-    fake_link nvswitch;        /* lanes 0: no switch; otherwise all NVLinks of every device end at switches */
+    fake_link nvswitch;        /* if lanes is not 0, all NVLinks of every device end at switches */
     int init_code;             /* result of the initialization */
     int driver_version;        /* 13000 */
     char driver_text[32];      /* "580.65.06" */
     uint64_t slow_ns;          /* minimum duration of each operation in a stream */
-    uint64_t bytes_per_second; /* limits the speed of copies; 0: no limit */
+    uint64_t bytes_per_second; /* maximum speed of copies; 0: no limit */
     uint64_t host_offset;      /* offset of page-locked memory in its page */
     bool strict;               /* a violation ends the process */
     uint64_t sleep_ns;         /* minimum duration of each telemetry call */
@@ -111,14 +111,13 @@ fake_script *fake_script_get(void);
 /* Sorts the devices' physical numbers by PCI address, as NVML does. */
 void fake_script_pci_order(const fake_script *script, unsigned out_order[FAKE_DEVICES]);
 
-/* Returns the value that the machine states for the device, or @p otherwise. */
+/* Returns the device's value in the machine's text, or @p otherwise if the text has no such value. */
 uint64_t fake_script_value(const fake_plan *plan, const char *name, uint64_t otherwise);
 
-/* Returns whether one device can access the other's memory. */
 bool fake_script_peer(const fake_script *script, unsigned from, unsigned to);
 
-/* Counts the call and returns the fault that applies to it, or NULL. A crash happens inside this function. Requires
- * the library's lock. */
+/* Counts the call and returns the fault that applies to it, or NULL. If the fault is a crash, crashes. Requires the
+ * library's lock. */
 const fake_fault *fake_script_fault(fake_script *script, const char *function);
 
 /* Writes "8-4-4-4-12" in lower case, 37 bytes. */

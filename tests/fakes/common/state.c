@@ -1,7 +1,7 @@
 /* tests/fakes/common/state.c: the beginning and end of every call, devices, and contexts.
  *
- * A context with a sticky error returns it from every call. A lost device (`lose` with a code that new contexts return
- * too) also refuses new contexts. */
+ * If a context has a sticky error, every call in the context returns it. If the code of a `lose` statement affects the
+ * whole device, the device also refuses new contexts. */
 #include "engine.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ fake_code fake_take_poison(void)
     return code;
 }
 
-/* Work in a stream reports the failure later; other calls fail immediately. */
+/* Calls that enqueue work succeed, and their work reports the failure. All other calls fail immediately. */
 static void lose(const fake_fault *fault, const char *function)
 {
     fake_code code = (fake_code)fault->code;
@@ -138,8 +138,8 @@ fake_context *fake_context_new(unsigned ordinal, unsigned flags, bool primary)
     return context;
 }
 
-/* Destroys the objects that the context still has. A program leaves none, unless the context failed and releases
- * nothing. */
+/* Destroys the remaining objects of the context. A correct program leaves none, unless the context has failed, because
+ * objects of a failed context cannot be released. */
 static void free_left(fake_context *context)
 {
     unsigned left = 0;
@@ -149,7 +149,7 @@ static void free_left(fake_context *context)
             fake_stream_free(stream);
             left++;
         }
-        /* freeing a stream releases the lock, so the list may have changed */
+        /* restart, because freeing a stream releases the lock and the list may have changed */
         stream = ours ? fake.streams : stream->next;
     }
     for (fake_region *region = fake.regions, *next; region; region = next) {

@@ -1,8 +1,8 @@
 /* tests/fakes/common/stream.c: streams, each with its own thread, events, and the order between the legacy stream
  * and the other streams.
  *
- * Work starts as soon as it has been submitted and its predecessors are done. The machine's statements slow_us and
- * rate prolong it, so that a test detects a program that does not wait. */
+ * Work starts as soon as it has been submitted and its predecessors are done. The machine's statements slow_us and rate
+ * make the work slower, so that tests detect programs that do not wait. */
 #include "engine.h"
 
 #include <errno.h>
@@ -93,7 +93,7 @@ static void *work_on(void *user)
     return NULL;
 }
 
-/* Blocks all signals, which belong to the program. */
+/* Blocks all signals, so that only the program's own threads handle them. */
 static bool start_thread(fake_stream *stream)
 {
     sigset_t all, before;
@@ -129,8 +129,8 @@ static bool append_wait(fake_stream *stream, fake_point *after)
     return !after || after->done || append(stream, &nothing, after, NULL);
 }
 
-/* The legacy stream waits for every blocking stream of its context, and each of those waits for the legacy stream.
- * Non-blocking streams are independent. */
+/* Work in the legacy stream waits for all blocking streams of its context, and work in a blocking stream waits for the
+ * legacy stream. Non-blocking streams are independent of the legacy stream. */
 static bool append_legacy_waits(fake_stream *stream)
 {
     fake_context *context = stream->context;

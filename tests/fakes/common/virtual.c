@@ -1,7 +1,7 @@
 /* tests/fakes/common/virtual.c: physical memory, address ranges, mappings, and memory imported by file descriptor.
  *
- * Physical memory is a memfd. A range has one contiguous shadow into which the memfds are mapped, so the bytes of
- * adjacent mappings are adjacent in the shadow too. */
+ * Each piece of physical memory is a memfd. Each range has one contiguous shadow, and mapping physical memory maps its
+ * memfd into the shadow. So the bytes of adjacent mappings are adjacent in the shadow. */
 #include "engine.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ struct fake_physical {
     unsigned device;
     unsigned references; /* the handles and the mappings */
     unsigned handles;
-    bool exportable, counted; /* counted: this process took the bytes from the device's budget */
+    bool exportable, counted; /* counted: the bytes are part of this process's use of the device's budget */
 };
 
 typedef struct fake_mapping {
@@ -164,7 +164,6 @@ fake_code fake_physical_new(const char *function, size_t bytes, int device, bool
     return FAKE_OK;
 }
 
-/* The bytes exist as long as they are mapped. */
 fake_code fake_physical_release(const char *function, uintptr_t handle)
 {
     fake_physical *physical = physical_find(handle);
@@ -178,7 +177,7 @@ fake_code fake_physical_release(const char *function, uintptr_t handle)
     return FAKE_OK;
 }
 
-/* Child processes inherit the descriptor; a caller that does not want this must prevent it. */
+/* Child processes inherit the descriptor unless the caller sets FD_CLOEXEC. */
 fake_code fake_physical_export(uintptr_t handle, int *out_fd)
 {
     fake_physical *physical = physical_find(handle);
@@ -189,7 +188,7 @@ fake_code fake_physical_export(uintptr_t handle, int *out_fd)
     return *out_fd < 0 ? FAKE_ERROR_OPERATING_SYSTEM : FAKE_OK;
 }
 
-/* The caller keeps the descriptor. The file identifies memory of this process. */
+/* The caller still owns the descriptor. If the file is physical memory of this process, the same memory is returned. */
 fake_code fake_physical_import(int fd, fake_physical **out_physical)
 {
     struct stat wanted, known;
@@ -209,7 +208,7 @@ fake_code fake_physical_import(int fd, fake_physical **out_physical)
     return *out_physical ? FAKE_OK : FAKE_ERROR_OUT_OF_MEMORY;
 }
 
-/* Aligns the range to an odd multiple of the granularity, so that it never has a larger alignment by chance. */
+/* Places the range at an odd multiple of the granularity, so that it never has a larger alignment by chance. */
 static uintptr_t reserve_odd(size_t bytes)
 {
     const uintptr_t even =

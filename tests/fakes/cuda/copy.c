@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/copy.c: copies. All of them are enqueued; common/copy.c describes the rules. */
+/* tests/fakes/cuda/copy.c: copies. Every copy is enqueued; common/copy.c describes the rules. */
 #include "fake.h"
 
 static CUresult copy(const char *function, CUstream stream, const fake_move *what)

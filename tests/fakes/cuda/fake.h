@@ -14,7 +14,7 @@
 
 #include "../stream/stream.h"
 
-/* Differences from HIP that are only a number or a name. */
+/* Numbers and names that differ from HIP's. */
 enum {
     FAKE_WANTS_BYTES = true, /* an allocation of 0 bytes is an error */
     FAKE_FREES_NULL = false,

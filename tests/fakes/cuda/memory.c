@@ -7,7 +7,7 @@
 /* Drivers since 580 lock less than 512 GiB in one call. */
 #define LOCKED_AT_MOST (((size_t)512 << 30) - 1)
 
-/* Pages are locked as a whole, so two registrations, or a registration and an allocation, cannot share a page. */
+/* Only whole pages can be locked, so a registration cannot share a page with another registration or an allocation. */
 CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
 {
     CUcontext context;

@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/module.c: a program is PTX text; its `.entry` lines are the kernels. */
+/* tests/fakes/cuda/module.c: programs in PTX text. Each `.entry` line is a kernel. */
 #include "fake.h"
 
 #include <ctype.h>
@@ -28,7 +28,6 @@ static void complain(const char *text, unsigned count, const CUjit_option *optio
     }
 }
 
-/* Writes a log line for each kernel, and the given options, up to the buffer's size. */
 static void note(const char *code, unsigned count, const CUjit_option *options, void *const *values)
 {
     char *log = option_of(CU_JIT_INFO_LOG_BUFFER, count, options, values);
@@ -51,8 +50,8 @@ static void note(const char *code, unsigned count, const CUjit_option *options, 
     }
 }
 
-/* Binary code is for another machine and cannot run here, unless it names this one: an ELF file in its header's
- * padding, a fatbin in the bytes after its header, up to its size. */
+/* Binary code is accepted only if it contains this fake's name. An ELF file has the name in its header's padding, a
+ * fatbin in the bytes after its header. */
 static CUresult check_image(const unsigned char *image, unsigned count, const CUjit_option *options,
                             void *const *values)
 {
@@ -120,7 +119,7 @@ static unsigned own_shared_bytes(const char *code)
     return count ? (unsigned)strtoul(count + 1, NULL, 10) : 0;
 }
 
-/* Parses `.maxntid 128, 1, 1`, which here applies to all kernels of the program. */
+/* Parses `.maxntid 128, 1, 1`. The fake applies it to all kernels of the program. */
 unsigned fake_code_threads(const char *code)
 {
     const char *most = strstr(code, ".maxntid ");
@@ -132,7 +131,7 @@ unsigned fake_code_shared_bytes(const char *code)
     return SHARED_ORDINARY - own_shared_bytes(code);
 }
 
-/* Makes the function's context current; it stays current only on success. */
+/* Makes the function's context current. On failure restores the previous context. */
 static CUresult enter_function(const char *call, CUfunction function)
 {
     CUresult code = fake_enter_current(call);

@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/names.c: prints the names that a fake must export: `names cuda` or `names nvml`. */
+/* tests/fakes/cuda/names.c: prints the names that a fake must export. Called as `names cuda` or `names nvml`. */
 #include "fake.h"
 #include "nvml_api.h"
 

@@ -1,5 +1,6 @@
-/* tests/fakes/cuda/nvml.c: the fake libnvidia-ml.so.1. It lists all devices of the script in PCI order, regardless
- * of CUDA_VISIBLE_DEVICES, and MIG devices as separate handles. Values that MIG devices lack are NOT_SUPPORTED. */
+/* tests/fakes/cuda/nvml.c: the fake libnvidia-ml.so.1. It lists all devices of the script in PCI order, regardless of
+ * CUDA_VISIBLE_DEVICES. MIG devices have separate handles. Queries of values that MIG devices lack return
+ * NOT_SUPPORTED. */
 #include "nvml.h"
 
 #include "report.h"
@@ -11,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RESERVED = 1 << 20 }; /* memory that the driver reserves: NVML includes it, CUDA does not */
+enum { RESERVED = 1 << 20 }; /* memory that the driver reserves; NVML's total includes it, CUDA's does not */
 
 static pthread_mutex_t lock =
     PTHREAD_MUTEX_INITIALIZER; /* protects the fault counters, the report and the variables below */
@@ -117,7 +118,8 @@ unsigned fake_nvml_session(void)
     return now;
 }
 
-/* Called only by a test that acts as an inference engine. Decrements the count, whichever caller initialized NVML. */
+/* Called only by a test that acts as an inference engine. Decrements the count even if another caller initialized
+ * NVML. */
 nvmlReturn_t nvmlShutdown(void)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);
@@ -201,7 +203,8 @@ void fake_nvml_report_pci(const fake_plan *plan, nvmlPciInfo_t *pci)
              plan->pci_bus & 0xff, plan->pci_device & 0xff);
 }
 
-/* Returns the bytes that other processes and this process use. This process uses the first partition of a MIG GPU. */
+/* Returns the bytes that all processes use, including this process. On a MIG GPU this process uses the first
+ * partition. */
 static uint64_t used(const struct nvmlDevice_st *device)
 {
     bool here = !device->mig || device->mig == &device->plan->migs[0];
@@ -243,8 +246,9 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     return NVML_SUCCESS;
 }
 
-/* Uses the machine's values: memory_limit, 0 for no limit; memory_limit_used; and memory_limit_path, the length of
- * the path of the cgroup with the limit. Without memory_limit the driver is older than 615. */
+/* Uses these values of the machine: memory_limit (0: no limit), memory_limit_used, and memory_limit_path, which is the
+ * length of the path of the cgroup that has the limit. If the machine has no memory_limit, the fake acts as a driver
+ * older than 615. */
 nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *limits)
 {
     const uint64_t limit = fake_script_value(device->plan, "memory_limit", UINT64_MAX);
@@ -264,8 +268,6 @@ nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimi
     return NVML_SUCCESS;
 }
 
-/* Returns a value of the whole device: the machine's value of this name, or else @p otherwise. -1 means that the
- * device does not report the value. */
 static nvmlReturn_t stated(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
                            uint64_t *out_value)
 {
@@ -324,7 +326,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
     return code;
 }
 
-/* The H100 has passive cooling. */
+/* An H100 has no fan. */
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *percent)
 {
     return fake_nvml_constant(__func__, device, "fan", UINT64_MAX, percent);

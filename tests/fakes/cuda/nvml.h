@@ -22,14 +22,16 @@ struct nvmlDevice_st *fake_nvml_whole(unsigned physical);
 struct nvmlDevice_st *fake_nvml_part(unsigned physical, unsigned number);
 void fake_nvml_report_pci(const fake_plan *plan, nvmlPciInfo_t *pci);
 
-/* Begins a call: counts it and executes its fault. Returns without the lock, because the machine does not change. */
+/* Begins a call. Counts the call and executes its fault. The lock is not held on return, because the machine does not
+ * change. */
 nvmlReturn_t fake_nvml_enter(const char *function);
-/* The same for values that MIG devices lack. */
+/* As above, for values that MIG devices lack. */
 nvmlReturn_t fake_nvml_enter_whole(const char *function, nvmlDevice_t device);
-/* Returns the number of initializations from the uninitialized state. Handles of an earlier session are not valid. */
+/* Returns the session's number: how often NVML was initialized while it was not in use. Handles of an earlier session
+ * are invalid. */
 unsigned fake_nvml_session(void);
-/* Returns a value of the whole device: the machine's value of this name, or else @p otherwise. -1 means that the
- * device does not report the value. */
+/* Returns the machine's value of this name, or @p otherwise if the machine has none. MIG devices lack these values. The
+ * value -1 means that the device does not report it. */
 nvmlReturn_t fake_nvml_constant(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
                                 unsigned *out_value);
 

@@ -1,9 +1,9 @@
-/* tests/fakes/cuda/nvml_links.c: the fake NVML's NVLinks, the switches at their ends, and field values. Values of
- * the machine: links_down is the number of a device's links that are down, counted from the last; link_replays and
- * link_recoveries are the total errors; fabric is the fabric manager's state (0 to 3); and fabric_status. */
+/* tests/fakes/cuda/nvml_links.c: the fake NVML's NVLinks, the switches at their ends, and field values. These values of
+ * the machine are used: links_down (how many of a device's last links are down), link_replays and link_recoveries
+ * (total numbers of errors), fabric (the fabric manager's state, 0 to 3), and fabric_status. */
 #include "nvml.h"
 
-/* A device's links end at its neighbours in their order, or all of them end at switches. */
+/* A device's links lead to its neighbours in the order of the machine, or all of them lead to switches. */
 static const fake_link *nvlink(const struct nvmlDevice_st *device, unsigned link, unsigned *out_other)
 {
     const fake_script *script = fake_script_get();
@@ -22,8 +22,8 @@ static const fake_link *nvlink(const struct nvmlDevice_st *device, unsigned link
     return NULL;
 }
 
-/* Returns the device's field value, or UINT64_MAX if the device does not have it. Error counters exist if there are
- * links. */
+/* Returns the device's field value, or UINT64_MAX if the device does not have this field. Only devices with links have
+ * error counters. */
 static uint64_t field_of(nvmlDevice_t device, unsigned field)
 {
     unsigned other;

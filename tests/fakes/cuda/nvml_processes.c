@@ -1,8 +1,8 @@
-/* tests/fakes/cuda/nvml_processes.c: the processes of the fake NVML. The first process of a device is this process,
- * with compute and graphics. Its memory is the memory that it allocated from the fake CUDA; it is known only if the
- * counters are in a file. The other processes have the numbers from 1 on and 1 MiB more each, and for every tenth
- * one the memory is unknown. Values of the machine: processes, and process_entry_bytes for drivers that write larger
- * entries. `process` statements replace all of these. */
+/* tests/fakes/cuda/nvml_processes.c: the processes of the fake NVML. The first process of each device is this process,
+ * with type compute and graphics. Its memory use is that of the fake CUDA, which is known only if the counters are in a
+ * file. The other processes have the PIDs 1, 2, …, each uses 1 MiB more than the previous one, and the memory use of
+ * every tenth process is unknown. The machine's value `processes` is the number of processes; `process_entry_bytes` is
+ * for drivers that write larger entries. `process` statements replace all of these processes. */
 #include "nvml.h"
 
 #include "report.h"
@@ -20,7 +20,6 @@ static unsigned processes_of(const struct nvmlDevice_st *device)
     return (unsigned)fake_script_value(device->plan, "processes", 0);
 }
 
-/* `process` statements replace the generated processes. */
 static nvmlReturn_t list_stated(const char *function, const fake_plan *plan, bool draws, unsigned *count,
                                 nvmlProcessInfo_t *processes)
 {
@@ -129,7 +128,8 @@ PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2)
     return share(__func__, device);
 }
 
-/* Returns two samples of this process, the older one with 90 %, and one of process 1 with more than 100 %. */
+/* Returns two samples of this process and one of process 1. The older sample of this process has 90 %, the sample of
+ * process 1 more than 100 %. */
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
                                              unsigned int *count, unsigned long long since_us)
 {

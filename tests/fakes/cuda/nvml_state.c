@@ -12,7 +12,7 @@
     {                                                                                                                  \
         return fake_nvml_constant(__func__, device, name, number, out_value);                                          \
     }
-/* The link is idle and therefore slower than its maximum. */
+/* The link is idle, so it runs below its maximum speed. */
 CONSTANT(nvmlDeviceGetCurrPcieLinkGeneration, "pcie_generation", 1)
 CONSTANT(nvmlDeviceGetCurrPcieLinkWidth, "pcie_width", 16)
 CONSTANT(nvmlDeviceGetMaxPcieLinkGeneration, "pcie_generation_max", 5)
@@ -31,7 +31,8 @@ CONSTANT(nvmlDeviceGetDisplayActive, "display_active", 0)
 ENGINE(nvmlDeviceGetEncoderUtilization, "utilization_encoder", 21)
 ENGINE(nvmlDeviceGetDecoderUtilization, "utilization_decoder", 9)
 
-/* The machine's value memory_repair: 1 if a repair is pending, 2 if it failed, -1 if this GPU does not remap rows. */
+/* Depends on the machine's value memory_repair: 1 if a repair is pending, 2 if a repair failed, -1 if the GPU does not
+ * remap rows. */
 nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected, unsigned int *uncorrected,
                                        unsigned int *is_pending, unsigned int *has_failed)
 {
@@ -52,18 +53,19 @@ nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, nvmlEna
     return code;
 }
 
-/* ---- events: the machine's values xid_1, xid_2, … occur between consecutive queries, the first one after the first
- * query */
+/* ---- events. The machine's values xid_1, xid_2, … are the Xid errors that occur after the first query, after the
+ * second query, and so on. */
 
 struct nvmlEventSet_st {
     unsigned session;    /* NVML session; the set ends with it */
     nvmlDevice_t device; /* NULL: none registered */
-    unsigned questions;  /* queries that returned no event */
+    unsigned questions;  /* number of queries that returned no event */
     bool over;           /* this query's event has been returned */
     struct nvmlEventSet_st *next;
 };
 
-/* Event sets that were not freed. A set cannot be freed after the end of its session, so this list still owns it. */
+/* Event sets that were not freed. This list owns them, because the program cannot free a set after the end of its
+ * session. */
 static struct nvmlEventSet_st *sets;
 static pthread_mutex_t sets_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -90,7 +92,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ty
     return code;
 }
 
-/* The caller must not wait, so any timeout is an error. */
+/* The plugin must not wait for events, so a timeout other than 0 is an error. */
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int milliseconds)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);

@@ -1,7 +1,7 @@
 /* tests/fakes/cuda/state.c: the beginning of every call, initialization, and contexts.
  *
- * Each thread has a stack of contexts, which is empty at first. A call that needs a context returns INVALID_CONTEXT
- * if the stack is empty. */
+ * Each thread has a stack of contexts, initially empty. If the stack is empty, calls that require a context return
+ * INVALID_CONTEXT. */
 #include "fake.h"
 
 #include <string.h>
@@ -12,13 +12,13 @@ enum { STACK = 32 };
 static _Thread_local CUcontext stack[STACK]; /* the top is current; may contain destroyed contexts */
 static _Thread_local unsigned depth;
 
-/* Work in a stream reports the failure later. */
+/* Calls that enqueue work succeed, and their work reports the failure. */
 bool fake_is_asynchronous(const char *function)
 {
     return strstr(function, "Async") || strcmp(function, "cuLaunchKernel") == 0;
 }
 
-/* Returns the error of a call that requires a valid current context, or success. */
+/* Returns success if the thread's current context is valid, otherwise the error for calls that require one. */
 static CUresult check_current(const char *function)
 {
     const fake_context *top = fake_current();
@@ -117,7 +117,7 @@ CUresult cuDriverGetVersion(int *version)
     return fake_end(CUDA_SUCCESS);
 }
 
-/* Exclusive mode allows one process, which may be another one. */
+/* In exclusive mode another process may already use the device. */
 static CUresult may_have_context(const fake_device *device)
 {
     bool refused = device->plan->compute_mode == CU_COMPUTEMODE_PROHIBITED ||
@@ -173,8 +173,8 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
     return fake_end(CUDA_SUCCESS);
 }
 
-/* Callers that retained the context still have to release it. All memory is freed immediately, including host
- * memory. */
+/* All memory of the context is freed immediately, including host memory. Callers that retained the context must still
+ * release it. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
 {
     CUresult code = fake_enter(__func__);

@@ -1,11 +1,11 @@
-/* tests/fakes/cuda/vendor_names.h: CUDA's names for the sources that are built for both vendors (../stream and
- * tests/system/vendor_*_test.c), if HIP's name differs. The rocm folder has the same table with HIP's names. */
+/* tests/fakes/cuda/vendor_names.h: CUDA names that differ from HIP's, for the sources that are built for both vendors
+ * (../stream and tests/system/vendor_*_test.c). The table in the rocm folder has HIP's names. */
 #ifndef FAKE_CUDA_VENDOR_NAMES_H
 #define FAKE_CUDA_VENDOR_NAMES_H
 
 #include "cuda_api.h"
 
-/* A CUDA function whose name differs from HIP's only in the prefix, as machines and reports name it. */
+/* The name, in machines and reports, of a CUDA function whose HIP name differs only in the prefix. */
 #define VENDOR(name)      cu##name
 #define CALLED(name)      CALLED_TEXT(VENDOR(name))
 #define CALLED_TEXT(name) CALLED_AS(name)

@@ -1,4 +1,4 @@
-/* fakes/opencl/answers.c: an OpenCL library on top of the installed one that changes some results.
+/* fakes/opencl/answers.c: an OpenCL library that changes some results of the installed OpenCL library.
  * GPUHAL_OPENCL_LIBRARY selects it.
  *
  * The library defines only the functions that it changes and links libOpenCL, so dlsym() finds the real version of all
@@ -10,11 +10,14 @@
  *   build=N        the next N builds fail, and their log has no details, as with PoCL after a lost race
  *   pci=D:B:d.f    devices report this PCI address, in hexadecimal
  *   svm=BITS       devices report these CL_DEVICE_SVM_CAPABILITIES
- *   il             devices accept SPIR-V; for any module clCreateProgramWithIL creates a program with the kernel
- * `from_il` undescribed    clGetKernelArgInfo describes no argument argument=I:N   argument I of any kernel accepts
- * only values of N bytes svmalloc       clSVMAlloc fails gone=CODE      clSetMemObjectDestructorCallback returns CODE
- * and does nothing migrate=CODE   clEnqueueMigrateMemObjects returns CODE and does nothing copy=CODE      the next copy
- * fails during execution with CODE, and so do all later commands in its command queue (as with rusticl)
+ *   il             devices accept SPIR-V; for any module clCreateProgramWithIL returns a program with kernel `from_il`
+ *   undescribed    clGetKernelArgInfo describes no argument
+ *   argument=I:N   argument I of any kernel accepts only values of N bytes
+ *   svmalloc       clSVMAlloc fails
+ *   gone=CODE      clSetMemObjectDestructorCallback returns CODE and does nothing
+ *   migrate=CODE   clEnqueueMigrateMemObjects returns CODE and does nothing
+ *   copy=CODE      the next copy fails with CODE during execution, and all later commands in its command queue fail
+ *                  with the same code, as with rusticl
  *
  * Each call of clReleaseMemObject and clSVMFree appends a line to the file GPUHAL_FAKE_OPENCL_LOG.
  */
@@ -41,8 +44,8 @@ static void *installed(const char *name)
 
 #define INSTALLED(name) ((__typeof__(name) *)installed(#name))
 
-/* Returns the value of a word, "" if it has none, NULL if the word is absent. The string is in a buffer of the
- * calling thread. */
+/* Returns the value of a word of GPUHAL_FAKE_OPENCL, "" if the word has no value, or NULL if the word is absent. The
+ * thread's next call overwrites the string. */
 static const char *word(const char *wanted)
 {
     static _Thread_local char copy[256];
@@ -116,7 +119,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clGetPlatformInfo(cl_p
                                                   : INSTALLED(clGetPlatformInfo)(id, what, room, to, out_bytes);
 }
 
-/* The number of builds that have failed, and the program of the latest one. */
+/* The number of builds that have failed, and the program of the latest failed build. */
 static _Atomic long failed_builds;
 static _Atomic(cl_program) failed_program;
 
@@ -171,7 +174,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clSetKernelArg(cl_kern
                : INSTALLED(clSetKernelArg)(kernel, index, bytes, value);
 }
 
-/* The command queue in which a command failed, and its error code. Only one per process. */
+/* The command queue in which a command failed, and the command's error code. Only one queue per process can fail. */
 static _Atomic(cl_command_queue) failed_queue;
 static _Atomic cl_int failed_code;
 

@@ -1,5 +1,5 @@
-/* tests/fakes/rocm/amd_smi.c: the fake libamd_smi.so. A socket is a whole device, a processor is a partition of it.
- * Temperatures are in degrees Celsius, unlike ROCm SMI's. */
+/* tests/fakes/rocm/amd_smi.c: the fake libamd_smi.so. A socket is a whole device, a processor is a partition of a
+ * device. Temperatures are in degrees Celsius, unlike ROCm SMI's. */
 #include "amd_smi_api.h"
 #include "smi.h"
 
@@ -13,7 +13,7 @@ PROTOTYPE(amdsmi_shut_down, (void))
 static smi_device devices[SMI_DEVICES]; /* the handles point here; written once, before the first handle is returned */
 static unsigned device_count;
 
-/* Lists devices only if the flag for GPUs is set. */
+/* Lists devices only if the caller has set the flag for GPUs. */
 amdsmi_status_t amdsmi_init(uint64_t flags)
 {
     amdsmi_status_t code = smi_enter(__func__, true, 0);

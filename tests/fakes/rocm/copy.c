@@ -1,9 +1,9 @@
-/* tests/fakes/rocm/copy.c: HIP's copies, and the limits of a single call. All of them are enqueued; common/copy.c
+/* tests/fakes/rocm/copy.c: HIP's copies, and the limits of a single call. Every copy is enqueued; common/copy.c
  * describes the rules.
  *
- * A copy may use a stream of another device than the current one, as HIP's guide says; a fill may not. Copies before
- * 6.2, fills before 6.3, and rectangles in every version compare their bytes with the physical memory in which they
- * begin (hip_memory.cpp, ihipMemcpy_validate, ihipMemset_validate and ihipMemcpyDtoDValidate). */
+ * A copy may use a stream of a device that is not current, as HIP's guide says; a fill may not. Copies before 6.2,
+ * fills before 6.3, and rectangles in every version must end within the physical memory in which they begin
+ * (hip_memory.cpp, ihipMemcpy_validate, ihipMemset_validate and ihipMemcpyDtoDValidate). */
 #include "fake.h"
 
 #include <limits.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A device that the runtime below HIP leaves visible. Each partition of a device counts as one. */
+/* A device that the runtime below HIP makes visible. Each partition of a device is a separate entry. */
 typedef struct seen {
     unsigned physical, partition;
 } seen;
@@ -24,7 +24,8 @@ static unsigned uuid_text(const fake_plan *plan, char out[17])
     return 16;
 }
 
-/* Returns the device that a list entry names, by number or as GPU-<uuid>, or -1. */
+/* Returns the index of the device that a list entry names, or -1 if there is none. An entry is a number or
+ * GPU-<uuid>. */
 static int named(const char *word, size_t length, const seen *from, unsigned count)
 {
     char uuid[17];
@@ -94,7 +95,7 @@ hipError_t hipGetDeviceCount(int *count)
     return fake_end(fake.device_count ? hipSuccess : hipErrorNoDevice);
 }
 
-/* Sixteen characters, not bytes; the partitions of a device have the same ones. */
+/* HIP's UUID consists of sixteen characters. All partitions of a device have the same UUID. */
 hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t ordinal)
 {
     fake_device *device;
@@ -108,7 +109,7 @@ hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t ordinal)
     return fake_end(hipSuccess);
 }
 
-/* The partitions of a device appear as PCI functions of it. */
+/* The partitions of a device appear as its PCI functions. */
 hipError_t hipDeviceGetPCIBusId(char *address, int length, int ordinal)
 {
     fake_device *device;
@@ -122,7 +123,7 @@ hipError_t hipDeviceGetPCIBusId(char *address, int length, int ordinal)
     return fake_end(hipSuccess);
 }
 
-/* Values of an MI300X, by AMD's attribute numbers. An attribute is unknown before the version that added it. */
+/* Values of an MI300X, by AMD's attribute numbers. A version that is older than an attribute does not know it. */
 static const struct {
     unsigned number;
     int since; /* version in the format of hipRuntimeGetVersion */
@@ -156,7 +157,7 @@ static const struct {
     {10017, 50400000, 100000} /* WallClockRate */
 };
 
-/* A query of a number that does not exist in this version, or has another meaning there, is an error of the program. */
+/* A program must not query an attribute number that does not exist in this version, or has another meaning in it. */
 bool fake_attribute(const fake_plan *plan, unsigned number, int *out_value)
 {
     if (number == 6) { /* ComputeMode */

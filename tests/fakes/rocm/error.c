@@ -1,6 +1,5 @@
-/* tests/fakes/rocm/error.c: names of the codes that the fake returns. It does not know other codes, as old runtimes
- * do not know new ones. Neither function executes faults or requires a device. HIP 5 has no descriptions besides the
- * names. */
+/* tests/fakes/rocm/error.c: names of the codes that the fake returns. All other codes are unknown, as new codes are to
+ * an old runtime. Neither function executes faults or requires a device. In HIP 5 the descriptions are the names. */
 #include "fake.h"
 
 static const struct {

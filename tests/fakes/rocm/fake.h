@@ -12,17 +12,16 @@
 
 #include "../stream/stream.h"
 
-/* Differences from CUDA that are only a number or a name. */
+/* Numbers and names that differ from CUDA's. */
 enum {
     FAKE_WANTS_BYTES = false, /* an allocation of 0 bytes returns NULL */
     FAKE_FREES_NULL = true,
-    /* of address ranges: hip_vm.cpp, Device::virtualAlloc does not pass on any alignment */
+    /* of address ranges; Device::virtualAlloc in hip_vm.cpp ignores the requested alignment */
     FAKE_KEEPS_ALIGNMENT = false,
     FAKE_ERROR_NOT_CAPTURED = hipErrorIllegalState
 };
 #define FAKE_HANDLE_TYPES(properties) (properties)->requestedHandleType
 
-/* Returns the major version of the machine's runtime. The differences between versions depend on it. */
 unsigned fake_hip_major(void);
 /* stream.c: records the streams that a reset is about to destroy. */
 void fake_streams_lost(const fake_context *context);

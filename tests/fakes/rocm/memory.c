@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Memory of both host and device, which HIP reports as host memory (hip_memory.cpp: CL_MEM_SVM_FINE_GRAIN_BUFFER). */
+/* Managed memory. HIP reports it as host memory (hip_memory.cpp: CL_MEM_SVM_FINE_GRAIN_BUFFER). */
 hipError_t hipMallocManaged(void **out_memory, size_t bytes, unsigned int flags)
 {
     fake_context *context;
@@ -24,8 +24,8 @@ static fake_region *known_at(uintptr_t address)
     return region;
 }
 
-/* Never returns 712: the runtime looks memory up by its start, and does not change known memory (hip_memory.cpp,
- * ihipHostRegister ignores it if its map refuses the insertion). */
+/* Never returns 712. The runtime looks memory up by its start and leaves known memory unchanged (ihipHostRegister in
+ * hip_memory.cpp ignores that its map refuses the insertion). */
 hipError_t hipHostRegister(void *memory, size_t bytes, unsigned int flags)
 {
     fake_context *context;
@@ -40,8 +40,8 @@ hipError_t hipHostRegister(void *memory, size_t bytes, unsigned int flags)
                                                 : fake_host_memory_register(context, memory, bytes, flags & 8));
 }
 
-/* Removes the registration that begins at this address, whichever caller made it. Inside other known memory, the
- * real function aborts the process (device.cpp, MemObjMap::RemoveMemObj: guarantee). */
+/* Removes the registration that begins at this address, even if another caller made it. If the address is inside other
+ * known memory, the real function aborts the process (device.cpp, MemObjMap::RemoveMemObj: guarantee). */
 hipError_t hipHostUnregister(void *memory)
 {
     hipError_t code = fake_enter(__func__);

@@ -1,6 +1,6 @@
-/* tests/fakes/rocm/module.c: a program is an ELF file for AMDGPU, followed by text. The fake reads 64 bytes of the
- * file. The text has a line `.kernel NAME` for each kernel, and `.shared BYTES` and `.threads COUNT` for all of
- * them. */
+/* tests/fakes/rocm/module.c: programs are ELF files for AMDGPU, followed by text. The fake reads the first 64 bytes of
+ * the file. The text has a line `.kernel NAME` for each kernel. The lines `.shared BYTES` and `.threads COUNT` apply to
+ * all kernels. */
 #include "fake.h"
 
 #include <ctype.h>

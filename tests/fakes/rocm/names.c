@@ -1,5 +1,5 @@
-/* tests/fakes/rocm/names.c: prints the names that a fake must export: `names hip`, `hip_required`, `rocm_smi` or
- * `amd_smi`. */
+/* tests/fakes/rocm/names.c: prints the names that a fake must export. Called as `names` with `hip`, `hip_required`,
+ * `rocm_smi` or `amd_smi`. */
 #include "fake.h"
 
 #include "amd_smi_api.h"

@@ -27,7 +27,7 @@ rsmi_status_t rsmi_shut_down(void)
     return code;
 }
 
-/* Returns 0 devices and no error after the last shutdown. */
+/* After the last shutdown, returns 0 devices without an error. */
 rsmi_status_t rsmi_num_monitor_devices(uint32_t *count)
 {
     smi_device all[SMI_DEVICES];

@@ -82,14 +82,15 @@ uint64_t smi_address(const smi_device *device)
            plan->pci_device << 3;
 }
 
-/* For the first partition, this is the memory of the whole GPU, as in the kernel's files. */
+/* As in the kernel's files, the first partition reports the memory of the whole GPU. */
 uint64_t smi_total(const smi_device *device)
 {
     const fake_plan *plan = plan_of(device);
     return plan->memory / (device->partition ? plan->partitions : 1);
 }
 
-/* Returns the memory that other processes and this process use. This process uses the first partition of a device. */
+/* Returns the bytes that all processes use, including this process. On a partitioned device this process uses the first
+ * partition. */
 uint64_t smi_used(const smi_device *device)
 {
     return plan_of(device)->used + (device->partition ? 0 : fake_report_get()->device_bytes[device->physical]);

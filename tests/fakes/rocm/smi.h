@@ -1,5 +1,5 @@
-/* tests/fakes/rocm/smi.h: the common part of both telemetry libraries' fakes: the device list, and values that never
- * change.
+/* tests/fakes/rocm/smi.h: the part that the fakes of both telemetry libraries share: the device list, and values that
+ * never change.
  *
  * Both libraries list every device and every partition of the machine in the order of PCI addresses, regardless of
  * the variables for visible devices. */
@@ -18,11 +18,11 @@ typedef struct smi_device {
 
 enum { SMI_DEVICES = 64, SMI_EDGE = 41, SMI_JUNCTION = 52, SMI_MEMORY = 55 };
 
-/* Begins a call: counts it and executes its fault. @p first is true for the initialization. Returns 0 if the call
- * continues. */
+/* Begins a call. Counts the call and executes its fault. @p first is true for the initialization. Returns 0 if the call
+ * must continue. */
 unsigned smi_enter(const char *function, bool first, unsigned uninitialized);
 void smi_begin(void);
-/* Removes one initialization, or all of them. */
+/* Cancels one initialization, or all initializations. */
 void smi_end(bool for_all);
 bool smi_is_ready(void);
 unsigned smi_list(smi_device out[SMI_DEVICES]);

@@ -1,9 +1,10 @@
 /* tests/fakes/rocm/state.c: the beginning and end of every call, initialization, the current device, and the last
  * error.
  *
- * Each thread has a current device, initially 0, and a last error, which remains until hipGetLastError() clears it;
- * before HIP 7 the next call of any kind replaces it. The first call that works on a device creates the device's
- * context. Only hipDeviceReset() destroys the context, and the next such call creates another one. */
+ * Each thread has a current device, initially 0, and a last error. The last error remains until hipGetLastError()
+ * clears it; before HIP 7 the next call of any kind replaces it. The first call that works on a device creates the
+ * device's context. Only hipDeviceReset() destroys the context. The next call that works on the device creates a new
+ * context. */
 #include "fake.h"
 
 #include <string.h>
@@ -111,7 +112,7 @@ hipError_t hipGetDevice(int *device)
     return fake_end(hipSuccess);
 }
 
-/* A lost device can be made current like any other. */
+/* A lost device can still be made current. */
 hipError_t hipSetDevice(int device)
 {
     hipError_t code = fake_enter(__func__);
@@ -126,7 +127,7 @@ hipError_t hipSetDevice(int device)
     return fake_end(hipSuccess);
 }
 
-/* Neither of these two functions executes faults, because they do no work in the runtime. */
+/* These two functions execute no faults, because the real ones do no work in the runtime. */
 hipError_t hipPeekAtLastError(void)
 {
     return last;
@@ -140,8 +141,8 @@ hipError_t hipGetLastError(void)
 }
 
 /* Destroys the device's streams and memory and invalidates their handles. Page-locked memory belongs to all devices:
- * it is kept if there are several, and freed if there is only one (device.cpp, MemObjMap::Purge frees only memory
- * that belongs to this device alone). */
+ * a reset frees it only if the machine has one device (device.cpp, MemObjMap::Purge frees only memory that belongs to
+ * this device alone). */
 hipError_t hipDeviceReset(void)
 {
     fake_context *context = NULL;

@@ -35,7 +35,7 @@ static bool is_lost(const fake_stream *stream)
     return found;
 }
 
-/* A stream that a reset destroyed is not found, but its use is not an error of the program. */
+/* A stream that a reset destroyed is not found. The program may still pass it, so this is not a violation. */
 static fake_stream *living(const char *function, hipStream_t stream)
 {
     if (is_lost(stream)) {
@@ -62,8 +62,8 @@ fake_stream *fake_stream_of(const char *function, fake_context *context, hipStre
     return known;
 }
 
-/* A call with a stream of another device returns the code for an invalid stream; events and launches return other
- * codes. */
+/* If the stream belongs to another device, most calls return the code for an invalid stream. Event calls and launches
+ * return other codes. */
 hipError_t fake_stream_refused(const char *function, hipStream_t stream)
 {
     return strcmp(function, "hipEventRecord") == 0 && !is_lost(stream) ? hipErrorInvalidHandle
@@ -133,7 +133,7 @@ int hipGetStreamDeviceId(hipStream_t stream)
     return device;
 }
 
-/* A thread that waits for an event holds the event's lock, and every other user of the event waits for this lock. */
+/* A thread that waits for an event holds the event's lock. Every other call with the event waits for the lock. */
 fake_event *fake_event_take(const char *function, const fake_context *context, hipEvent_t event)
 {
     fake_event *known = fake_event_find(function, context, event);
@@ -158,8 +158,8 @@ hipError_t fake_event_await(fake_event *event)
     return code;
 }
 
-/* A query of an event reads the stream in which the event was recorded. HIP 7 sleeps only for events whose flags are
- * exactly hipEventBlockingSync. */
+/* A query of an event accesses the stream in which the event was recorded. In HIP 7 a wait sleeps only if the event's
+ * flags are exactly hipEventBlockingSync. */
 void fake_event_asked(const char *function, const fake_event *event)
 {
     const bool blocking = (event->flags & hipEventBlockingSync) && event->flags != hipEventBlockingSync;

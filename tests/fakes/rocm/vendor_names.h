@@ -1,11 +1,11 @@
-/* tests/fakes/rocm/vendor_names.h: HIP's names for the sources that are built for both vendors (../stream and
- * tests/system/vendor_*_test.c), if CUDA's name differs. The cuda folder has the same table with CUDA's names. */
+/* tests/fakes/rocm/vendor_names.h: HIP names that differ from CUDA's, for the sources that are built for both vendors
+ * (../stream and tests/system/vendor_*_test.c). The table in the cuda folder has CUDA's names. */
 #ifndef FAKE_ROCM_VENDOR_NAMES_H
 #define FAKE_ROCM_VENDOR_NAMES_H
 
 #include "hip_api.h"
 
-/* A HIP function whose name differs from CUDA's only in the prefix, as machines and reports name it. */
+/* The name, in machines and reports, of a HIP function whose CUDA name differs only in the prefix. */
 #define VENDOR(name)      hip##name
 #define CALLED(name)      CALLED_TEXT(VENDOR(name))
 #define CALLED_TEXT(name) CALLED_AS(name)

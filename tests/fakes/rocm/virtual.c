@@ -1,5 +1,5 @@
-/* tests/fakes/rocm/virtual.c: the functions for virtual memory and imported memory that differ from CUDA's. Before
- * HIP 5.3 they exist, but return NOT_SUPPORTED. */
+/* tests/fakes/rocm/virtual.c: the functions for virtual memory and imported memory that differ from CUDA's. Before HIP
+ * 5.3 the virtual memory functions exist, but return NOT_SUPPORTED. */
 #include "fake.h"
 
 #include <unistd.h>
@@ -36,7 +36,7 @@ static bool is_mapped(const void *address)
     return range && range->kind == FAKE_RANGE && fake_range_piece(range, (uintptr_t)address, &start, &size);
 }
 
-/* Before HIP 7 a failed mapping is only reported here. */
+/* Before HIP 7 this call is the first to report a failed mapping. */
 hipError_t hipMemSetAccess(void *address, size_t bytes, const hipMemAccessDesc *access, size_t count)
 {
     hipError_t code = fake_enter_virtual(__func__);
@@ -63,14 +63,14 @@ hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *hand
         return fake_end(hipErrorInvalidValue);
     }
     if (!os_handle) {
-        /* even if the descriptor is passed by value, although 0 is a descriptor */
+        /* the runtime refuses 0, although 0 is a valid descriptor */
         return fake_end(hipErrorInvalidValue);
     }
     const int fd = by_value ? (int)(intptr_t)os_handle : *(const int *)os_handle;
     return fake_end(good ? fake_physical_import(fd, handle) : hipErrorInvalidValue);
 }
 
-/* External memory is older than the virtual memory functions. */
+/* Versions without virtual memory functions also support external memory. */
 hipError_t hipImportExternalMemory(hipExternalMemory_t *memory, const hipExternalMemoryHandleDesc *handle)
 {
     fake_context *context;
@@ -80,7 +80,7 @@ hipError_t hipImportExternalMemory(hipExternalMemory_t *memory, const hipExterna
         return code;
     }
     bool good = handle->type == hipExternalMemoryHandleTypeOpaqueFd && !handle->flags;
-    /* for the engine; the runtime does not close the caller's descriptor */
+    /* the engine takes ownership of a descriptor, but the runtime does not close the caller's */
     const int duplicate = dup(handle->handle.fd);
     code = good ? fake_import_new(duplicate, handle->size, &import) : hipErrorInvalidValue;
     if (code && duplicate >= 0) {

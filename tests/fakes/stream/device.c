@@ -68,7 +68,7 @@ fake_code VENDOR(DeviceGetAttribute)(int *out_value, unsigned attribute, vendor_
     return fake_end(fake_attribute_of(device->plan, attribute, out_value) ? FAKE_OK : FAKE_ERROR_INVALID_VALUE);
 }
 
-/* The partitions of a device can access each other's memory; MIG devices cannot access any other. */
+/* The partitions of an AMD device can access each other's memory. A MIG device cannot access another device. */
 static bool is_peer(const fake_device *from, const fake_device *to)
 {
     const bool parts = from != to && from->physical == to->physical && !from->mig;

@@ -63,7 +63,7 @@ fake_code VENDOR(HostFree)(void *memory)
     return give_back(__func__, (uintptr_t)memory, true);
 }
 
-/* Within a range, each mapping counts as a separate allocation. */
+/* Each mapping in an address range counts as a separate allocation. */
 fake_code VENDOR(MemGetAddressRange)(vendor_pointer *out_base, size_t *out_bytes, vendor_pointer address)
 {
     fake_code code = fake_enter_current(__func__);

@@ -1,5 +1,5 @@
-/* tests/fakes/stream/module.c: kernel launches, and programs, which are text behind the header of the vendor's code
- * format. ../common/launch.c lists the kernels that do something. */
+/* tests/fakes/stream/module.c: kernel launches, and programs. A program is text after the header of the vendor's code
+ * format. ../common/launch.c lists the kernels that the fake can run. */
 #include "fake.h"
 
 #include <stdio.h>

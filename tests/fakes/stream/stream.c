@@ -22,8 +22,8 @@ fake_code VENDOR(StreamCreateWithPriority)(vendor_stream *out_stream, unsigned f
     return stream_create(__func__, out_stream, flags, priority);
 }
 
-/* CUDA returns immediately while the work continues. Here, as in HIP, the call waits for the work, and hangs with
- * it. */
+/* CUDA's function returns immediately while the work continues. The fake's waits for the work, as HIP's does, so the
+ * call hangs if the work hangs. */
 fake_code VENDOR(StreamDestroy)(vendor_stream stream)
 {
     fake_stream *known;
@@ -61,7 +61,7 @@ fake_code VENDOR(StreamQuery)(vendor_stream stream)
     return fake_end(fake_stream_is_idle(known) ? known->context->error : FAKE_ERROR_NOT_READY);
 }
 
-/* A stream may wait for an event of any context. An event that was never recorded counts as done. */
+/* A stream may wait for an event of any context. An event that was never recorded counts as completed. */
 fake_code VENDOR(StreamWaitEvent)(vendor_stream stream, vendor_event event, unsigned flags)
 {
     fake_stream *known;

@@ -1,7 +1,7 @@
-/* tests/fakes/stream/stream.h: the calls that CUDA and HIP share, on top of the engine (../common/engine.h). They
- * are built for each vendor with its vendor_names.h. The vendor's folder implements the functions that this header
- * requires of it, and the calls that differ. An exported function has the form: code = fake_enter(__func__); if
- * (code) return code; …; return fake_end(code); */
+/* tests/fakes/stream/stream.h: the calls that CUDA and HIP share, on top of the engine (../common/engine.h). They are
+ * built once for each vendor, with the vendor's vendor_names.h. The vendor's folder implements the calls that differ,
+ * and the functions below that are marked as the vendor's. An exported function has the form: code =
+ * fake_enter(__func__); if (code) return code; …; return fake_end(code); */
 #ifndef FAKE_STREAM_STREAM_H
 #define FAKE_STREAM_STREAM_H
 
@@ -12,33 +12,36 @@
 FAKE_FUNCTIONS
 #undef FAKE_FUNCTION
 
-/* Handles of the streams of every context or thread. Here they mean the NULL stream, for vendors that have them. */
+/* Special handles of the legacy and per-thread streams. The fakes treat both as the NULL stream, if the vendor has
+ * them. */
 #define FAKE_LEGACY_STREAM     ((vendor_stream)1)
 #define FAKE_PER_THREAD_STREAM ((vendor_stream)2)
 
-/* ---- implemented by the vendor. Begins a call: counts it and executes its fault. If it returns 0, the lock is
- * held. */
+/* ---- implemented by the vendor. Begins a call. Counts the call and executes its fault. If the function returns 0, the
+ * lock is held. */
 fake_code fake_enter(const char *function);
-/* The same for a call that uses the current context (CUDA), or the current device, whose context it creates (HIP). */
+/* Begins a call that uses CUDA's current context, or HIP's current device. For HIP, creates the device's context if it
+ * does not exist. */
 fake_code fake_enter_context(const char *function, fake_context **out_context);
-/* The same for a call that requires a current context with CUDA, and no context with HIP. */
+/* Begins a call that requires a current context in CUDA, but not in HIP. */
 fake_code fake_enter_current(const char *function);
-/* The same for a call with a stream, which may be the NULL stream. */
+/* Begins a call with a stream, which may be the NULL stream. */
 fake_code fake_enter_stream(const char *function, vendor_stream stream, fake_stream **out_stream);
 fake_code fake_end(fake_code code);
 
-/* Returns the context to which the call's objects must belong, or NULL for any, as with HIP. Requires the lock, like
- * all functions below. */
+/* Returns the context to which the call's objects must belong. HIP returns NULL, because any context is allowed.
+ * Requires the lock, like all functions below. */
 fake_context *fake_current(void);
 /* Creates the devices that are visible according to the environment variables. */
 void fake_devices_find(void);
-/* Returns an attribute that the machine does not state, or false if the device does not have it. */
+/* Returns a device attribute that is not in the machine's text. Returns false if the device does not have the
+ * attribute. */
 bool fake_attribute(const fake_plan *plan, unsigned number, int *out_value);
 
-/* Returns the stream of a call; NULL means the context's NULL stream. With @p own, HIP too requires that the stream
- * belongs to the context. Returns NULL if it is not a stream. */
+/* Returns the stream of a call, or NULL if the handle is not a stream. The handle NULL means the context's NULL stream.
+ * CUDA requires that the stream belongs to the context. HIP requires this only with @p own. */
 fake_stream *fake_stream_of(const char *function, fake_context *context, vendor_stream stream, bool own);
-/* The same for a call that only queries the stream. Returns 0 or the code for an invalid stream. */
+/* Finds the stream for a call that only queries it. Returns 0 or the code for an invalid stream. */
 fake_code fake_stream_check(const char *function, vendor_stream stream);
 fake_code fake_stream_refused(const char *function, vendor_stream stream);
 
@@ -51,8 +54,8 @@ fake_code fake_event_await(fake_event *event);
 /* Returns whether a call may depend on the work of all streams, and whether the call is forbidden in every thread
  * mode. */
 bool fake_is_unsafe(const char *function, bool *out_for_all);
-/* Whether the program's code contains a kernel, the shared memory that a launch may request by default, and the
- * maximum threads per group. */
+/* Three facts about a program: whether its code contains a kernel, the shared memory that a launch may request by
+ * default, and the maximum number of threads per group. */
 bool fake_code_has(const char *code, const char *kernel);
 unsigned fake_code_shared_bytes(const char *code);
 unsigned fake_code_threads(const char *code);
@@ -62,14 +65,16 @@ fake_code fake_enter_virtual(const char *function);
 
 /* ---- device.c */
 
-/* Returns a device attribute; the machine's statement takes precedence. Returns false if the device does not have
- * it. */
+/* Returns a device attribute. A value in the machine's text takes precedence. Returns false if the device does not have
+ * the attribute. */
 bool fake_attribute_of(const fake_plan *plan, unsigned number, int *out_value);
 fake_code fake_enter_device(const char *function, int ordinal, fake_device **out_device);
 
-/* ---- capture.c: whether this thread may make the call during a capture; a refused call invalidates the capture. */
+/* ---- capture.c. Returns whether this thread may make the call during a capture. A refused call invalidates the
+ * capture. */
 fake_code fake_capture_check(const char *function);
-/* Returns whether the stream is being captured. Since this fake has no graphs, that is a violation. */
+/* Returns whether the stream is being captured. If so, records a violation, because the fake does not support
+ * graphs. */
 bool fake_capture_has(const char *function, const fake_stream *stream);
 
 /* ---- module.c */
@@ -78,7 +83,7 @@ typedef struct fake_function {
     struct fake_function *next;
     struct fake_module *module;
     char name[64];
-    unsigned shared_bytes; /* that a launch may request */
+    unsigned shared_bytes; /* maximum that a launch may request */
 } fake_function;
 
 typedef struct fake_module {
@@ -90,12 +95,13 @@ typedef struct fake_module {
 
 /* Creates a program with a copy of the code's text. */
 fake_code fake_module_new(fake_context *context, const char *code, vendor_module *out_module);
-/* Returns the function, or NULL if it is not a function, or if its module is unloaded, which is a violation. */
+/* Returns the function, or NULL if the handle is not a function or its module has been unloaded. The latter is a
+ * violation. */
 fake_function *fake_function_find(const fake_function *function);
 
 /* ---- virtual.c */
 
-/* Grants devices access, as a single call does. */
+/* Grants access to several devices, as one call of the vendor's function does. */
 fake_code fake_grant(const char *function, uintptr_t address, size_t bytes, const vendor_access *access, size_t count);
 
 #endif

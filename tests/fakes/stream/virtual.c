@@ -1,5 +1,5 @@
-/* tests/fakes/stream/virtual.c: virtual memory, and imported memory. The vendors' constants for its kinds have the
- * same numbers. */
+/* tests/fakes/stream/virtual.c: virtual memory, and imported memory. Both vendors have the same numbers for the kinds
+ * of imported memory. */
 #include "fake.h"
 
 enum { PINNED = 1, ON_DEVICE = 1, DESCRIPTOR = 1, RECOMMENDED = 1 };
@@ -45,7 +45,7 @@ fake_code VENDOR(MemRelease)(vendor_allocation handle)
     return code ? code : fake_end(fake_physical_release(__func__, (uintptr_t)handle));
 }
 
-/* The caller may request an address, which the real drivers may ignore too. */
+/* Ignores the address that the caller requests. The real drivers may ignore it too. */
 fake_code VENDOR(MemAddressReserve)(vendor_pointer *out_address, size_t bytes, size_t alignment, vendor_pointer wanted,
                                     unsigned long long flags)
 {
@@ -98,7 +98,7 @@ fake_code VENDOR(MemExportToShareableHandle)(void *out_handle, vendor_allocation
     return fake_end(good ? fake_physical_export((uintptr_t)handle, out_handle) : FAKE_ERROR_INVALID_VALUE);
 }
 
-/* External memory is older than the virtual memory functions. */
+/* Versions without virtual memory functions also support external memory. */
 fake_code VENDOR(DestroyExternalMemory)(vendor_external memory)
 {
     fake_code code = fake_enter_current(__func__);

@@ -92,7 +92,6 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetBufferMemoryRequirements2(VkDevice handle,
     }
 }
 
-/* Returns the error in the pair, or NULL. */
 static const char *fault_of_binding(const fake_buffer *buffer, const fake_memory *memory, VkDeviceSize offset)
 {
     if (buffer->memory) {

@@ -5,8 +5,8 @@
 #ifndef GPUHAL_FAKE_VULKAN_CONTROL_H
 #define GPUHAL_FAKE_VULKAN_CONTROL_H
 
-/* Return the number of Vulkan rules that the program has broken so far, and the message about each, "" after the
- * last stored one. */
+/* The first function returns how many Vulkan rules the program has broken so far. The second one returns the message
+ * about one of them, or "" if there is no such message. */
 unsigned gpuhal_fake_vulkan_violations(void);
 const char *gpuhal_fake_vulkan_violation(unsigned index);
 
@@ -22,11 +22,12 @@ unsigned gpuhal_fake_vulkan_calls(const char *function);
 /* Returns the number of submissions with commands that a family's queues have accepted since the start. */
 unsigned gpuhal_fake_vulkan_submitted(unsigned family);
 
-/* From now on call number `nth` of a function does nothing and returns `code`, once; 0: never. Restarts the counts
- * at 0. Replaces the script's `fail`. */
+/* Makes call number `nth` of a function, counted from now, return `code` without any effect. If `nth` is 0, no call
+ * fails. Resets all call counts to 0. Replaces the script's `fail`. */
 void gpuhal_fake_vulkan_fail(const char *function, unsigned nth, int code);
 
-/* Submission number `nth` from now on stops halfway through its bytes, and the device is lost; 0: never. */
+/* Makes submission number `nth` from now on stop after half of its bytes and lose the device. If `nth` is 0, no
+ * submission does this. */
 void gpuhal_fake_vulkan_lose(unsigned nth);
 
 /* Submission number `nth` from now on does not end before gpuhal_fake_vulkan_go_on(). */

@@ -7,7 +7,7 @@ typedef struct fake_descriptor_pool {
     fake_object object;
     uint32_t sets_left, storage_left, uniform_left;
     VkDescriptorPoolCreateInfo info;
-    uint32_t storage, uniform; /* as created */
+    uint32_t storage, uniform; /* as at creation */
     fake_descriptor_set *first;
 } fake_descriptor_pool;
 

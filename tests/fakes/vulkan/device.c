@@ -22,7 +22,7 @@ static VkResult read_extensions(const VkDeviceCreateInfo *info, uint32_t *out_ex
     return VK_SUCCESS;
 }
 
-/* Features of Vulkan 1.2 require this version or their extension. */
+/* Features that Vulkan 1.2 added to the core require Vulkan 1.2 or their extension. */
 static void check_features(const fake_device *device)
 {
     static const fake_extension promoted[] = {TIMELINE_SEMAPHORE, HOST_QUERY_RESET, BUFFER_DEVICE_ADDRESS};

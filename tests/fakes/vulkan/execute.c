@@ -32,7 +32,7 @@ bool fake_may_execute_locked(fake_command *command, uint32_t family)
     case FILL:
         return is_usable_locked(command->to, family);
     case TRANSFER_OWNER:
-        /* The releasing side hands the buffer to the other family; the acquiring side owns it from now on. */
+        /* The release barrier transfers the buffer to the other family. The acquire barrier completes the transfer. */
         command->to->owner = command->to_family == (int)family ? (int)family : OWNER_NONE;
         return !command->to->object.dead;
     case TIMESTAMP:
@@ -94,7 +94,7 @@ static bool moves_bytes(const fake_command *command)
     return command->what == COPY || command->what == FILL || command->what == DISPATCH;
 }
 
-/* A barrier whose stages do not include compute shaders does not order launches. */
+/* A barrier orders launches only if its stages include the compute shader stage. */
 static bool passes_by(const fake_command *command, bool launches)
 {
     return command->what == BARRIER && launches && !command->orders_launches;

@@ -1,8 +1,9 @@
 /* fakes/vulkan/fake.h: declarations that the files of the fake driver share.
  *
- * Every object begins with a fake_object. A destroyed object is marked and stays in memory for a while, so that a
- * later use is reported instead of crashing. One lock protects all state except the bytes of memory; functions whose
- * names end in `_locked` require it. Queues execute on their own threads and hold the lock only between commands. */
+ * Every object begins with a fake_object. The memory of a destroyed object is kept for a while, so that a later use of
+ * the object can be reported instead of crashing. One lock protects all state except the bytes of memory; functions
+ * whose names end in `_locked` require it. Queues execute on their own threads and hold the lock only between
+ * commands. */
 #ifndef GPUHAL_FAKE_VULKAN_FAKE_H
 #define GPUHAL_FAKE_VULKAN_FAKE_H
 
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 
 typedef enum fake_level { LEVEL_GLOBAL, LEVEL_INSTANCE, LEVEL_DEVICE } fake_level;
-#define NEVER UINT32_MAX /* only available with the extension, in all Vulkan versions */
+#define NEVER UINT32_MAX /* requires the extension in all Vulkan versions */
 
 /* A number and a type-checked declaration for each function. */
 typedef enum fake_function {
@@ -58,13 +59,13 @@ typedef struct fake_object {
     bool dead;
     unsigned in_use; /* number of uses by unfinished submissions */
     fake_device *device;
-    struct fake_object *next; /* next object in its bucket in object.c */
+    struct fake_object *next; /* next object in the same bucket of object.c */
 } fake_object;
 
 typedef struct fake_physical {
     VK_LOADER_DATA loader;
     unsigned index;
-    uint32_t api; /* the lower version of the device's and the application's */
+    uint32_t api; /* the lower one of the device's and the application's versions */
 } fake_physical;
 
 typedef struct fake_instance {
@@ -95,7 +96,7 @@ typedef struct fake_buffer {
     VkExternalMemoryHandleTypeFlags external;
     bool concurrent;
     uint32_t families; /* CONCURRENT buffers: bits 1 << family */
-    int owner;         /* EXCLUSIVE buffers: the family that used it last */
+    int owner;         /* EXCLUSIVE buffers: the last family that used the buffer */
     fake_memory *memory;
     VkDeviceSize memory_offset;
 } fake_buffer;
@@ -150,14 +151,14 @@ typedef struct fake_pipeline {
 
 typedef struct fake_descriptor_set {
     fake_object object;
-    struct fake_descriptor_set *next; /* of its pool */
+    struct fake_descriptor_set *next; /* in the same pool */
     const fake_set_layout *layout;
     fake_binding bindings[FAKE_BINDINGS];
 } fake_descriptor_set;
 
-/* A dispatch and everything that it reads. */
+/* A dispatch and its state. */
 typedef struct fake_launch {
-    struct fake_launch *next; /* of its command buffer */
+    struct fake_launch *next; /* in the same command buffer */
     fake_pipeline *pipeline;
     fake_descriptor_set *set; /* NULL: pushed */
     fake_binding bindings[FAKE_BINDINGS];
@@ -220,23 +221,23 @@ extern pthread_cond_t fake_changed; /* signaled on every change that a thread ma
 void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Counts a call. Returns the code that the call must return immediately, or VK_SUCCESS. */
 VkResult fake_enter(fake_function function);
-/* The same for functions that cannot fail. */
+/* Counts a call of a function that cannot fail. */
 void fake_count(fake_function function);
 bool fake_submission_hangs(uint32_t family, bool *out_loses); /* counts one submission with commands */
 bool fake_hangs(void);
 
-/* object.c. fake_make() returns NULL if memory is short. The others take the program's objects and report invalid
- * ones. */
+/* object.c. fake_make() returns NULL if memory is short. The other functions look up the program's objects and report
+ * invalid handles. */
 unsigned fake_alive(void); /* all except queues */
 void fake_lose_all(void);  /* every device */
 void *fake_make(fake_device *device, fake_kind kind, size_t size);
 void *fake_find(const void *handle, fake_kind kind, const char *call);
-/* Returns NULL for NULL, for a handle that is not an object, and for an object in use by unfinished work. Otherwise
- * marks the object as destroyed. */
+/* Marks the object as destroyed and returns it. Returns NULL for NULL, for a handle that is not an object, and for an
+ * object that unfinished work uses. */
 void *fake_destroy(const void *handle, fake_kind kind, const char *call);
 const char *fake_kind_name(fake_kind kind);
-/* Waits for fake_changed until this time of the monotonic clock. Returns false if the time has passed. UINT64_MAX
- * waits without a limit. */
+/* Waits for fake_changed until this time of the monotonic clock, or without a limit for UINT64_MAX. Returns false if
+ * the time has passed. */
 bool fake_wait_locked(uint64_t until_ns);
 uint64_t fake_now_ns(void);
 uint64_t fake_deadline_ns(uint64_t timeout_ns);
@@ -257,10 +258,11 @@ fake_queue *fake_queue_start(fake_device *device, uint32_t family);
 void fake_queue_stop(fake_queue *queue);
 uint32_t fake_queue_family(const fake_queue *queue);
 void fake_lose_locked(fake_device *device);
-/* Executes all work that is ready, if queues have no threads. */
+/* If queues have no threads, executes all work that is ready. */
 void fake_progress_locked(fake_device *device);
 
-/* commands.c: appends a command, or returns NULL; and the number of commands in all command buffers. */
+/* commands.c: the first function appends a command and returns it, or NULL on failure. The second one returns the
+ * number of commands in all command buffers. */
 fake_command *fake_record(VkCommandBuffer object, const char *call);
 unsigned fake_recorded(void);
 
@@ -270,10 +272,11 @@ void fake_hold_launch(const fake_launch *launch, int change, void hold_buffer(fa
 void fake_run_launch(const fake_launch *launch);
 void fake_forget_launches(fake_command_buffer *commands);
 
-/* execute.c: runs the commands of a command buffer. With `stop_halfway` runs only the first half of them, and only
- * half of the last one. */
+/* execute.c: runs the commands of a command buffer. With `stop_halfway` runs only the first half of the commands, and
+ * only half of the last command of these. */
 void fake_execute(fake_command_buffer *commands, bool stop_halfway);
-/* Reports errors of a command on this queue family. Returns false if the command cannot be executed at all. */
+/* Reports the errors of a command that is executed on this queue family. Returns false if the command cannot be
+ * executed. */
 bool fake_may_execute_locked(fake_command *command, uint32_t family);
 
 #endif

@@ -1,6 +1,6 @@
 /* fakes/vulkan/icd.c: the entry points for the Vulkan loader, and the lookup of functions by name. As in a strict
- * driver, the lookup does not find functions of extensions that were not enabled, or of a Vulkan version later than
- * the one in use. */
+ * driver, the lookup finds functions of extensions only if the extension is enabled, and no functions of Vulkan
+ * versions later than the version in use. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -61,7 +61,8 @@ VKAPI_ATTR VkResult VKAPI_CALL vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t
     return VK_SUCCESS;
 }
 
-/* The loader queries all functions without a device and decides itself which of them an instance has. */
+/* The loader looks up all functions without a device. The loader, not the driver, hides the functions that the instance
+ * has not enabled. */
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcAddr(VkInstance instance, const char *name)
 {
     (void)instance;

@@ -43,7 +43,7 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateInstance(const VkInstanceCreateInfo 
     if (injected) {
         return injected;
     }
-    if (info->flags) { /* the loader removes its own flags */
+    if (info->flags) { /* the loader has already removed the flags for the loader */
         fake_violation("vkCreateInstance: flags 0x%x, which the driver does not know", info->flags);
     }
     const fake_script *script = fake_get_script();

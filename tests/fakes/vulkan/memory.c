@@ -1,6 +1,6 @@
-/* fakes/vulkan/memory.c: device memory. Memory that is not host-visible cannot be mapped. Non-coherent memory has
- * two copies of its bytes. Only vkFlush… and vkInvalidate… synchronize the copies, in whole atoms as caches do.
- * Memory that can be exported as a descriptor is a memfd whose name describes the memory. */
+/* fakes/vulkan/memory.c: device memory. Memory that is not host-visible cannot be mapped. Non-coherent memory has two
+ * copies of its bytes. Only vkFlush… and vkInvalidate… synchronize the copies, always in whole atoms, as with CPU
+ * caches. Memory that can be exported as a descriptor is a memfd whose name describes the memory. */
 #include "fake.h"
 
 #include <fcntl.h>
@@ -52,7 +52,8 @@ static const char *fd_name(VkExternalMemoryHandleTypeFlags kind)
     return kind & VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT ? "gpuhal-fake-opaque" : "gpuhal-fake-dmabuf";
 }
 
-/* Returns whether this driver created the descriptor and it is of this kind, and its label. */
+/* Reads the label of a descriptor. Returns false if this driver did not create the descriptor, or if it has another
+ * kind. */
 static bool read_fd(int fd, VkExternalMemoryHandleTypeFlags kind, label *out_label)
 {
     char link[64], target[128] = "", wanted[64];
@@ -82,7 +83,7 @@ static VkResult take_fd(fake_memory *memory, const VkImportMemoryFdInfoKHR *impo
     if (!read_fd(import->fd, import->handleType, &tag)) {
         return VK_ERROR_INVALID_EXTERNAL_HANDLE;
     }
-    /* An import of a dma-buf may be smaller, or may include the rest of the last page. */
+    /* An import of a dma-buf may have a smaller size than the dma-buf, or a size rounded up to a whole page. */
     const bool opaque = import->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
     if (opaque ? tag.bytes != memory->bytes || tag.type != memory->type
                : whole_pages(memory->bytes) > whole_pages(tag.bytes)) {
@@ -186,7 +187,6 @@ static VkResult fill_in(fake_memory *memory, const VkMemoryAllocateInfo *info)
     return map_bytes(memory);
 }
 
-/* Counts the allocation if the limits allow it. */
 static VkResult reserve(fake_device *device, const fake_memory *memory)
 {
     const fake_script *script = fake_get_script();

@@ -1,6 +1,6 @@
-/* fakes/vulkan/object.c: creates, finds and destroys objects, and waits. Destroyed objects are only marked at first,
- * so that another object does not soon get the same handle. The oldest ones are freed; otherwise a program that
- * repeatedly creates and destroys objects would seem to leak. */
+/* fakes/vulkan/object.c: creates, finds and destroys objects, and waits. A destroyed object is first only marked, so
+ * that its handle is not reused soon. The oldest destroyed objects are freed; otherwise a program that repeatedly
+ * creates and destroys objects would seem to leak. */
 #include "fake.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
-/* fakes/vulkan/program.c: shader modules, pipelines and dispatches. The driver recognizes two modules by their words
- * and runs them on the CPU (tests/system/shaders); all others do nothing. Descriptors are in descriptor.c. */
+/* fakes/vulkan/program.c: shader modules, pipelines and dispatches. The driver recognizes the two modules of
+ * tests/system/shaders and runs them on the CPU. All other modules do nothing. Descriptors are in descriptor.c. */
 #include "fake.h"
 
 #include "../../system/shaders/saxpy_spirv.h"
@@ -59,7 +59,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkDestroyShaderModule(VkDevice handle, VkShaderM
     }
 }
 
-/* ---- caches: the header that the specification requires, then the number of pipelines if it is not 0 */
+/* ---- caches. Their data is the header that the specification requires, followed by the number of pipelines if it is
+ * not 0. */
 
 static void write_header(unsigned char data[CACHE_HEADER])
 {
@@ -238,7 +239,6 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdPushConstants(VkCommandBuffer object, VkPip
     memcpy(commands->bound.constants + offset, values, bytes);
 }
 
-/* Returns the first resource that a launch requires but lacks, or NULL. */
 static const char *fault_of_launch(const fake_launch *launch)
 {
     if (!launch->pipeline) {

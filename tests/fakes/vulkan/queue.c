@@ -1,6 +1,6 @@
-/* fakes/vulkan/queue.c: submissions. A queue executes them in order, each after its waits: on a thread of the driver
- * or, with `inline` in the script, inside the calls that submit and wait. Objects count as in use from the
- * submission until its end. */
+/* fakes/vulkan/queue.c: submissions. A queue executes its submissions in order, and waits for each submission's
+ * semaphores first. It does so on a thread of the driver or, with `inline` in the script, inside the calls that submit
+ * and wait. An object counts as in use until all submissions that use it have ended. */
 #include "fake.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ struct fake_queue {
     bool has_thread, stop, busy;
     pthread_t thread;
     fake_submission *first, **end;
-    fake_submission *late; /* with `late_waits`: the last submission, whose waits still count as in use */
+    fake_submission *late; /* with `late_waits`: the last submission; its wait semaphores still count as in use */
 };
 
 static void free_submission(fake_submission *submission)
@@ -53,7 +53,7 @@ static void hold_buffer(fake_buffer *buffer, int change)
     }
 }
 
-/* Marks every object of a submission as used or as no longer used. */
+/* Adds or removes one use of every object of a submission. */
 static void hold_all_locked(fake_submission *submission, int change)
 {
     for (uint32_t c = 0; c < submission->command_count; c++) {
@@ -129,7 +129,6 @@ static fake_submission *take_locked(fake_queue *queue)
     return submission;
 }
 
-/* Drops work without signaling anything. */
 static void drop_locked(fake_submission *submission)
 {
     end_commands_locked(submission);
@@ -137,9 +136,9 @@ static void drop_locked(fake_submission *submission)
     free_submission(submission);
 }
 
-/* With `late_waits`, the queue's thread still writes to a submission's wait semaphores after every thread can see the
- * end of the submission. It stops when it takes the next submission (Mesa 22.3's emulated timelines:
- * vk_sync_timeline_point_release). */
+/* With `late_waits`, the queue's thread may write to a submission's wait semaphores even after the submission has
+ * visibly ended, until the thread begins the next submission. Mesa 22.3's emulated timelines do this
+ * (vk_sync_timeline_point_release). */
 static void leave_late_locked(fake_queue *queue)
 {
     for (uint32_t s = 0; queue->late && s < queue->late->wait_count; s++) {
@@ -173,7 +172,7 @@ static bool any_busy_locked(const fake_device *device)
     return false;
 }
 
-/* After a device has been reported as lost, it changes nothing any more. */
+/* A device that has been reported as lost writes nothing more to memory. */
 void fake_lose_locked(fake_device *device)
 {
     device->lost = true;
@@ -189,7 +188,7 @@ void fake_lose_locked(fake_device *device)
     }
 }
 
-/* Executes one submission if one is ready. Releases the lock while bytes move. */
+/* Executes one submission if one is ready. Releases the lock while it copies bytes. */
 static bool step_locked(fake_queue *queue)
 {
     fake_device *device = queue->object.device;

@@ -1,6 +1,6 @@
-/* fakes/vulkan/report.c: violations, call counts and injected failures: the functions of control.h. With
- * GPUHAL_FAKE_VULKAN_LOG each violation is also appended to this file as a line, for processes that a test cannot
- * query. */
+/* fakes/vulkan/report.c: violations, call counts and injected failures, and the functions of control.h. If
+ * GPUHAL_FAKE_VULKAN_LOG names a file, each violation is also appended to it as a line, for processes that a test
+ * cannot query. */
 #include "fake.h"
 
 #include "control.h"
@@ -19,7 +19,8 @@ enum { SENTENCES = 32 };
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t fake_changed;
 
-/* The counters' own lock, which is acquired inside fake_lock: violations are reported with and without fake_lock. */
+/* The counters have a separate lock, because violations are reported with and without fake_lock. It may be acquired
+ * while fake_lock is held. */
 static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
 static unsigned violations, calls[FUNCTION_COUNT], submissions;
 static char sentences[SENTENCES][200];
@@ -45,7 +46,7 @@ static void prepare(void)
     pthread_condattr_destroy(&attributes);
 }
 
-/* The script is the initial state; control.h changes it afterwards. */
+/* The script sets the initial state. The functions of control.h change it. */
 static void prepare_locked(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

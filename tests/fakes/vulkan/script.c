@@ -1,5 +1,5 @@
-/* fakes/vulkan/script.c: parses GPUHAL_FAKE_VULKAN. An invalid word is stored as the script's fault. The driver then
- * refuses to work and reports a violation, so that no test passes with a misspelt script. */
+/* fakes/vulkan/script.c: parses GPUHAL_FAKE_VULKAN. An invalid word is stored as the script's fault. In this case the
+ * driver refuses to work and reports a violation, so that no test passes with a misspelt script. */
 #include "script.h"
 
 #include <ctype.h>
@@ -17,10 +17,10 @@ const char *const fake_extension_names[EXTENSION_COUNT] = {
 };
 
 static fake_script script;
-static unsigned first_plan, end_plan; /* the next words apply to these devices */
+static unsigned first_plan, end_plan; /* devices to which the next words apply */
 
-/* Parses a decimal or hexadecimal number with an optional K, M or G. Returns false if it is missing or something
- * follows. */
+/* Parses a decimal or hexadecimal number with an optional K, M or G. Returns false if there is no number, or more text
+ * after it. */
 static bool read_number(const char *text, uint64_t *out_value)
 {
     char *end = NULL;
@@ -36,7 +36,7 @@ static bool read_number(const char *text, uint64_t *out_value)
     return *end == '\0';
 }
 
-/* "gct2/0": kinds of work, number of queues (default 1), valid timestamp bits (default 64). */
+/* Parses "gct2/0": kinds of work, number of queues (default 1), valid timestamp bits (default 64). */
 static bool read_family(__attribute__((unused)) fake_plan *plan, const char *word)
 {
     VkQueueFamilyProperties *family = &script.families[script.family_count];
@@ -71,7 +71,7 @@ static bool read_family(__attribute__((unused)) fake_plan *plan, const char *wor
     return *end == '\0' && family->queueFlags && family->queueCount >= 1 && family->queueCount <= FAKE_QUEUES;
 }
 
-/* "d256M" or "256M": a heap, device local or not. */
+/* Parses a heap: "d256M" if it is device local, otherwise "256M". */
 static bool read_heap(fake_plan *plan, const char *word)
 {
     VkMemoryHeap *heap = &plan->memory.memoryHeaps[plan->memory.memoryHeapCount];
@@ -83,8 +83,8 @@ static bool read_heap(fake_plan *plan, const char *word)
     return read_number(word + (*word == 'd'), &heap->size);
 }
 
-/* "dvch@0": device local, host visible, coherent, cached, lazily allocated, protected, AMD's two flags, and the
- * heap. */
+/* Parses a memory type such as "dvch@0": letters for device local, host visible, coherent, cached, lazily allocated,
+ * protected and AMD's two flags, then the index of the heap. */
 static bool read_type(fake_plan *plan, const char *word)
 {
     static const char letters[] = "dvchlpau"; /* the order of Vulkan's bits */
@@ -140,7 +140,7 @@ static bool read_types(fake_plan *plan, const char *text)
     return read_list(plan, text, read_type);
 }
 
-/* "vkAllocateMemory:3:-2": function, number of the call ("*": all), and its result. */
+/* Parses "vkAllocateMemory:3:-2": function, number of the call ("*" for all calls), and the call's result. */
 static bool read_fail(const char *text)
 {
     fake_fail *fail = &script.fails[script.fail_count];
@@ -320,7 +320,8 @@ static bool read_pair(const char *key, const char *value)
     return true;
 }
 
-/* Words about the whole driver come first. The others apply to the last `device=`, or to all devices. */
+/* Parses words about the whole driver first. All other words apply to the last `device=`, or to all devices if there is
+ * none. */
 static bool read_word(const char *word, const char *value)
 {
     if (value ? read_pair(word, value) : read_flag(word)) {

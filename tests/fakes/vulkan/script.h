@@ -1,5 +1,5 @@
 /* fakes/vulkan/script.h: the driver's properties from the environment variable GPUHAL_FAKE_VULKAN. README.md has the
- * grammar. The script is read once and then constant. */
+ * grammar. The script is read only once. */
 #ifndef GPUHAL_FAKE_VULKAN_SCRIPT_H
 #define GPUHAL_FAKE_VULKAN_SCRIPT_H
 
@@ -38,7 +38,7 @@ typedef struct fake_plan {
     char name[64], driver[64], driver_info[64];
     unsigned pci_domain, pci_bus, pci_device, render_minor; /* render_minor 0: none */
     VkPhysicalDeviceMemoryProperties memory;
-    VkDeviceSize budget; /* of the first heap; 0: the heap's size */
+    VkDeviceSize budget; /* budget of the first heap; 0: the heap's size */
 } fake_plan;
 
 typedef struct fake_script {

@@ -58,7 +58,6 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetFenceStatus(VkDevice handle, VkFence ob
     return result;
 }
 
-/* Waits until `is_there` returns true, the device is lost, or the time has passed. */
 static VkResult wait_for(fake_device *device, uint64_t timeout_ns, bool is_there(const void *what), const void *what)
 {
     const uint64_t until_ns = fake_deadline_ns(timeout_ns);

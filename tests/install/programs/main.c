@@ -1,5 +1,5 @@
-/* Prints the formats of two programs (format, size, and the first four bytes) and the result of a function that is
- * linked in. */
+/* Prints the formats of two programs (name, size, and the first four bytes), and the result of a kernel function that
+ * is linked into this program. */
 #include "linked.h"
 #include "saxpy.h"
 

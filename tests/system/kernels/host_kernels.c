@@ -1,4 +1,5 @@
-/* A library of CPU kernels. NUMBER differs between libraries, and one library calls a function that it NEEDS. */
+/* A library of CPU kernels. NUMBER differs between the libraries that are built from this file. One of them calls the
+ * function NEEDS. */
 #include <gpuhal/code.h>
 
 #define KERNEL __attribute__((visibility("default")))

@@ -1,4 +1,4 @@
-/* tests/system/kernels/kernels.c: the shaders of this folder as C kernels. Each call does the work of one group. */
+/* tests/system/kernels/kernels.c: the kernels of this folder's shaders, in C. Each call does the work of one group. */
 #include <gpuhal/code.h>
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* shaders/mix_spirv.h: mix.comp as SPIR-V, so that building the tests requires no shader compiler. Generated; see
- * mix.comp. */
+/* shaders/mix_spirv.h: mix.comp as SPIR-V, so that building the tests requires no shader compiler. Generated as
+ * mix.comp describes. */
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that the committed SPIR-V is that of the source: regenerate_test.py SHADER.comp HEADER.h NAME. Skipped (77)
-without glslangValidator."""
+"""Checks that the committed SPIR-V is that of the source: regenerate_test.py SHADER.comp HEADER.h NAME. Exits with 77
+(skipped) if glslangValidator is missing."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 
-ANNOTATIONS = (71, 72)  # OpDecorate, OpMemberDecorate: their order has no meaning and differs between compilers
+ANNOTATIONS = (71, 72)  # OpDecorate, OpMemberDecorate; their order has no meaning and differs between compilers
 NON_WRITABLE = 24  # of a variable: newer compilers write it even if the members have it
 
 

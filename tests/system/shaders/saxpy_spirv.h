@@ -1,5 +1,5 @@
-/* shaders/saxpy_spirv.h: saxpy.comp as SPIR-V, so that building the tests requires no shader compiler. Generated;
- * see saxpy.comp. */
+/* shaders/saxpy_spirv.h: saxpy.comp as SPIR-V, so that building the tests requires no shader compiler. Generated as
+ * saxpy.comp describes. */
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* shaders/scale_spirv.h: scale.comp as SPIR-V, so that building the tests requires no shader compiler. Generated;
- * see scale.comp. */
+/* shaders/scale_spirv.h: scale.comp as SPIR-V, so that building the tests requires no shader compiler. Generated as
+ * scale.comp describes. */
 #pragma once
 
 #include <stdint.h>
