@@ -151,7 +151,7 @@ static gpuhal_status read_group_size(const gpuhal_host *host, const gpuhal_kerne
     uint64_t threads = 1;
     char text[256];
     if (desc->group_size[0] == 0 && desc->group_size[1] == 0 && desc->group_size[2] == 0) {
-        snprintf(text, sizeof text, "the kernel %.100s needs a group_size: functions of the processor do not state one",
+        snprintf(text, sizeof text, "the kernel %.100s needs a group_size: host functions have none of their own",
                  desc->name);
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
     }
@@ -173,7 +173,7 @@ static gpuhal_status check_desc(const gpuhal_host *host, const gpuhal_kernel_des
     *out_value_bytes = 0;
     if (!desc->parameters) {
         snprintf(text, sizeof text,
-                 "the parameters of the kernel %.100s must be described: functions of the processor do not state them",
+                 "the parameters of the kernel %.100s must be described: host functions have no list of them",
                  desc->name);
         return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, text);
     }

@@ -31,8 +31,8 @@ static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const char *te
                             "%s: invalid selector \"%.*s%s\": %s; expected auto, gpu, each, most_free, least_loaded, "
                             "cpu, cuda, cuda:0, cuda:0-3, cuda:*, 0 (the first of the list), GPU-... or MIG-... (a "
                             "UUID, or its beginning), c1:00.0 (a PCI address), name=*A100* or "
-                            "env=CUDA_VISIBLE_DEVICES; ! before it excludes its devices; in a filter, @8GiB or @25%% "
-                            "behind it limits their memory",
+                            "env=CUDA_VISIBLE_DEVICES; ! before it excludes its devices; in GPUHAL_DEVICES, @8GiB or "
+                            "@25%% after it limits their memory",
                             source, QUOTED_MAX, text, strlen(text) > QUOTED_MAX ? "..." : "", problem);
 }
 

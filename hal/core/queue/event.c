@@ -85,8 +85,9 @@ gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
     }
     gpuhal_failure *failure = NULL;
     if (status) {
-        gpuhal_error_set(status, "an event of the host was signalled with \"%s\"%s", gpuhal_status_name(status),
-                         status == GPUHAL_ERROR_CANCELLED ? ", or destroyed before" : "");
+        gpuhal_error_set(status, "a host event was %ssignalled with \"%s\"",
+                         status == GPUHAL_ERROR_CANCELLED ? "destroyed before it was signalled, or " : "",
+                         gpuhal_status_name(status));
         failure = gpuhal_failure_create();
     }
     bool first = gpuhal_host_timepoint_signal(event->timepoint, failure);

@@ -46,7 +46,7 @@ typedef struct gpuhal_code {
     /** The code. For the format `host-library`, this is a shared object, or, if `bytes` is 0, the zero-terminated path
      *  of a shared object. For the format `host-function`, this is an array of gpuhal_host_function. */
     const void *code;
-    uint64_t bytes;
+    uint64_t bytes; /**< Size of `code` in bytes; for text without the NUL, for `host-function` of the whole array. */
     /** Options for the driver's compiler (`-DTILE=16`), for formats that are compiled, or NULL for none. */
     const char *options;
 } gpuhal_code;
@@ -107,8 +107,10 @@ typedef struct gpuhal_kernel_desc {
     uint32_t parameter_count;
     const char *name;
     /** The parameters in the order of the code. With NULL, the library uses the list that the driver reports or the
-     *  code contains; the call returns NOT_SUPPORTED if there is no such list. A kernel without parameters has a count
-     *  of 0 and any pointer but NULL. */
+     *  code contains; the call returns NOT_SUPPORTED if there is no such list. OpenCL drivers report a list if the
+     *  program was built with the option `-cl-kernel-arg-info`. For host functions there is none, and the library
+     *  cannot compare this description with the function. A kernel without parameters has a count of 0 and any pointer
+     *  but NULL. */
     const gpuhal_parameter *parameters;
     /** Threads in a group, for each dimension. If all are 0, the size in the code is used; the call returns
      *  INVALID_ARGUMENT if the code has none. If only some dimensions are 0, these count as 1. */

@@ -1,11 +1,12 @@
 /** gpuhal/gpuhal.h: the API for engines: devices, memory, transfers, queues, programs and pools. It does not include
  *  gpuhal/store.h (more tensors than fit on a device), gpuhal/schedule.h (placement of work) or gpuhal/node.h (data for
- *  operators). The conventions below apply to those headers as well.
+ *  operators). These parts are optional: a library that was built without a part does not install its headers. The
+ *  conventions below apply to those headers as well.
  *
  *  Conventions, true for every function unless its comment says otherwise
  *  - Every call that can fail returns a gpuhal_status; out-parameters come last and are NULL or 0 on failure, except
  *    that the contents of structures are undefined. gpuhal_last_error() has the details. The library never aborts,
- *    exits or prints, and installs no signal handler.
+ *    exits or prints, and installs no signal handler; drivers may print.
  *  - A call returns INVALID_ARGUMENT if a required object is NULL. Destroying, releasing or closing NULL does nothing.
  *  - Sizes and offsets are bytes in uint64_t; names of other quantities contain the unit (`timeout_ns`).
  *  - Configuration structures start with their size, and every other member has a sensible meaning when zero:

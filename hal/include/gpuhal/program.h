@@ -20,7 +20,8 @@
  *  undefined, as with getenv().
  *
  *      static const char text[] = "kernel void add(global float *x, float y) { x[get_global_id(0)] += y; }";
- *      gpuhal_code code = {.size = sizeof code, .format = "opencl-c", .code = text, .bytes = sizeof text - 1};
+ *      gpuhal_code code = {.size = sizeof code, .format = "opencl-c", .code = text, .bytes = sizeof text - 1,
+ *                          .options = "-cl-kernel-arg-info"};    // the driver lists the parameters
  *      gpuhal_program_desc program_desc = {.size = sizeof program_desc, .codes = &code, .code_count = 1};
  *      gpuhal_kernel_desc kernel_desc = {.size = sizeof kernel_desc, .name = "add", .group_size = {64, 1, 1}};
  *      gpuhal_program *program = NULL;

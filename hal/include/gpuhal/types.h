@@ -51,7 +51,8 @@ enum {
     GPUHAL_ERROR_INVALID_ARGUMENT = -1,  /**< Give up: the calling program has a bug. */
     GPUHAL_ERROR_OUT_OF_RANGE = -2,      /**< Give up: offset and size exceed the buffer. Nothing was done. */
     GPUHAL_ERROR_NOT_SUPPORTED = -3,     /**< Do without it: this device does not offer it. Nothing was done. */
-    /** Free device memory, then retry. The detail has the requested, free and total bytes. */
+    /** Free device memory, then retry; if a limit of the pool, device or process refused the request, the message names
+     *  the limit. The detail has the requested, free and total bytes. */
     GPUHAL_ERROR_OUT_OF_MEMORY = -4,
     GPUHAL_ERROR_TOO_LARGE = -5,         /**< An allocation, a group or values exceed the device's limit. */
     GPUHAL_ERROR_TIMEOUT = -6,           /**< Wait again or give up: the time ran out, the work may still finish. */
