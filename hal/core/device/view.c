@@ -124,7 +124,7 @@ gpuhal_status gpuhal_view_of(const gpuhal *gpu, uint32_t flags, gpuhal_view **ou
     }
     if (flags && !gpu->layers.view) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED,
-                                "gpuhal_view_of: this library was built without GPUHAL_NODE");
+                                "gpuhal_view_of: this library was built without gpuhal/node.h");
     }
     gpuhal_view *view = gpuhal_view_create();
     if (!view) {
