@@ -125,7 +125,7 @@ void gpuhal_hardware_leave(gpuhal_hardware_survey *survey);
  * cannot be read or is empty. Never blocks, even if the file is a pipe or a device. */
 bool gpuhal_hardware_line(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Reads the file, truncated to `bytes`, and appends a null byte. Returns the number of bytes read. */
+/* Truncates to `bytes` and appends a null byte. Returns the number of bytes read. */
 size_t gpuhal_hardware_bytes(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Reads "0x1f" or "31"; the number must be the whole first line. */
@@ -134,7 +134,7 @@ bool gpuhal_hardware_number(gpuhal_hardware_survey *survey, uint32_t *out_number
 /* Copies the target of a symbolic link. Returns false and writes "" if the path is not a symbolic link. */
 bool gpuhal_hardware_target(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Returns whether the file exists, without opening it. */
+/* Does not open the file. */
 bool gpuhal_hardware_is_there(const gpuhal_hardware_survey *survey, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Lists the names in a folder; free them with gpuhal_os_names_free(). Returns false if the folder cannot be read. */
@@ -155,7 +155,7 @@ const char *gpuhal_hardware_leaf(const char *path);
 const gpuhal_hardware_machine *gpuhal_hardware_machine_of(gpuhal_hardware_survey *survey);
 /* Writes the group's name, or its number if the name is unknown. */
 void gpuhal_hardware_group(gpuhal_hardware_survey *survey, uint32_t number, char *to, size_t bytes);
-/* Returns whether a file of any size contains this word. */
+/* The file may have any size. */
 bool gpuhal_hardware_contains(gpuhal_hardware_survey *survey, const char *word, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* A setting that prevents a module from being loaded: the file or kernel command line that contains the setting, and
@@ -235,10 +235,8 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_survey *survey, const gpuhal_ha
 enum { GPUHAL_HARDWARE_APIS = 3 };
 /* Lists the vendor's API, if any, and then the other APIs that support the hardware. NULL ends the list. */
 void gpuhal_hardware_list_apis(const gpuhal_hardware *one, const char *out_apis[GPUHAL_HARDWARE_APIS + 1]);
-/* Returns the report of the backend's plugin, or NULL. */
 const gpuhal_candidate *gpuhal_hardware_candidate_of(const gpuhal_candidates *candidates, const char *backend);
 const char *gpuhal_hardware_api_name(const char *backend);
-/* Returns whether a driver variable hides the hardware. */
 bool gpuhal_hardware_find_variable(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                    const gpuhal_candidate *candidate, gpuhal_hardware_finding *out);
 /* Describes a backend that the program or GPUHAL_BACKENDS excludes. */
@@ -248,14 +246,13 @@ void gpuhal_hardware_find_excluded(const gpuhal_settings *settings, const gpuhal
  * the driver lists all of these. */
 bool gpuhal_hardware_find_others(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                  gpuhal_hardware_finding *out);
-/* Describes hardware whose devices are all hidden. */
 void gpuhal_hardware_find_hidden(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                  gpuhal_hardware_finding *out);
 
 /* ---- hardware_api.c */
 
 bool gpuhal_hardware_has_library(const gpuhal_hardware_survey *survey, const gpuhal_hardware *one);
-/* Describes hardware for which a plugin reports why the API does not list it. */
+/* Describes hardware whose absence from the API's list is explained by a plugin. */
 void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_finding *out);
 /* Describes hardware that the kernel supports but that matches no listed device. */
 void gpuhal_hardware_find_api(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_finding *out);
@@ -267,7 +264,7 @@ void gpuhal_hardware_find_rest(gpuhal_hardware_survey *survey, const gpuhal_hard
 
 /* Appends an empty entry. Returns NULL if memory is short (see `error`) or the limit is reached. */
 gpuhal_hardware *gpuhal_hardware_add(gpuhal_hardware_survey *survey);
-/* Returns the entry with this PCI address, or NULL. */
+/* Returns NULL if no entry has this PCI address. */
 gpuhal_hardware *gpuhal_hardware_at_address(const gpuhal_hardware_survey *survey, const char *address);
 void gpuhal_hardware_scan(gpuhal_hardware_survey *survey);
 void gpuhal_hardware_find_nodes(gpuhal_hardware_survey *survey);

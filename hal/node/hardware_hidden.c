@@ -63,7 +63,7 @@ const gpuhal_candidate *gpuhal_hardware_candidate_of(const gpuhal_candidates *ca
     return NULL;
 }
 
-/* Counts the devices that the backend lists. OpenCL also lists CPUs and other vendors' GPUs; these do not count. */
+/* OpenCL also lists CPUs and other vendors' GPUs; these do not count. */
 static uint32_t count_listed(const gpuhal_candidate *candidate, const gpuhal_hardware *one)
 {
     const bool is_of_all = strcmp(candidate->name, "opencl") == 0;
@@ -77,7 +77,7 @@ static uint32_t count_listed(const gpuhal_candidate *candidate, const gpuhal_har
     return count;
 }
 
-/* Returns the variable's value if it affects whether this backend lists this hardware. */
+/* Returns NULL if the variable does not affect whether this backend lists this hardware. */
 static const char *value_of(size_t variable, const gpuhal_candidate *candidate, const gpuhal_hardware *one)
 {
     const bool is_of_it = strcmp(variables[variable].backend, candidate->name) == 0 &&

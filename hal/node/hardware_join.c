@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Index of an interface without hardware. */
 #define NONE UINT32_MAX
 
 static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_hardware *one)

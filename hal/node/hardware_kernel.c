@@ -49,7 +49,7 @@ static const char *display_of(const gpuhal_hardware *one)
 
 /* ---- no kernel driver */
 
-/* The modules for a vendor's GPUs, and their file names in modules.dep. */
+/* A vendor's modules, and their file names in modules.dep. */
 static const struct {
     uint32_t vendor;
     const char *module, *files[3];
@@ -245,7 +245,6 @@ static void find_refused(gpuhal_hardware_survey *survey, const char *node, gpuha
     }
 }
 
-/* Returns whether the node's state prevents the use of the hardware. */
 static bool find_node(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const char *node,
                       gpuhal_hardware_finding *out)
 {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const char *const lists[] = {"/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids"};
-/* Commonly used short names. The PCI id list contains the full company names. */
+/* Short names. The PCI id list contains the full company names. */
 static const struct {
     uint32_t vendor;
     char name[16];
@@ -137,7 +137,7 @@ static const char *entry_text(const char *line, size_t length, uint32_t *out_num
     return length > 6 && begin > 4 ? line + begin : NULL;
 }
 
-/* Returns whether the list contains the vendor. If it does, the vendor's line is the next line. */
+/* If the list contains the vendor, the vendor's line is the next line. */
 static bool find_vendor(pci_ids *at, uint32_t vendor)
 {
     uint64_t low = 0, high = at->bytes; /* the vendor's line begins at or after `low` and before `high` */
@@ -178,7 +178,7 @@ static void take_device(gpuhal_hardware *one, const char *text, size_t length)
                          (int)(bytes < sizeof one->name ? bytes : sizeof one->name), name);
 }
 
-/* Names the hardware that the entry describes. Returns how much hardware of the vendor still has no name. */
+/* Returns how much hardware of the vendor still has no name. */
 static uint32_t take_entry(gpuhal_hardware_survey *survey, uint32_t vendor, bool is_device, uint32_t number,
                            const char *text, size_t length)
 {
@@ -235,7 +235,7 @@ static bool is_looked_for(const gpuhal_hardware_survey *survey, uint32_t i)
     return is_wanted;
 }
 
-/* Searches the list at `path`. Returns whether the file exists. */
+/* Returns whether the file exists. */
 static bool search(gpuhal_hardware_survey *survey, const char *path)
 {
     char whole[GPUHAL_SYSTEM_ROOT_BYTES + 64];

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
-/* PCI classes: display controllers, and processing accelerators. */
+/* PCI classes. */
 #define CLASS_DISPLAY     0x03u
 #define CLASS_ACCELERATOR 0x12u
 /* Value read from the configuration space of a device that does not respond. */
@@ -83,7 +83,7 @@ static bool is_driven(gpuhal_hardware_survey *survey, const char *address)
     return gpuhal_hardware_target(survey, target, sizeof target, PCI_DEVICES "/%s/driver", address);
 }
 
-/* Returns whether the device is a virtual function, and copies its card's address. */
+/* Also copies the address of the function's card. */
 static bool is_virtual_function(gpuhal_hardware_survey *survey, const char *address, char out_card[24])
 {
     char target[256];
@@ -138,7 +138,7 @@ static void read_driver(gpuhal_hardware_survey *survey, gpuhal_hardware *one, co
                                "/sys/module/%s/version", module);
 }
 
-/* Reads the list of the CPUs near the device, such as "0-15,32-47". */
+/* The CPUs near the device, such as "0-15,32-47". */
 static void read_processors(gpuhal_hardware_survey *survey, gpuhal_hardware *one)
 {
     if (!gpuhal_hardware_line(survey, one->local_cpus, sizeof one->local_cpus, PCI_DEVICES "/%s/local_cpulist",

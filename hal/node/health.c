@@ -16,7 +16,7 @@
 /* Up to this many packet replays per minute are considered noise. */
 #define REPLAYS_MAX 8u
 
-/* Copies a key's value from the newest sample. Returns false if the value is missing or the key is not sampled. */
+/* Reads the newest sample. Returns false if the value is missing or the key is not sampled. */
 static bool value_of(const gpuhal_sampler *sampler, const gpuhal_sampled *own, gpuhal_key key, uint64_t *out_value)
 {
     const uint32_t k = gpuhal_sampler_find_key(sampler, key);

@@ -53,7 +53,6 @@ static gpuhal_point point_at(const gpuhal_sampler *sampler, uint32_t d, uint32_t
     return (gpuhal_point){.time_ns = sampler->times[place], .u64 = own->ring[at], .missing = own->missing[at]};
 }
 
-/* Finds the indexes of the device and the key in the sampler's lists. */
 static gpuhal_status find(const gpuhal_sampler *sampler, const char *call, const gpuhal_device *device, gpuhal_key key,
                           uint32_t *out_device, uint32_t *out_key)
 {

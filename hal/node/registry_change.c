@@ -15,7 +15,7 @@ typedef struct opened {
     gpuhal_registry *registry;
 } opened;
 
-/* Opens the registry. The caller must finish the result even after an error. */
+/* The caller must finish the result even after an error. */
 static gpuhal_status open_registry(const gpuhal_config *config, opened *out_opened)
 {
     *out_opened = (opened){0};
@@ -95,7 +95,7 @@ gpuhal_status gpuhal_registry_forget_physical(const gpuhal_config *config, uint3
 
 /* ---- files */
 
-/* Returns the file's directory in a string that the caller frees. */
+/* The caller frees the string. */
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -127,7 +127,7 @@ gpuhal_status gpuhal_view_write(const gpuhal_view *view, const char *path)
     return error ? gpuhal_error_set(GPUHAL_ERROR_FILE, "%s cannot be written: %s", path, strerror(error)) : GPUHAL_OK;
 }
 
-/* Returns a description of the error in an exported file, or NULL if the file is valid. */
+/* Returns NULL if the exported file is valid. */
 static const char *what_is_wrong(const gpuhal_serial_report *report)
 {
     if (report->newer) {

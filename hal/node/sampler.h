@@ -25,7 +25,7 @@ typedef struct gpuhal_health_memory {
     } uncorrected, events;
     uint64_t replays, replays_ns; /* number at the beginning of the minute, and that time, or 0 before the first sample
                                    */
-    uint64_t until_ns[GPUHAL_SAMPLER_REASONS]; /* time at which each reason ends, or 0 if it is not set */
+    uint64_t until_ns[GPUHAL_SAMPLER_REASONS]; /* end time of each reason, or 0 if it is not set */
 } gpuhal_health_memory;
 
 typedef struct gpuhal_sampled {

@@ -109,7 +109,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Makes the key under which the balance stores an item's device. */
+/* Makes the balance's key for an item's device. */
 static char *make_key(const gpuhal_assign_call *own, uint32_t index)
 {
     const gpuhal_assign_need *from = &own->steps[index];
@@ -262,7 +262,6 @@ static bool divide(gpuhal_assign_call *own, division how)
 
 /* ---- the search */
 
-/* Checks that each step would fit on some device if there were no other steps. */
 static gpuhal_status check_steps(const gpuhal_assign_call *own)
 {
     for (uint32_t i = 0; i < own->desc.step_count; i++) {
@@ -339,7 +338,7 @@ static gpuhal_device *device_of(const gpuhal_assign_call *own, uint32_t index)
                : NULL;
 }
 
-/* Makes the new entries of the balance. The caller changes the balance only after everything else has succeeded. */
+/* The caller changes the balance only after everything else has succeeded. */
 static gpuhal_status make_entries(const gpuhal_assign_call *own, struct gpuhal_balance_entry **out_entries)
 {
     struct gpuhal_balance_entry *entries = calloc((size_t)own->item_count + 1, sizeof *entries);

@@ -49,8 +49,7 @@ static uint64_t add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Returns the unit's used bytes with the item on the unit. If the item already runs there, its bytes are not counted
- * twice. */
+/* If the item already runs on the unit, its bytes are not counted twice. */
 static uint64_t used_with(const search *own, const gpuhal_assign_item *item, uint32_t unit)
 {
     const uint64_t used = own->used[unit], bytes = item->runs && is_former(item, unit) ? 0 : item->bytes;
@@ -62,7 +61,6 @@ static uint64_t left_of(uint64_t room, uint64_t used)
     return room == GPUHAL_UNKNOWN_BYTES ? room : room > used ? room - used : 0;
 }
 
-/* Returns the unit's load with the item on the unit. */
 static uint32_t load_with(const search *own, const gpuhal_assign_item *item, uint32_t unit)
 {
     const gpuhal_assign_unit *on = &own->problem->units[unit];
@@ -84,7 +82,6 @@ static uint64_t limited_with(const search *own, const gpuhal_assign_item *item, 
     return own->problem->in_turn ? (used > bytes ? used : bytes) : add(used, bytes);
 }
 
-/* Returns the bytes that the item leaves free on the unit. */
 static uint64_t left_with(const search *own, uint32_t index, uint32_t unit)
 {
     const gpuhal_assign_item *item = &own->problem->items[index];
@@ -106,7 +103,6 @@ static bool has_room(const search *own, uint32_t index, uint32_t unit)
            item->steps <= own->step_limit - own->steps[unit];
 }
 
-/* Returns whether the unit already has an item of the same divided group. */
 static bool has_group(const search *own, uint32_t depth, uint32_t unit)
 {
     const uint32_t group = own->problem->items[own->order[depth]].group;
@@ -172,7 +168,6 @@ static bool comes_before(const key *a, const key *b)
     return a->unit < b->unit;
 }
 
-/* Finds the unit that follows `tried` in the policy's order. */
 static bool next_unit(const search *own, uint32_t depth, const key *tried, key *out)
 {
     const uint32_t index = own->order[depth];

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads a number below the limit. Returns the rest of the string, or NULL if there is no such number. */
+/* Returns the rest of the string, or NULL if there is no number below the limit. */
 static const char *read_processor(const char *at, uint32_t *out_number)
 {
     uint32_t number = 0;

@@ -1,21 +1,19 @@
-/* schedule/grant.c: decides which request is granted next, and with which devices. The decision depends only on the
+/* schedule/grant.c: decides which request is granted next, and which devices it gets. The decision depends only on the
  * table. The code accesses no files, processes or clocks.
  *
- * One pass visits the waiting requests in order. It sums up the leased part of each device once. It grants each request
- * that fits, and counts one overtaking for each earlier request that waits for one of the granted devices. */
+ * One pass visits the waiting requests in order. It grants each request that fits, and counts one overtaking for each
+ * earlier request that waits for one of the granted devices. */
 #include "schedule/ledger.h"
 #include "schedule/need.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The free part of each device. */
 typedef struct room {
     uint32_t slots[GPUHAL_LEDGER_DEVICES];
     uint64_t bytes[GPUHAL_LEDGER_DEVICES];
 } room;
 
-/* The part of one device that a request would be granted. */
 typedef struct share {
     uint32_t device, slots;
     uint64_t bytes;
@@ -226,7 +224,6 @@ typedef struct pass {
     bool moved;    /* a request was removed, so item ranges may have changed */
 } pass;
 
-/* Counts one overtaking for each earlier request that waits for the granted devices. */
 static void overtake(pass *own, uint64_t mask)
 {
     for (uint32_t i = 0; i < own->passed; i++) {

@@ -63,8 +63,7 @@ static gpuhal_status read_variable(gpuhal_lookup_fn *lookup, void *user, const c
                                   "%s is \"%s\", which is not a number from 0 to 4294967294", name, out->text);
 }
 
-/* Reads the leading digits of a string. Returns the rest of the string, or NULL if there are no digits or too many
- * digits. */
+/* Returns the rest of the string, or NULL if there are no digits or too many digits. */
 static const char *take_number(const char *text, uint64_t *out_number)
 {
     char digits[12];
@@ -102,7 +101,7 @@ static bool read_list(const char *text, uint32_t place, uint32_t *out_number)
     return false;
 }
 
-/* Reads the number of ranks on this machine. Ignores a list if the machine's index is unknown. */
+/* Ignores a list if the machine's index is unknown. */
 static gpuhal_status read_local_count(gpuhal_lookup_fn *lookup, void *user, const struct rules *rules, variable *out)
 {
     variable node;
@@ -194,8 +193,7 @@ gpuhal_status gpuhal_launcher_find(gpuhal_lookup_fn *lookup, void *user, gpuhal_
     return check_lone_rank(lookup, user);
 }
 
-/* Returns the number of GPUs in the variable with which Slurm restricts a rank's GPUs, or `otherwise` if the variable
- * is not set. */
+/* Returns the number of GPUs that Slurm's variable allows a rank, or `otherwise` if the variable is not set. */
 static uint32_t count_shown(gpuhal_lookup_fn *lookup, void *user, uint32_t otherwise)
 {
     static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Intervals at which waiting processes check for leases of dead processes. Only the first processes in the queue check
- * often, so that a thousand waiting processes do not keep the machine busy. */
+/* Intervals between checks of a waiting process for leases of dead processes. Only the first processes in the queue
+ * check often, so that a thousand waiting processes do not keep the machine busy. */
 #define LOOK_NS      UINT64_C(40000000)
 #define LOOK_LAST_NS UINT64_C(2000000000)
 #define CANCEL_NS    UINT64_C(250000000)
@@ -53,7 +53,7 @@ static const gpuhal_lease_device *find_late(const gpuhal_lease *lease)
     return i < lease->device_count ? &lease->devices[i] : NULL;
 }
 
-/* Samples the use and health of the devices. Must be called before every decision. */
+/* Must be called before every decision. */
 static gpuhal_status sample_all(gpuhal_lease *lease)
 {
     const gpuhal_status status =
@@ -103,7 +103,7 @@ static gpuhal_status not_in_time(const gpuhal_lease *lease)
                             lease->record.ticket, taken);
 }
 
-/* Waits until the request is granted. Retries while another process or another gpuhal object has locked the ledger. */
+/* Retries while another process or another gpuhal object has locked the ledger. */
 static gpuhal_status wait_until_held(gpuhal_lease *lease, bool *out_held)
 {
     uint32_t before = 0, word = 0;
@@ -142,7 +142,7 @@ static gpuhal_status enter_once(gpuhal_lease *lease, bool *out_held)
     return status ? status : gpuhal_lease_enter(lease, out_held, NULL);
 }
 
-/* Enters the request. Retries until the deadline if the ledger is locked or full. */
+/* Retries until the deadline if the ledger is locked or full. */
 static gpuhal_status enter_in_time(gpuhal_lease *lease, bool *out_held)
 {
     for (;;) {
@@ -158,7 +158,6 @@ static gpuhal_status enter_in_time(gpuhal_lease *lease, bool *out_held)
     }
 }
 
-/* Enters the request and waits. Returns OK if the lease was granted. */
 static gpuhal_status obtain(gpuhal_lease *lease)
 {
     bool held = false;
@@ -180,7 +179,7 @@ static gpuhal_status obtain(gpuhal_lease *lease)
     return status;
 }
 
-/* Ends the wait. If the request was cancelled in the meantime, releases a granted lease. */
+/* If the request was cancelled in the meantime, releases a granted lease. */
 static gpuhal_status conclude(gpuhal_lease *lease, gpuhal_status status)
 {
     gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);

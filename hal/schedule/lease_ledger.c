@@ -38,7 +38,7 @@ static gpuhal_status no_room(const char *what, unsigned most)
     return gpuhal_error_set(GPUHAL_ERROR_BUSY, "leases: the ledger has no room for more than %u %s", most, what);
 }
 
-/* Finds the request's devices in the ledger and updates their use by other programs. */
+/* Also updates the devices' use by other programs. */
 static gpuhal_status find_devices(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     uint64_t found = 0;
@@ -56,8 +56,7 @@ static gpuhal_status find_devices(gpuhal_lease *lease, gpuhal_ledger *ledger)
     return GPUHAL_OK;
 }
 
-/* Locks the byte of a free place. Skips places whose byte is locked, since an expired lease has no record but may still
- * have its byte locked. */
+/* Skips places whose byte is locked, since an expired lease has no record but may still have its byte locked. */
 static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     uint64_t taken[GPUHAL_LEDGER_RECORDS / 64] = {0};
@@ -128,7 +127,7 @@ static gpuhal_status give_up(gpuhal_ledger *ledger, uint64_t ticket, gpuhal_stat
     return status;
 }
 
-/* Returns whether the request could be granted if nothing were in use. Devices in exclusive use count as available. */
+/* Devices in exclusive use count as available. */
 static bool is_possible(const gpuhal_lease *lease, const gpuhal_ledger_state *state)
 {
     gpuhal_ledger_record record = lease->record;
@@ -311,8 +310,7 @@ gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *o
     return status ? status : ended;
 }
 
-/* Finds the lease's record. If `liveness` was replaced, the record's contents must show that the record belongs to this
- * lease. */
+/* If `liveness` was replaced, the record's contents must show that the record belongs to this lease. */
 static const gpuhal_ledger_record *find_own(const gpuhal_lease *lease, const gpuhal_ledger *ledger)
 {
     const gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, lease->record.ticket);

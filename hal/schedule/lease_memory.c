@@ -102,8 +102,7 @@ bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease
     return state_use(known, foreign, &device->sample);
 }
 
-/* Returns whether a lease on the device has no limit in bytes. For such a lease, only a process list shows how many
- * bytes the holder uses. */
+/* For a lease without a limit in bytes, only a process list shows how many bytes the holder uses. */
 static bool has_unlimited(const gpuhal_ledger_state *state, uint32_t index)
 {
     bool found = false;

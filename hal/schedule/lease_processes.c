@@ -39,7 +39,7 @@ static void add(gpuhal_lease_holders *holders, int64_t pid, uint32_t place)
     holders->list[holders->count++] = (gpuhal_lease_holder){.pid = pid, .place = place};
 }
 
-/* Reads the number at *text. Advances *text past the number and one more character. */
+/* Advances *text past the number and one more character. */
 static uint64_t read_number(const char **text)
 {
     char *end = NULL;
@@ -148,8 +148,7 @@ const gpuhal_lease_holder *gpuhal_lease_holder_next(const gpuhal_ledger *ledger,
     return holder && holder < end ? holder : NULL;
 }
 
-/* Returns whether process `pid` requested the lease. Compares start times, because the requester's pid may have been
- * reused. */
+/* Compares start times, because the requester's pid may have been reused. */
 static bool has_asked(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record, int64_t pid)
 {
     const bool has_number = record->space == ledger->space && pid == record->pid;

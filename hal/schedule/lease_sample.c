@@ -32,7 +32,6 @@ static const gpuhal_key keys[VALUES] = {
     [BUSY] = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE,
 };
 
-/* The devices to sample in one call, and their samples. */
 typedef struct reading {
     gpuhal_lease_device **devices;
     gpuhal_sample *samples;
@@ -96,7 +95,7 @@ static bool is_needed(const gpuhal_lease_device *device, bool compares)
     return !fresh && (device->bytes > 0 || !gpuhal_lease_is_processor(device->device));
 }
 
-/* Copies the object's last sample of each device. Lists the devices that must be sampled now. */
+/* Copies each device's last sample. Lists the devices that must be sampled now. */
 static void list(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, reading *own)
 {
     gpuhal_leases *leases = gpuhal_leases_of(gpu);

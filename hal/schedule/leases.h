@@ -49,7 +49,6 @@ typedef enum {
     GPUHAL_LEASE_REASONS
 } gpuhal_lease_left_out;
 
-/* A device named by a request, with its ledger entry. */
 typedef struct gpuhal_lease_device {
     gpuhal_device *device;
     gpuhal_ledger_device described;
@@ -149,10 +148,9 @@ void gpuhal_leases_adopt(gpuhal *gpu);
 
 /* ---- lease_asked.c: one lease. */
 
-/* Creates a lease from a description, with one reference. It is not in any list yet. */
+/* The lease has one reference, and is not in any list yet. */
 gpuhal_status gpuhal_lease_make(gpuhal *gpu, const gpuhal_lease_desc *given, uint64_t timeout_ns,
                                 gpuhal_lease **out_lease);
-/* Drops a reference. Frees the lease if it was the last reference. */
 void gpuhal_lease_unreference(gpuhal_lease *lease);
 
 /* ---- lease_order.c: the devices' order of preference. */
@@ -188,7 +186,6 @@ uint32_t gpuhal_lease_default_slots(const gpuhal_device *device);
 /* Returns whether the device is the preferred interface of a GPU or accelerator and not a software device. If a request
  * names no devices, such devices are leased if they are healthy. */
 bool gpuhal_lease_is_candidate(const gpuhal_device *device);
-/* Returns whether the device is the preferred interface of its physical device or partition. */
 bool gpuhal_lease_is_preferred(const gpuhal_device *device);
 /* Returns whether the device is a CPU or a software device. */
 bool gpuhal_lease_is_processor(const gpuhal_device *device);
@@ -209,7 +206,7 @@ gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uin
 
 /* Returns why the device is excluded, according to the last sample. */
 gpuhal_lease_left_out gpuhal_lease_why_left_out(const gpuhal_lease_device *device);
-/* Returns the reason's JSON name, such as "reset_needed". */
+/* The JSON name, such as "reset_needed". */
 const char *gpuhal_lease_left_out_name(gpuhal_lease_left_out reason);
 /* Returns OK if enough devices of the request can be leased. Otherwise, returns INFEASIBLE if the request exceeds the
  * bytes that this process may use, NO_DEVICE if the request is for any device, or DEVICE_LOST. The message names the
@@ -245,8 +242,7 @@ const gpuhal_lease_holder *gpuhal_lease_holder_next(const gpuhal_ledger *ledger,
 /* Returns whether the process or one of its ancestors has the lease. */
 bool gpuhal_lease_is_of_holder(const gpuhal_ledger *ledger, const gpuhal_lease_holders *holders,
                                const gpuhal_ledger_record *record, int64_t pid);
-/* Reads the name of a process's program. Returns false if the process has ended. The name may contain control
- * characters. */
+/* Returns false if the process has ended. The name may contain control characters. */
 bool gpuhal_lease_holder_name(int64_t pid, char out_name[GPUHAL_LEASE_COMMAND_BYTES]);
 
 /* ---- lease_view.c: snapshots of the ledger. */

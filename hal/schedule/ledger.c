@@ -42,8 +42,7 @@ static uint64_t earlier(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Returns the error for a locked ledger. The reported time counts from the first unsuccessful try, which may belong to
- * an earlier call of this object. */
+/* The reported time counts from the first unsuccessful try, which may belong to an earlier call of this object. */
 static gpuhal_status locked(gpuhal_ledger *ledger, uint64_t begin_ns, uint64_t now_ns)
 {
     ledger->locked_ns = ledger->locked_ns > 0 ? ledger->locked_ns : begin_ns;

@@ -8,10 +8,10 @@
  * the owner ends. If another thread forks a child during the section, the child inherits the lock until it closes the
  * file or executes another program. If the owner is killed, other processes return BUSY as long as such a child exists.
  * If a process is killed in the middle of writing, the unfinished copy fails its checksum, and the other copy is valid.
- * A locked byte without a lease in the table shows that the valid copy is outdated. In this case nothing is granted
- * until the lease with this byte has ended. The table identifies the `liveness` file to which its bytes belong. If this
- * file was removed or replaced, the bytes of the new file are meaningless, and nothing is granted while a process with
- * an earlier lease exists. All data read from a file is copied and checked before use.
+ * A locked byte without a lease in the table shows that the valid copy is outdated. Nothing is granted until the lease
+ * with this byte has ended. The table identifies the `liveness` file of its bytes. If this file was removed or
+ * replaced, the bytes of the new file are meaningless, and nothing is granted while a process with an earlier lease
+ * exists. All data read from a file is copied and checked before use.
  *
  * Within a process, only one thread at a time is between gpuhal_ledger_begin() and gpuhal_ledger_end(). This thread
  * must not call drivers, plugins or callbacks in between.
@@ -29,8 +29,7 @@ enum {
     GPUHAL_LEDGER_ITEMS = 8192,
     GPUHAL_LEDGER_OVERTAKEN_MAX = 8,
     GPUHAL_LEDGER_LOOKERS = 4, /* number of longest waiting processes, which check for dead holders more often */
-    GPUHAL_LEDGER_GATE = 1023, /* index of the word in `ledger`, between head and copies, on which threads wait for the
-                                * lock */
+    GPUHAL_LEDGER_GATE = 1023, /* index of the word in `ledger` that threads wait on for the lock */
     GPUHAL_LEDGER_KEY_BYTES = 64,
     GPUHAL_LEDGER_LABEL_BYTES = GPUHAL_LEASE_LABEL_MAX + 1
 };
@@ -95,7 +94,7 @@ typedef struct gpuhal_ledger_state {
     gpuhal_ledger_item items[GPUHAL_LEDGER_ITEMS];
 } gpuhal_ledger_state;
 
-/* ---- ledger_state.c: operations on the table alone. */
+/* ---- ledger_state.c */
 
 /* Adds two sizes. The sum saturates at UINT64_MAX, since leases may have any size on a device whose memory size is
  * unknown. */
@@ -118,15 +117,14 @@ uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_led
 gpuhal_ledger_record *gpuhal_ledger_find(gpuhal_ledger_state *state, uint64_t ticket);
 const gpuhal_ledger_record *gpuhal_ledger_find_const(const gpuhal_ledger_state *state, uint64_t ticket);
 void gpuhal_ledger_remove(gpuhal_ledger_state *state, uint64_t ticket);
-/* Adds an item. Returns false if the table is full. */
+/* Returns false if the table is full. */
 bool gpuhal_ledger_add_item(gpuhal_ledger_state *state, const gpuhal_ledger_item *item);
 /* The leased slots and bytes of each device. */
 typedef struct gpuhal_ledger_use {
     uint64_t slots[GPUHAL_LEDGER_DEVICES], bytes[GPUHAL_LEDGER_DEVICES];
 } gpuhal_ledger_use;
-/* Sums up the leases. The items must name existing devices. */
+/* The items must name existing devices. */
 void gpuhal_ledger_granted(const gpuhal_ledger_state *state, gpuhal_ledger_use *out_use);
-/* Returns whether the record with this ticket is a granted lease. */
 bool gpuhal_ledger_is_held(const gpuhal_ledger_state *state, uint64_t ticket);
 
 /* ---- grant.c: the next request to grant. */

@@ -266,8 +266,7 @@ static size_t payload_bytes(const copy_head *own)
            own->item_count * sizeof(gpuhal_ledger_item);
 }
 
-/* Reads one copy into the state. Returns false if the copy is incomplete or inconsistent. Even then, sets the next
- * ticket for a new table. */
+/* Returns false if the copy is incomplete or inconsistent. Even then, sets the next ticket for a new table. */
 static bool read_copy(gpuhal_ledger_files *files, uint32_t copy, const copy_head *own, gpuhal_ledger_state *state,
                       int *out_error)
 {
@@ -336,7 +335,6 @@ gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledge
 
 /* ---- damage */
 
-/* Returns whether a locked byte belongs to no record of the state. */
 static bool has_unknown_leases(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state)
 {
     bool known[GPUHAL_LEDGER_RECORDS] = {false}, locked = true;
@@ -372,8 +370,7 @@ static gpuhal_status not_ours(const char *path)
                             path);
 }
 
-/* Sets the size of `liveness`. The file has no head. If the table does not name the file, the file is either new or
- * already has this size. */
+/* The file has no head. If the table does not name the file, the file is either new or already has this size. */
 static gpuhal_status size_liveness(const gpuhal_ledger_files *files, bool is_named)
 {
     const uint64_t wanted = (uint64_t)GPUHAL_LEDGER_RECORDS * sizeof(uint32_t);

@@ -22,7 +22,7 @@ static bool record_is_sound(const gpuhal_ledger_state *state, const gpuhal_ledge
            is_text(record->label, sizeof record->label);
 }
 
-/* Checks the records. They must be in ascending order of tickets, so no ticket occurs twice. */
+/* Records must be in ascending order of tickets, so no ticket occurs twice. */
 static bool records_are_sound(const gpuhal_ledger_state *state)
 {
     uint64_t taken[GPUHAL_LEDGER_RECORDS / 64] = {0};
@@ -110,13 +110,12 @@ bool gpuhal_ledger_is_sound(const gpuhal_ledger_state *state)
     return records_are_sound(state) && items_are_sound(state);
 }
 
-/* Returns whether the key is a UUID. Addresses and ids contain a colon; UUIDs do not. */
+/* Addresses and ids contain a colon; UUIDs do not. */
 static bool has_uuid(const gpuhal_ledger_device *device)
 {
     return strchr(device->key, ':') == NULL;
 }
 
-/* Returns the mask of devices in all leases and waiting requests. */
 static uint64_t named_devices(const gpuhal_ledger_state *state)
 {
     uint64_t mask = 0;

@@ -1,10 +1,10 @@
 /* schedule/memory_plan.c: implements gpuhal_memory_plan(), with argument checks, search and result.
  *
  * Only the order of the first and last steps matters; these steps become columns. The first plan follows only the rules
- * of skyline.c, and is optimal for many models. If the plan is not known to be optimal, the keys by which boxes are
- * preferred are changed pseudorandomly (with a fixed seed). Changes that do not make the plan worse are kept. The work
- * for this phase is limited. If the caller allows more time, plan_search.c searches all plans. If there are too many
- * items for this search, the keys are changed further.
+ * of skyline.c, and is optimal for many models. If the plan is not known to be optimal, the keys of the boxes are
+ * changed pseudorandomly (with a fixed seed). Changes that do not make the plan worse are kept. The work for this phase
+ * is limited. If the caller allows more time, plan_search.c searches all plans. If there are too many items for this
+ * search, the keys are changed further.
  */
 #include <gpuhal/schedule/memory_plan.h>
 
@@ -61,7 +61,7 @@ static int by_value(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* Counts the edges below the value. The edges are sorted and distinct. */
+/* The edges are sorted and distinct. */
 static uint32_t edges_below(const uint64_t *edges, uint32_t count, uint64_t value)
 {
     uint32_t low = 0;
@@ -76,8 +76,7 @@ static uint32_t edges_below(const uint64_t *edges, uint32_t count, uint64_t valu
     return low;
 }
 
-/* Makes a box of each item whose size is not 0. The first use of an item, and the step after its last use, are column
- * boundaries. */
+/* The first use of an item, and the step after its last use, are column boundaries. */
 static void make_boxes(const gpuhal_memory_plan_problem *problem, uint64_t *edges, gpuhal_skyline_box *boxes,
                        uint32_t *out_boxes, uint32_t *out_columns)
 {
@@ -130,15 +129,15 @@ typedef struct memory {
     uint16_t *keys, *trial_keys;
 } memory;
 
-/* The search for one plan. Offsets are stored in the order of boxes. */
+/* Offsets are stored in the order of boxes. */
 typedef struct planning {
     gpuhal_skyline *skyline;
     memory *memory;
     uint32_t box_count, column_count;
     uint64_t *offsets, *trial;
     uint64_t best;     /* total of `offsets` */
-    uint64_t goal;     /* total at which the search ends */
-    uint64_t until_ns; /* CPU time at which the search ends */
+    uint64_t goal;     /* a total that ends the search */
+    uint64_t until_ns; /* CPU time limit of the search */
     uint32_t random;
     bool impossible; /* no plan reaches the goal */
 } planning;

@@ -13,7 +13,7 @@ struct gpuhal_placement {
 
 /* ---- checks of a problem */
 
-/* Adds `bytes` to *sum. Returns false if the sum would exceed 2^63. */
+/* Returns false if the sum would exceed 2^63. */
 static bool add(uint64_t *sum, uint64_t bytes)
 {
     const uint64_t most = (uint64_t)1 << 63;

@@ -27,7 +27,7 @@ typedef struct gpuhal_cost {
     double first, second;
 } gpuhal_cost;
 
-/* These functions replace fmax() and fmin(), for which the library would need libm. */
+/* These functions replace fmax() and fmin(), which need libm. */
 static inline double gpuhal_larger(double a, double b)
 {
     return a > b ? a : b;
@@ -118,9 +118,8 @@ double gpuhal_place_link_seconds(const gpuhal_place_model *model, uint32_t from,
 double gpuhal_place_stage_seconds(const gpuhal_place_model *model, gpuhal_place_range range);
 
 /* place_order.c */
-/* Makes a fixed order of the given `count` devices. */
 void gpuhal_place_order_fixed(gpuhal_place_order *order, const uint32_t *devices, uint32_t count);
-/* Makes all orders. Returns false if there are too many. */
+/* Returns false if there are too many orders. */
 bool gpuhal_place_order_free(gpuhal_place_order *order, const gpuhal_place_model *model);
 /* Returns the number of table rows: one for each state and each possible last device. */
 size_t gpuhal_place_rows(const gpuhal_place_order *order);
@@ -129,7 +128,6 @@ size_t gpuhal_place_row(const gpuhal_place_order *order, uint64_t state, uint32_
  * class `before`; if the classes are equal, this is another device of the class. */
 uint32_t gpuhal_place_device(const gpuhal_place_order *order, uint32_t last);
 uint32_t gpuhal_place_next_device(const gpuhal_place_order *order, uint32_t before, uint32_t last);
-/* Returns whether a device of class `last` can be the last one used in `state`. */
 bool gpuhal_place_has_last(const gpuhal_place_order *order, uint64_t state, uint32_t last);
 /* Returns the preceding state. In a fixed order, returns the highest preceding state. */
 uint64_t gpuhal_place_before(const gpuhal_place_order *order, uint64_t state, uint32_t last);
@@ -153,7 +151,7 @@ double gpuhal_place_value(gpuhal_place_model *model, const gpuhal_place_ranges *
 /* Finds the smallest total of missing bytes for ranges in this order, or UINT64_MAX if no amount of memory would
  * suffice. */
 gpuhal_status gpuhal_place_missing(gpuhal_place_model *model, const gpuhal_place_order *order, uint64_t *out_bytes);
-/* Finds the constraint that prevents a placement. Returns INFEASIBLE with a message, or HOST_MEMORY. */
+/* Returns INFEASIBLE with a message, or HOST_MEMORY. */
 gpuhal_status gpuhal_place_refuse(gpuhal_place_model *model, const gpuhal_place_order *order,
                                   gpuhal_placement_shortfall *shortfall);
 

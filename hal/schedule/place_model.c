@@ -36,7 +36,7 @@ static int compare_ties(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Numbers the ties densely. All weights of a tie must have the same size. */
+/* All weights of a tie must have the same size. */
 static gpuhal_status number_ties(gpuhal_place_model *model)
 {
     uint64_t *sorted = malloc(model->layer_count * sizeof *sorted); /* tie << 32 | layer */

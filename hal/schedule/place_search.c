@@ -37,7 +37,6 @@ static gpuhal_cost begin_cost(const gpuhal_place_model *model, uint32_t device)
                          .second = model->problem->devices[device].start_seconds};
 }
 
-/* Returns the cost of the layers before `column` on the device. */
 static gpuhal_cost sum_at(const gpuhal_place_model *model, uint32_t device, uint32_t column)
 {
     const size_t cell = device * model->columns + column;
@@ -67,7 +66,7 @@ static from first_from(const gpuhal_place_order *order, uint64_t state, uint32_t
     return order->is_free ? (from){before, before + 1, 0} : (from){0, before + 1, 0};
 }
 
-/* Finds the next predecessor and its last device. Returns false if there are no more. */
+/* Returns false if there are no more predecessors. */
 static bool next_from(const gpuhal_place_order *order, from *f, uint64_t *out_state, uint32_t *out_last)
 {
     for (; f->state < f->end; f->state++, f->last = 0) {

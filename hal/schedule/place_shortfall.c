@@ -141,7 +141,6 @@ static const char *device_name(const gpuhal_place_model *model, uint32_t device,
     return name ? name : text;
 }
 
-/* Finds the first layer that does not fit on any device alone. */
 static gpuhal_status find_layer(gpuhal_place_model *model, gpuhal_placement_shortfall *shortfall)
 {
     for (uint32_t layer = 0; layer < model->layer_count; layer++) {

@@ -108,7 +108,6 @@ static gpuhal_status solve_orders(gpuhal_place_model *model, const gpuhal_place_
 
 /* ---- too many orders */
 
-/* Returns the smallest number of devices with room for `bytes`. */
 static uint32_t fewest_devices(const gpuhal_place_model *model, double bytes)
 {
     uint64_t usable[GPUHAL_PLACEMENT_DEVICES_MAX];
@@ -165,7 +164,7 @@ static double lower_bound(gpuhal_place_model *model)
     }
 }
 
-/* The quality of an order. Missing bytes are compared first, then the objective's value. */
+/* Missing bytes are compared first, then the objective's value. */
 typedef struct attempt {
     gpuhal_cost cost;
     gpuhal_place_ranges ranges;

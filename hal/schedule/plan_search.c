@@ -69,7 +69,7 @@ static double place_from(const gpuhal_plan_search *s, const tile *own, position 
     return is_before(own, from) ? place_on_others(s, own, from.offset) : own->lowest;
 }
 
-/* Records the positions of the boxes at a node where all boxes fit. fits() compares them with later positions. */
+/* If all boxes fit at a node, records their positions. fits() compares them with later positions. */
 static void find_places(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -77,7 +77,7 @@ static void find_places(gpuhal_plan_search *s, const uint16_t *list, uint32_t co
     }
 }
 
-/* Inserts an element into a list of @p at elements in descending order of positions. */
+/* The list of @p at elements is in descending order of positions. */
 static void insert(fall *falling, uint32_t at, fall added)
 {
     for (; at > 0 && falling[at - 1].place < added.place; at--) {
@@ -150,7 +150,6 @@ static bool place(gpuhal_plan_search *s, tile *own)
     return true;
 }
 
-/* Removes every placed box of the list, and undoes the changes that placing the boxes caused. */
 static void take_back(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, uint32_t changes)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -233,7 +232,7 @@ static void rank(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, co
 
 static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own);
 
-/* Moves the tiles that begin in section `last` or earlier to the front of a list. Returns the number of these tiles. */
+/* Moves the tiles that begin in section `last` or earlier. Returns their number. */
 static uint32_t move_to_front(const gpuhal_plan_search *s, uint16_t *list, uint32_t count, uint32_t last)
 {
     uint32_t moved = 0;

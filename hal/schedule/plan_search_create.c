@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the section of each column. Returns the number of sections. */
+/* Returns the number of sections. */
 static uint32_t make_sections(const gpuhal_skyline_box *boxes, uint32_t box_count, uint32_t *columns,
                               uint32_t column_count)
 {

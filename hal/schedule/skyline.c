@@ -132,7 +132,7 @@ static void heap_put(gpuhal_skyline *s, uint32_t at, uint32_t x)
     s->segments[x].heap = at;
 }
 
-/* Moves segment x from the free index `at` to its position in the heap. */
+/* The index `at` must be free. */
 static void heap_settle(gpuhal_skyline *s, uint32_t at, uint32_t x)
 {
     for (; at > 0 && is_lower(s, x, s->heap[(at - 1) / 2]); at = (at - 1) / 2) {
@@ -244,7 +244,7 @@ typedef struct choice {
                                      * box */
 } choice;
 
-/* The segment for which boxes are compared. */
+/* The segment to be filled. */
 typedef struct floor_segment {
     uint32_t x, end;
     uint32_t scale; /* fixed point with 20 fraction bits; a box of full width scores GPUHAL_SKYLINE_KEY_END */

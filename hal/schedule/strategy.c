@@ -97,7 +97,7 @@ gpuhal_status gpuhal_strategy_register(gpuhal *gpu, const gpuhal_strategy_table 
     return status;
 }
 
-/* Reports an unknown name; the message lists all strategies. */
+/* The message lists all strategies. */
 static gpuhal_status refuse_name(const gpuhal_strategies *strategies, const char *name)
 {
     gpuhal_text names = {0};

@@ -35,7 +35,7 @@ static void count(request *r, bool hit)
 
 /* ---- creating an entry */
 
-/* Adds a new, pinned entry to the table, which this thread must fill. Returns NOT_READY if another thread was first. */
+/* The new entry is pinned, and this thread must fill it. Returns NOT_READY if another thread was first. */
 static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
 {
     gpuhal_store *store = r->store;
@@ -55,7 +55,7 @@ static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* Creates an entry and adds it to the table, or returns an error. Call with the mutex held. */
+/* Call with the mutex held. */
 static gpuhal_status make_unlocks(const request *r, gpuhal_entry **out_entry)
 {
     gpuhal_store *store = r->store;
@@ -96,7 +96,7 @@ static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* Calls the loader. Replaces an unknown status, and sets the error message. */
+/* Replaces an unknown status, and sets the error message. */
 static gpuhal_status call_loader(const request *r, gpuhal_item *item)
 {
     gpuhal_error_clear();
@@ -230,7 +230,6 @@ static bool hit(request *r)
 
 /* ---- the public functions */
 
-/* Checks the arguments of put and acquire, and allocates the result. */
 static gpuhal_status begin(request *r, const gpuhal_item_desc *given, bool loads, gpuhal_item_desc *desc)
 {
     gpuhal *gpu = r->store->device->gpu;
@@ -354,7 +353,7 @@ static gpuhal_status acquire_slowly(request *r)
     return status;
 }
 
-/* Pins the leading requests that need only a pin. Returns their number. */
+/* Returns the number of leading requests that needed only a pin. */
 static uint32_t pin_hits(request *requests, uint32_t count)
 {
     gpuhal_store *store = requests[0].store;
@@ -368,7 +367,7 @@ static uint32_t pin_hits(request *requests, uint32_t count)
     return hits;
 }
 
-/* The time for which a call may wait. */
+/* How long a call may wait. */
 typedef struct patience {
     uint64_t timeout_ns, deadline_ns;
     bool begun;
@@ -404,7 +403,6 @@ static uint32_t acquire(request *requests, uint32_t count, patience *time, gpuha
     return pinned;
 }
 
-/* Releases an item that the caller has not used. */
 static void undo(gpuhal_item *item, bool is_acquired)
 {
     if (is_acquired) {
@@ -415,7 +413,7 @@ static void undo(gpuhal_item *item, bool is_acquired)
     }
 }
 
-/* Number of entries for which the mutex is locked once. Other threads can lock it in between. */
+/* Number of entries processed during one lock of the mutex. Other threads can lock it in between. */
 enum { TURN = 32 };
 
 /* Acquires at most TURN keys in the same way as `like`. */

@@ -26,8 +26,8 @@ typedef struct moving {
 
 /* ---- choosing entries */
 
-/* Counts the entries. Once the arrays are allocated, also lists them. Excludes entries whose filling has failed. Call
- * with the mutex held. */
+/* Counts the entries, and lists them once the arrays exist. Excludes entries whose filling has failed. Call with the
+ * mutex held. */
 static void list_movable(moving *m)
 {
     m->entry_count = m->part_count = 0;
@@ -50,7 +50,6 @@ static void list_movable(moving *m)
     }
 }
 
-/* Returns false if host memory is short. */
 static bool list_all(moving *m)
 {
     gpuhal_mutex_lock(&m->store->mutex);
@@ -130,7 +129,7 @@ static void give_up_places(moving *m)
     m->place_count = 0;
 }
 
-/* Moves the part and its contents to new memory. Call without the mutex. No other thread may use the part. */
+/* Call without the mutex. No other thread may use the part. */
 static gpuhal_status move_part(moving *m, gpuhal_entry_part *part)
 {
     gpuhal_buffer *from = part->device, *to = NULL;

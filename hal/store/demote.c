@@ -78,7 +78,7 @@ static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, cons
     return gpuhal_file_bytes(entry, &largest) <= room && largest <= largest_room;
 }
 
-/* Makes one copy leave host memory. Returns false if no copy can leave. */
+/* Returns false if no copy can leave. */
 static bool free_one(gpuhal_store *store, uint64_t attempt, uint64_t deadline_ns)
 {
     bool freed = false;
@@ -115,7 +115,6 @@ static bool find_room(gpuhal_store *store, uint64_t used, uint64_t attempt, uint
     return free_one(store, attempt, deadline_ns) || bytes_in_host(store) < used;
 }
 
-/* Reserves `bytes` of the host memory limit. */
 static gpuhal_status reserve(gpuhal_store *store, uint64_t bytes, uint64_t attempt, uint64_t deadline_ns)
 {
     const uint64_t limit = store->desc.host_bytes;

@@ -44,7 +44,7 @@ static room find_room(const gpuhal_store *store)
     return r;
 }
 
-/* Subtracts the room for the entry's copy. Returns false if there is not enough room. */
+/* Returns false if there is not enough room for the entry's copy. */
 static bool take_room(room *r, const gpuhal_entry *entry)
 {
     uint64_t largest = 0;
@@ -58,7 +58,7 @@ static bool take_room(room *r, const gpuhal_entry *entry)
     return fits;
 }
 
-/* Counts an entry. If a loader can restore the entry, it can leave even without a copy. */
+/* If a loader can restore the entry, it can leave even without a copy. */
 static void count_entry(const gpuhal_store *store, const gpuhal_entry *entry, uint32_t which, room *r,
                         gpuhal_pressure_figures *out_figures)
 {

@@ -38,7 +38,7 @@ void gpuhal_file_close(gpuhal_store *store)
     }
 }
 
-/* Creates the file, which may be sparse. Only written bytes occupy disk space. */
+/* The file may be sparse. Only written bytes occupy disk space. */
 static bool set_up(struct gpuhal_store_file *own, const char *folder, uint64_t limit)
 {
     const size_t bytes = strlen(folder) + sizeof "a store's file in ";
@@ -283,7 +283,7 @@ gpuhal_status gpuhal_file_give(gpuhal_store *store, gpuhal_file_copy *copy, cons
 
 /* ---- between the file and host memory; call without the mutex */
 
-/* Writes a part. The system decides when the bytes are written to the disk. */
+/* The system decides when the bytes are written to the disk. */
 static gpuhal_status write_part(const gpuhal_store *store, const gpuhal_file_copy *copy, uint32_t part,
                                 const char *from, uint64_t size)
 {

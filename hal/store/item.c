@@ -93,7 +93,7 @@ static void end_modifying(gpuhal_item *item, gpuhal_queue *queue)
     free(item);
 }
 
-/* Number of items for which the mutex is locked once. Other threads can lock it in between. */
+/* Number of items processed during one lock of the mutex. Other threads can lock it in between. */
 enum { TURN = 32 };
 
 /* Ends items of one store. Locks the mutex only once unless an entry or store has to be freed. */

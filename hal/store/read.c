@@ -16,7 +16,7 @@ typedef struct reading {
     void *to;
 } reading;
 
-/* Returns whether the part has this name. NULL matches any name. */
+/* NULL matches any name. */
 static bool is_named(const gpuhal_entry_part *part, const char *name)
 {
     return !name || (part->name && strcmp(part->name, name) == 0);

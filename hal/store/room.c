@@ -37,7 +37,7 @@ static void end_leaving_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 
 typedef struct search {
     uint32_t rungs;
-    uint64_t too_large; /* smallest size for which no tier has room */
+    uint64_t too_large; /* smallest size that no tier has room for */
     uint64_t deadline_ns;
 } search;
 
@@ -70,7 +70,7 @@ static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, cons
     return (rung & s->rungs) && (rung == GPUHAL_ROOM_EVICT || entry->reloadable || entry->bytes < s->too_large);
 }
 
-/* Makes the entry leave. Returns the number of bytes released. Call with the mutex held. */
+/* Returns the number of bytes released. Call with the mutex held. */
 static uint64_t leave_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     const uint64_t bytes = entry->bytes;
@@ -168,7 +168,6 @@ static void describe_limits(const gpuhal_store_desc *desc, char *text, size_t si
     }
 }
 
-/* Describes why entries stay in device memory. */
 static void describe_kept(const gpuhal_pressure_figures *kept, char *text, size_t size)
 {
     char lacks[GPUHAL_LACKS_TEXT];

@@ -27,10 +27,9 @@ typedef enum gpuhal_entry_state {
 
 typedef struct gpuhal_entry gpuhal_entry;
 
-/* The lists that an entry can be in. */
 typedef enum gpuhal_entry_order {
     GPUHAL_STORE_UNPINNED, /* entries in device memory that are not pinned and can leave */
-    GPUHAL_STORE_COPIED,   /* entries with a copy in host memory with which no thread works */
+    GPUHAL_STORE_COPIED,   /* entries that have a copy in host memory and are used by no thread */
     GPUHAL_STORE_LISTS
 } gpuhal_entry_order;
 
@@ -169,14 +168,13 @@ gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, ui
 
 /* ---- index.c */
 
-/* Allocates the table. Returns false if host memory is short. Call this function and the next without the mutex. */
+/* Returns false if host memory is short. Call this function and the next without the mutex. */
 bool gpuhal_index_init(gpuhal_store *store);
 void gpuhal_index_finish(gpuhal_store *store);
 uint64_t gpuhal_key_hash(const void *key, uint64_t bytes);
 gpuhal_entry *gpuhal_index_find(const gpuhal_store *store, const void *key, uint64_t bytes, uint64_t hash);
 void gpuhal_index_add(gpuhal_store *store, gpuhal_entry *entry);
 void gpuhal_index_remove(gpuhal_store *store, gpuhal_entry *entry);
-/* Returns whether the entry's key begins with the prefix. */
 bool gpuhal_key_begins(const gpuhal_entry *entry, const void *prefix, uint64_t bytes);
 /* Writes the beginning of a key for messages. Writes quotes, backslashes and non-printable bytes as \xNN. Returns
  * `text`. */
@@ -269,9 +267,9 @@ gpuhal_status gpuhal_entry_create(const gpuhal_store *store, const char *call, c
 /* Drops a reference. Returns the entry if it was the last reference, otherwise NULL. The caller must pass the result to
  * gpuhal_entry_free() without the mutex. */
 gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry);
-/* Frees the entry and all its members. NULL does nothing. Call without the mutex. */
+/* NULL does nothing. Call without the mutex. */
 void gpuhal_entry_free(gpuhal_entry *entry);
-/* Removes the entry from the table. Returns the same as gpuhal_entry_unreference(). */
+/* Returns the same as gpuhal_entry_unreference(). */
 gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry);
 /* Counts the entry in the store's limit until gpuhal_entry_leaves_device(). The latter does nothing if the entry is not
  * counted. */
@@ -287,9 +285,9 @@ void gpuhal_entry_attach_host(gpuhal_store *store, gpuhal_entry *entry, gpuhal_h
 gpuhal_host_copy *gpuhal_entry_detach_host(gpuhal_store *store, gpuhal_entry *entry);
 void gpuhal_entry_attach_file(gpuhal_store *store, gpuhal_entry *entry, gpuhal_file_copy *copy);
 gpuhal_file_copy *gpuhal_entry_detach_file(gpuhal_store *store, gpuhal_entry *entry);
-/* Begin and end a period in which only this thread uses the entry's parts. end_work() changes the state to ABSENT if
- * the entry was dropped in the meantime, and returns the same as gpuhal_entry_unreference(). If the entry returns to
- * its previous state, it keeps its age; otherwise it becomes the newest. */
+/* Begin and end exclusive use of the entry's parts by this thread. end_work() changes the state to ABSENT if the entry
+ * was dropped in the meantime, and returns the same as gpuhal_entry_unreference(). If the entry returns to its previous
+ * state, it keeps its age; otherwise it becomes the newest. */
 void gpuhal_entry_begin_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state);
 gpuhal_entry *gpuhal_entry_end_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state);
 /* Waits until the thread that works with the entry has finished. Returns NOT_READY if the caller must repeat the
@@ -302,17 +300,17 @@ gpuhal_status gpuhal_entry_wait_unlocks(gpuhal_store *store, gpuhal_entry *entry
 bool gpuhal_entry_await_fill_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, bool *out_filled);
 /* Returns the state of an entry that is no longer in device memory. */
 gpuhal_entry_state gpuhal_entry_tier(const gpuhal_entry *entry);
-/* Pins the entry. Returns OK or HOST_MEMORY. */
+/* Returns OK or HOST_MEMORY. */
 gpuhal_status gpuhal_entry_pin(gpuhal_store *store, gpuhal_entry *entry);
 /* Returns the same as gpuhal_entry_unreference(). */
 gpuhal_entry *gpuhal_entry_unpin(gpuhal_store *store, gpuhal_entry *entry);
 
-/* Releases one reference to the store. Call without the mutex. */
+/* Call without the mutex. */
 void gpuhal_store_unreference(gpuhal_store *store);
 
 /* ---- demote.c: call without the mutex */
 
-/* Copies an entry with which this thread works from device memory to host memory, or else to the file. Other entries
+/* Copies an entry in this thread's exclusive use from device memory to host memory, or else to the file. Other entries
  * may have to leave host memory for it; until the deadline, waits for the work that fills them. */
 gpuhal_status gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns);
 
@@ -321,7 +319,7 @@ gpuhal_status gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t d
 /* Entries that may leave device memory: entries that need no copy (EVICT), and entries that must be copied first
  * (SPILL). */
 enum { GPUHAL_ROOM_EVICT = 1, GPUHAL_ROOM_SPILL = 2 };
-/* Returns the rung of an entry in device memory. */
+/* The entry must be in device memory. */
 uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry);
 /* Adds the bytes that a rung could release. With EVICT, also counts pinned bytes. */
 void gpuhal_store_count(const gpuhal_store *store, uint32_t which, gpuhal_pressure_figures *figures);

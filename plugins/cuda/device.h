@@ -108,7 +108,7 @@ uint32_t gpuhal_cuda_find_empty_mig(bool is_wanted);
 
 /* context.c: makes the given context current. */
 CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope);
-/* Returns the error code with which the device was lost, or 0 while the device works. */
+/* Returns the error code of the device's loss, or 0 while the device works. */
 CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device);
 
 #include "../stream/stream.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits the time for which a burst of errors can keep the turn. */
+/* Limits how long a burst of errors can keep the turn. */
 enum { EVENTS_AT_ONCE = 64 };
 
 /* Accessed only by the thread with the turn. */
@@ -24,7 +24,7 @@ typedef struct watched {
 
 static watched *first;
 static uint64_t sample;
-static uint64_t session; /* the NVML session in which the boards and sets are valid */
+static uint64_t session; /* the NVML session of the boards and sets */
 
 /* A sample reads events once for both values. With two reads, an error that arrives between them would set the code but
  * be missing from the count, and no sample would contain the previous error's code. */

@@ -170,7 +170,7 @@ gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_st
     __attribute__((format(printf, 3, 4)));
 void gpuhal_opencl_describe_context(gpuhal_ops *ops);
 
-/* memory.c and transfer.c: fill in their slots, except those that the device's version does not support. */
+/* memory.c and transfer.c: fill in their slots, except slots that the device's version does not support. */
 void gpuhal_opencl_describe_memory(gpuhal_ops *ops);
 void gpuhal_opencl_describe_transfer(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
 /* Called before commands are enqueued, on a queue or an internal stream. gpuhal_opencl_end() is called afterwards. */

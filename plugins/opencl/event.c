@@ -222,7 +222,7 @@ gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t tim
     return status;
 }
 
-/* Reads the device time at which the recording ended. Returns OK with time 0 if the driver does not time markers. */
+/* Reads the device time of the recording's end. Returns OK with time 0 if the driver does not time markers. */
 static gpuhal_status read_time(gpuhal_plugin_event *event, cl_ulong *out_ns)
 {
     const gpuhal_status status = gpuhal_opencl_event_query(event);

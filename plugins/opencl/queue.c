@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Maximum time for which destroying a queue waits for its work. The core has already waited for this work. */
+/* Maximum time that destroying a queue waits for its work. The core has already waited for this work. */
 #define PATIENCE_NS UINT64_C(5000000000)
 
 /* Markers and barriers are from OpenCL 1.2, event callbacks from 1.1. */

@@ -322,8 +322,7 @@ static gpuhal_status check_group_size(const gpuhal_plugin_program *program, cons
     return GPUHAL_OK;
 }
 
-/* Compares with the device's subgroup size (NVIDIA, AMD) or with the subgroup size for which the kernel was compiled
- * (Intel). */
+/* Compares with the device's subgroup size (NVIDIA, AMD) or with the kernel's compiled subgroup size (Intel). */
 static gpuhal_status check_subgroups(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t wanted,
                                      uint32_t *out_size)
 {

@@ -28,7 +28,7 @@ typedef enum { GPUHAL_ROCM_SMI_NONE, GPUHAL_ROCM_SMI_AMD, GPUHAL_ROCM_SMI_ROCM }
 
 /* Codes that neither library returns. NO_FUNCTION means that the library has no function for the value. */
 #define GPUHAL_ROCM_SMI_NO_FUNCTION 0xfffffff0u
-/* OTHER_MEMORY means that the library reported memory from which HIP does not allocate. */
+/* OTHER_MEMORY means that the library reported memory that HIP does not allocate from. */
 #define GPUHAL_ROCM_SMI_OTHER_MEMORY 0xfffffff1u
 
 /* The open library's handle of a device. */

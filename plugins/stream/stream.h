@@ -84,7 +84,7 @@ static inline uint64_t gpuhal_stream_piece(const void *host, uint64_t bytes)
     return host && piece < bytes ? piece : bytes;
 }
 
-/* Physical memory and the address range to which it is mapped. */
+/* Physical memory and its mapped address range. */
 typedef struct gpuhal_stream_mapping {
     gpuhal_stream_reservation at;
     vendor_allocation handle;

@@ -34,7 +34,7 @@
 /* Number of retries, one millisecond apart, if a wait runs out of memory. This error does not mean that the work
  * failed. */
 #define GPUHAL_VULKAN_WAIT_TRIES 1000u
-/* Maximum time for which destroying a queue or device waits for its work, which may never finish. */
+/* Maximum time that destroying a queue or device waits for its work, which may never finish. */
 #define GPUHAL_VULKAN_PATIENCE_NS UINT64_C(3000000000)
 
 /* Features and extensions. A bit in `offered` means that the hardware supports the feature or extension, a bit in
@@ -182,8 +182,7 @@ typedef struct gpuhal_vulkan_buffer {
     uint64_t memory_offset;
     uint64_t memory_bytes; /* size of the VkDeviceMemory; flushed and invalidated ranges end there at the latest */
     VkMemoryPropertyFlags type_flags;
-    uint32_t export_kinds;  /* bit 1 << gpuhal_handle_kind for each kind of handle to which the memory can be
-                             * exported */
+    uint32_t export_kinds;  /* bit 1 << gpuhal_handle_kind for each kind of handle that the memory can be exported as */
     bool wrapped;           /* the caller owns buffer and memory */
     uint64_t wrapped_usage; /* VkBufferUsageFlags that the caller specified */
 } gpuhal_vulkan_buffer;

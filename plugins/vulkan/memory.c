@@ -161,7 +161,7 @@ static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *
 }
 
 /* Commits the pages of a software device's memory, which contain no data yet. One system call for all pages takes half
- * the time of touching each page. The call also returns an error in cases where touching would kill the process. */
+ * the time of touching each page. The call also returns an error if touching would kill the process. */
 static gpuhal_status commit(gpuhal_plugin_device *device, void *start, uint64_t bytes)
 {
     volatile char *at = start;

@@ -57,7 +57,7 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_retain(gpuhal_vulkan_timeline *ti
 }
 
 /* After the last release the timeline is idle and can be reused; it is not destroyed. No batch in flight uses an idle
- * timeline, because batches retain the timelines for which they wait, and a queue is destroyed only after its own work
+ * timeline, because batches retain the timelines that they wait for, and a queue is destroyed only after its own work
  * has finished. */
 void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline)
 {

@@ -15,7 +15,7 @@ enum { CALL_BYTES = 64, AWAITED_BYTES = 256, STREAMED_BYTES = 4, BUFFER_BYTES = 
 
 static const double call_budget = 1 / 6.0;
 static const double awaited_budget = 1 / 1.12;  /* if the work is done inside the call: 36 ns of 300 */
-static const double streamed_budget = 1 / 1.25; /* CUDA and HIP, where the context must be entered and left */
+static const double streamed_budget = 1 / 1.25; /* CUDA and HIP: the context must be entered and left */
 
 typedef struct call_pair {
     gpuhal_buffer *to;

@@ -122,7 +122,7 @@ static void end_pool(player *p)
     p->pool = NULL;
 }
 
-/* Repeats the requests once. Finds the request after which the most memory is in use or, if this request is @known, the
+/* Repeats the requests once. Finds the request with the most memory in use after it or, if this request is @known, the
  * pool's state after it. */
 static bool look(player *p, bool known)
 {

@@ -78,7 +78,7 @@ static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, gpuhal_device *ow
     return good;
 }
 
-/* Measures in a fresh process, where no released memory is still resident. */
+/* Measures in a fresh process, because no released memory is resident in it. */
 static void memory(gpuhal_bench *bench, const gpuhal_device *owner, const gpuhal_device *device)
 {
     gpuhal_bench_row row = row_with(device, owner, "share_memory", GPUHAL_BENCH_AMOUNT);

@@ -3,7 +3,7 @@
  * A check is one function and one line in checks.inc. It runs in a child process that has loaded, started or opened as
  * much of the plugin as the line requires. A check that returns has passed, unless it called gpuhal_skip() before.
  * gpuhal_fail() never returns: it sends the message to the parent and exits the child. Checks therefore need no
- * clean-up after a failure, and whatever a faulty plugin leaves behind is gone before the next check.
+ * clean-up after a failure, and the next check has no remains of a faulty plugin.
  */
 #ifndef GPUHAL_CHECK_H
 #define GPUHAL_CHECK_H
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* What the child does with the plugin before the check runs. */
+/* The child's steps with the plugin before the check runs. */
 typedef enum gpuhal_needs {
     NEEDS_NOTHING, /* nothing is loaded, in a new child process */
     NEEDS_PLUGIN,  /* loaded, started, devices listed; runs once per plugin */
@@ -81,7 +81,7 @@ typedef struct gpuhal_opened {
 
 struct gpuhal_context {
     const gpuhal_check_options *options;
-    const char *printed_in; /* the first passed check in which the plugin printed output, or NULL */
+    const char *printed_in; /* the first passed check with output printed by the plugin, or NULL */
     uint32_t index;         /* the device; unused for NEEDS_NOTHING and NEEDS_PLUGIN */
 
     const gpuhal_plugin *plugin; /* set except for NEEDS_NOTHING and NEEDS_FRESH */

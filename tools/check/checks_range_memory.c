@@ -8,7 +8,7 @@
 
 /* ---- memory that is decommitted */
 
-/* Compares one piece of an area in which some pieces have no memory. */
+/* Compares one piece of an area. Some pieces of the area have no memory. */
 static void expect_piece(const gpuhal_area *area, const gpuhal_pieces *own, uint64_t number, const char *after)
 {
     char fault[400];

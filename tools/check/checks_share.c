@@ -36,8 +36,8 @@ static void expect_type(const char *backend, uint32_t type, const char *slot)
     }
 }
 
-/* The caller passes the handle directly to the vendor's API, where 0 is never a valid handle. HIP devices are an
- * exception, because they are numbers. */
+/* The caller passes the handle directly to the vendor's API, and 0 is never a valid handle of this API. HIP devices are
+ * an exception, because they are numbers. */
 static void expect_native(gpuhal_status status, const gpuhal_native *native, const char *slot)
 {
     if (status != GPUHAL_OK) {

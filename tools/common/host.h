@@ -1,4 +1,4 @@
-/* host.h: the machine on which the program runs, or the recorded machine in GPUHAL_SYSTEM_ROOT. */
+/* host.h: the machine that the program runs on, or the recorded machine in GPUHAL_SYSTEM_ROOT. */
 #ifndef GPUHAL_TOOL_HOST_H
 #define GPUHAL_TOOL_HOST_H
 

@@ -1,4 +1,4 @@
-/* subprocess.h: child processes in which the programs start drivers, because a driver may crash or hang.
+/* subprocess.h: child processes. The programs start drivers in them, because a driver may crash or hang.
  *
  * A child replies through a pipe with records or with printed text. A record is smaller than PIPE_BUF, so writing it is
  * atomic. */

@@ -15,7 +15,7 @@ typedef struct gpuhal_model {
     uint32_t first_block; /* index of the first block; the layers before the blocks are for input, the layers after them
                            * for output */
     uint32_t block_count;
-    uint64_t context;               /* context length in tokens on which the state sizes are based; 0 if a table states
+    uint64_t context;               /* context length in tokens that the state sizes are based on; 0 if a table states
                                      * the sizes */
     gpuhal_placement_layer *layers; /* the model owns their names */
     char (*names)[64];

@@ -1,6 +1,6 @@
-/* cdi.c: the listing as a specification for the Container Device Interface, the format with which Podman, Docker and
- * Kubernetes give GPUs to containers. Each GPU is a device named by its position in the listing and a device named by
- * its UUID. One more device stands for all GPUs.
+/* cdi.c: the listing as a specification for the Container Device Interface, the format that Podman, Docker and
+ * Kubernetes use for giving GPUs to containers. Each GPU is a device named by its position in the listing and a device
+ * named by its UUID. One more device stands for all GPUs.
  *
  * The kind is specific to this program. The vendors' kinds, nvidia.com/gpu and amd.com/gpu, belong to their tools, and
  * a runtime rejects a device that two files define. The project owns no domain, so the vendor part is the plain name
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define KIND    "gpuhal/gpu"
-#define VERSION "0.5.0" /* the first version in which names may begin with a digit */
+#define VERSION "0.5.0" /* the first version that allows names to begin with a digit */
 
 enum { NODES_MOST = 8, NODE_BYTES = 64 };
 

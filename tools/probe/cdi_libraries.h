@@ -5,7 +5,7 @@
 
 #include "build.h"
 
-/* Creates a mount for each name of a driver library. `library` is the path with which libcuda was opened. Returns an
+/* Creates a mount for each name of a driver library. `library` is the path that libcuda was opened with. Returns an
  * empty array if its file name has no version that identifies the other libraries, or if a path is not valid UTF-8. */
 json_t *gpuhal_probe_cdi_mounts(gpuhal_probe_json *builder, const char *library);
 

@@ -54,7 +54,7 @@ static const char *overruling(const gpuhal_probe_options *options, const char *n
     return NULL;
 }
 
-/* Returns a copy of GPUHAL_OPTIONS in which the word VALUE replaces each value; NULL if out of memory. The caller frees
+/* Returns a copy of GPUHAL_OPTIONS with the word VALUE in place of each value; NULL if out of memory. The caller frees
  * the copy. */
 static char *hide_values(const char *options)
 {

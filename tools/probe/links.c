@@ -168,7 +168,7 @@ static gpuhal_tool_heard receive_one(const gpuhal_tool_child *child, gpuhal_prob
 }
 
 /* Receives links from index `place` on until all links have arrived, or until the child fails at a link. Returns the
- * index at which to continue. `each` is the time limit for a link without --timeout. */
+ * index of the next link to receive. `each` is the time limit for a link without --timeout. */
 static uint32_t receive(gpuhal_probe_machine *machine, gpuhal_tool_child *child, uint32_t place, uint64_t each,
                         uint32_t *failures)
 {

@@ -27,7 +27,7 @@ bool gpuhal_probe_find_interface(const gpuhal_view *view, uint32_t number, gpuha
  * is not unique. */
 #define GPUHAL_PROBE_NAME_BYTES 128u
 void gpuhal_probe_name_interface(const gpuhal_view *view, uint32_t number, char to[GPUHAL_PROBE_NAME_BYTES]);
-/* Returns the time at which devices were last seen; 0 if no time is recorded. */
+/* Returns the time when devices were last seen; 0 if no time is recorded. */
 uint64_t gpuhal_probe_last_seen(const gpuhal_view *view);
 /* Returns the latest driver version of the interface; "" if unknown. */
 const char *gpuhal_probe_last_driver(const gpuhal_view *view, const gpuhal_interface_record *entry);

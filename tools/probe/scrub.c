@@ -53,8 +53,8 @@ static bool stands(const char *at, int before, const char *name)
     return length > 0 && strncmp(at, name, length) == 0 && !is_word(before) && !is_word((unsigned char)at[length]);
 }
 
-/* Matches a pattern in which x is a hexadecimal digit and other characters are literal. Returns the pattern's length,
- * or 0 if it does not match completely. */
+/* Matches a pattern: x means a hexadecimal digit, and other characters are literal. Returns the pattern's length, or 0
+ * if it does not match completely. */
 static size_t fits(const char *at, const char *form)
 {
     size_t i = 0;

@@ -98,7 +98,7 @@ static void drop(device_table *table, size_t place)
 }
 
 /* First drops the columns for wide screens, from the right, to keep names complete. Then shortens names. Finally drops
- * columns, beginning with those that are least important for judging whether a device is usable. */
+ * columns, beginning with the least important columns for judging whether a device is usable. */
 static void fit(device_table *table)
 {
     static const gpuhal_probe_column order[] = {PROBE_COLUMN_POWER, PROBE_COLUMN_TEMPERATURE, PROBE_COLUMN_PCI,

@@ -29,7 +29,7 @@ typedef enum gpuhal_watch_order {
 typedef struct gpuhal_watch_view {
     gpuhal_watch_frame *frame; /* NULL before the first frame */
     gpuhal_watch_process *processes;
-    uint32_t process_count; /* number of processes, including those that the filter hides */
+    uint32_t process_count; /* number of processes, including processes hidden by the filter */
     uint32_t *matches;      /* indices of the displayed processes, in display order */
     uint32_t match_count;
     gpuhal_watch_history *histories;

@@ -10,7 +10,7 @@ enum { ASKED_AT_ONCE = 16 };
 /* Slots are only added at the front and never freed, so that the watchdog can walk the list without a lock while
  * threads start and end. */
 static _Atomic(gpuhal_call_slot *) first;
-/* slot for threads for which no slot could be allocated; ignored by the watchdog */
+/* slot for threads whose own slot could not be allocated; ignored by the watchdog */
 static _Thread_local gpuhal_call_slot nowhere;
 
 gpuhal_call_slot *gpuhal_call_slots(void)

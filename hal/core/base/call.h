@@ -71,7 +71,7 @@ static inline gpuhal_call_slot *gpuhal_call_slot_fresh(void)
     return gpuhal_call_slot_of(own);
 }
 gpuhal_call_slot *gpuhal_call_slots(void);
-/* Runs once in the child of a fork, where none of the parent's calls is in progress. */
+/* Runs once in the child of a fork, because none of the parent's calls is in progress in the child. */
 void gpuhal_call_slots_inherit(void);
 bool gpuhal_call_slot_is_alive(const gpuhal_call_slot *slot);
 

@@ -18,7 +18,7 @@ static _Thread_local gpuhal_job *current;
  * after it was abandoned. */
 struct gpuhal_job_worker {
     gpuhal_thread thread;
-    uint32_t generation;        /* fork generation in which the thread was started */
+    uint32_t generation;        /* fork generation of the thread's start */
     gpuhal_condition condition; /* signalled when the thread receives a job or must end, and when its job has ended */
     gpuhal_job *job;            /* may be NULL */
     bool ends;

@@ -60,7 +60,7 @@ gpuhal_job_state gpuhal_job_begin(gpuhal_job *job);
  * waiting time from *left_ns, which several jobs may share. */
 gpuhal_job_state gpuhal_job_await(gpuhal_job *job, uint64_t *left_ns);
 /* Waits for the condition for at most `most_ns`, and less than a second. Returns how long this process ran during the
- * wait, so that time in which the process was stopped does not count towards a deadline. Called with the mutex held. */
+ * wait, so that time while the process was stopped does not count towards a deadline. Called with the mutex held. */
 uint64_t gpuhal_job_wait(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t most_ns);
 /* Converts a timeout to a time of the monotonic clock. UINT64_MAX stays unlimited. */
 uint64_t gpuhal_deadline(uint64_t timeout_ns);

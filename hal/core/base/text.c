@@ -82,7 +82,7 @@ const char *gpuhal_text_get(const gpuhal_text *text)
 
 char *gpuhal_text_take(gpuhal_text *text)
 {
-    /* A text to which nothing was appended has no memory yet. This call makes it "". */
+    /* An empty text may have no memory yet. This call makes it "". */
     gpuhal_text_append(text, "", 0);
     char *data = text->failed ? NULL : text->data;
     if (!data) {

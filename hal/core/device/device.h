@@ -151,7 +151,7 @@ typedef struct gpuhal_busy {
     _Atomic bool wanted; /* the value was read at least once; before that, no time is measured */
     gpuhal_mutex mutex;  /* protects the members below */
     uint32_t queues;     /* number of queues that have work */
-    uint64_t since_ns;   /* time at which the first of these queues got work */
+    uint64_t since_ns;   /* time when the first of these queues got work */
     uint64_t total_ns;   /* busy time up to since_ns */
 } gpuhal_busy;
 
@@ -174,7 +174,7 @@ struct gpuhal_device {
     /* The number in the device's id. It is the backend's index at the time when the device was first listed, unless
      * another device had that id. */
     uint32_t index;
-    uint64_t vanished; /* time at which the device was found missing, in seconds since 1970; written before `lost` */
+    uint64_t vanished; /* time when the device was found missing, in seconds since 1970; written before `lost` */
     /* as listed by the driver in this process; NULL until queried */
     _Atomic(const gpuhal_listed_device *) here;
     uint32_t physical_number, interface_number; /* the registry's stable numbers; 0 above its limit */
@@ -216,7 +216,7 @@ struct gpuhal_device {
     gpuhal_ops *traced; /* the plugin's slots if `ops` contains the slots of trace.c; otherwise NULL */
 
     gpuhal_watched watched;
-    _Atomic uint32_t native_accesses; /* queues to which the caller has native access */
+    _Atomic uint32_t native_accesses; /* number of queues with native access by the caller */
     /* Number of calls that may compile in the driver, plus number of kernels that the driver may be compiling for their
      * first launch. */
     _Atomic uint32_t compiling;

@@ -48,7 +48,7 @@ static const char *driver_of(const gpuhal_device *device)
     return version ? version : "";
 }
 
-/* Sets the values by which the device is found in a record that may have other numbers. */
+/* Sets the values that identify the device in a record that may have other numbers. */
 static void set_sighting(const gpuhal_device *device, gpuhal_sighting *out_sighting)
 {
     const gpuhal_facts *facts = &device->listed->facts;

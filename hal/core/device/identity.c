@@ -1,8 +1,8 @@
 /* device/identity.c: see identity.h. Levels are processed from the strongest to the weakest. At each level, interfaces
  * with the same value are joined, unless a stronger level contradicts. A contradicted value is doubted for all
- * interfaces that state it. Otherwise the order of the interfaces would determine to which device a third interface
- * with the same UUID belongs. For the same reason, values are processed in the order of their text, and makers in
- * numerical order. */
+ * interfaces that state it. Otherwise the order of the interfaces would determine the device of a third interface with
+ * the same UUID. For the same reason, values are processed in the order of their text, and makers in numerical
+ * order. */
 #include "device/identity.h"
 
 #include "base/error.h"

@@ -11,7 +11,7 @@
 
 #include <gpuhal/view.h>
 
-/* The values by which interfaces are matched, strongest first. */
+/* The values that interfaces are matched by, strongest first. */
 typedef enum gpuhal_identity_level {
     GPUHAL_IDENTITY_PCI,
     GPUHAL_IDENTITY_DRM,

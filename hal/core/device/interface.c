@@ -104,7 +104,7 @@ static void read_interface(gpuhal_interface *iface)
 {
     uint64_t vendor = gpuhal_facts_u64(iface->facts, GPUHAL_FACT_VENDOR_ID, 0);
     snprintf(iface->id, sizeof iface->id, "%s:%" PRIu32, iface->backend, iface->index);
-    /* A software device may state the address of a card for which it renders, but the device does not run on this
+    /* A software device that renders for a card may state the card's address, but the device does not run on this
      * card. */
     iface->host = gpuhal_facts_u64(iface->facts, GPUHAL_FACT_SOFTWARE, 0) == 1 ||
                  gpuhal_facts_u64(iface->facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_CPU;

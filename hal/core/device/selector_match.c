@@ -72,7 +72,7 @@ static bool same_address(const char *stated, const char *wanted)
 }
 
 /* Returns whether an interface of the physical device states the address. A software device is ignored, because it
- * states the address of a card for which it renders. */
+ * states the address of a card that it renders for. */
 static bool is_at_pci(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *address)
 {
     const gpuhal_identity *identity = &snapshot->identity;

@@ -17,7 +17,7 @@ enum { GPUHAL_VARIABLE_PICKS = 256, GPUHAL_VARIABLE_NOTE_BYTES = 256 };
 /* A device as the variable counts it. */
 typedef struct gpuhal_counted {
     uint32_t entry;  /* index in the snapshot */
-    int64_t number;  /* index with which the variable names the device; -1 if unknown */
+    int64_t number;  /* the device's index in the variable's numbering; -1 if unknown */
     const char *uuid; /* without GPU- or MIG-; NULL if unknown */
     bool partition;
 } gpuhal_counted;

@@ -21,7 +21,7 @@ typedef struct gpuhal_view_source {
 typedef enum { GPUHAL_SOURCE_DEVICES, GPUHAL_SOURCE_RECORD, GPUHAL_SOURCE_HARDWARE, GPUHAL_SOURCES } gpuhal_view_part;
 
 struct gpuhal_view {
-    uint32_t generation; /* fork generation in which the view was created */
+    uint32_t generation; /* fork generation of the view's creation */
     gpuhal_view_source sources[GPUHAL_SOURCES];
 };
 

@@ -25,7 +25,7 @@ void gpuhal_workers_finish(gpuhal_workers *workers);
  * a reference to the object. */
 int gpuhal_worker_start(gpuhal *gpu, void *(*run)(void *user), void *user);
 void gpuhal_worker_ends(gpuhal *gpu);
-/* Marks this thread as a worker, so that a function called by a queue does not wait for the worker on which it runs. */
+/* Marks this thread as a worker, so that a function called by a queue does not wait for its own worker. */
 void gpuhal_worker_is_this(const gpuhal *gpu);
 
 /* Work of one kind for one subject. Zeroed means that no worker is doing this work. */

@@ -30,9 +30,8 @@ typedef enum { BACKEND_FAILED, BACKEND_STARTING, BACKEND_STUCK, BACKEND_READY } 
 /* A list of devices that the plugin returned. Never changes, except for `asked_ns`. */
 typedef struct backend_snapshot {
     struct backend_snapshot *older;
-    uint64_t begun_ns;         /* time at which the first call that returned this list began */
-    /* time at which the last call that returned this list began; most drivers always return the list made at their
-     * start */
+    uint64_t begun_ns;         /* start of the first call that returned this list */
+    /* start of the last call that returned this list; most drivers always return the list made at their start */
     _Atomic uint64_t asked_ns;
     gpuhal_listed_devices devices;
 } backend_snapshot;
@@ -61,8 +60,8 @@ struct gpuhal_backend {
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and every backend that is not READY */
 static gpuhal_condition list_changed = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_backend *first;
-/* If not 0, the fork generation in which the library's own cpu plugin is being loaded on its caller's thread. No driver
- * is loaded at the same time. */
+/* The fork generation if the library's own cpu plugin is being loaded on its caller's thread, otherwise 0. No driver is
+ * loaded at the same time. */
 static uint32_t loads_here;
 
 static bool same_text(const char *one, const char *other)

@@ -1,5 +1,5 @@
-/* loader/candidates.h: the growing list of plugins found, and the functions by which the loader's steps change a
- * candidate. */
+/* loader/candidates.h: the growing list of plugins found, and the functions that change a candidate in the loader's
+ * steps. */
 #ifndef GPUHAL_LOADER_CANDIDATES_H
 #define GPUHAL_LOADER_CANDIDATES_H
 

@@ -150,7 +150,7 @@ static bool check_part(walk *at, const char *part, size_t name, gpuhal_file_info
     return good;
 }
 
-/* Returns the position in the path at which to begin: after the known folder, or after the first slash. */
+/* Returns the start position of the walk in the path: after the known folder, or after the first slash. */
 static size_t begin_way(const walk *at, const char *path, gpuhal_file_info *out_directory, int *out_error)
 {
     const gpuhal_known_folder *known = at->load->folder;

@@ -41,7 +41,7 @@ typedef struct helper_run {
     bool hungry;    /* the helper ran out of memory, which is not a result of the plugin */
     uint32_t fault; /* a gpuhal_fault_kind */
     uint64_t begun_ns;
-    uint64_t looked_ns;  /* time up to which `used_ns` counts */
+    uint64_t looked_ns;  /* end of the time counted in `used_ns` */
     uint64_t used_ns;    /* elapsed part of the run's deadline */
     uint64_t starved_ns; /* time spent waiting for a processor, as last read */
     uint64_t starved_before_ns; /* the same time at the end of the run's stream */
@@ -382,8 +382,8 @@ static void count_time(helper_run *run)
     run->looked_ns = now;
 }
 
-/* Time in which the helper was runnable but had no processor is not counted, so that a busy machine is not mistaken for
- * a hang. This time is read only at the deadline. It extends the deadline to at most twice its length, so that even an
+/* Time while the helper was runnable but had no processor is not counted, so that a busy machine is not mistaken for a
+ * hang. This time is read only at the deadline. It extends the deadline to at most twice its length, so that even an
  * endless loop is terminated. */
 static bool is_late(const round_of_runs *round, helper_run *run)
 {

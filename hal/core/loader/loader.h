@@ -81,8 +81,8 @@ const gpuhal_driver_files *gpuhal_backend_files(const gpuhal_backend *backend);
 gpuhal_plugin_instance *gpuhal_backend_instance(const gpuhal_backend *backend);
 /* Returns the newest list of devices in this process. A list never changes and is never freed. */
 const gpuhal_listed_devices *gpuhal_backend_devices(const gpuhal_backend *backend);
-/* Returns the monotonic time at which the call of the plugin began that first returned this list. The list may not
- * include later changes of the hardware. */
+/* Returns the monotonic start time of the first plugin call that returned this list. The list may not include later
+ * changes of the hardware. */
 uint64_t gpuhal_backend_begun_ns(const gpuhal_backend *backend);
 /* Makes the plugin list its devices again, unless it has done so after `since_ns`. Returns OK for an empty list as
  * well. After TIMEOUT or another failure the newest list is kept. */
@@ -104,9 +104,9 @@ const gpuhal_host *gpuhal_host_table(void);
 /* Receives the data that plugins report during sample() and other calls. It is on the caller's stack. */
 typedef struct gpuhal_process_list gpuhal_process_list; /* loader/processes.h */
 struct gpuhal_sink {
-    gpuhal_facts *facts;            /* where facts are stored now; NULL drops them */
-    gpuhal_listed_devices *devices; /* list to which device() appends during enumerate(); otherwise NULL */
-    gpuhal_process_list *processes; /* list to which processes are appended during processes(); otherwise NULL */
+    gpuhal_facts *facts;            /* the current store for facts; NULL drops them */
+    gpuhal_listed_devices *devices; /* list that device() extends during enumerate(); otherwise NULL */
+    gpuhal_process_list *processes; /* list that receives processes during processes(); otherwise NULL */
     const void *listener;           /* a gpuhal_direct_listener in place of the three above, or NULL */
     char source[GPUHAL_SOURCE_BYTES]; /* source of the facts that follow */
     /* locked while a fact is added, if another thread may take the facts received so far; otherwise NULL */

@@ -170,7 +170,7 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
         }
         at->seen |= 1u << i;
         const char *value = gpuhal_text_get(&reader->value);
-        /* Values appear in messages and log lines, where a line feed would look like the end of the message. */
+        /* Values appear in messages and log lines. A line feed would look like the end of the message. */
         if (!gpuhal_records_is_clean(value, strlen(value))) {
             return refuse_line(at, reader->line, "a manifest's values have no line feeds, carriage returns and tabs");
         }

@@ -38,7 +38,7 @@ static uint64_t rank_of(const gpuhal_address_range *range)
     return range->begin * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Returns the link to a range that contains one of these bytes, or the link at which to insert a new range. Compares
+/* Returns the link to a range that contains one of these bytes, or the link for inserting a new range. Compares
  * addresses of last bytes rather than ends, because the end of a range at the end of the address space would be 0. */
 static gpuhal_address_range **place_of(gpuhal_address_range **root, uint64_t begin, uint64_t bytes)
 {

@@ -182,7 +182,7 @@ static void delist(gpuhal_block *table, gpuhal_block_id id, unsigned bin)
 }
 
 /* Changes the size of a free block. If the bin stays the same, the block keeps its position in the list. This is the
- * usual case for large blocks, from which most requests are cut. */
+ * usual case for large blocks, because most requests are cut from these. */
 static void resize(gpuhal_block *table, gpuhal_block_id id, uint64_t bytes)
 {
     const unsigned old = bin_of(table[id].bytes), new = bin_of(bytes);

@@ -14,7 +14,7 @@
 typedef struct offer {
     const gpuhal_device *owner, *user;
     bool has_host;         /* the memory has a host address */
-    uint32_t export_kinds; /* descriptor kinds with which the memory can be exported */
+    uint32_t export_kinds; /* descriptor kinds for exporting the memory */
 } offer;
 
 /* Accumulated reasons why sharing is impossible. */

@@ -454,7 +454,7 @@ size_t gpuhal_os_process_read_output(gpuhal_child *process, void *to, size_t byt
 uint64_t gpuhal_os_process_starved_ns(const gpuhal_child *process);
 /* Closes the stream while the process may still run. */
 void gpuhal_os_process_close_stream(gpuhal_child *process);
-/* The way in which a process ended. It is UNKNOWN if the host ignores SIGCHLD or reaps every child. */
+/* How a process ended; UNKNOWN if the host ignores SIGCHLD or reaps every child. */
 typedef enum {
     GPUHAL_ENDED_UNKNOWN = 0,
     GPUHAL_ENDED_EXIT = 1,

@@ -20,7 +20,7 @@ static bool is_free(const gpuhal_pool *pool, const gpuhal_block *block)
     return block->bins == pool->common;
 }
 
-/* Returns whether the block's owner can move the block. A part's mark is valid for one search. */
+/* A part's mark is valid for one search. */
 static bool is_movable(const gpuhal_pool *pool, const gpuhal_block *block)
 {
     const gpuhal_part *part = block->user;
@@ -54,7 +54,7 @@ static bool has_room(const gpuhal_pool *pool, const stretch *s, bool grows)
     return s->moved_bytes > 0 && s->moved_bytes <= outside + (grows ? room_to_grow(pool) : 0);
 }
 
-/* Appends the next block to the stretch. If the block cannot move, starts a new stretch after the block. */
+/* If the block cannot move, starts a new stretch after the block. */
 static void extend(const gpuhal_pool *pool, stretch *s, gpuhal_block_id id)
 {
     const gpuhal_block *block = block_of(pool, id);
@@ -130,7 +130,7 @@ static void mark(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count)
     }
 }
 
-/* Moves the stretch's free memory into the fence. Call with the mutex held. */
+/* Call with the mutex held. */
 static void sweep(gpuhal_pool *pool)
 {
     const gpuhal_fence *fence = &pool->fence;
@@ -156,7 +156,7 @@ static void wait_for_work(gpuhal_pool *pool, uint64_t deadline_ns)
     }
 }
 
-/* Chooses a stretch and sets up the fence. On failure returns false, and the caller still owns the bins. */
+/* On failure returns false, and the caller still owns the bins. */
 static bool try_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes, gpuhal_bins *bins)
 {
     stretch s = {0};

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* An allocation in progress. */
 typedef struct climb {
     const gpuhal_request *request;
     uint64_t deadline_ns;  /* 0: do not wait */
@@ -146,7 +145,6 @@ static gpuhal_status grow(climb *c)
 
 /* ---- memory behind queued work */
 
-/* Makes the caller's queue wait for other queues. */
 static bool take(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;

@@ -82,7 +82,7 @@ gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue)
     return lane;
 }
 
-/* Finds a free block. If every part has its own segment, finds a free segment of exactly `bytes` bytes. */
+/* If every part has its own segment, finds a free segment of exactly `bytes` bytes. */
 static gpuhal_block_id find(const gpuhal_pool *pool, const gpuhal_bins *bins, uint64_t bytes)
 {
     if (!pool->desc.export_kinds) {
@@ -96,7 +96,7 @@ static gpuhal_block_id find(const gpuhal_pool *pool, const gpuhal_bins *bins, ui
     return id < pool->blocks.touched ? id : 0;
 }
 
-/* Returns the smaller of two blocks. Each may be 0, which means no block. */
+/* Returns the smaller block; 0 means no block. */
 static gpuhal_block_id better(const gpuhal_pool *pool, gpuhal_block_id one, gpuhal_block_id other)
 {
     if (one == 0 || other == 0) {
@@ -124,8 +124,7 @@ gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue,
     return block ? gpuhal_blocks_take_found(&pool->blocks, block, bytes, pool->unit) : 0;
 }
 
-/* Returns whether the lane's queue can use the block now. Returns false for a table entry without bytes, which is not a
- * block. */
+/* Returns false for a table entry without bytes, which is not a block. */
 static bool may_have(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id)
 {
     const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
@@ -353,7 +352,7 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
 
 /* ---- parts that lanes keep */
 
-/* Releases the kept parts of a lane. If `may_leave` is true, a lane without kept parts is removed from the list. */
+/* If `may_leave` is true, a lane without kept parts is removed from the list. */
 static uint64_t give_kept(gpuhal_pool *pool, gpuhal_lane *lane, bool may_leave)
 {
     uint64_t given = 0;

@@ -22,7 +22,7 @@ static void count_parts(gpuhal_pool *pool)
     }
 }
 
-/* Counts the parts of a device's pools, and the pools that were not destroyed. */
+/* Counts parts, and pools that were not destroyed. */
 static uint64_t count_pools(const gpuhal_device *device, uint64_t *out_bytes)
 {
     gpuhal_pools *pools = device->gpu->layers.pools;

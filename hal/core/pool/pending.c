@@ -22,8 +22,7 @@ static void record(gpuhal_pool_wait *wait)
     gpuhal_error_restore(&before);
 }
 
-/* Returns whether the work has ended. After a failure the driver may still execute work until the queue is reset or
- * finished. */
+/* After a failure the driver may still execute work until the queue is reset or finished. */
 static bool is_over(const gpuhal_pool_wait *wait)
 {
     if (!wait->timepoint) {
@@ -73,8 +72,8 @@ static void free_list(gpuhal_pending *list)
     }
 }
 
-/* Frees the entry's memory and returns the number of bytes. A single block is placed behind its home queue's work,
- * because the entry did not wait for the home queue. */
+/* Returns the number of freed bytes. A single block is placed behind its home queue's work, because the entry did not
+ * wait for the home queue. */
 static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
 {
     pool->has_unused = true;
@@ -93,7 +92,7 @@ static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
     return bytes;
 }
 
-/* A list of finished entries to free, and the number of bytes that became free. */
+/* Finished entries to free, and the number of bytes that became free. */
 typedef struct ending {
     gpuhal_pending *list;
     uint64_t bytes;
@@ -116,7 +115,7 @@ static void enter(gpuhal_pending *pending)
     pending->users++;
 }
 
-/* Stops using an entry. `over` is true if the entry's work has ended. Returns the next entry. */
+/* `over` is true if the entry's work has ended. Returns the next entry. */
 static gpuhal_pending *leave(gpuhal_pool *pool, gpuhal_pending *pending, bool over, ending *ended)
 {
     gpuhal_pending *next = pending->next;
@@ -211,7 +210,7 @@ uint64_t gpuhal_pool_poll(gpuhal_pool *pool)
     return bytes + poll_lanes(pool);
 }
 
-/* Makes a lane pending. Moves the bins as a whole, so the cost does not depend on the number of blocks. */
+/* Moves the bins as a whole, so the cost does not depend on the number of blocks. */
 static gpuhal_pending *part_lane(gpuhal_pool *pool, gpuhal_lane *lane)
 {
     gpuhal_pending *pending = calloc(1, sizeof *pending + sizeof *pending->waits);

@@ -199,7 +199,7 @@ gpuhal_status gpuhal_pool_create(gpuhal_device *device, const gpuhal_pool_desc *
 
 /* ---- allocating and releasing */
 
-/* Turns the part into an application buffer for a queue, which may be NULL. */
+/* The queue may be NULL. */
 static gpuhal_buffer *begin_part(gpuhal_part *part, gpuhal_queue *queue)
 {
     atomic_store_explicit(&part->buffer.used_in, queue, memory_order_relaxed);

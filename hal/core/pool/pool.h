@@ -213,7 +213,6 @@ typedef struct gpuhal_pools {
     _Atomic uint32_t maintained; /* number of gpuhal_maintain() calls */
 } gpuhal_pools;
 
-/* An allocation in progress. */
 typedef struct gpuhal_request {
     gpuhal_pool *pool;
     gpuhal_queue *queue;
@@ -235,7 +234,7 @@ bool gpuhal_part_keep(gpuhal_part *part);
 gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* Stops counting a part that is no longer kept. Call with the lane's mutex held. */
 void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part);
-/* Adds the statistics of all lanes. Returns false if a thread changed the statistics during the call. */
+/* Returns false if a thread changed the statistics during the call. */
 bool gpuhal_lanes_read(const gpuhal_pool *pool, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT]);
 /* Returns the block bytes of parts in use, without kept parts. Call with the mutex held. */
 uint64_t gpuhal_pool_used_now(const gpuhal_pool *pool);
@@ -247,7 +246,7 @@ static inline uint64_t gpuhal_pool_fixed_now(const gpuhal_pool *pool)
     return (used > given ? used - given : 0) + atomic_load(&pool->fixed_bytes);
 }
 
-/* Counts an operation and returns the previous count. Call with the pool's mutex held. */
+/* Returns the previous count. Call with the pool's mutex held. */
 static inline uint32_t gpuhal_lane_count(gpuhal_lane *lane)
 {
     const uint32_t before = atomic_load_explicit(&lane->operations, memory_order_relaxed);
@@ -285,7 +284,7 @@ static inline gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuha
 
 /* ---- trace_ring.c and trace_file.c are in trace_ring.h */
 
-/* Trace hooks. Call with the pool's mutex held. Each costs one load while no trace is recorded. */
+/* Call with the pool's mutex held. Each hook costs one load while no trace is recorded. */
 static inline bool gpuhal_trace_is_on(const gpuhal_pool *pool)
 {
     return __builtin_expect(atomic_load_explicit(&pool->trace->on, memory_order_relaxed), 0);
@@ -342,9 +341,9 @@ bool gpuhal_pool_has_piece(const gpuhal_pool *pool, const gpuhal_block *block);
 /* Excludes unused pieces from allocation until at least `want_bytes` are excluded. Returns the number of excluded
  * bytes. Unless that number is 0, the caller must then call gpuhal_pool_give_pieces(). Call with the mutex held. */
 uint64_t gpuhal_pool_take_pieces(gpuhal_pool *pool, uint64_t want_bytes);
-/* Returns the excluded pieces to the driver. Call without the mutex. */
+/* Call without the mutex. */
 void gpuhal_pool_give_pieces(gpuhal_pool *pool);
-/* Frees the range when the pool is freed. The range's buffer is not freed here, because it is a segment. */
+/* The range's buffer is not freed here, because it is a segment. */
 void gpuhal_pool_free_range(gpuhal_pool *pool);
 
 /* ---- pool statistics, in this file; call with the mutex held
@@ -367,7 +366,7 @@ static inline void gpuhal_pool_end_change(gpuhal_pool *pool)
                           memory_order_release);
 }
 
-/* Updates the statistics after blocks were added to or removed from the common bins. */
+/* Call after a change of the common bins. */
 static inline void gpuhal_pool_changed(gpuhal_pool *pool)
 {
     gpuhal_pool_begin_change(pool);
@@ -387,25 +386,24 @@ void gpuhal_sole_end(gpuhal_pool *pool);
 gpuhal_block_id gpuhal_sole_take(gpuhal_pool *pool, const gpuhal_lane *lane, uint64_t bytes);
 /* Records that the used block with this twin became free and was merged into `merged`. */
 void gpuhal_sole_give(gpuhal_pool *pool, gpuhal_block_id twin, gpuhal_block_id merged);
-/* Add a segment to the view, and remove an unused segment from it. */
+/* A removed segment must be unused. */
 void gpuhal_sole_add(gpuhal_pool *pool, uint32_t region, uint64_t bytes);
 void gpuhal_sole_remove(gpuhal_pool *pool, uint32_t region);
 
 /* ---- lane.c: call with the mutex held */
 
-/* Returns a queue's lane, and creates the lane if necessary. Returns NULL if out of host memory. */
+/* Creates the lane if necessary. Returns NULL if out of host memory. */
 gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue);
-/* Takes the best-fitting block that the queue can use now. Returns 0 if no block fits. `queue` may be NULL. */
+/* Takes the best block that the queue can use now. Returns 0 if no block fits. `queue` may be NULL. */
 gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
-/* Moves neighbouring blocks that the queue can use now to its lane, where they merge. Moves no more than `bytes`
+/* Moves neighbouring blocks that the queue can use now to its lane, so that they merge. Moves no more than `bytes`
  * requires, because other queues lose these blocks. Returns false if there are no such blocks or `queue` is NULL. */
 bool gpuhal_lane_gather(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
-/* Adds a queue that uses the part. Returns false if out of host memory. */
+/* Returns false if out of host memory. */
 bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue);
 /* Allocates `uses` with the part's queue, which may be NULL. In checking mode every release needs `uses`. */
 bool gpuhal_part_begin_uses(gpuhal_part *part, gpuhal_queue *queue);
-/* Returns a recycled or new structure for a part, or NULL if out of host memory. In checking mode structures are
- * recycled late. */
+/* Returns NULL if out of host memory. In checking mode structures are recycled late. */
 gpuhal_part *gpuhal_part_take(gpuhal_pool *pool);
 void gpuhal_part_put_back(gpuhal_part *part);
 /* Appends a new entry. gpuhal_pending_record() must record its events. */
@@ -422,7 +420,7 @@ uint64_t gpuhal_pool_give_kept(gpuhal_pool *pool);
 /* Releases kept parts if counting this block would set a new peak. Kept and used parts together must not exceed the
  * peak; therefore taking a kept part without the mutex never sets a new peak. Call before counting the block. */
 void gpuhal_pool_limit_kept(gpuhal_pool *pool, uint64_t block_bytes, uint64_t bytes);
-/* Stops the lanes from keeping parts, because the pool was destroyed. The next poll releases the kept parts. */
+/* Called when the pool is destroyed. The next poll releases the kept parts. */
 void gpuhal_pool_close_lanes(gpuhal_pool *pool);
 
 /* ---- segment.c */
@@ -454,7 +452,7 @@ void gpuhal_segments_release(gpuhal_buffer *list);
 /* Guard bytes after each buffer. */
 enum { GPUHAL_CHECK_BYTES = 256 };
 
-/* Prepares a new buffer for a queue. `queue` may be NULL. */
+/* `queue` may be NULL. */
 gpuhal_status gpuhal_check_begin(gpuhal_buffer *buffer, gpuhal_queue *queue);
 /* Checks a released buffer's memory once, after the work submitted before its release has ended. */
 void gpuhal_check_end(gpuhal_pool *pool, gpuhal_pending *pending);
@@ -475,7 +473,7 @@ bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, 
  * before that event. One block of the memory must have `bytes`. *out_bytes is the memory's size. Returns false if there
  * is no such memory. */
 bool gpuhal_pool_follow_event(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes);
-/* Called when the pool is freed. Makes each queue keep the segments alive as long as its work may use them. */
+/* Makes each queue keep the segments alive as long as its work may use them. */
 void gpuhal_pool_hold_segments(gpuhal_pool *pool);
 void gpuhal_pending_free_all(gpuhal_pool *pool);
 /* Waits for the oldest entry. Returns false if all entries are newer than number `newest`, or at the deadline. */
@@ -486,7 +484,7 @@ bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t newest, uint64_t deadli
 /* Returns whether the scattered free memory plus the memory that the driver may still provide is at least `bytes`. */
 bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes);
 /* Chooses a stretch of `bytes` bytes, or a whole segment if `bytes` is 0. All used blocks in the stretch must be
- * `movable` parts, for which there must be room elsewhere. Among several stretches, chooses the one with the fewest
+ * `movable` parts, and there must be room for them elsewhere. Among several stretches, chooses the one with the fewest
  * bytes to move. Memory behind work that does not end before the deadline counts as used. From now on no block is
  * allocated in the stretch. Returns the stretch's size, or 0 if there is no such stretch or another thread is
  * compacting. Unless it returns 0, the caller must then call gpuhal_compact_end(). */
@@ -499,7 +497,7 @@ void gpuhal_compact_release(gpuhal_pool *pool, gpuhal_buffer *const *moved, size
 /* Makes the stretch common. Returns false if part of the stretch is still in use, for example because work on the old
  * blocks did not end before the deadline. */
 bool gpuhal_compact_end(gpuhal_pool *pool, uint64_t deadline_ns);
-/* Returns unused segments to the driver until at least `bytes` bytes are returned. Returns the number of bytes. */
+/* Returns unused segments to the driver until at least `bytes` are returned. Returns the number of bytes. */
 uint64_t gpuhal_compact_trim(gpuhal_pool *pool, uint64_t bytes);
 
 /* ---- ladder.c */

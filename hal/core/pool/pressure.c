@@ -215,7 +215,7 @@ static bool may_wait(const gpuhal_pressure_turn *own, const gpuhal_pressure_turn
            !gpuhal_device_check(own->device);
 }
 
-/* Waits for this thread's turn. Returns false if this thread is inside a source, or may not wait any longer. */
+/* Returns false if this thread is inside a source, or may not wait any longer. */
 static bool begin_turn(gpuhal_pressure *pressure, gpuhal_pressure_turn *own)
 {
     bool inside = false;
@@ -246,7 +246,7 @@ static void end_turn(gpuhal_pressure *pressure, const gpuhal_pressure_turn *own)
 
 /* ---- calling sources */
 
-/* Returns the maximum number of bytes to request. An allocation cannot use more than the device's memory. */
+/* An allocation cannot use more than the device's memory. */
 static uint64_t most_bytes(const gpuhal_pressure_attempt *attempt)
 {
     const uint64_t total =
@@ -254,8 +254,7 @@ static uint64_t most_bytes(const gpuhal_pressure_attempt *attempt)
     return total > attempt->bytes ? total : attempt->bytes;
 }
 
-/* Returns the next source to call, and records the source in the attempt. Returns NULL if all sources were called. Call
- * with the mutex held. */
+/* Records the source in the attempt. Returns NULL if all sources were called. Call with the mutex held. */
 static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure, gpuhal_pressure_attempt *attempt)
 {
     attempt->newest = attempt->newest ? attempt->newest : pressure->added;
@@ -282,8 +281,8 @@ static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure,
     return entry;
 }
 
-/* Calls the source once. Call with the mutex held. Returns false in the child if the source has forked; the child must
- * not touch the parent's objects. */
+/* Call with the mutex held. Returns false in the child if the source has forked; the child must not touch the parent's
+ * objects. */
 static bool give_once_unlocks(gpuhal_pressure *pressure, gpuhal_pressure_turn *own,
                               const gpuhal_pressure_attempt *attempt, uint64_t *out_given)
 {

@@ -1,8 +1,7 @@
 /* pool/pressure.h: the sources that release memory when a device runs short.
  *
  * A source can release memory of one device: a store, or a callback of the application. Sources are called in the order
- * of their rungs. Within a rung they are called by priority, and with equal priority in the order in which they were
- * added.
+ * of their rungs. Within a rung they are called by priority, and with equal priority in the order of their addition.
  *
  * Only one thread at a time calls the sources of a device. Other threads wait for their turn until their deadline. With
  * a timeout of 0, a thread waits at most one second, and only if the current turn is prompt: its thread has a timeout

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "queue/queue.h"
 
-/* An allocation in progress. */
 typedef struct climb {
     const gpuhal_relief *relief;
     gpuhal_memory_report *report; /* for a segment, the report of the segment's pool */

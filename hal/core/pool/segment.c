@@ -166,7 +166,7 @@ static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_hole *place, uint6
     return status;
 }
 
-/* Finds a free segment number, and makes room in the table. Call with the mutex held. */
+/* Also makes room in the table. Call with the mutex held. */
 static bool make_number(gpuhal_pool *pool, uint32_t *out_number)
 {
     for (*out_number = 0; *out_number < pool->segment_space; (*out_number)++) {

@@ -25,7 +25,7 @@ static void print_number(gpuhal_text *text, const char *name, bool applies, uint
     }
 }
 
-/* Prints a record. Device ids and status names contain no characters that JSON escapes. */
+/* Device ids and status names contain no characters that JSON escapes. */
 static void print_record(gpuhal_text *text, const gpuhal_trace_record *record)
 {
     const bool placed = record->buffer != 0;

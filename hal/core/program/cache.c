@@ -1,8 +1,8 @@
 /* program/cache.c: keeps code compiled by drivers between runs, as files in a folder for this purpose.
  *
  * A file's name is the checksum of its key. The file contains the whole key (key.c), so it is not used if the key
- * differs in a single byte. The end of the file lists the files of the driver and of the compiler, some of which may
- * have been loaded during compilation. All of these files must be unchanged. A file is written under a temporary name
+ * differs in a single byte. The end of the file lists the files of the driver and of the compiler, including files that
+ * may have been loaded during compilation. All listed files must be unchanged. A file is written under a temporary name
  * and then renamed, so that a file with a final name is always complete, even if a process was killed. A checksum
  * detects disk damage. Each use updates a file's modification time, and the least recently used files are removed when
  * the cache is too large. The cache removes or replaces only files that begin with its magic number; all other files in

@@ -1,4 +1,4 @@
-/* queue/awaited.c: the list of other queues' events for which the application made a queue wait. Pools use this list:
+/* queue/awaited.c: the list of other queues' events that the application made a queue wait for. Pools use this list:
  * after the wait, the queue may use memory that was released before the event.
  *
  * For up to GPUHAL_AWAITED queues, the newest timepoint is kept until this queue is finished. A reset drops waits, so

@@ -88,7 +88,7 @@ static bool merge(gpuhal_queue *queue, gpuhal_timepoint **list, uint32_t *count)
     return merged;
 }
 
-/* Removes up to `space` timepoints for which `is_past` holds. Returns their number. */
+/* Returns the number of removed timepoints, at most `space`. */
 static uint32_t take_some(gpuhal_queue *queue, bool (*is_past)(const gpuhal_timepoint *timepoint),
                           gpuhal_timepoint **out, uint32_t space)
 {

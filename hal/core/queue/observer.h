@@ -1,5 +1,5 @@
-/* queue/observer.h: the interface through which a queue notifies an observer of its work. The trace (timeline.h) is the
- * only observer.
+/* queue/observer.h: the interface for notifying an observer of a queue's work. The trace (timeline.h) is the only
+ * observer.
  *
  * Work that is enqueued while the queue is observed has an observer pointer until its last transition. An observer
  * never makes work fail, and preserves the thread's last error.

@@ -56,7 +56,6 @@ typedef struct gpuhal_uses_kind {
     void (*destroy)(gpuhal_uses *uses);
 } gpuhal_uses_kind;
 
-/* A kind of work. */
 typedef struct gpuhal_op_kind {
     /* Enqueues the work on the plugin's queue. Returns NOT_SUPPORTED if the worker must use `run`, or NOT_READY if the
      * caller must retry later. Neither status sets an error detail or has side effects. If `submit` is NULL, the worker
@@ -148,7 +147,7 @@ enum { GPUHAL_SPARE_EVENTS = 16 };
  * also be retired when no thread waits. All drivers that block have longer rings. */
 enum { GPUHAL_TIMEPOINT_EVERY = 256 };
 
-/* Maximum number of other queues for which a queue keeps the newest awaited timepoint (awaited.c). */
+/* Maximum number of other queues whose newest awaited timepoint a queue keeps (awaited.c). */
 enum { GPUHAL_AWAITED = 8 };
 
 struct gpuhal_queue {
@@ -288,7 +287,7 @@ void gpuhal_uses_release(gpuhal_uses *uses);
 /* Enters all buffers, as gpuhal_buffers_enter() does. On failure no buffer is entered. */
 gpuhal_status gpuhal_uses_enter(const gpuhal_uses *uses);
 void gpuhal_uses_leave(const gpuhal_uses *uses);
-/* Returns the next element of a submission's list. Safe while the fast path appends to the list. */
+/* Safe while the fast path appends to the list. */
 static inline gpuhal_uses *gpuhal_uses_next(const gpuhal_uses *uses)
 {
     return atomic_load_explicit(&uses->next, memory_order_acquire);
@@ -300,9 +299,9 @@ bool gpuhal_uses_are_mapped(const gpuhal_uses *uses);
 enum { GPUHAL_FAST_PATH_TAKEN = 1u, GPUHAL_FAST_PATH_CLOSED = 2u };
 /* Locks the mutex and closes the fast path. */
 void gpuhal_queue_lock(gpuhal_queue *queue);
-/* Waits for the condition until the deadline; UINT64_MAX means no deadline. */
+/* UINT64_MAX means no deadline. */
 void gpuhal_queue_wait_at(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
-/* Returns whether a thread has the right to call. Called with the mutex held. */
+/* Called with the mutex held. */
 bool gpuhal_queue_is_called(const gpuhal_queue *queue);
 /* Opens the fast path, if possible, for more work with the buffers of the newest submission. Called with the mutex
  * held. */
@@ -341,7 +340,7 @@ void gpuhal_queue_wake(gpuhal_queue *queue);
 /* Sets TIMEOUT with the message `what`, and adds the name of the kernel that the driver may still be compiling. Called
  * with the mutex held. */
 gpuhal_status gpuhal_queue_late(gpuhal_queue *queue, const char *what);
-/* Waits for the next change. Returns OK, or TIMEOUT once the deadline has passed. Called with the mutex held. */
+/* Returns OK after a change, or TIMEOUT once the deadline has passed. Called with the mutex held. */
 gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
 /* Waits until the current plugin call may have ended. Returns BUSY during native access, TIMEOUT or DEVICE_LOST. */
 gpuhal_status gpuhal_queue_wait_for_call(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
@@ -371,7 +370,7 @@ gpuhal_vendor_queue *gpuhal_vendor_queue_create(void);
 /* Destroys the spare events and releases the plugin's queue. The plugin's queue is destroyed together with its last
  * event. Called with the right to call. */
 void gpuhal_queue_drop_vendor(gpuhal_queue *queue);
-/* Takes a spare event. Returns NULL if there is no spare event. Called with the right to call. */
+/* Returns NULL if there is no spare event. Called with the right to call. */
 gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed);
 /* Keeps an unrecorded event for the next timepoint, or destroys it. Called with the right to call. */
 void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed);
@@ -391,7 +390,7 @@ gpuhal_status gpuhal_timepoint_elapsed(const gpuhal_timepoint *from, const gpuha
 
 /* ---- deferred.c */
 
-/* Starts the worker unless it is running. Returns 0 or errno. Called with the mutex held. */
+/* Does nothing if the worker is running. Returns 0 or errno. Called with the mutex held. */
 int gpuhal_queue_need_thread(gpuhal_queue *queue);
 /* Called with the mutex held. */
 gpuhal_status gpuhal_queue_append_deferred(gpuhal_queue *queue, const gpuhal_op *op, bool on_host);
@@ -423,7 +422,7 @@ void gpuhal_timepoint_settle(gpuhal_timepoint *timepoint, gpuhal_status status);
 void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status status);
 /* Does the same for a failure. To find the original failure, first polls the timepoints that the queue waited for. */
 void gpuhal_timepoint_failed(gpuhal_timepoint *timepoint, gpuhal_status status);
-/* Queries the plugin. Returns OK, NOT_READY or the timepoint's failure. */
+/* Returns OK, NOT_READY or the timepoint's failure. */
 gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
 
 /* ---- record.c */
@@ -490,7 +489,7 @@ static inline gpuhal_status gpuhal_queue_uses(gpuhal_queue *queue, gpuhal_buffer
 /* Enqueues a transfer whose arguments have been checked, or work that only keeps buffers alive. Returns
  * INVALID_ARGUMENT if none of a transfer's buffers belongs to the queue's device. */
 gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op);
-/* Appends work to the list of deferred work. Returns BUSY during native access. */
+/* Returns BUSY during native access. */
 gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op);
 /* Records a timepoint after all enqueued work, and flushes the plugin's queue. */
 gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
@@ -534,7 +533,7 @@ void gpuhal_queue_note_awaited(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 /* Returns the newest timepoint of the other queue that the application made this queue wait for, with a reference.
  * Returns NULL if no such timepoint is recorded. Calls no plugin. */
 gpuhal_timepoint *gpuhal_queue_get_awaited(gpuhal_queue *queue, const gpuhal_queue *other);
-/* Releases all recorded timepoints. Must be called when the queue is finished, without the mutex. */
+/* Must be called when the queue is finished, without the mutex. */
 void gpuhal_queue_forget_awaited(gpuhal_queue *queue);
 
 /* ---- follow.c */

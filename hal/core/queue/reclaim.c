@@ -73,7 +73,6 @@ static int by_buffer(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Returns the total size of buffers that only queues reference. */
 static uint64_t bytes_of_queues_alone(holds *all)
 {
     uint64_t bytes = 0;

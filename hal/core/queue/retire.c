@@ -17,7 +17,7 @@ typedef struct completed {
     size_t count;
 } completed;
 
-/* Takes ended timepoints, except timepoints for which the plugin must still call back. Called with the mutex held. */
+/* Takes ended timepoints, except those with a pending callback by the plugin. Called with the mutex held. */
 static gpuhal_timepoint *take_points(gpuhal_queue *queue)
 {
     gpuhal_timepoint *taken = NULL;

@@ -82,14 +82,14 @@ void gpuhal_timeline_destroy(gpuhal_timeline *timeline);
 /* Begins a trace with an empty ring of `pieces` records; 0 means the default size. Returns INVALID_ARGUMENT or
  * HOST_MEMORY. To end the trace, clear `on`. */
 gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces);
-/* Makes the trace the observer of a new queue. Pieces for which there is no memory later are omitted from the trace. */
+/* Makes the trace the observer of a new queue. If there is no memory for a piece later, the trace omits the piece. */
 void gpuhal_timeline_observe(gpuhal_queue *queue);
 /* Takes pieces that have ended from the queue's list, or all pieces if the queue is closed. Call without the mutex. */
 void gpuhal_timeline_take(gpuhal_queue *queue);
 
 /* ---- timeline_file.c */
 
-/* Writes the trace to a file. If there was no trace, the file contains no events. */
+/* If there was no trace, the file contains no events. */
 gpuhal_status gpuhal_timeline_write(gpuhal *gpu, const char *path);
 /* Implement GPUHAL_TRACE. A failure at close is logged. */
 gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu);

@@ -98,8 +98,8 @@ gpuhal_status gpuhal_timepoint_result(const gpuhal_timepoint *timepoint);
  * gpuhal_completions_notify(). Called with the timepoint's mutex held. */
 void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failure, gpuhal_completion **list);
 
-/* Notifies and frees all completions of a list, from the last to the first, which is the order in which the timepoints
- * ended. Called with no mutex held. */
+/* Notifies and frees all completions of a list, from the last to the first, since this is the order of the timepoints'
+ * ends. Called with no mutex held. */
 void gpuhal_completions_notify(gpuhal_completion *list);
 void gpuhal_completion_free(gpuhal_completion *completion);
 

@@ -64,7 +64,7 @@ gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed)
     return event;
 }
 
-/* `vendor` is the plugin queue in which the event was recorded. After a reset the queue has a different one. */
+/* `vendor` is the plugin queue that recorded the event. After a reset the queue has a different one. */
 static void put_event(gpuhal_queue *queue, const gpuhal_vendor_queue *vendor, gpuhal_plugin_event *event, bool timed)
 {
     gpuhal_queue_lock(queue);

@@ -85,8 +85,8 @@ static uint64_t period_ns(void)
     return period;
 }
 
-/* Returns the device for which a call was made. For a call to a whole plugin, returns the plugin's device with the
- * shortest limit. Returns NULL if no such device is watched. */
+/* Returns the device of a call. For a call to a whole plugin, returns the plugin's device with the shortest limit.
+ * Returns NULL if no such device is watched. */
 static gpuhal_device *find(const void *subject)
 {
     gpuhal_device *found = NULL;
@@ -416,7 +416,7 @@ static int need_poller(void)
     return error ? error : gpuhal_os_poller_add(dog.poller, dog.wake);
 }
 
-/* Removes an entry from the list. After the last entry, closes the poller once the thread has left it. */
+/* After the last entry, closes the poller once the thread has left it. */
 static void forget(gpuhal_heard *heard)
 {
     gpuhal_heard **link = &dog.heard;

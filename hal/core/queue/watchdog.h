@@ -22,7 +22,7 @@
 
 /* Implement gpuhal.watch and gpuhal.unwatch. */
 void gpuhal_watchdog_add(gpuhal_device *device);
-/* Stops watching the device, and waits until no worker is reporting its hang. */
+/* Waits until no worker is reporting the device's hang. */
 void gpuhal_watchdog_remove(gpuhal_device *device);
 
 /* One gpuhal object's hotplug notifications. Plugging in a device causes many messages, and the device's files get

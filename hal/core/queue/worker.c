@@ -35,7 +35,7 @@ static void empty_first_unlocks(gpuhal_queue *queue, gpuhal_deferred *deferred)
     }
 }
 
-/* Removes the first list element. Called with the mutex held; the caller frees the element without the mutex. */
+/* Called with the mutex held; the caller frees the element without the mutex. */
 static gpuhal_deferred *take_first(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;

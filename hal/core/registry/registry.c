@@ -21,7 +21,7 @@ struct gpuhal_registry {
     bool reported_memory_only;    /* `memory_only` was logged */
     bool reported_damage;
     char why_memory_only[160];
-    gpuhal_file_state seen; /* state of the file from which the snapshot was read; zero if none */
+    gpuhal_file_state seen; /* state of the snapshot's file; zero if none */
     gpuhal_mutex mutex;     /* protects `newest` */
     gpuhal_snapshot *newest;
 };

@@ -426,8 +426,8 @@ static int likeness(const gpuhal_database *database, const gpuhal_sighting *seen
     return same_said(seen->pci, pci) ? 2 : !(is_said(seen->pci) && is_said(pci));
 }
 
-/* Of equal ones the one with the number that the interface had counts. If a name is all that they have in common, and
- * none has that number, it must be the only one. */
+/* Among equally good matches, prefers the interface with the sighting's number. If only names match, and no match has
+ * this number, there must be only one match. */
 uint32_t gpuhal_database_find(const gpuhal_database *database, const gpuhal_sighting *seen)
 {
     size_t count, alike = 0;

@@ -9,7 +9,7 @@
 
 enum { GPUHAL_CLIENT_ENGINES = 10, GPUHAL_ENGINE_BYTES = 16, GPUHAL_CLIENT_PLACE_BYTES = 24 };
 
-/* The time for which an engine worked for the client: nanoseconds or, with xe, cycles out of `passed` cycles. */
+/* How long an engine worked for the client: nanoseconds or, with xe, cycles out of `passed` cycles. */
 typedef struct gpuhal_engine {
     char name[GPUHAL_ENGINE_BYTES];
     uint64_t busy, passed; /* passed is 0 if busy is in nanoseconds */

@@ -63,7 +63,7 @@ gpuhal_power gpuhal_kernel_end(gpuhal_kernel_reading *own, uint64_t *left_ns, gp
                                const bool *wanted, char out_driver[GPUHAL_DRIVER_BYTES]);
 #define GPUHAL_SLEEPS "the GPU sleeps, and reading would wake it"
 
-/* In kernel_values.c: the values for which the kernel may have a file, in reading order. */
+/* In kernel_values.c: the values that the kernel may report in a file, in reading order. */
 uint32_t gpuhal_kernel_value_count(void);
 gpuhal_key gpuhal_kernel_key(uint32_t number);
 void gpuhal_kernel_value(uint32_t number, gpuhal_files *files, gpuhal_value *value);

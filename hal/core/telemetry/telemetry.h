@@ -58,7 +58,7 @@ typedef struct gpuhal_gather {
     uint32_t count;
     bool may_wake;
     bool *wanted;     /* values that a source must still provide; false for the library's own values */
-    uint32_t free_at; /* index of the free memory value, from which MEMORY_AVAILABLE_BYTES is computed; `count` if not
+    uint32_t free_at; /* index of the free memory value, the basis of MEMORY_AVAILABLE_BYTES; `count` if not
                        * requested */
     bool free_is_extra; /* free memory was not requested itself: its value takes the place of MEMORY_AVAILABLE_BYTES */
     bool is_unusable; /* lost; nothing is read */

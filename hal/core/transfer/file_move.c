@@ -1,4 +1,4 @@
-/* transfer/file_move.c: decides how a file transfer is split, through which memory the bytes move, and whether the page
+/* transfer/file_move.c: decides how a file transfer is split, which memory the bytes move through, and whether the page
  * cache is used.
  *
  * Files in the system's page cache are read from the cache. For other files, the library cannot predict whether

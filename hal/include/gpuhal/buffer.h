@@ -30,7 +30,7 @@ typedef struct gpuhal_buffer_desc {
     /** A power of two, for the device address and for the host address if there is one. 0 means the device's own
      *  alignment, and 64 for the host address. */
     uint64_t alignment;
-    /** Bits 1 << gpuhal_handle_kind: the handle kinds for which the memory may be exported (share.h). Several APIs must
+    /** Bits 1 << gpuhal_handle_kind: the handle kinds that the memory may be exported as (share.h). Several APIs must
      *  know these kinds at allocation. The call returns NOT_SUPPORTED for a handle kind that the device cannot export
      *  from this kind of memory. */
     uint32_t export_kinds;

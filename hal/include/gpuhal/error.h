@@ -85,8 +85,7 @@ typedef struct gpuhal_memory_report {
     /** Bytes that stores could still free after copying. There is room for the copies, or a loader can load the entries
      *  again. */
     uint64_t spillable_bytes;
-    /** Bytes that stores would have to copy first, but for which there is no room. The error's `sentence` contains the
-     *  reason. */
+    /** Bytes that stores would have to copy first, but have no room for. The error's `sentence` contains the reason. */
     uint64_t unspillable_bytes;
     uint64_t pinned_bytes;       /**< Bytes of store entries that are in use. */
     gpuhal_rung_result rungs[GPUHAL_RUNGS];

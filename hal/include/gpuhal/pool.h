@@ -23,7 +23,7 @@
  *  - reuse memory that other queues released, after making the caller's queue wait for an event in these queues
  *  - wait for the other queues' work, the oldest first, as long as the caller allows
  *  - make stores move unpinned entries, if the free chunks together suffice
- *  - make stores evict entries, first those that need not be copied, then those that must be copied first
+ *  - make stores evict entries, first entries that need not be copied, then entries that must be copied first
  *  - call the callbacks of gpuhal_device_on_pressure(), the lowest priority first
  *  - make stores move entries once more, if stores or callbacks freed memory
  *  A store or callback that freed memory is called again, for twice as much, at most 64 times and for at most all

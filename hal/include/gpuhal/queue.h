@@ -259,8 +259,8 @@ GPUHAL_API gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user);
  *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_completion_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descriptor);
 
-/** Returns the next watched recording that has ended. Recordings are returned in the order in which they ended. @p
- *  out_status is GPUHAL_OK, or why the recording failed.
+/** Returns the next watched recording that has ended. Recordings are returned in the order of their ends. @p out_status
+ *  is GPUHAL_OK, or why the recording failed.
  *  @return GPUHAL_OK, FORKED, NOT_READY when there is none, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_next_completion(gpuhal *gpu, void **out_user, gpuhal_status *out_status);

@@ -1,7 +1,7 @@
 /** gpuhal/trace.h: records the work of queues and pools, with times.
  *
  *  There are two kinds of traces: traces of queues and traces of pools. Each kind has a separate file format and a
- *  separate ring of records, in which new records overwrite the oldest. Each kind can be on without the other.
+ *  separate ring of records. In a full ring, new records overwrite the oldest. Each kind can be on without the other.
  *
  *  While a trace of queues is on, every piece of work of every queue of the gpuhal object is recorded. A piece of work
  *  is a write, a read, a copy, a fill, a copy of a rectangle, a launch of a kernel, a transfer of a file or a call of a

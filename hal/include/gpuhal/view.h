@@ -78,7 +78,7 @@ typedef struct gpuhal_evidence {
      *  names. */
     uint32_t same;
     const char *device;     /**< "vulkan:0". */
-    /** The device with which `device` was matched, such as "cuda:0". This is a hidden device if only a hidden device
+    /** The device that `device` was matched with, such as "cuda:0". This is a hidden device if only a hidden device
      *  connects two visible devices. */
     const char *other;
     const char *matched_by; /**< "pci_address", "drm_render_node", "uuid", "luid", "host_processor". */

@@ -1,7 +1,7 @@
 /* os/linux/fork.c: detects forks without an atfork handler, which would have to take locks.
  *
  * One page contains the generation, and the kernel clears this page in a child (MADV_WIPEONFORK). The child also
- * inherits an ordinary copy of the number, from which the next generation is derived. Kernels before 4.14 lack
+ * inherits an ordinary copy of the number, and derives the next generation from it. Kernels before 4.14 lack
  * MADV_WIPEONFORK, and emulators (qemu-user 7.2) accept and ignore it. On these systems the process id is compared.
  */
 #include "os/os.h"

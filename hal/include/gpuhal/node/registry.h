@@ -2,8 +2,8 @@
  *  with stable numbers, tested links, and faults. docs/registry.md describes the contents, the location, and the
  *  validity of each result.
  *
- *  A view (gpuhal/view.h) has a snapshot of the whole record. The snapshot comes either from the gpuhal object, where
- *  results of a transfer appear within moments, or from the disk. Times are in seconds since 1970, or 0 for never; they
+ *  A view (gpuhal/view.h) has a snapshot of the whole record. The snapshot comes either from the gpuhal object, which
+ *  has results of a transfer within moments, or from the disk. Times are in seconds since 1970, or 0 for never; they
  *  are informational only.
  *
  *      gpuhal_view *view = NULL;

@@ -66,7 +66,7 @@ GPUHAL_API gpuhal_device *gpuhal_sampler_device(const gpuhal_sampler *sampler, u
 /** Returns values of the newest sample, selected by @p values[i].key. A key that is not sampled is missing (not read).
  *  @p out_time_ns, on the monotonic clock, may be NULL.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a device that is not sampled), NOT_READY before the first
- *  sample, DEVICE_LOST when the device was lost before that sample, or the error with which its backend failed to start
+ *  sample, DEVICE_LOST when the device was lost before that sample, or the error that made its backend fail to start
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_sampler_latest(gpuhal_sampler *sampler, const gpuhal_device *device,
                                                gpuhal_value *values, uint32_t count, uint64_t *out_time_ns);

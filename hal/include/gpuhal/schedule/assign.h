@@ -74,7 +74,7 @@ typedef struct gpuhal_assign_desc {
     gpuhal_assign_policy policy;
     uint32_t step_count;
     const gpuhal_assign_step *steps; /**< All with the same size. */
-    gpuhal_device *const *devices;   /**< In the order in which they are tried; lost devices are skipped. */
+    gpuhal_device *const *devices;   /**< Tried in this order; lost devices are skipped. */
     uint32_t device_count;           /**< 0 means all devices of the gpuhal object. */
     uint32_t promise_count;
     const gpuhal_promise *promises;

@@ -149,7 +149,7 @@ typedef struct gpuhal_lease_desc {
     uint32_t slots;        /**< Slots of each device; 0 means one. */
     /** Bytes of each device, up to 2^62. If 0, no bytes are counted, and allocations are not limited. */
     uint64_t bytes;
-    gpuhal_device *const *devices; /**< The devices of which `count` are chosen. */
+    gpuhal_device *const *devices; /**< The devices to choose from; `count` of them are leased. */
     const gpuhal_lease_part *parts;
     uint64_t duration_ns;  /**< Counted from the grant. If 0, the lease does not expire. */
     int32_t priority;

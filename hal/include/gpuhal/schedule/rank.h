@@ -1,8 +1,8 @@
 /** gpuhal/schedule/rank.h: ranks the devices for a need, with reasons.
  *
  *  A need states the requirements for a device: interfaces, kinds of memory, data types, bytes. gpuhal_rank() orders
- *  all devices, those that satisfy the need first, with a sentence that explains each device's place. gpuhal_assign()
- *  (assign.h) accepts the same needs, and chooses a device for each of several steps.
+ *  all devices, first the devices that satisfy the need, with a sentence that explains each device's place.
+ *  gpuhal_assign() (assign.h) accepts the same needs, and chooses a device for each of several steps.
  *
  *      const char *const apis[] = {"cuda", "rocm"};
  *      gpuhal_need need = {.size = sizeof need, .bytes = UINT64_C(8) << 30, .backends = apis, .backend_count = 2};
@@ -126,8 +126,8 @@ typedef struct gpuhal_ranked {
  *  plugins if needed. If a device's free memory is unknown, its total memory counts, and MOST_FREE puts it after
  *  devices whose free memory is known. @p desc may be NULL. @p out_count, the number of devices, may exceed @p
  *  capacity. @p out_ranked may be NULL if @p capacity is 0; otherwise the caller sets the size of the first element.
- *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need, apart from `bytes`; INFEASIBLE when those that do
- *  have too little free memory; in both cases all devices are still listed with their reasons; FORKED;
+ *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need, apart from `bytes`; INFEASIBLE when the devices that
+ *  satisfy it have too little free memory; in both cases all devices are still listed with their reasons; FORKED;
  *  INVALID_ARGUMENT; HOST_MEMORY
  *  Owner: caller; the devices belong to @p gpu. Threads: any; one call at a time with the same balance. Blocks: if
  *  values are read. */

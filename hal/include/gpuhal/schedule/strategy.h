@@ -119,9 +119,9 @@ GPUHAL_API uint32_t gpuhal_strategy_worker_count(const gpuhal_strategy *strategy
 GPUHAL_API gpuhal_status gpuhal_strategy_device(const gpuhal_strategy *strategy, uint32_t worker,
                                                 gpuhal_device **out_device);
 
-/** Binds the calling thread to the CPUs near the worker's device, limited to the CPUs on which the thread that created
- *  the strategy was allowed to run at that time. Threads that the calling thread starts inherit the binding. For the
- *  CPU device and software drivers, all of these CPUs are near.
+/** Binds the calling thread to the CPUs near the worker's device, limited to the CPUs allowed for the creating thread
+ *  when it created the strategy. Threads that the calling thread starts inherit the binding. For the CPU device and
+ *  software drivers, all of these CPUs are near.
  *  @return GPUHAL_OK; NOT_SUPPORTED, with the reason, when the near CPUs are unknown, or none of them may be used; as
  *  gpuhal_strategy_device(); DRIVER when the system refuses; HOST_MEMORY; FILE
  *  Owner: nothing. Threads: any; only the calling one is changed. Blocks: yes, reading files of the kernel. */
