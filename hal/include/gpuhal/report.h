@@ -57,13 +57,13 @@ typedef struct gpuhal_plugin_report {
     int32_t priority;
     const char *name;     /**< Name of the backend. */
     const char *version;  /**< Version of the plugin, once it was loaded. */
-    const char *file;     /**< The shared library, or the manifest if it was not accepted; "built in". */
+    const char *file;     /**< The shared library, the manifest if it was not accepted, or "built in". */
     const char *reason;   /**< A sentence that does not name the plugin; "" for OK without a note. */
     const char *driver;   /**< Path of the vendor's library that was opened. */
     uint64_t time_ns;     /**< Duration of the probe, or 0 if the plugin was not probed. */
     uint32_t device_count;
     uint32_t isolated;    /**< 1 if probed in a helper process; 0 if probed in this process or not at all. */
-    /** 1 if the result comes from an earlier probe, since none of its dependencies has changed. */
+    /** 1 if the result comes from an earlier probe, since none of the result's dependencies has changed. */
     uint32_t cached;
     /** Number of the signal (on Windows the NTSTATUS) that terminated the helper process, or 0. */
     uint32_t signal;

@@ -8,10 +8,10 @@
  *  and gpuhal_buffer_synchronize() was called on the buffer that is read. The library does not see the caller's own
  *  kernels. Writes of these kernels are visible immediately if the memory is coherent. Otherwise, they are visible once
  *  the buffer that the kernels used was mapped with GPUHAL_ACCESS_READ over the written bytes, and unmapped. Such a
- *  mapping shows the device's contents, so synchronize before the kernels run. Otherwise, writes through other buffers
- *  to the same bytes may be lost. The result of concurrent writes to the same bytes is undefined. A copy between
- *  overlapping ranges is rejected, whichever buffers they belong to. In memory that was imported twice, however, the
- *  library cannot detect the overlap, and the result is undefined.
+ *  mapping shows the device's contents, so synchronize before the kernels run. Otherwise, other writes to the same
+ *  bytes may be lost. The result of concurrent writes to the same bytes is undefined. A copy between overlapping ranges
+ *  is rejected, whichever buffers they belong to. In memory that was imported twice, however, the library cannot detect
+ *  the overlap, and the result is undefined.
  *
  *  These are the kinds of sharing, best first: GPUHAL_HANDLE_HOST_POINTER if one side's memory has a host address and
  *  the other side can import such memory; GPUHAL_HANDLE_OPAQUE_FD between two devices with the same driver and the same

@@ -4,13 +4,13 @@
  *  named buffers, under a key, which is a string of arbitrary bytes. A caller that needs an entry acquires it.
  *  Acquiring pins the entry: its buffers are in device memory, and stay in it until the entry is released. To make
  *  room, the store evicts unpinned entries, in the order of priorities, lowest first, and among entries of one priority
- *  the least recently used first. An entry that a loader can load again is discarded. Every other entry is first copied
- *  to host memory, and from host memory to a file; if neither has room, the entry stays. If an entry to be evicted is
- *  still being filled, the store waits for the filling work instead of evicting a more recently used entry, for at most
- *  half of the caller's time, and never more than a second. A copy is kept until the entry is modified, so that
- *  evicting the same entry again costs nothing. Bytes read back from the file are verified with a checksum: bytes that
- *  differ from those written are never returned. Entries are also evicted for other buffers of the pool, and of its
- *  device, before those allocations fail (pool.h).
+ *  the least recently used first. An entry that a loader can load again is discarded. Every other entry is copied to
+ *  host memory, or to a file; copies in host memory move to the file to make room. If neither has room, the entry
+ *  stays. If an entry to be evicted is still being filled, the store waits for the filling work instead of evicting a
+ *  more recently used entry, for at most half of the caller's time, and never more than a second. A copy is kept until
+ *  the entry is modified, so that evicting the same entry again costs nothing. Bytes read back from the file are
+ *  verified with a checksum: bytes that differ from those written are never returned. Entries are also evicted for
+ *  other buffers of the pool, and of its device, before those allocations fail (pool.h).
  *
  *  A buffer of an entry is valid only while the entry is pinned; when it is pinned again, the entry may have another
  *  buffer. Work that is enqueued in a queue after an acquire for that queue runs after all work that filled or modified
@@ -159,10 +159,10 @@ typedef struct gpuhal_store_key {
     const gpuhal_item_desc *desc; /**< As for gpuhal_store_acquire(). With NULL, no entry is created. */
 } gpuhal_store_key;
 
-/** Pins either all of many entries or none. This is equivalent to calls of gpuhal_store_acquire() for each entry in
- *  turn, with one timeout for all, but is cheaper: up to 32 entries that are in device memory are pinned with one
- *  access to the store. There must be room for all entries in device memory at the same time; if two threads pin many
- *  entries at once, both may get OUT_OF_MEMORY. The same key may occur several times.
+/** Pins many entries: either all or none. This is equivalent to calls of gpuhal_store_acquire() for each entry in turn,
+ *  with one timeout for all, but is cheaper: up to 32 entries that are in device memory are pinned with one access to
+ *  the store. There must be room for all entries in device memory at the same time; if two threads pin many entries at
+ *  once, both may get OUT_OF_MEMORY. The same key may occur several times.
  *  @return as gpuhal_store_acquire(), for the first key that fails, named in the sentence; then all of @p out_items are
  *  NULL
  *  Owner: caller, gpuhal_item_release_many() or gpuhal_item_release() for each of @p count items. Threads: any. Blocks:
@@ -219,7 +219,7 @@ GPUHAL_API gpuhal_status gpuhal_store_prefetch(gpuhal_store *store, gpuhal_queue
                                                uint64_t key_bytes, uint64_t timeout_ns);
 
 /** Moves unpinned entries together in the store's pool, so that segments become unused, and returns all unused segments
- *  to the driver. If its free memory is fragmented, a pool moves entries itself, as far as necessary (pool.h). Entries
+ *  to the driver. Pools do this themselves, as far as necessary, if their free memory is fragmented (pool.h). Entries
  *  stay in device memory, with all their bytes. A segment is kept if anything else in it is in use. @p timeout_ns: how
  *  long to wait for work of queues that fills entries; 0 means not at all. @p out_freed is the number of returned
  *  bytes, and may be NULL.

@@ -29,10 +29,10 @@ typedef struct gpuhal_value {
     gpuhal_missing missing; /**< 0 if there is a value. */
     uint64_t u64;
     char why[112];          /**< Why the value is missing, or "". */
-    /** Its source: "nvml", "amd-smi", "rocm-smi", "sysfs", "hwmon", "fdinfo", "proc", "rapl", "cgroup", "library"
-     *  for this library's counts, or the backend whose API returned it; "" if the value is missing. With the suffix
-     *  "-board" ("nvml-board") the value applies to the whole GPU and is the same for all its partitions, so count it
-     *  only once. */
+    /** Source of the value: "nvml", "amd-smi", "rocm-smi", "sysfs", "hwmon", "fdinfo", "proc", "rapl", "cgroup",
+     *  "library" for this library's counts, or the backend whose API returned it; "" if the value is missing. With the
+     *  suffix "-board" ("nvml-board") the value applies to the whole GPU and is the same for all its partitions, so
+     *  count it only once. */
     char source[16];
 } gpuhal_value;
 
@@ -75,7 +75,7 @@ typedef struct gpuhal_sample {
  *  a little longer than the deadline. */
 GPUHAL_API gpuhal_status gpuhal_sample_all(gpuhal *gpu, gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns);
 
-/** Health problems that one reading of a device's values shows. Bits. docs/telemetry.md has the rules. */
+/** Health problems that one reading of a device's values shows. Bit values; docs/telemetry.md has the rules. */
 enum {
     /** The device cannot be used until it is reset. All other bits are warnings. */
     GPUHAL_AILMENT_RESET_NEEDED = 1u << 0,
@@ -94,7 +94,7 @@ enum {
 /** Determines the health of a device from @p count values that were read from it: ECC_UNCORRECTED_TOTAL,
  *  THROTTLE_REASONS, MEMORY_REPAIR, LINK_ERRORS_TOTAL, FABRIC, and the reasons why any of them is missing.
  *  gpuhal/node/sampler.h also considers changes between two readings.
- *  @return bits GPUHAL_AILMENT_…; 0: nothing is known to be wrong
+ *  @return bits GPUHAL_AILMENT_…; 0 if nothing is known to be wrong
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_ailments(const gpuhal_value *values, uint32_t count);
 
@@ -110,15 +110,16 @@ typedef struct gpuhal_process {
     uint64_t memory_bytes;   /**< Device memory that the process uses; valid with MEMORY_KNOWN. */
     char command[64];        /**< Name of the process, without control characters; "" if unknown. */
     char source[16];         /**< As in gpuhal_value. */
-    char container[72];      /**< Id of its container, 64 hexadecimal digits, from its control groups; "" for none. */
+    char container[72];      /**< Container id, 64 hexadecimal digits from the process's cgroups; "" for none. */
 } gpuhal_process;
 
 /** Lists the processes that use the device through any of its interfaces, the largest memory users first. Without root
- *  privileges, processes of other users may be missing; in a container, processes outside it. @p out_count, the number
- *  of processes, may exceed @p capacity. @p out_processes may be NULL if @p capacity is 0; otherwise the caller sets
- *  the size of the first element. With a @p timeout_ns of 0, each driver has 5 s, or gpuhal_config.hang_ns if that is
- *  shorter. @p flags: 0, or GPUHAL_SAMPLE_QUICK, which omits processes that only a scan finds (with amdgpu and some
- *  other drivers: processes that draw, or use Vulkan or OpenCL), unless a scan was made a moment ago.
+ *  privileges, processes of other users may be missing; in a container, processes outside the container may be missing.
+ *  @p out_count, the number of processes, may exceed @p capacity. @p out_processes may be NULL if @p capacity is 0;
+ *  otherwise the caller sets the size of the first element. With a @p timeout_ns of 0, each driver has 5 s, or
+ *  gpuhal_config.hang_ns if that is shorter. @p flags: 0, or GPUHAL_SAMPLE_QUICK, which omits processes that only a
+ *  scan finds (with amdgpu and some other drivers: processes that draw, or use Vulkan or OpenCL), unless a scan was
+ *  made a moment ago.
  *  @return GPUHAL_OK, even if there is no process; INVALID_ARGUMENT, FORKED, HOST_MEMORY; NOT_SUPPORTED when no source
  *  lists processes; NOT_READY for a suspended device, or if processes were omitted; otherwise why the sources failed.
  *  Processes that were found are returned even then

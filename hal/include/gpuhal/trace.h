@@ -16,11 +16,11 @@
  *
  *  - `number`: the piece's number, from 1 up, in the order of enqueueing in all queues of the gpuhal object.
  *  - `enqueued`: when the piece was enqueued, like `ts`.
- *  - `clock`: `device`: the device took time stamps around the work, which are fitted to the host's clock: the work
- *    begins no earlier than its submission to the driver, and ends no later than its end was noticed. `host`: there are
- *    no time stamps of the device. If the queue's own thread did the work, both times are exact. Otherwise `ts` is the
- *    time of submission to the driver or of the end of the preceding piece, and the end is the time when it was
- *    noticed, which is late if no thread waits. `none`: the work did not begin, or its end cannot be known.
+ *  - `clock`: `device` if the device took time stamps around the work. They are fitted to the host's clock, so that the
+ *    work begins no earlier than its submission to the driver, and ends no later than its end was noticed. `host` if
+ *    the device took no time stamps. If the queue's own thread did the work, both times are exact. Otherwise `ts` is
+ *    the time of submission to the driver or of the end of the preceding piece, and the end is the time when it was
+ *    noticed; this time is late if no thread waits. `none` if the work did not begin, or its end cannot be known.
  *  - `path`: `direct` (the device's own queue), `peer`, `shared`, `staged` as in gpuhal_path, otherwise `worker` (the
  *    queue's own thread).
  *  - `bytes`, and `usage`: the counter of gpuhal_usage that includes them, `written`, `read`, `filled` or `copied`, or
@@ -43,9 +43,9 @@
  *  queues that are created while the trace is on, or with GPUHAL_QUEUE_TIMED, have device times.
  *
  *  While a trace of pools is on, every operation of every pool of the gpuhal object is recorded. The newest 65536
- *  operations are kept in 6 MiB of host memory, which is committed when it is first written. If the environment
- *  variable GPUHAL_POOL_TRACE names a file, the trace starts in gpuhal_open(), and gpuhal_close() writes it to that
- *  file.
+ *  operations are kept in 6 MiB of host memory, whose pages are committed when they are first written. If the
+ *  environment variable GPUHAL_POOL_TRACE names a file, the trace starts in gpuhal_open(), and gpuhal_close() writes it
+ *  to that file.
  *
  *  The trace is written as JSON Lines. The first line has the members `schema` ("gpuhal.pool-trace/1") and
  *  `library_version`. Each further line is an operation and has all of the members below; a member that does not apply
@@ -87,7 +87,7 @@
 extern "C" {
 #endif
 
-/** Kinds of traces. Bits, so that one call can begin or end both. */
+/** Kinds of traces. They are bits, so that one call can begin or end both. */
 typedef uint32_t gpuhal_trace_kind;
 enum { GPUHAL_TRACE_QUEUES = 1u << 0, GPUHAL_TRACE_POOLS = 1u << 1 };
 
@@ -105,8 +105,8 @@ typedef struct gpuhal_trace_desc {
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_trace_start(gpuhal *gpu, const gpuhal_trace_desc *desc);
 
-/** Ends the recording of @p kinds, GPUHAL_TRACE_ bits. The records can still be written to a file later. They will
- *  include the end of work that is still running.
+/** Ends the recording of @p kinds, GPUHAL_TRACE_ bits. The records can still be written to a file later. The end of
+ *  work that is still running is still recorded.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_trace_stop(gpuhal *gpu, gpuhal_trace_kind kinds);

@@ -6,7 +6,7 @@
  *  otherwise the call returns INVALID_ARGUMENT. In addition to its listed errors a call with a queue may return BUSY
  *  during native access, and the cause of the queue's failure. Ranges are checked before any byte is moved. A transfer
  *  of 0 bytes inside the buffer succeeds and does nothing. A call with a queue does not wait for the device, and moves
- *  at most 256 KiB with the CPU. A thread of the queue does work that would wait or move more, when its turn comes
+ *  at most 256 KiB with the CPU. A thread of the queue does work that would wait or move more, in the queue's order
  *  (queue.h). Transfers may overlap in time, even on one buffer. The result of concurrent writes to the same bytes is
  *  undefined. On a device whose copy_alignment_bytes is above 1, all bytes of one block of that size count as the same
  *  bytes.

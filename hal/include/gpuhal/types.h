@@ -101,7 +101,7 @@ enum {
 #define GPUHAL_VENDOR_NATIVE_FIRST 48u
 
 /** Key of a fact, a sampled value or a fact about a link. Each has a number (u64) or a string (text), never both.
- *  Its name in JSON is the enumerator without the prefix, in lower case (`memory_total_bytes`); gpuhal_key_name()
+ *  The key's JSON name is the enumerator without the prefix, in lower case (`memory_total_bytes`); gpuhal_key_name()
  *  returns it. */
 typedef uint32_t gpuhal_key;
 enum {
@@ -125,9 +125,9 @@ enum {
     GPUHAL_FACT_ALLOCATION_MAX_COUNT = 16,    /**< number: maximum number of allocations that can exist at once. */
     GPUHAL_FACT_BINDING_MAX_BYTES = 17,       /**< number: largest range of one kernel argument. */
     GPUHAL_FACT_BINDING_ALIGNMENT_BYTES = 18, /**< number: alignment of a kernel argument's start inside a buffer. */
-    /** number: power of two up to 4096 for offsets and sizes of copy, write and read; missing: 1. */
+    /** number: power of two up to 4096 for offsets and sizes of copy, write and read; missing means 1. */
     GPUHAL_FACT_COPY_ALIGNMENT_BYTES = 19,
-    /** number: power of two up to 4096 for offset and size of fill; missing: 1. */
+    /** number: power of two up to 4096 for offset and size of fill; missing means 1. */
     GPUHAL_FACT_FILL_ALIGNMENT_BYTES = 20,
     GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES = 21, /**< number: power of two for imported host pointers. */
     /** number: access to pageable host memory: 0 none, 1 staged by the driver, 2 direct. */
@@ -140,11 +140,11 @@ enum {
     GPUHAL_FACT_PHYSICAL_QUEUES = 27, /**< number: number of queues that progress independently, if 2 or more. */
     /** number: bit 1 << gpuhal_memory_kind for each kind that allocate accepts. Mandatory. */
     GPUHAL_FACT_MEMORY_KINDS = 28,
-    /** number: bit 1 << gpuhal_handle_kind; HOST_POINTER: even memory of kind DEVICE has a host address, in ordinary
-     *  pages. Missing: none. */
+    /** number: bit 1 << gpuhal_handle_kind; missing means none. HOST_POINTER means that even memory of kind DEVICE has
+     *  a host address, in ordinary pages. */
     GPUHAL_FACT_EXPORT_KINDS = 29,
-    GPUHAL_FACT_IMPORT_KINDS = 30, /**< number: bit 1 << gpuhal_handle_kind; missing: none. */
-    /** number: bit 1 << gpuhal_native_type of the objects that open and wrap accept; missing: none. */
+    GPUHAL_FACT_IMPORT_KINDS = 30, /**< number: bit 1 << gpuhal_handle_kind; missing means none. */
+    /** number: bit 1 << gpuhal_native_type of the objects that open and wrap accept; missing means none. */
     GPUHAL_FACT_ADOPT_KINDS = 31,
     /** text: 8-4-4-4-12 lower-case hex; opaque file descriptors can be passed between devices with the same value
      *  (VkPhysicalDeviceIDProperties). */
@@ -170,7 +170,7 @@ enum {
     /** number: the coherent kinds among HOST_VISIBLE_KINDS: host and device see each other's writes without a
      *  mapping. */
     GPUHAL_FACT_HOST_COHERENT_KINDS = 44,
-    /** text: code formats that the device accepts (code.h), best first, separated by blanks; missing: none. */
+    /** text: code formats that the device accepts (code.h), best first, separated by blanks; missing means none. */
     GPUHAL_FACT_PROGRAM_FORMATS = 45,
     /** text: why the vendor's API does not list the device for this process, as a sentence without its full stop:
      *  `MIG is on, and it has no instance`. An entry with this fact is hardware, or a partition, that the driver
@@ -178,7 +178,7 @@ enum {
     GPUHAL_FACT_UNLISTED = 46,
     /** text: numbers of a MIG device's GPU instance and compute instance, as in the kernel's files: `3/0`. */
     GPUHAL_FACT_PARTITION_NUMBERS = 47,
-    /** number: gpuhal_compute_mode; missing: the vendor has none. */
+    /** number: gpuhal_compute_mode; missing if the vendor has none. */
     GPUHAL_FACT_COMPUTE_MODE = 48,
 
     /* Values: they change over time; gpuhal_device_sample() reads them (gpuhal/telemetry.h). */
@@ -211,8 +211,8 @@ enum {
     GPUHAL_VALUE_MEMORY_RESERVED_BYTES = 0x1012,
     /** number: currently used by this process, through all APIs. */
     GPUHAL_VALUE_MEMORY_PROCESS_BYTES = 0x1013,
-    GPUHAL_VALUE_TEMPERATURE_HOT_SPOT_MILLICELSIUS = 0x1014, /**< number: at the chip's hottest spot. */
-    /** number: of the video encoders, or of the common engine if one engine encodes and decodes. */
+    GPUHAL_VALUE_TEMPERATURE_HOT_SPOT_MILLICELSIUS = 0x1014, /**< number: temperature of the chip's hottest spot. */
+    /** number: utilization of the video encoders, or of the common engine if one engine encodes and decodes. */
     GPUHAL_VALUE_UTILIZATION_ENCODER_PERMILLE = 0x1015,
     GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE = 0x1016, /**< number: of the video decoders, or of the common engine. */
     GPUHAL_VALUE_PCIE_GENERATION = 0x1017,     /**< number: current generation of the link; may be lower when idle. */
@@ -246,14 +246,14 @@ enum {
     GPUHAL_VALUE_PERSISTENCE = 0x1025,
     GPUHAL_VALUE_DISPLAY_ACTIVE = 0x1026, /**< number: 1 while a display shows the device's output, else 0. */
     GPUHAL_VALUE_LINKS_UP = 0x1027, /**< number: the vendor's own links (NVLink) that are up. */
-    /** number: errors of those links that caused a retransmission or a recovery of the link, since the driver was
-     *  loaded. */
+    /** number: errors of the vendor's own links that caused a retransmission or a recovery of the link, since the
+     *  driver was loaded. */
     GPUHAL_VALUE_LINK_ERRORS_TOTAL = 0x1028,
     GPUHAL_VALUE_FABRIC = 0x1029, /**< number: gpuhal_fabric. */
 
     /* Facts of a link between two devices. */
     GPUHAL_LINK_KIND = 0x2000, /**< number: gpuhal_link_kind. */
-    /** number: nominal, in one direction; not measured. */
+    /** number: nominal bandwidth in one direction, not measured. */
     GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND = 0x2001,
     /** number: 1 when the driver reports that one device can access the other's memory, else 0. */
     GPUHAL_LINK_PEER_ADVERTISED = 0x2002,
@@ -262,12 +262,12 @@ enum {
     /* The library measures these in gpuhal_link_verify(), and caches them for these devices and drivers. */
     GPUHAL_LINK_VERIFIED = 0x2005, /**< number: 1 when the bytes arrived unchanged, 0 when they did not. */
     GPUHAL_LINK_PATH = 0x2006,     /**< number: gpuhal_path of the measured copies. */
-    /** number: in one direction, of large copies between memory of the two devices. */
+    /** number: bandwidth of large copies in one direction, between memory of the two devices. */
     GPUHAL_LINK_MEASURED_BYTES_PER_SECOND = 0x2007,
     GPUHAL_LINK_MEASURED_LATENCY_NS = 0x2008, /**< number: latency of a small copy, from the call to the arrival. */
     /** number: time of the measurement, in seconds since 1970; before this program's start if it is cached. */
     GPUHAL_LINK_TRIED_SECONDS = 0x2009,
-    GPUHAL_LINK_NAME = 0x200a /**< text: the vendor's name of the link, "Infinity Fabric". */
+    GPUHAL_LINK_NAME = 0x200a /**< text: the vendor's name of the link, such as "Infinity Fabric". */
 };
 
 /** How two devices are connected. SAME_MEMORY is the closest connection, followed by the other kinds in numeric order.
@@ -306,7 +306,7 @@ enum {
 enum {
     GPUHAL_THROTTLE_IDLE = 1u << 0,        /**< The device is idle. */
     GPUHAL_THROTTLE_SETTING = 1u << 1,     /**< A setting lowers the clocks. */
-    GPUHAL_THROTTLE_POWER_CAP = 1u << 2,   /**< The power limit is reached. */
+    GPUHAL_THROTTLE_POWER_CAP = 1u << 2,   /**< The power limit lowers the clocks. */
     GPUHAL_THROTTLE_THERMAL = 1u << 3,     /**< The device is too hot. */
     GPUHAL_THROTTLE_POWER_BRAKE = 1u << 4, /**< The power supply requests a lower draw. */
     GPUHAL_THROTTLE_HARDWARE = 1u << 5,    /**< The hardware slowed itself down, for heat or power. */

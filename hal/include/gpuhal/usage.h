@@ -25,7 +25,7 @@ typedef struct gpuhal_traffic {
     /** Number of transfers of 64 KiB and more that the library waited for. The time of other transfers is unknown. */
     uint64_t timed_operations;
     uint64_t timed_bytes;
-    uint64_t timed_ns;         /**< The sum of their times. */
+    uint64_t timed_ns;         /**< Total time of these transfers. */
 } gpuhal_traffic;
 
 /** Transfers of one device alone; transfers with another device are counted for the pair. */

@@ -38,7 +38,7 @@ typedef struct gpuhal_view gpuhal_view;
 typedef uint32_t gpuhal_record_kind;
 enum {
     GPUHAL_RECORD_PLUGIN = 1,    /**< gpuhal_plugin_report: each plugin that was found, in the order of priority. */
-    GPUHAL_RECORD_NOTE = 2,      /**< gpuhal_note_info: about the whole search. */
+    GPUHAL_RECORD_NOTE = 2,      /**< gpuhal_note_info: notes about the whole search. */
     GPUHAL_RECORD_PHYSICAL = 3,  /**< gpuhal_physical_info: each physical device with a visible interface. */
     GPUHAL_RECORD_INTERFACE = 4, /**< gpuhal_interface_info: visible devices, grouped by physical device. */
     GPUHAL_RECORD_EVIDENCE = 5   /**< gpuhal_evidence: grouped by physical device. */
@@ -59,7 +59,7 @@ typedef struct gpuhal_physical_info {
     const char *pci_address; /**< The first address that one of its interfaces reports. */
     /** UUID of the whole device, not of a partition; the first UUID that an interface reports. */
     const char *uuid;
-    /** Index of the first GPUHAL_RECORD_INTERFACE and of the first GPUHAL_RECORD_EVIDENCE. */
+    /** Index of this device's first GPUHAL_RECORD_INTERFACE, and of its first GPUHAL_RECORD_EVIDENCE. */
     uint32_t first_interface, first_evidence;
 } gpuhal_physical_info;
 
@@ -87,8 +87,7 @@ typedef struct gpuhal_evidence {
     uint32_t physical;      /**< The number of the physical device of `device`. */
 } gpuhal_evidence;
 
-/** Flag of gpuhal_view_of() for including GPUHAL_RECORD_HARDWARE (gpuhal/node/hardware.h). With this flag, the call
- *  searches the machine. */
+/** Flag that makes gpuhal_view_of() search the machine and include GPUHAL_RECORD_HARDWARE (gpuhal/node/hardware.h). */
 enum { GPUHAL_VIEW_HARDWARE = 1 };
 
 /** Creates a view of the latest enumeration, which is the enumeration of gpuhal_open() until gpuhal_rescan() finds

@@ -31,7 +31,7 @@ enum { GPUHAL_RECORD_HARDWARE = 16 };
 typedef uint32_t gpuhal_hardware_state;
 enum {
     GPUHAL_HARDWARE_READY = 1,            /**< A backend has a visible device for the hardware. */
-    /** No kernel driver is bound: its module is not installed, not loaded, or refused. */
+    /** No kernel driver is bound: the module is not installed, not loaded, or refused. */
     GPUHAL_HARDWARE_NO_KERNEL_DRIVER = 2,
     GPUHAL_HARDWARE_PASSED_THROUGH = 3,   /**< Bound to vfio-pci or pci-stub, for a virtual machine. */
     GPUHAL_HARDWARE_NODE_MISSING = 4,     /**< A kernel driver is bound, but there is no device node. */
@@ -56,9 +56,9 @@ enum {
 typedef uint32_t gpuhal_hardware_grade;
 enum {
     GPUHAL_HARDWARE_FINE = 0,
-    /** A decision of an administrator or a user, such as hidden, passed through or partitioned. */
+    /** An administrator or a user chose the state, such as hidden, passed through or partitioned. */
     GPUHAL_HARDWARE_NOTE = 1,
-    GPUHAL_HARDWARE_WARNING = 2, /**< No vendor software is installed, possibly on purpose. */
+    GPUHAL_HARDWARE_WARNING = 2, /**< The state may be intended, for example if no vendor software is installed. */
     GPUHAL_HARDWARE_PROBLEM = 3  /**< Broken, lost, or not permitted. */
 };
 
@@ -67,7 +67,7 @@ typedef struct gpuhal_hardware_info {
     uint32_t size;
     gpuhal_hardware_state state;
     gpuhal_hardware_grade grade;
-    uint32_t pci_class;    /**< Class such as 0x030200. This and the next four are 0 if not on PCI or unknown. */
+    uint32_t pci_class;    /**< Class such as 0x030200. It and the next four members are 0 if not on PCI or unknown. */
     uint32_t vendor_id, device_id, subsystem_vendor_id, subsystem_id;
     /** Number as in gpuhal_device_physical(). If no backend lists a device for the hardware, this is the number in the
      *  record of the machine, or 0 if unknown. */

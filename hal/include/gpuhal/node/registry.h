@@ -25,7 +25,7 @@ extern "C" {
 
 /** Kinds of records in every view of a library that was built with GPUHAL_NODE. */
 enum {
-    GPUHAL_RECORD_REGISTRY = 17,           /**< gpuhal_registry_info: one, of the record itself. */
+    GPUHAL_RECORD_REGISTRY = 17,           /**< gpuhal_registry_info: one, about the record itself. */
     GPUHAL_RECORD_REGISTRY_PLUGIN = 18,    /**< gpuhal_plugin_record: one for each file and cache key. */
     GPUHAL_RECORD_REGISTRY_PHYSICAL = 19,  /**< gpuhal_physical_record */
     GPUHAL_RECORD_REGISTRY_INTERFACE = 20, /**< gpuhal_interface_record */
@@ -94,7 +94,7 @@ typedef struct gpuhal_physical_record {
 /** A physical device, or a partition of it, as one backend exposes it. */
 typedef struct gpuhal_interface_record {
     uint32_t size;
-    uint32_t number;        /**< Stable, like that of the physical device. */
+    uint32_t number;        /**< Stable, like the number of the physical device. */
     uint32_t physical;      /**< Number of the physical device. */
     uint32_t is_present;    /**< 1 if present at the last enumeration of the backend. */
     uint32_t driver_count;  /**< Number of recorded versions: at most the newest 16. */
@@ -114,14 +114,14 @@ typedef struct gpuhal_driver_record {
     uint64_t since;
 } gpuhal_driver_record;
 
-/** The link from one interface to another, with the drivers at that time. */
+/** The link from one interface to another, with the drivers at the time of the test. */
 typedef struct gpuhal_link_record {
     uint32_t size;
     uint32_t from, to;      /**< Numbers of interfaces; if equal, this is the result of gpuhal_device_verify(). */
     uint32_t verified;      /**< 1 if the bytes arrived unchanged, else 0. */
     gpuhal_path path;       /**< Path of the measured copies, or 0 if not measured. */
     uint32_t reserved;
-    uint64_t bytes_per_second, latency_ns; /**< 0: not measured. */
+    uint64_t bytes_per_second, latency_ns; /**< 0 if not measured. */
     uint64_t tried;
     const char *from_driver, *to_driver, *reason;
 } gpuhal_link_record;

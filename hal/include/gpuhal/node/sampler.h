@@ -4,9 +4,9 @@
  *  newest samples in a ring. All other calls read the ring and never call a driver. A value that was missing in a
  *  sample stays missing in the history; statistics exclude missing values and count them.
  *
- *  A threshold that is raised or cleared, and a change of health, are events. An event is passed to its callback, and
- *  added to the list of gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called. The events of one
- *  sample are ordered by threshold number, then by device; health events come last.
+ *  A threshold that is raised or cleared, and a change of health, are events. An event is passed to the callback
+ *  registered for it, and added to the list of gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called.
+ *  The events of one sample are ordered by threshold number, then by device; health events come last.
  *
  *      gpuhal_sampler *sampler = NULL;
  *      gpuhal_threshold hot = {.size = sizeof hot, .key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS,
@@ -44,8 +44,8 @@ typedef struct gpuhal_sampler_desc {
 } gpuhal_sampler_desc;
 
 /** Creates a sampler, which starts the first sample immediately. A sample that takes longer than the period delays the
- *  next one; missed samples are not taken later. Each source must respond within one period, but within at least 100 ms
- *  and at most 5 s; otherwise its values are missing. If @p desc is NULL, all defaults apply.
+ *  next one; missed samples are not taken later. Each source has one period to respond, but at least 100 ms and at most
+ *  5 s; otherwise its values are missing. If @p desc is NULL, all defaults apply.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (a period or a history outside its limits, a duplicate device, a key
  *  that is not a value), NO_DEVICE if there is no device to sample, HOST_MEMORY
  *  Owner: caller, gpuhal_sampler_destroy(). Threads: any. Blocks: no. */
@@ -75,7 +75,7 @@ GPUHAL_API gpuhal_status gpuhal_sampler_latest(gpuhal_sampler *sampler, const gp
 typedef struct gpuhal_point {
     uint64_t time_ns;       /**< On the monotonic clock. */
     uint64_t u64;
-    gpuhal_missing missing; /**< 0: there is a value. */
+    gpuhal_missing missing; /**< 0 if there is a value. */
     uint32_t reserved;
 } gpuhal_point;
 
@@ -116,7 +116,7 @@ enum {
     GPUHAL_HEALTH_LOST = 3      /**< The device cannot be used any more. */
 };
 
-/** Why a device is degraded. Bits. docs/telemetry.md states when each is set and cleared. */
+/** Why a device is degraded. Bit values; docs/telemetry.md states when each is set and cleared. */
 enum {
     GPUHAL_HEALTH_FAULTS = 1u << 0,           /**< Another interface of the physical device was lost in this process. */
     GPUHAL_HEALTH_ECC = 1u << 1,              /**< New memory errors that could not be corrected. */
@@ -165,7 +165,7 @@ typedef struct gpuhal_sampler_event {
     uint32_t threshold;    /**< The threshold's number; 0 for HEALTH. */
     gpuhal_key key;        /**< 0 for HEALTH. */
     uint64_t value;        /**< The value; for HEALTH the gpuhal_health_state. */
-    char sentence[240];    /**< Human-readable: "cuda:1: temperature_millicelsius is 91000, above 90000". */
+    char sentence[240];    /**< Human-readable, such as "cuda:1: temperature_millicelsius is 91000, above 90000". */
 } gpuhal_sampler_event;
 
 /** Receives an event, on the thread of the library that serves all callbacks of the gpuhal object; it may call the

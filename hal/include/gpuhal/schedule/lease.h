@@ -22,7 +22,7 @@
  *
  *  A lease ends when it is released, when it expires, when its gpuhal object is closed, or when its process ends in any
  *  way. If a process is killed, waiting processes are delayed by less than 100 ms, or by up to two seconds if the four
- *  longest waiting processes are killed with it or are stopped. A process that is stopped (SIGSTOP) keeps its leases
+ *  longest-waiting processes are killed with it or are stopped. A process that is stopped (SIGSTOP) keeps its leases
  *  until they expire. Expiry counts time since the machine was started, so setting the clock does not affect it.
  *
  *  A request for any GPUs gets the first GPUs by the rule of gpuhal_select(), regardless of their use. Among equal
@@ -38,8 +38,8 @@
  *
  *  With GPUHAL_LEASE_INHERIT, programs that this process starts from then on share the lease. The lease lasts until the
  *  last of these programs has ended, it expires, or this process releases it. gpuhal_lease_hand_down() leaves the lease
- *  to the programs. Every other lease ends with its process, even if forked children continue; in these every call with
- *  objects of the parent returns FORKED.
+ *  to the programs. Every other lease ends with its process, even if forked children continue; in these children, every
+ *  call with objects of the parent returns FORKED.
  *
  *  Slots and bytes of an expired lease are granted to others. Allocations of gpuhal objects that had the lease stay
  *  limited to the lease's bytes: in the holder until the lease is released, in objects that were opened under the lease
@@ -134,7 +134,7 @@ enum {
 typedef struct gpuhal_lease_part {
     gpuhal_device *device; /**< Any interface of the device. */
     uint64_t bytes; /**< Bytes of memory, up to 2^62. If 0, no bytes are counted, and allocations are not limited. */
-    uint32_t slots;        /**< 0: one. */
+    uint32_t slots;        /**< 0 means one. */
     uint32_t reserved;     /**< 0. */
 } gpuhal_lease_part;
 
@@ -162,12 +162,12 @@ typedef struct gpuhal_lease_desc {
 /** Leases devices, and waits for them up to @p timeout_ns; 0 means not at all, UINT64_MAX without a limit. A buffer
  *  that would exceed the bytes of the gpuhal object's leases on a device is refused with OUT_OF_MEMORY, and the detail
  *  names the lease.
- *  @return GPUHAL_OK; BUSY when the lease cannot be granted now and @p timeout_ns is 0, or when for all of that time
- *  (two seconds if it is 0) others had the ledger locked, or the ledger had no room; TIMEOUT; INFEASIBLE when the lease
- *  could not be granted even on an idle machine, or the kernel or a driver allows this process less; NO_DEVICE when
- *  there are too few devices to choose from, or too few that can be leased; DEVICE_LOST when a specific device is lost,
- *  needs a reset or is GPUHAL_COMPUTE_PROHIBITED; INVALID_ARGUMENT; FILE for an error of the ledger, with the remedy;
- *  NOT_SUPPORTED without a ledger; CANCELLED when the object is being closed; HOST_MEMORY; FORKED
+ *  @return GPUHAL_OK; BUSY when the lease cannot be granted now and @p timeout_ns is 0, or when others had the ledger
+ *  locked, or the ledger had no room, for the whole timeout (two seconds if it is 0); TIMEOUT; INFEASIBLE when the
+ *  lease could not be granted even on an idle machine, or the kernel or a driver allows this process less; NO_DEVICE
+ *  when there are too few devices to choose from, or too few that can be leased; DEVICE_LOST when a specific device is
+ *  lost, needs a reset or is GPUHAL_COMPUTE_PROHIBITED; INVALID_ARGUMENT; FILE for an error of the ledger, with the
+ *  remedy; NOT_SUPPORTED without a ledger; CANCELLED when the object is being closed; HOST_MEMORY; FORKED
  *  Owner: caller, gpuhal_lease_release(); gpuhal_close() releases the remaining ones. Threads: any. Blocks: up to
  *  @p timeout_ns, up to a second more for drivers that do not return their free memory (with 0: as long as
  *  gpuhal_sample_all() with 0), and up to two seconds more while another process has the ledger locked. */
@@ -233,7 +233,7 @@ GPUHAL_API void gpuhal_lease_hand_down(gpuhal_lease *lease);
  *  Owner: nothing. Threads: any. Blocks: briefly, for the lock on the ledger. */
 GPUHAL_API gpuhal_status gpuhal_lease_revoke(gpuhal *gpu, uint64_t number, uint32_t force);
 
-/** Returns the folder of the ledger, and in @p out_shared whether the ledger contains leases of other users: 1 for a
+/** Returns the folder of the ledger, and in @p out_shared whether the ledger may contain leases of other users: 1 for a
  *  configured folder and for the machine's folder, 0 if it contains only leases of this user.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, FILE when there is no folder, NOT_SUPPORTED without a ledger, HOST_MEMORY,
  *  FORKED

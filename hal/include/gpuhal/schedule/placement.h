@@ -109,7 +109,7 @@ typedef uint32_t gpuhal_placement_constraint;
 enum {
     GPUHAL_PLACEMENT_BY_LAYER = 1,      /**< `layer` fits on none of its permitted devices, even alone. */
     GPUHAL_PLACEMENT_BY_MEMORY = 2,     /**< The layers fit only with more memory. */
-    /** The layers' `devices`: they contradict the order of devices, or the rule of one range for each device. */
+    /** The layers' `devices` contradict the order of devices, or the rule of one range for each device. */
     GPUHAL_PLACEMENT_BY_DEVICES = 3,
     GPUHAL_PLACEMENT_BY_LAYER_LIMIT = 4, /**< The `layer_limit` of devices. */
     GPUHAL_PLACEMENT_BY_LINKS = 5       /**< Missing links. */
@@ -130,8 +130,8 @@ typedef struct gpuhal_placement_shortfall {
 
 /** Finds the best placement. @p out_shortfall, which may be NULL, says why there is none when INFEASIBLE is returned;
  *  set its size first. In free order all orders are compared if that takes at most 64 MiB of memory, which is always
- *  true up to 12 devices and 80 layers. Devices that are equal in all numbers and links take less. Above that, the call
- *  searches for a good order, and `gap` says how far from the best it may be.
+ *  true up to 12 devices and 80 layers. Devices that are equal in all numbers and links take less memory. Above that,
+ *  the call searches for a good order, and `gap` says how far from the best it may be.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, with the cause in the detail: a number that is negative, NAN or infinite (only
  *  speeds and the latency of a link may be INFINITY), a size that is not set, more seconds than a number can express,
  *  tied weights that differ in size, more than 2^63 bytes in all; INFEASIBLE; HOST_MEMORY

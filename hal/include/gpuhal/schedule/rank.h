@@ -35,8 +35,8 @@ typedef struct gpuhal_need {
     uint32_t flags;            /**< GPUHAL_NEED_ bits. */
     uint64_t bytes;            /**< Free device memory, in total. */
     uint64_t allocation_bytes; /**< Size of the largest single buffer. */
-    uint32_t memory_kinds;     /**< Bit 1 << gpuhal_memory_kind for each kind that it allocates. */
-    uint32_t data_types;       /**< GPUHAL_DATA_ bits of types that its kernels compute with. */
+    uint32_t memory_kinds;     /**< Bit 1 << gpuhal_memory_kind for each kind to be allocated. */
+    uint32_t data_types;       /**< GPUHAL_DATA_ bits of types that the kernels compute with. */
     uint32_t capabilities;     /**< GPUHAL_CAPABILITY_ bits. */
     uint32_t backend_count;    /**< 0 for any backend. */
     /** For a physical device, gpuhal_assign() uses the interface of the earliest backend in this list that satisfies
@@ -60,7 +60,7 @@ typedef struct gpuhal_balance gpuhal_balance;
 /** How a balance decides. */
 typedef struct gpuhal_balance_desc {
     uint32_t size;            /**< sizeof(gpuhal_balance_desc). */
-    /** The choice changes only to a device whose load is lower by more than this; 0 means 100. */
+    /** The choice changes only to a device whose load is lower by more than this margin; 0 means 100. */
     uint32_t margin_permille;
 } gpuhal_balance_desc;
 

@@ -9,8 +9,8 @@
  *    partition. If a launcher started this process (gpuhal_launcher_read()), its local rank must have a device. If
  *    Slurm shows the process fewer GPUs than the job has on this machine, as with --gpus-per-task, these GPUs belong to
  *    this rank alone, and worker i has device i modulo their number.
- *  - `auto`: cpu without a device, single_device with one, rank_per_device with several. Software drivers, devices that
- *    failed their self-test or are GPUHAL_COMPUTE_PROHIBITED, and the CPU do not count.
+ *  - `auto`: cpu if there is no device, single_device for one device, rank_per_device for several. Software drivers,
+ *    devices that failed their self-test or are GPUHAL_COMPUTE_PROHIBITED, and the CPU do not count.
  *
  *  An application adds strategies with gpuhal_strategy_register(). Example for a process that a launcher started:
  *
@@ -51,8 +51,8 @@ enum {
 typedef struct gpuhal_strategy_desc {
     uint32_t size;    /**< sizeof(gpuhal_strategy_desc). */
     uint32_t flags;   /**< GPUHAL_STRATEGY_ bits. */
-    const char *name; /**< "cpu", "single_device", "rank_per_device", "auto", or one of the application's own;
-                           NULL: "auto". */
+    const char *name; /**< "cpu", "single_device", "rank_per_device", "auto", or a strategy of the application;
+                           NULL means "auto". */
     /** Number of workers. With 0, cpu has one worker for each CPU that this process may use, and single_device has one.
      *  rank_per_device has one worker for each device, and with SHARE_DEVICES at least this number. */
     uint32_t workers;
