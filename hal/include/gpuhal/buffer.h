@@ -42,7 +42,7 @@ typedef struct gpuhal_buffer_desc {
 enum {
     GPUHAL_ALLOCATE_NO_WAIT = 1u,     /**< For pools (pool.h): the call does not wait, regardless of the timeout. */
     GPUHAL_ALLOCATE_WITHIN_POOL = 2u, /**< For pools: the call neither allocates nor frees segments. */
-    /** When memory is short, the call requests no memory from stores and callbacks. */
+    /** When memory is short, the call does not make stores or callbacks free memory. */
     GPUHAL_ALLOCATE_NO_EVICT = 4u
 };
 
@@ -117,8 +117,8 @@ GPUHAL_API gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuha
 /** Maps a range of the buffer into host memory. A buffer has at most one mapping; while the buffer is mapped, transfers
  *  with it return BUSY. Earlier work that uses the buffer must have ended. @p access: GPUHAL_ACCESS_ bits.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for 0 bytes), OUT_OF_RANGE, NOT_SUPPORTED, BUSY when the buffer is mapped,
- *  in a transfer that the device cannot do during a mapping, or used by queued work that a thread of the library does,
- *  such as all work of the CPU; DEVICE_LOST, FORKED, DRIVER
+ *  in a transfer that the device cannot do during a mapping, or used by queued work that a thread of the library
+ *  executes, such as all work of the CPU; DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller, gpuhal_buffer_unmap() before the last release. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access,
                                            void **out_pointer);

@@ -1,10 +1,9 @@
 /** gpuhal/code.h: descriptions of programs and kernels that applications (program.h) and plugins (plugin.h) share.
  *
- *  A program is code for a device. A kernel is one of its functions, which many threads of the device run. A launch
+ *  A program is code for a device. A kernel is a function of a program, run by many threads of the device. A launch
  *  runs `groups` groups of `group_size` threads each; both are counts in each of three dimensions, never products.
  *
- *  These are the code formats, and how each format passes the kernel's parameters, in the order of the kernel's
- *  description:
+ *  Code formats pass the kernel's parameters, in the order of the kernel's description, as follows:
  *
  *  - `cubin`, `fatbin`, `ptx` (CUDA), `hsaco`, `hip-fatbin` (HIP): each buffer and value is a parameter, and a buffer
  *    is passed as its address; local memory is added to the launch's shared memory.
@@ -43,8 +42,8 @@ typedef struct gpuhal_code {
      *  any device that supports the format. With OpenCL and Vulkan, a device without this fact accepts only code
      *  without a target. */
     const char *target;
-    /** The code. For the format `host-library`, this is a shared object, or, if `bytes` is 0, the zero-terminated path
-     *  of a shared object. For the format `host-function`, this is an array of gpuhal_host_function. */
+    /** The code. With format `host-library`, this is a shared object, or, if `bytes` is 0, the zero-terminated path of
+     *  a shared object. With format `host-function`, this is an array of gpuhal_host_function. */
     const void *code;
     uint64_t bytes; /**< Size of `code` in bytes; for text without the NUL, for `host-function` of the whole array. */
     /** Options for the driver's compiler (`-DTILE=16`), for formats that are compiled, or NULL for none. */
@@ -108,12 +107,12 @@ typedef struct gpuhal_kernel_desc {
     const char *name;
     /** The parameters in the order of the code. With NULL, the library uses the list that the driver reports or the
      *  code contains; the call returns NOT_SUPPORTED if there is no such list. OpenCL drivers report a list if the
-     *  program was built with the option `-cl-kernel-arg-info`. For host functions there is none, and the library
-     *  cannot compare this description with the function. A kernel without parameters has a count of 0 and any pointer
-     *  but NULL. */
+     *  program was built with the option `-cl-kernel-arg-info`. Host functions have no list, so the library cannot
+     *  compare this description with the function. A kernel without parameters has a count of 0 and any pointer but
+     *  NULL. */
     const gpuhal_parameter *parameters;
     /** Threads in a group, for each dimension. If all are 0, the size in the code is used; the call returns
-     *  INVALID_ARGUMENT if the code has none. If only some dimensions are 0, these count as 1. */
+     *  INVALID_ARGUMENT if the code has no size. If only some dimensions are 0, these count as 1. */
     uint32_t group_size[3];
     /** Number of threads that run in lockstep (warp, wavefront), or 0 for any number. The call returns NOT_SUPPORTED
      *  for a size that this kernel cannot have on the device. */
@@ -134,8 +133,8 @@ typedef struct gpuhal_kernel_info {
     uint32_t parameter_count;
     const gpuhal_parameter *parameters; /**< As in the description, or reflected; valid as long as the kernel exists. */
     uint32_t group_size[3];
-    uint32_t group_size_max;  /**< Maximum number of threads in a group of this kernel on this device. */
-    uint32_t group_multiple;  /**< The threads of a group should be a multiple of this. */
+    uint32_t group_size_max;  /**< Maximum total number of threads in a group of this kernel on this device. */
+    uint32_t group_multiple;  /**< The number of threads in a group should be a multiple of this number. */
     uint32_t subgroup_size;
     uint32_t groups_max[3];   /**< Maximum number of groups of a launch, for each dimension. */
     uint32_t registers;       /**< Registers per thread. */

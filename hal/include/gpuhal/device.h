@@ -23,7 +23,7 @@ extern "C" {
 /** One device of a gpuhal object. */
 typedef struct gpuhal_device gpuhal_device;
 
-/** Capabilities of a device beyond allocating and copying. Bits. */
+/** Bits for a device's capabilities beyond allocating and copying. */
 enum {
     /** The device's transfers access pageable host memory without staging by the library. */
     GPUHAL_CAPABILITY_HOST_COPY = 1u << 0,
@@ -81,13 +81,13 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
  *  device; the first backend; a GPU, then an integrated GPU, then an accelerator; the most total memory; the most
  *  compute units; the first device. `auto` and `gpu` match no software device, and no device that failed
  *  gpuhal_device_verify() or is prohibited. If nothing matches, `auto` falls back to the CPU and `gpu` fails. A list
- *  that begins with `!` matches software devices, but no device that failed that test or is prohibited. @p out_reason,
- *  which may be NULL, states the deciding rule. A device with an exclusive compute mode may be selected while another
- *  process uses it, since only the driver detects such use; opening the device returns BUSY in this case. If the list
- *  contains `most_free` or `least_loaded`, the library loads the plugins of the matching devices and reads the current
- *  values. The values decide after the first two rules and before the other rules; a device without the value comes
- *  last. If such a keyword in GPUHAL_DEVICES or gpuhal_config.devices has left a single device, the reason contains the
- *  values that were read at that time.
+ *  that begins with `!` matches software devices, but no device that failed gpuhal_device_verify() or is prohibited. @p
+ *  out_reason, which may be NULL, states the deciding rule. A device with an exclusive compute mode may be selected
+ *  while another process uses it, since only the driver detects such use; opening the device returns BUSY in this case.
+ *  If the list contains `most_free` or `least_loaded`, the library loads the plugins of the matching devices and reads
+ *  the current values. The values decide after the first two rules and before the other rules; a device without the
+ *  value comes last. If such a keyword in GPUHAL_DEVICES or gpuhal_config.devices has left a single device, the reason
+ *  contains the values that were read at that time.
  *  @return GPUHAL_OK; FORKED; HOST_MEMORY; INVALID_ARGUMENT for a malformed selector, a selector with a limit, a
  *  vendor's variable whose value would be rejected by the library that reads it, and a UUID prefix or an address
  *  without a domain that matches several devices, which the detail names; NOT_FOUND if one of the selectors matches
@@ -203,8 +203,8 @@ GPUHAL_API gpuhal_status gpuhal_device_symbol(gpuhal_device *device, const char 
 
 /** Returns the plugin's extension "<vendor>.<name>": a table of functions that the vendor's own header declares. These
  *  functions identify devices by gpuhal_device_index(), or by the vendor's objects (gpuhal_device_native()). The device
- *  does not have to be open, and the call does not open it. The device's plugin is loaded if needed. The functions of
- *  the table follow the vendor's rules for errors, threads and time limits, not this library's.
+ *  need not be open. The call does not open the device, but loads its plugin if needed. The functions follow the
+ *  vendor's rules for errors, threads and time limits, not this library's.
  *  @return GPUHAL_OK; NOT_SUPPORTED for a name that the plugin does not know; INVALID_ARGUMENT, DEVICE_LOST, FORKED,
  *  HOST_MEMORY, or why the backend could not be started
  *  Owner: the plugin; valid until the process exits. Threads: any. Blocks: yes when the plugin is not loaded yet. */

@@ -1,7 +1,7 @@
 /** gpuhal/error.h: the details of a failure, with the vendor's own code.
  *
- *  Each thread has one last error. A failing call replaces the thread's last error; after a successful call the last
- *  error is meaningless.
+ *  Each thread has one last error. A failing call replaces this error; after a successful call the error is
+ *  meaningless.
  *
  *      if (gpuhal_write(queue, buffer, 0, host, bytes) != GPUHAL_OK) {
  *          const gpuhal_error *error = gpuhal_last_error();
@@ -66,9 +66,9 @@ typedef struct gpuhal_rung_result {
 } gpuhal_rung_result;
 
 /** The state of memory when an allocation failed. If the allocation was from a pool, this is the state of the pool.
- *  Otherwise it is the state of the device: reserved_bytes is the device memory that this gpuhal object has allocated,
- *  and used_bytes is the size of its buffers, including pool buffers. The remaining reserved bytes belong to pools.
- *  reserved_bytes is the sum of used_bytes, free_bytes and ordered_bytes. */
+ *  Otherwise it is the state of the device: reserved_bytes is the memory of all kinds that this gpuhal object has
+ *  allocated on the device, and used_bytes is the size of its buffers, including pool buffers. The remaining reserved
+ *  bytes belong to pools. reserved_bytes is the sum of used_bytes, free_bytes and ordered_bytes. */
 typedef struct gpuhal_memory_report {
     uint32_t size;
     uint32_t fragmentation_permille; /**< 1000 * (1 - largest_free_bytes / free_bytes); 0 if nothing is free. */
@@ -82,8 +82,8 @@ typedef struct gpuhal_memory_report {
     /** Free bytes that the driver reported when it refused the allocation, or UINT64_MAX if unknown. */
     uint64_t driver_free_bytes;
     uint64_t evictable_bytes;    /**< Bytes that stores could still free without copying. */
-    /** Bytes that stores could still free after copying. There is room for the copies, or a loader can load the entries
-     *  again. */
+    /** Bytes that stores could still free, but would copy first. There is room for the copies, or a loader can load the
+     *  entries again. */
     uint64_t spillable_bytes;
     /** Bytes that stores would have to copy first, but have no room for. The error's `sentence` contains the reason. */
     uint64_t unspillable_bytes;
@@ -92,9 +92,9 @@ typedef struct gpuhal_memory_report {
 } gpuhal_memory_report;
 
 /** Returns the report on this thread's last error, if the error is an allocation that failed with OUT_OF_MEMORY after
- *  all steps. If a store's limit caused it (device_bytes or entry_limit of gpuhal_store_desc), only the error's
- *  `sentence` has the figures.
- *  @return the report; NULL if the last error is another one
+ *  all steps. If a store's limit caused the failure (device_bytes or entry_limit of gpuhal_store_desc), only the
+ *  error's `sentence` has the figures.
+ *  @return the report; NULL for any other last error
  *  Owner: the library; valid until this thread's next failing call. Threads: any, each has its own. Blocks: no. */
 GPUHAL_API const gpuhal_memory_report *gpuhal_last_memory_report(void);
 

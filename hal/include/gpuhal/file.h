@@ -69,8 +69,9 @@ typedef struct gpuhal_file {
  *  while mapped; CANCELLED by the progress function; FILE when the system cannot read the file, or when the file
  *  becomes shorter during the transfer; OUT_OF_MEMORY for staging; HOST_MEMORY; DEVICE_LOST; FORKED; DRIVER. With a
  *  queue, an error that occurs while the transfer runs fails the queue.
- *  Owner: @p from may be freed when the call returns; caller must keep @p from->user until the transfer is done, and
- *  without a queue the buffer. Threads: any. Blocks: to open the file; with a NULL queue until the transfer is done. */
+ *  Owner: @p from may be freed when the call returns; caller must keep @p from->user, and without a queue also the
+ *  buffer, until the transfer is done. Threads: any. Blocks: to open the file; with a NULL queue until the transfer is
+ *  done. */
 GPUHAL_API gpuhal_status gpuhal_read_file(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset,
                                           const gpuhal_file *from, uint64_t bytes);
 
@@ -80,8 +81,8 @@ GPUHAL_API gpuhal_status gpuhal_read_file(gpuhal_queue *queue, gpuhal_buffer *to
  *  before any byte is moved; BUSY while mapped; CANCELLED by the progress function; FILE when the system cannot write
  *  the file: no space left, a limit, an input/output error; OUT_OF_MEMORY for staging; HOST_MEMORY; DEVICE_LOST;
  *  FORKED; DRIVER. With a queue, an error that occurs while the transfer runs fails the queue.
- *  Owner: @p to may be freed when the call returns; caller must keep @p to->user until the transfer is done, and
- *  without a queue the buffer. Threads: any. Blocks: to open the file; with a NULL queue until the system has the
+ *  Owner: @p to may be freed when the call returns; caller must keep @p to->user, and without a queue also the buffer,
+ *  until the transfer is done. Threads: any. Blocks: to open the file; with a NULL queue until the system has the
  *  bytes, or the disk with GPUHAL_FILE_SYNC. */
 GPUHAL_API gpuhal_status gpuhal_write_file(gpuhal_queue *queue, const gpuhal_file *to, gpuhal_buffer *from,
                                            uint64_t from_offset, uint64_t bytes);

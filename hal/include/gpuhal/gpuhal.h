@@ -8,7 +8,7 @@
  *    that the contents of structures are undefined. gpuhal_last_error() has the details. The library never aborts,
  *    exits or prints, and installs no signal handler; drivers may print.
  *  - A call returns INVALID_ARGUMENT if a required object is NULL. Destroying, releasing or closing NULL does nothing.
- *  - Sizes and offsets are bytes in uint64_t; names of other quantities contain the unit (`timeout_ns`).
+ *  - Sizes and offsets are bytes in uint64_t; any other unit is part of the name (`timeout_ns`).
  *  - Configuration structures start with their size, and every other member has a sensible meaning when zero:
  *    `gpuhal_config config = { .size = sizeof config };`
  *  - The library reads and writes at most `size` bytes of a structure that has a size. If an older program passes a

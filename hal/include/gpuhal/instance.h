@@ -30,10 +30,10 @@ struct gpuhal_host;
 typedef const struct gpuhal_plugin *gpuhal_builtin_fn(uint32_t host_abi, const struct gpuhal_host *host);
 
 /** Receives a line of the log. @p level: 1 error, 2 warning, 3 info, 4 debug, 5 trace. May be called from any thread,
- *  and from several at once. Lines of level 5 are logged by calls that hold locks, so the function must not call the
- *  library while it handles such a line. For lines of other levels it may call the library, except to open or close a
- *  gpuhal object, to release the last buffer of a closed object, or to write to the buffer that the logging call is
- *  writing to. The error detail of the logging call is preserved. */
+ *  and from several threads at once. Lines of level 5 are logged by calls that hold locks, so the function must not
+ *  call the library while it handles such a line. For lines of other levels it may call the library, except to open or
+ *  close a gpuhal object, to release the last buffer of a closed object, or to write to the buffer that the logging
+ *  call is writing to. The error detail of the logging call is preserved. */
 typedef void gpuhal_log_fn(void *user, int32_t level, const char *line);
 
 /** How plugins are probed. */
@@ -48,7 +48,7 @@ enum {
 
 /** Configuration of gpuhal_open(). Zero is the default of every member except size. The environment variable in
  *  parentheses overrides its member, unless the parentheses say otherwise. GPUHAL_BACKENDS and GPUHAL_DEVICES select
- *  from the values of their member and never add to them. docs/environment.md lists the variables. */
+ *  from the values of their members and never add values. docs/environment.md lists the variables. */
 typedef struct gpuhal_config {
     uint32_t size;                 /**< sizeof(gpuhal_config). */
     uint32_t isolation;            /**< (GPUHAL_ISOLATION) */
@@ -123,7 +123,7 @@ GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_g
  *  buffers and their bytes, including buffers that only queued work still uses, and pools and stores that were not
  *  destroyed. Callbacks of events, of released memory, and of requests for work slots and leases are still called, even
  *  after this call has returned. Until gpuhal_sampler_destroy(), a sampler's callbacks for earlier samples are still
- *  called as well. Callbacks of changes are no longer called.
+ *  called. Callbacks of changes are no longer called.
  *  Owner: @p gpu and its device pointers are invalid afterwards, except that a sampler's calls
  *  (gpuhal/node/sampler.h) accept its devices until the sampler is destroyed. Threads: any, with no other call on @p
  *  gpu in progress. Blocks: yes, while all devices close concurrently, at most for hang_ns if drivers hang; also

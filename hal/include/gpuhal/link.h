@@ -26,11 +26,11 @@ extern "C" {
 
 /** Returns a fact of the link. The first query for two devices of one backend loads their plugin if needed.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also if @p from is @p to, for devices of two gpuhal objects, and for a key that
- *  is not a link's); NOT_SUPPORTED when the value is missing; FORKED, or why the backend could not be started
+ *  does not belong to links); NOT_SUPPORTED when the value is missing; FORKED, or why the backend could not be started
  *  Owner: nothing. Threads: any. Blocks: yes, at the first query for a pair. */
 GPUHAL_API gpuhal_status gpuhal_link_u64(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value);
 
-/** Returns a string fact of the link, such as GPUHAL_LINK_NAME. All else is as for gpuhal_link_u64().
+/** Returns a string fact of the link, such as GPUHAL_LINK_NAME. Otherwise works like gpuhal_link_u64().
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also if the fact is a number); NOT_SUPPORTED when the value is missing; FORKED,
  *  or why the backend could not be started
  *  Owner: the gpuhal object. Threads: any. Blocks: yes, at the first query for a pair. */
@@ -44,9 +44,9 @@ GPUHAL_API gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device
                                               const char **out_why);
 
 /** Copies patterns from one device to the other, at odd offsets, on the path that gpuhal_copy() takes between them,
- *  reads the patterns back from the destination, and compares. Then measures the link, even if the registry already has
- *  a measurement. Sets GPUHAL_LINK_VERIFIED, and on success GPUHAL_LINK_PATH and the measured facts. Opens both
- *  devices. Uses up to 32 MiB of memory on each device.
+ *  reads the patterns back from the destination, and compares them. Then measures the link, even if the registry
+ *  already has a measurement. Sets GPUHAL_LINK_VERIFIED, and on success GPUHAL_LINK_PATH and the measured facts. Opens
+ *  both devices. Uses up to 32 MiB of memory on each device.
  *  @return GPUHAL_OK if all bytes matched. DRIVER when wrong bytes arrived over a link between the two:
  *  GPUHAL_LINK_VERIFIED is then 0, and the measured copies take another path. BUSY while another thread tests the same
  *  link. DEVICE_LOST when wrong bytes arrived on any other path. INVALID_ARGUMENT as for gpuhal_link_u64(); the errors
@@ -59,8 +59,8 @@ GPUHAL_API gpuhal_status gpuhal_link_verify(gpuhal_device *from, gpuhal_device *
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_link_kind_name(gpuhal_link_kind kind);
 
-/** Returns how two PCI devices are connected. The devices do not have to be devices of this library; one may be a
- *  network card, for example. @p one and @p other are addresses such as "0000:c1:00.0".
+/** Returns how two PCI devices are connected. The devices need not belong to this library; one may be a network card.
+ *  @p one and @p other are addresses such as "0000:c1:00.0".
  *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also for a string that is not an address; NOT_SUPPORTED if the system's
  *  tree of PCI devices does not show the connection
  *  Owner: nothing. Threads: any. Blocks: yes, reading files of the kernel; opens no device. */

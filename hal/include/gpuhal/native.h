@@ -18,8 +18,9 @@ extern "C" {
 typedef uint32_t gpuhal_native_type;
 enum {
     /** values[0] cl_platform_id, [1] cl_device_id, [2] cl_context, [3] a cl_command_queue of that context. The
-     *  library's own copies run on several queues and are not ordered with that queue, so call clFinish on it first.
-     *  To adopt a context, set [0] to [2]; [3] is ignored. The library retains the context while it uses it. */
+     *  library's own copies run on several queues and are not ordered with that queue, so call clFinish on it first. To
+     *  adopt a context, set [0] to [2]; [3] is ignored. The library retains the context as long as it needs the
+     *  context. */
     GPUHAL_NATIVE_OPENCL_DEVICE = 1,
     /** values[0] cl_mem, [1] offset in bytes of the buffer inside it. For wrapping, [0] is a buffer of the device's
      *  context, which the library retains, and [1] is 0 or a multiple of binding_alignment_bytes. */
@@ -33,28 +34,28 @@ enum {
     GPUHAL_NATIVE_VULKAN_DEVICE = 4,
     /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes of the buffer inside it, [3] the VkBufferUsageFlags
      *  that it was created with. The VkBuffer starts at the first byte of the gpuhal buffer, or, for a pool's buffer,
-     *  gpuhal_buffer_offset() bytes before it. To wrap one: transfer usage in both directions; if the device's queues
-     *  are of several families, sharing mode CONCURRENT for all of these families; [1] may be 0 if other code does not
-     *  need it. */
+     *  gpuhal_buffer_offset() bytes before it. A VkBuffer to wrap must have transfer usage in both directions, and, if
+     *  the device's queues are of several families, sharing mode CONCURRENT for all of these families. [1] may be 0 if
+     *  other code does not need it. */
     GPUHAL_NATIVE_VULKAN_BUFFER = 5,
     /** values[0] VkQueue, [1] family, [2] index in the family. Submit to a VkQueue of the library only during native
-     *  access (gpuhal_queue_native_begin()): several queues of the library may share one. */
+     *  access (gpuhal_queue_native_begin()): several queues of the library may share one VkQueue. */
     GPUHAL_NATIVE_VULKAN_QUEUE = 6,
-    /** An event: values[0] a timeline VkSemaphore, [1] the semaphore's value once the event is done. */
+    /** For an event, values[0] is a timeline VkSemaphore, and [1] is the semaphore's value once the event is done. */
     GPUHAL_NATIVE_VULKAN_SEMAPHORE = 7,
 
-    /** values[0] CUcontext, [1] CUdevice, [2] CUstream, [3] 0. When obtained, [0] is the context that the library
-     *  uses: the device's primary context, which the runtime API also uses, unless another was adopted. [2] is the
-     *  adopted stream or 0; the library's own copies run on several streams. To adopt: any context of the device,
-     *  which the caller keeps. If [2] is a stream of that context, blocking calls of the library are ordered after the
-     *  stream's earlier work; with 0 they are not ordered. */
+    /** values[0] CUcontext, [1] CUdevice, [2] CUstream, [3] 0. When obtained, [0] is the context that the library uses:
+     *  the device's primary context, which the runtime API also uses, unless another context was adopted. [2] is the
+     *  adopted stream or 0; the library's own copies run on several streams. For adoption, [0] is any context of the
+     *  device, which the caller keeps. If [2] is a stream of that context, blocking calls of the library are ordered
+     *  after the stream's earlier work; with 0 they are not ordered. */
     GPUHAL_NATIVE_CUDA_DEVICE = 8,
-    /** values[0] CUdeviceptr of the first byte. To wrap: device or managed memory of the device, even from the
-     *  middle of an allocation. */
+    /** values[0] CUdeviceptr of the first byte. Device or managed memory of the device can be wrapped, even from
+     *  the middle of an allocation. */
     GPUHAL_NATIVE_CUDA_MEMORY = 9,
-    /** values[0] CUstream of the device's context. To adopt: CU_STREAM_LEGACY (1) is allowed, 0 and
-     *  CU_STREAM_PER_THREAD (2), a different stream on each thread, are not. While the stream is captured into a
-     *  graph, recording an event in it returns BUSY. */
+    /** values[0] CUstream of the device's context. CU_STREAM_LEGACY (1) can be adopted; 0 and CU_STREAM_PER_THREAD (2,
+     *  a different stream on each thread) cannot. While the stream is captured into a graph, recording an event in it
+     *  returns BUSY. */
     GPUHAL_NATIVE_CUDA_STREAM = 10,
     /** values[0] CUevent, without timing unless it was created with timing. */
     GPUHAL_NATIVE_CUDA_EVENT = 11,
@@ -63,15 +64,15 @@ enum {
      *  number, not an object, so only the stream in [2] is adopted: blocking calls of the library are ordered after the
      *  stream's earlier work; with 0 they are not ordered. When obtained, [2] is the adopted stream or 0. */
     GPUHAL_NATIVE_HIP_DEVICE = 12,
-    /** values[0] address of the first byte. To wrap: device or managed memory of the device, even from the middle of
-     *  an allocation. */
+    /** values[0] address of the first byte. Device or managed memory of the device can be wrapped, even from the
+     *  middle of an allocation. */
     GPUHAL_NATIVE_HIP_MEMORY = 13,
     /** values[0] hipStream_t of the device, never 0. */
     GPUHAL_NATIVE_HIP_STREAM = 14,
     /** values[0] hipEvent_t, without timing unless it was created with timing. */
     GPUHAL_NATIVE_HIP_EVENT = 15,
 
-    /** An event: values[0] the cl_event of the latest recording, which the next recording releases. */
+    /** For an event, values[0] is the cl_event of its latest recording; the next recording releases the cl_event. */
     GPUHAL_NATIVE_OPENCL_EVENT = 16
 };
 
@@ -102,8 +103,8 @@ typedef struct gpuhal_vulkan_device {
     const void *features;
     /** Called around every submission to a queue; both are NULL if no other code submits to these queues, and in a
      *  structure that the library returned. May be called from any thread; `unlock` is called on another thread than
-     *  `lock` if native access ends there. The caller must hold the lock no longer than a submission takes: otherwise
-     *  the library's waits exceed their timeouts. */
+     *  `lock` if native access ends on that thread. The caller must hold the lock no longer than a submission takes:
+     *  otherwise the library's waits exceed their timeouts. */
     void (*lock)(void *user, void *queue);
     void (*unlock)(void *user, void *queue);
     void *user;

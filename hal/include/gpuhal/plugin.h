@@ -14,8 +14,8 @@
  *    of the buffer that the slot writes if the buffer is not HOST_COHERENT. All other slots must return promptly. So
  *    must transfers that get a queue.
  *  - The core never makes two calls on one queue at once. Transfers may use one memory object from several threads at
- *    once; no other call on a memory object overlaps its release, map or unmap. No call overlaps `start` or
- *    `enumerate`; all other calls may overlap.
+ *    once; no other call on a memory object overlaps its release, map or unmap. For one instance, no call overlaps
+ *    `start`, and calls of `enumerate` do not overlap each other; all other calls may overlap.
  *  - The core calls `start`, `enumerate`, `describe`, `open`, `close`, `sample`, `processes` and `link` on its own
  *    threads, not always on the same thread, and abandons a thread whose call exceeds its deadline. Only `open` with
  *    something to adopt is called on the application's thread. A plugin must therefore not rely on thread-local state.
@@ -297,17 +297,17 @@ typedef struct gpuhal_ops {
      *  for all other memory, before any side effect and without report(). */
     gpuhal_status (*write)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                            uint64_t offset, const void *from, uint64_t bytes);
-    /** Copies device memory to pageable host memory. Fallback: copy to memory of kind READBACK. The slot may return
-     *  NOT_SUPPORTED as for write. */
+    /** Copies device memory to pageable host memory. Fallback: copy to memory of kind READBACK. May return
+     *  NOT_SUPPORTED as write does. */
     gpuhal_status (*read)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
                           uint64_t offset, uint64_t bytes);
     /** Fills the range with the low @p pattern_bytes bytes (1, 2 or 4) of @p pattern, as the host stores an integer
      *  of that size (uint16_t, uint32_t). @p bytes is a multiple of @p pattern_bytes. Fallback: write. */
     gpuhal_status (*fill)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                           uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
-    /** Copies extent[0] bytes by extent[1] rows by extent[2] slices. At most one side is in host memory; if both
-     *  sides are in one memory object, their pitches are equal. Fallback: row by row. The slot may return NOT_SUPPORTED
-     *  as for write. */
+    /** Copies extent[0] bytes by extent[1] rows by extent[2] slices. At most one side is in host memory; if both sides
+     *  are in one memory object, their pitches are equal. Fallback: row by row. May return NOT_SUPPORTED as write
+     *  does. */
     gpuhal_status (*copy_rect)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
                                const gpuhal_plugin_rect *from, const uint64_t extent[3]);
     /** BLOCKS. Makes host writes visible to the device (memory_flush), or device writes to the host
@@ -348,8 +348,9 @@ typedef struct gpuhal_ops {
      *  for such an event has ended. */
     void (*queue_destroy)(gpuhal_plugin_queue *queue);
     /** Submits enqueued work to the device. Returns NOT_READY, before any side effect and without report(), if the call
-     *  would have to wait (for a full ring, or for a vendor's queue in native access). The core then calls again later,
-     *  from the queue's thread. The same applies to event_record, queue_wait, and transfers with a queue. */
+     *  would have to wait (because the ring is full, or the vendor's queue is in native access). The core then calls
+     *  again later, from the queue's thread. The same applies to event_record, queue_wait, and transfers with a
+     *  queue. */
     gpuhal_status (*queue_flush)(gpuhal_plugin_queue *queue);
     gpuhal_status (*event_create)(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
     /** After a failure the event may still be unfinished. */
@@ -429,12 +430,12 @@ typedef struct gpuhal_ops {
                                    gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel);
     /** BLOCKS. Called while no launch of the kernel is in progress. */
     void (*kernel_destroy)(gpuhal_plugin_kernel *kernel);
-    /** As for every transfer, with a NULL @p queue the slot BLOCKS until the kernel has ended, and is not ordered with
-     *  other work. Several threads may launch one kernel at once. The core has checked arguments against the kernel's
-     *  parameters, ranges against the memory and the facts BINDING_MAX_BYTES and BINDING_ALIGNMENT_BYTES, memory
-     *  against its flags, and groups and local memory against the kernel's info. If a plugin rejects a launch for any
-     *  other reason, the queue fails. Exceptions are NOT_SUPPORTED and NOT_READY, which mean the same as for
-     *  transfers. */
+    /** @p queue has the same meaning as for every transfer: with NULL, the slot BLOCKS until the kernel has ended, and
+     *  is not ordered with other work. Several threads may launch one kernel at once. The core has checked arguments
+     *  against the kernel's parameters, ranges against the memory and the facts BINDING_MAX_BYTES and
+     *  BINDING_ALIGNMENT_BYTES, memory against its flags, and groups and local memory against the kernel's info. If a
+     *  plugin rejects a launch for any other reason, the queue fails. Exceptions are NOT_SUPPORTED and NOT_READY, which
+     *  mean the same as for transfers. */
     gpuhal_status (*launch)(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                             const gpuhal_plugin_launch *launch);
     /** BLOCKS. Returns the code that the driver has compiled for the program and its kernels so far, for
@@ -479,8 +480,8 @@ enum {
 
 /** Flags of gpuhal_plugin.sample() and processes(). */
 enum {
-    /** The call may wake a sleeping device, or the core has just seen the device awake: the plugin does not have to
-     *  find out from the system whether the device sleeps. */
+    /** The call may wake a sleeping device, or the core has just seen the device awake: the plugin need not find out
+     *  from the system whether the device sleeps. */
     GPUHAL_SAMPLE_MAY_WAKE = 1u
 };
 
@@ -527,7 +528,7 @@ typedef struct gpuhal_plugin {
      *  request values that it already has. */
     gpuhal_status (*sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                             const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
-    /** BLOCKS. Reports facts of the link from one device to another. The devices do not have to be open. 0.x. */
+    /** BLOCKS. Reports facts of the link from one device to another. The devices need not be open. 0.x. */
     gpuhal_status (*link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
                           gpuhal_sink *sink);
     /** Returns the plugin's extension "<vendor>.<name>", for applications that know it (gpuhal_device_extension()):
@@ -537,10 +538,10 @@ typedef struct gpuhal_plugin {
     /** Frees the allocations of start(), including the instance. For leak checks only; the core never calls this
      *  function. */
     void (*stop)(const gpuhal_host *host, gpuhal_plugin_instance *instance);
-    /** BLOCKS. Lists the processes that use a device, including this process. The device does not have to be open. @p
-     *  flags are as for sample(). Returns OK, even if there is no process. With another status, the processes reported
-     *  so far count as well, and the status states why the list may be incomplete: NOT_SUPPORTED, NO_PERMISSION,
-     *  NOT_READY for a device that sleeps, … */
+    /** BLOCKS. Lists the processes that use a device, including this process. The device need not be open. @p flags are
+     *  as for sample(). Returns OK, even if there is no process. With another status, the processes reported so far
+     *  count as well, and the status states why the list may be incomplete: NOT_SUPPORTED, NO_PERMISSION, NOT_READY for
+     *  a device that sleeps, … */
     gpuhal_status (*processes)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                uint32_t flags, gpuhal_sink *sink);
 } gpuhal_plugin;

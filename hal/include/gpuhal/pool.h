@@ -15,11 +15,11 @@
  *  transfers, launches and gpuhal_queue_keep(). Call gpuhal_buffer_use() for other work. A buffer that was allocated
  *  for a queue counts as used in that queue.
  *
- *  When memory is short, a pool takes these steps, in this order, and searches again after each:
+ *  When memory is short, a pool takes these steps, in this order, and searches again after each step:
  *  - reuse memory that another queue released before an event that the queue waits for
  *  - reuse memory whose work has ended
  *  - allocate another segment
- *  - free unused segments to make room for a larger one
+ *  - free unused segments to make room for a larger segment
  *  - reuse memory that other queues released, after making the caller's queue wait for an event in these queues
  *  - wait for the other queues' work, the oldest first, as long as the caller allows
  *  - make stores move unpinned entries, if the free chunks together suffice
@@ -30,7 +30,7 @@
  *  memory of the device. A store or callback that freed nothing, or as much as the device has, is not called again for
  *  this allocation. A request above a limit of the pool or of the device is rejected before these steps, and nothing is
  *  freed for it. If the limit has no room for the request in addition to pinned entries and to pool buffers that are
- *  not entries, and there is no callback, only the steps before the steps of the stores are taken.
+ *  not entries, and there is no callback, the pool takes only the steps that precede the stores' steps.
  *  gpuhal_buffer_create() takes the steps that return memory to the driver, and waits for work of all queues. If there
  *  are stores or callbacks, waiting for work before they are called takes at most half of the caller's time, and never
  *  more than a second; afterwards the call waits for the rest of the time as well. Calls into the driver, and a
@@ -84,7 +84,7 @@ enum {
 /** The pool to create. */
 typedef struct gpuhal_pool_desc {
     uint32_t size;           /**< sizeof(gpuhal_pool_desc). */
-    gpuhal_memory_kind kind; /**< 0: device memory. */
+    gpuhal_memory_kind kind; /**< 0 means device memory. */
     /** Maximum size of all segments together. UINT64_MAX means that this pool has no limit. With 0, limit_permille
      *  applies; if it is 0 as well, the limit is 900 thousandths for device memory, and there is no limit for other
      *  kinds. The device's limits always apply: gpuhal_device_limit_memory() and, for device memory, the bytes that the
@@ -94,25 +94,25 @@ typedef struct gpuhal_pool_desc {
      *  limits applies. */
     uint32_t limit_permille;
     uint32_t flags;          /**< GPUHAL_POOL_ bits. */
-    /** Bytes that the pool leaves free for other programs, or 0. If the driver returns GPUHAL_VALUE_MEMORY_FREE_BYTES,
-     *  the pool allocates no segment that would leave the device with less free memory. Querying the driver costs as
-     *  much as a sample, and is done only when a segment is allocated. */
+    /** Bytes that the pool leaves free for other users of the device, or 0. If the driver returns
+     *  GPUHAL_VALUE_MEMORY_FREE_BYTES, the pool allocates no segment that would leave the device with less free memory.
+     *  Querying the driver costs as much as a sample, and is done only when a segment is allocated. */
     uint64_t headroom_bytes;
     /** Unused segments beyond this many bytes are returned to the driver when the last buffer in a segment is released,
      *  or, if work of queues still uses the segment, at the next such release or trim. With 0, they are kept until
      *  gpuhal_pool_trim() or until memory is short. */
     uint64_t keep_bytes;
     /** Size of a segment; 0 means 64 MiB. The first segments have an eighth, a quarter and a half of this size. A
-     *  buffer that needs more than half of a segment gets a separate segment; with virtual memory, the pool commits
+     *  buffer that needs more than half of this size gets a separate segment; with virtual memory, the pool commits
      *  just the missing bytes instead. */
     uint64_t segment_bytes;
     /** Like gpuhal_buffer_desc.alignment, for every buffer. In their segment, buffers start at multiples of this value,
      *  of 256, and of the alignments that the device requires for binding, copying and filling. */
     uint64_t alignment;
     const char *tag; /**< Tag of the pool's buffers (see gpuhal_buffer_set_tag()), or NULL. Copied. */
-    /** Like gpuhal_buffer_desc.export_kinds, for every buffer, or 0. If not 0, each buffer has a segment of exactly the
-     *  buffer's size, since a handle cannot state where in an allocation a buffer begins; segment_bytes is then
-     *  ignored. A segment is kept for buffers of the same size. A buffer's handles still refer to its memory after
+    /** Like gpuhal_buffer_desc.export_kinds, for every buffer, or 0. If not 0, each buffer has its own segment of
+     *  exactly the buffer's size, since a handle cannot state where in an allocation a buffer begins; segment_bytes is
+     *  then ignored. A segment is kept for buffers of the same size. A buffer's handles still refer to its memory after
      *  another buffer has got that memory, so release a buffer only after its importers have finished. A buffer that
      *  gpuhal_buffer_share() made keeps the memory alive by itself. */
     uint32_t export_kinds;
@@ -144,8 +144,8 @@ GPUHAL_API gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *q
                                               uint64_t timeout_ns, gpuhal_buffer **out_buffer);
 
 /** Declares that a pool's buffer is used by work in @p queue that was not enqueued through the library, such as a
- *  kernel submitted during native access. After the buffer's release, its memory can be reused once all work that was
- *  enqueued in the queue before the release has ended. One call per buffer and queue suffices.
+ *  kernel submitted during native access. After the buffer's release, others can reuse its memory once all work that
+ *  was enqueued in the queue before the release has ended. One call per buffer and queue suffices.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, also for a buffer that does not belong to a pool (use gpuhal_queue_keep() for
  *  those); HOST_MEMORY; FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
@@ -198,11 +198,11 @@ GPUHAL_API gpuhal_status gpuhal_device_on_pressure(gpuhal_device *device, int32_
  *  Owner: nothing. Threads: any. Blocks: until a running call has ended. */
 GPUHAL_API gpuhal_status gpuhal_device_off_pressure(gpuhal_device *device, gpuhal_pressure_fn *fn, void *user);
 
-/** Maintains pools. This function is meant to be called in a loop. Each @p every_n-th call for the gpuhal object, from
- *  any thread, does the work; all other calls only count. Memory of pools whose work has ended becomes free for every
- *  queue. Unused segments are returned to the driver only if they exceed a pool's keep_bytes, or if other programs
- *  leave the device less free memory than the pool's headroom_bytes; in the latter case, only as many segments as are
- *  missing. The driver is queried for the free memory.
+/** Maintains pools; meant to be called in a loop. Each @p every_n-th call for the gpuhal object, from any thread, does
+ *  the work; all other calls only count. Memory of pools whose work has ended becomes free for every queue. Unused
+ *  segments are returned to the driver only if they exceed a pool's keep_bytes, or if other programs leave the device
+ *  less free memory than the pool's headroom_bytes; in the latter case, only as many segments as are missing. The
+ *  driver is queried for the free memory.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, also for 0; HOST_MEMORY; FORKED
  *  Owner: nothing. Threads: any. Blocks: in each @p every_n-th call, for the drivers. */
 GPUHAL_API gpuhal_status gpuhal_maintain(gpuhal *gpu, uint32_t every_n);
@@ -221,8 +221,8 @@ typedef struct gpuhal_pool_statistics {
     gpuhal_pool_amount used;      /**< Bytes of allocated buffers, rounded to the alignment. */
     gpuhal_pool_amount requested; /**< Bytes of allocated buffers as requested, not rounded. */
     gpuhal_pool_amount buffers;   /**< Number of allocated buffers. */
-    uint64_t limit_bytes;         /**< 0: none. */
-    uint64_t free_bytes;          /**< Usable immediately, in any queue. */
+    uint64_t limit_bytes;         /**< 0 means no limit. */
+    uint64_t free_bytes;          /**< Bytes that any queue can use immediately. */
     /** Largest contiguous free range; the actual range may be up to 1/32 larger. 1 - largest_free_bytes / free_bytes
      *  is the fragmentation. */
     uint64_t largest_free_bytes;
@@ -262,7 +262,7 @@ typedef struct gpuhal_memory_statistics {
     uint64_t ordered_bytes;
     uint64_t unused_segment_bytes; /**< Bytes that gpuhal_device_trim() would return. */
     uint64_t largest_free_bytes;   /**< Largest contiguous free range of any pool. */
-    /** As for a pool, but for gpuhal_buffer_create(), once all unused segments are returned. */
+    /** Like a pool's allocatable_bytes, but for gpuhal_buffer_create(), once all unused segments are returned. */
     uint64_t allocatable_bytes;
 } gpuhal_memory_statistics;
 

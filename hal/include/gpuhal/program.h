@@ -12,7 +12,7 @@
  *  Code is trusted. Before code is passed to a driver, the library checks that a binary is complete and has the stated
  *  format, and that the instructions, operands, ids and blocks of SPIR-V for Vulkan conform to its specification. The
  *  compiler is responsible for types, control flow and everything else that a validator (spirv-val) checks: a driver
- *  may terminate the process if code violates its rules.
+ *  may terminate the process if code violates these rules.
  *
  *  Compiled code is cached between runs, next to the registry; GPUHAL_PROGRAM_CACHE (docs/environment.md) moves, limits
  *  or disables it. Code that may read other files (`#include`) is not cached. Creating a program or kernel reads the

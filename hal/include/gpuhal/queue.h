@@ -3,8 +3,8 @@
  *  A queue is an in-order stream of work on one device: in effect, later work begins after earlier work has ended. Work
  *  may be held back until gpuhal_queue_flush(). If a plugin has no queues, the library provides them.
  *
- *  An event is recorded in a queue and is done once all work that was enqueued there before it has ended. It can be
- *  recorded repeatedly; "the recording" below means the latest one. It counts as done until it is recorded for the
+ *  An event is recorded in a queue, and is done once all earlier work of the queue has ended. It can be recorded
+ *  repeatedly; "the recording" below means the latest recording. The event counts as done until it is recorded for the
  *  first time. An event created with GPUHAL_EVENT_HOST, however, is not recorded; the host signals it
  *  (gpuhal_event_signal()).
  *
@@ -73,8 +73,8 @@ typedef struct gpuhal_queue_desc {
     int32_t priority;           /**< Higher is more urgent, 0 is the default; clamped to the API's range. */
     uint32_t flags;             /**< GPUHAL_QUEUE_ bits. */
     uint32_t reserved;
-    /** A vendor's queue to use (native.h), or NULL if the library is to create a queue. The caller must keep it until
-     *  the gpuhal_queue was destroyed, its work has ended, and its events with GPUHAL_EVENT_TIMED were destroyed or
+    /** A vendor's queue to use (native.h), or NULL for a new queue. The caller must keep the vendor's queue until the
+     *  gpuhal_queue was destroyed, its work has ended, and its events with GPUHAL_EVENT_TIMED were destroyed or
      *  recorded elsewhere; if another queue waited for such an event (gpuhal_queue_wait()), also until that queue was
      *  destroyed. The library does not see submissions that the caller makes outside native access. If they fill the
      *  ring of the vendor's queue, a call that waits there for longer than gpuhal_config.hang_ns counts as a hang. */
@@ -115,23 +115,23 @@ GPUHAL_API gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *ev
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t timeout_ns);
 
-/** Makes a failed queue usable again, once the driver has ended the queue's remaining work. If a pool gave the queue
- *  memory that another queue's work was using (pool.h), this work must have ended as well. If the other queue has also
- *  failed, it must have been reset or destroyed. Other queues are not affected. After TIMEOUT the reset continues, and
- *  another call waits for its end.
+/** Makes a failed queue usable again, once the driver has ended the queue's remaining work. If the queue got pool
+ *  memory that another queue's work was still using (pool.h), this work must have ended as well, or, if the other queue
+ *  has failed, the other queue must have been reset or destroyed. Other queues are not affected. After TIMEOUT the
+ *  reset continues, and another call waits for its end.
  *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY during native access and in a function called by this queue,
  *  HOST_MEMORY, DEVICE_LOST, FORKED, or the reason why no new queue could be created
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns);
 
 /** Begins native access: submits all enqueued work to the vendor's queue, returns that queue, and locks it if the API
- *  requires that (VkQueue). Work that the caller submits to it until gpuhal_queue_native_end() is ordered after earlier
- *  and before later work of the queue. The caller needs no barriers: on Vulkan, the library's submissions begin and end
- *  with barriers for all commands. During native access other calls on this queue return BUSY, except
+ *  requires that (VkQueue). Until gpuhal_queue_native_end(), the queue orders the caller's submissions after its
+ *  earlier work and before its later work. The caller needs no barriers: on Vulkan, the library's submissions begin and
+ *  end with barriers for all commands. During native access other calls on this queue return BUSY, except
  *  gpuhal_queue_keep() and gpuhal_queue_destroy(). Several queues may share one VkQueue. While one of them is in native
  *  access, native access cannot begin on another, new work of the others is submitted later, and blocking transfers of
  *  the device that need the VkQueue wait for native access to end. On the thread that began native access, such
- *  transfers and another native access return BUSY immediately.
+ *  transfers and a second native access return BUSY immediately.
  *  @return GPUHAL_OK; TIMEOUT when deferred work could not be submitted, or the vendor's queue could not be locked, in
  *  time; NOT_SUPPORTED for a queue without a vendor's object; INVALID_ARGUMENT, also for a size of 0; BUSY during
  *  another native access and in a function called by this queue; the cause of the queue's failure; DEVICE_LOST; FORKED
@@ -141,8 +141,8 @@ GPUHAL_API gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t
 
 /** Ends native access.
  *  @return GPUHAL_OK, INVALID_ARGUMENT without native access, DEVICE_LOST, FORKED
- *  Owner: nothing. Threads: any, not only the one that began it. Blocks: no, except in the driver's own calls when
- *  its ring is full. */
+ *  Owner: nothing. Threads: any, not only the thread that began native access. Blocks: no, except in the driver's own
+ *  calls when its ring is full. */
 GPUHAL_API gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue);
 
 /** Keeps buffers alive until all earlier work has ended, including the caller's submissions during native access. This
@@ -157,9 +157,10 @@ typedef gpuhal_status gpuhal_call_fn(void *user);
 /** Enqueues a call of @p fn. A thread of the queue calls it once, when all earlier work has ended; later work begins
  *  after it has returned. @p fn may call the library, but gpuhal_queue_synchronize(), gpuhal_queue_reset() and
  *  gpuhal_queue_native_begin() of this queue, gpuhal_device_synchronize() of its device and gpuhal_event_wait() for an
- *  event that is recorded in this queue return BUSY. A wait for another queue that waits for this one takes its whole
- *  timeout. @p fn may run for any length of time. It is never called if the queue fails first. Statuses with another
- *  meaning for waits (NOT_READY, NOT_SUPPORTED, TIMEOUT, BUSY) and invalid statuses fail the queue with CANCELLED.
+ *  event that is recorded in this queue return BUSY. If @p fn waits for another queue that waits for this queue, the
+ *  wait takes its whole timeout. @p fn may run for any length of time. It is never called if the queue fails first.
+ *  Statuses with another meaning for waits (NOT_READY, NOT_SUPPORTED, TIMEOUT, BUSY) and invalid statuses fail the
+ *  queue with CANCELLED.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY during native access, HOST_MEMORY, the cause of the queue's failure,
  *  DEVICE_LOST, FORKED
  *  Owner: caller must keep @p user until @p fn has returned, or, if the queue failed before that, until
@@ -191,10 +192,11 @@ GPUHAL_API gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64
 GPUHAL_API gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal_event **out_event);
 
 /** Destroys the event, even if it is not done. Its callbacks, watches and descriptors, and queues that wait for it, are
- *  not affected, except for a GPUHAL_EVENT_HOST event that was not signalled: then they receive CANCELLED
- *  (gpuhal_event_signal()). May be called from its own callback.
- *  Owner: @p event is invalid afterwards. Threads: any, with no other call on @p event in progress. Blocks: no,
- *  except for the driver if this is the last timed event of a destroyed queue: that releases the vendor's queue. */
+ *  not affected. If a GPUHAL_EVENT_HOST event was not signalled, however, they receive CANCELLED
+ *  (gpuhal_event_signal()). May be called from the event's own callback.
+ *  Owner: @p event is invalid afterwards. Threads: any, with no other call on @p event in progress. Blocks: no, except
+ *  for the driver if this is the last timed event of a destroyed queue, because the call then releases the vendor's
+ *  queue. */
 GPUHAL_API void gpuhal_event_destroy(gpuhal_event *event);
 
 /** Signals an event that was created with GPUHAL_EVENT_HOST. Work and threads that wait for it continue, or fail with
@@ -205,8 +207,8 @@ GPUHAL_API void gpuhal_event_destroy(gpuhal_event *event);
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status);
 
-/** Records the event after all earlier work, and flushes. An earlier recording is replaced; waits for it are not
- *  affected.
+/** Records the event after all earlier work, and flushes. An earlier recording is replaced; waits for that recording
+ *  are not affected.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a queue of another gpuhal object, for a GPUHAL_EVENT_HOST event, and
  *  for a timed event in a queue that is not timed), BUSY during native access, HOST_MEMORY, the cause of the queue's
  *  failure, DEVICE_LOST, FORKED. On failure nothing was recorded.
@@ -242,14 +244,14 @@ GPUHAL_API void gpuhal_os_handle_close(gpuhal_os_handle handle);
 typedef void gpuhal_completion_fn(void *user, gpuhal_status status);
 
 /** Registers @p done to be called once, when the recording is done or has failed. One thread of the library makes all
- *  calls of this kind for the gpuhal object, one at a time: also those for changes, released memory, samplers, work
- *  slots and leases. The callback may call the library and may destroy the event.
+ *  calls of this kind for the gpuhal object, one at a time, including calls for changes, released memory, samplers,
+ *  work slots and leases. The callback may call the library and may destroy the event.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY; on failure @p done is never called
  *  Owner: caller must keep @p user until the callback. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_on_completion(gpuhal_event *event, gpuhal_completion_fn *done, void *user);
 
-/** Makes gpuhal_next_completion() return @p user once, when the recording is done or has failed. This is meant for
- *  event loops with one descriptor.
+/** Makes gpuhal_next_completion() return @p user once, when the recording is done or has failed. Meant for event loops
+ *  with one descriptor.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller keeps @p user. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user);
