@@ -30,7 +30,7 @@ static gpuhal_status load_block(void *user, gpuhal_queue *queue, gpuhal_item *it
 
 static const char history[] = "block ";
 
-/* Acquires all blocks or none. The blocks have a higher priority than models, because every request needs them. So
+/* Acquires all blocks or none. The blocks have a higher priority than models, because every request needs them, so
  * models are evicted first. */
 static gpuhal_status look_back(gpuhal_store *store, gpuhal_queue *queue)
 {

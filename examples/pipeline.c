@@ -1,7 +1,7 @@
 /* pipeline.c [--trace FILE] [--output FILE] [BACKEND…]: a pipeline of steps with requirements. Before the first batch,
  * the program assigns a device to each step that requires one. If no device satisfies a step, it prints the step and
  * the reason for each device. One thread per batch runs the steps. The device's work slots limit how many batches run
- * at the same time, so the memory that was checked suffices. With BACKENDs the program uses only their devices,
+ * at the same time, so the memory checked in advance suffices. With BACKENDs the program uses only their devices,
  * including software drivers, and prefers the first backend. */
 #include "saxpy/launch.h"
 
@@ -23,7 +23,7 @@ static const uint32_t is_written = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEM
 
 typedef struct plan {
     gpuhal *gpu;
-    const char *trace, *output; /* files; NULL: not requested */
+    const char *trace, *output; /* files; NULL if not requested */
     gpuhal_need combine, refine, deliver;
     gpuhal_assignment *assignment;
     gpuhal_device *device, *last; /* device of COMBINE and REFINE; device of DELIVER */

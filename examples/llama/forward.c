@@ -112,7 +112,7 @@ static bool is_quantized(weight matrix)
     return matrix.tensor->type == TYPE_Q8_0 || matrix.tensor->type == TYPE_Q4_0;
 }
 
-/* Quantizes the rows. The result is used for all matrices that are multiplied with them. */
+/* Quantizes the rows. The result is used for all matrices that are multiplied with the rows. */
 static bool quantize(const pass *own, int to, int from, uint32_t columns, uint32_t count, bool is_needed)
 {
     call arguments = {0};

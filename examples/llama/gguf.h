@@ -5,7 +5,7 @@
 #include "llama.h"
 
 enum {
-    SIDE_MAX = 262140, /* maximum of rows or columns; kernels count groups of 4 rows with 16 bits */
+    SIDE_MAX = 262140, /* maximum number of rows or columns; kernels count groups of 4 rows with 16 bits */
     NAME_BYTES = 128
 };
 

@@ -35,7 +35,7 @@ enum { TYPE_F32 = 0, TYPE_F16 = 1, TYPE_Q4_0 = 2, TYPE_Q8_0 = 8 };
 
 /* A matrix in the file: `rows` rows of `columns` elements. */
 typedef struct llama_tensor {
-    uint64_t offset, bytes; /* position in the file; 0 bytes: the model does not have this matrix */
+    uint64_t offset, bytes; /* position in the file; 0 bytes if the model does not have this matrix */
     uint32_t type, columns, rows;
 } llama_tensor;
 
@@ -97,7 +97,7 @@ typedef enum llama_kernel {
     KERNELS
 } llama_kernel;
 
-/* Name, parameters and group size of each kernel. They are the same in every format. */
+/* Name, parameters and group size of each kernel, the same in every format. */
 extern const gpuhal_kernel_desc llama_kernels[KERNELS];
 
 enum { CODES_MAX = 8 };
@@ -170,7 +170,7 @@ typedef struct llama_engine {
     uint64_t to_load;
     _Atomic uint64_t loaded;
     _Atomic uint32_t shown_tenths;
-    FILE *report; /* for the choices and the progress; NULL: no report */
+    FILE *report; /* for the choices and the progress; NULL for no report */
 } llama_engine;
 
 /* Each device's share of the layers. If all are 0, the shares are proportional to the memory. */
@@ -192,8 +192,8 @@ bool llama_fail_call(llama_error *error, const char *what);
 /* ---- sampling */
 
 typedef struct llama_sampler {
-    float temperature; /* 0: always the greatest logit */
-    uint32_t top_k;    /* 0: all */
+    float temperature; /* 0 always selects the greatest logit */
+    uint32_t top_k;    /* 0 for all */
     uint64_t state;
 } llama_sampler;
 

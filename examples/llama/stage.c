@@ -2,8 +2,8 @@
  * memory planner computes the buffer's layout.
  *
  * Weights are read from the disk to the device without a copy of the whole file in host memory. Each layer has one
- * buffer, in which every tensor begins at an offset that the device's kernels can bind. All reads of a stage are
- * enqueued without a wait in between. */
+ * buffer. Every tensor begins at an offset that the device's kernels can bind. All reads of a stage are enqueued
+ * without a wait in between. */
 #include "llama.h"
 
 #include <gpuhal/schedule.h>
@@ -99,8 +99,8 @@ static bool has_quantized(const llama_model *model)
     return found;
 }
 
-/* Plans the layout of the activations. The steps are those of a layer, in the order of the launches in forward.c,
- * followed by those of the output. x is in use during all layers. */
+/* Plans the layout of the activations. The steps are a layer's launches, in the order of forward.c, and then the
+ * output's launches. x is in use during all layers. */
 static bool place_activations(const llama_engine *engine, llama_stage *stage, llama_error *error)
 {
     enum {

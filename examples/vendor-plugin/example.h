@@ -12,8 +12,8 @@
  * first argument is the table. */
 typedef struct example_memory {
     uint32_t size;
-    /* Returns the number of bytes of device memory, including alignment, that all openings of the device under this
-     * start of the plugin use. */
+    /* Returns the device memory in bytes, including alignment, that is in use by all openings of the device under this
+     * start of the plugin. */
     uint64_t (*bytes_in_use)(const struct example_memory *memory);
 } example_memory;
 

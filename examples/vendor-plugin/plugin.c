@@ -20,7 +20,7 @@
 /* One start of the plugin by one copy of the core, with its options. The device may be opened several times under one
  * start. */
 struct gpuhal_plugin_instance {
-    /* must be first, because its functions convert their pointer to it into a pointer to the instance */
+    /* must be first, because its functions cast their pointer to an instance */
     example_memory memory;
     uint64_t memory_bytes;
     _Atomic uint64_t bytes_in_use;

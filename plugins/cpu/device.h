@@ -2,8 +2,8 @@
  *
  * The machine's processors and memory are one device, `cpu:0`. For tests, the option cpu.devices splits it into several
  * devices with their own limits. Each start() creates a device table, which never changes afterwards, except for its
- * counters and the thread pool. Everything works in the child of a fork. Calls on memory use no locks, because a fork
- * could leave a lock locked, and the child creates a new pool.
+ * counters and the thread pool. The plugin also works in a forked child. Memory calls use no locks, because a fork
+ * could leave a lock locked. The child creates a new thread pool.
  */
 #ifndef GPUHAL_CPU_DEVICE_H
 #define GPUHAL_CPU_DEVICE_H
@@ -31,12 +31,12 @@ typedef struct gpuhal_cpu_entry {
 
 #define GPUHAL_CPU_PACKAGES_MAX 8u
 
-/* Previous counter readings. Reported values are differences from these. Lock-free, because a fork could leave a lock
- * locked. */
+/* Previous counter readings. Reported values are differences from these. Accessed without a lock, because a fork could
+ * leave it locked. */
 typedef struct gpuhal_cpu_counters {
-    _Atomic uint64_t ticks;    /* previous ticks: busy in the upper half, total in the lower half; 0: none */
-    _Atomic uint32_t permille; /* utilization from the last two readings, plus 1; 0: none yet */
-    _Atomic uint64_t energy_last[GPUHAL_CPU_PACKAGES_MAX]; /* previous counters, plus 1; 0: none yet */
+    _Atomic uint64_t ticks;    /* previous ticks: busy in the upper half, total in the lower half; 0 if none */
+    _Atomic uint32_t permille; /* utilization from the last two readings, plus 1; 0 if none yet */
+    _Atomic uint64_t energy_last[GPUHAL_CPU_PACKAGES_MAX]; /* previous counters, plus 1; 0 if none yet */
     _Atomic uint64_t energy;   /* microjoules of all packages; does not wrap */
 } gpuhal_cpu_counters;
 
@@ -65,8 +65,8 @@ struct gpuhal_plugin_device {
 /* A program is a library or a table of functions. */
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
-    void *library;                         /* from dlopen(); NULL: a table */
-    const gpuhal_host_function *functions; /* the caller's; NULL: a library */
+    void *library;                         /* from dlopen(); NULL for a table */
+    const gpuhal_host_function *functions; /* the caller's; NULL for a library */
 };
 
 /* discovery.c */

@@ -1,8 +1,8 @@
 /* cpu/kernel.c: kernels and their launches.
  *
- * A launch allocates all its memory before its first group starts, on the caller's stack if it is small. Only one group
- * at a time uses the memory of a slot (pool.c). This memory contains the local memory and, if an argument is local
- * memory, the array of argument pointers. Otherwise all groups share one array of pointers.
+ * Before its first group starts, a launch allocates all its memory. Small amounts are on the caller's stack. Only one
+ * group at a time uses the memory of a slot (pool.c). This memory contains the local memory and, if an argument is
+ * local memory, the array of argument pointers. Otherwise all groups share one array of pointers.
  */
 #include "device.h"
 
@@ -29,7 +29,7 @@ typedef struct launch {
     const gpuhal_plugin_kernel *kernel;
     const uint32_t *groups;
     void **arguments; /* argument pointers; for local memory, the offset in the slot's memory */
-    char *slots;      /* NULL: no local memory */
+    char *slots;      /* NULL if there is no local memory */
     uint64_t slot_bytes, local_offset, local_bytes;
 } launch;
 

@@ -2,9 +2,9 @@
  *
  * All pages are committed when allocate() returns. Linux overcommits memory and kills a process when memory runs out,
  * so the plugin first reads the amount of free memory and returns OUT_OF_MEMORY itself. Small allocations use malloc,
- * whose pages are usually present. Larger ones are separate mappings, aligned so that the system can use huge pages.
- * release() distinguishes the two only by `memory->bytes`. For both, gpuhal_memory.object is the address. For shared
- * memory the object is a record of share.c.
+ * whose pages are usually present. Larger allocations are separate mappings, aligned so that the system can use huge
+ * pages. release() distinguishes the two only by `memory->bytes`. For both, gpuhal_memory.object is the address. For
+ * shared memory the object is a record of share.c.
  */
 #include "device.h"
 #include "system.h"
@@ -17,9 +17,9 @@
 /* Number of allocated bytes between two readings of /proc. A reading takes as long as committing half a MiB. */
 #define LOOK_EVERY (UINT64_C(64) << 20)
 
-/* Returns whether @p bytes are free. Reads the free memory only after LOOK_EVERY further bytes. Otherwise, and if no
+/* Returns whether @p bytes are free. Reads the free memory only after LOOK_EVERY further bytes. Otherwise, or if no
  * file reports the free memory, relies on the system to reject the allocation. Several threads may reach LOOK_EVERY and
- * read at the same time, which only costs time. Bytes added during a reading may be lost, but the count only triggers
+ * read at the same time; this only costs time. Bytes added during a reading may be lost, but the count only triggers
  * readings. */
 static bool machine_has(uint64_t bytes)
 {
@@ -32,8 +32,8 @@ static bool machine_has(uint64_t bytes)
     return !gpuhal_cpu_system_memory("", &memory) || bytes <= memory.free;
 }
 
-/* Counts the bytes against the limit that all opened devices share. Lock-free, because a fork could leave a lock
- * locked. total - allocated is never negative, since bytes are added only if they fit. */
+/* Counts the bytes against the limit that all opened devices share. Uses no lock, because a fork could leave it locked.
+ * total - allocated is never negative, since bytes are added only if they fit. */
 static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
 {
     uint64_t before = atomic_load(&entry->allocated);

@@ -1,4 +1,4 @@
-/* cpu/pages.c: mappings with committed pages, huge ones if available. */
+/* cpu/pages.c: mappings with committed pages, which are huge pages if available. */
 #include "device.h"
 
 #include "../common/clock.h"
@@ -52,7 +52,7 @@ static int commit_huge(char *start, uint64_t length)
     while (quick && error == 0 && at < length) {
         const uint64_t piece = length - at < HUGE_PIECE ? length - at : HUGE_PIECE;
         const uint64_t began = gpuhal_plugin_now_ns();
-        /* Fails if huge pages are disabled; ordinary pages are used then. */
+        /* Fails if huge pages are disabled; the mapping uses ordinary pages in that case. */
         quick = madvise(start + at, (size_t)piece, MADV_HUGEPAGE) == 0;
         error = gpuhal_cpu_commit(start + at, piece);
         quick = quick && gpuhal_plugin_now_ns() - began < SLOW_NS;

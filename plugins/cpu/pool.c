@@ -5,8 +5,8 @@
  * another launch has started. Threads take items from one counter, in blocks that grow to about ten microseconds of
  * work and shrink towards the end. All threads finish at about the same time, even if items differ in duration.
  *
- * A launch wakes one thread. Each thread that joins wakes two more threads while there is work and an idle thread. So
- * many threads wake within a few steps, and no thread wakes for a finished launch. Waiting threads sleep.
+ * A launch wakes one thread. Each thread that joins wakes two more threads while there is work and an idle thread. A
+ * few steps therefore wake many threads, and no thread wakes for a finished launch. Waiting threads sleep.
  *
  * The threads are started by the first launch with several groups, and end when the last device is closed. The child of
  * a fork has no threads, and its copy of the pool's lock may be locked. So the child creates a new pool, and keeps the
@@ -156,7 +156,7 @@ static void *run_thread(void *user)
     return NULL;
 }
 
-/* Fewer threads are enough if the system cannot start all. */
+/* If the system cannot start all threads, fewer threads suffice. */
 static void start_threads(gpuhal_cpu_pool *pool)
 {
     while (pool->count + 1 < pool->instance->threads &&

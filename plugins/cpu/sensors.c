@@ -138,7 +138,7 @@ gpuhal_cpu_reading gpuhal_cpu_read_clock(const char *root)
 /* ---- temperature */
 
 static const struct {
-    const char *driver, *label; /* "": any sensor */
+    const char *driver, *label; /* "" means any sensor */
 } chips[] = {
     {"coretemp", "Package id*"}, {"k10temp", "Tdie"},  {"k10temp", "Tctl"},
     {"zenpower", "Tdie"},        {"zenpower", "Tctl"}, {"cpu_thermal", ""},

@@ -7,7 +7,7 @@
 
 /* A value and its source, or the reason why the value is missing. */
 typedef struct gpuhal_cpu_reading {
-    gpuhal_missing reason; /* 0: the value exists */
+    gpuhal_missing reason; /* 0 if the value exists */
     uint64_t value;
     const char *source, *why;
 } gpuhal_cpu_reading;

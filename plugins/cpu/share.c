@@ -1,5 +1,5 @@
-/* cpu/share.c: shared memory. This is the caller's host memory, or memory of a descriptor (memfd) that other processes
- * can map.
+/* cpu/share.c: shared memory. Shared memory is either the caller's host memory or the memory of a descriptor (memfd),
+ * which other processes can map.
  *
  * A descriptor that this plugin exports is a memfd with a sealed size. No process can shrink it, so no mapping can
  * cause SIGBUS. The seals also distinguish such a memfd from other descriptors. The descriptor stays open as long as
@@ -18,7 +18,7 @@
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 typedef struct record {
-    int descriptor; /* -1: the caller's host memory */
+    int descriptor; /* -1 for the caller's host memory */
     void *mapping;  /* maps the descriptor from offset 0 */
     uint64_t length;
     uint64_t counted; /* bytes counted against the entry */

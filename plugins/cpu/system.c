@@ -152,8 +152,8 @@ static bool group_number(const char *root, const group_version *version, const c
     return group_path(version, group, file, path) && read_number(root, path, out_number);
 }
 
-/* Returns the size of cached file contents. A group counts them as used, but they are reclaimable, as in
- * MemAvailable. */
+/* Returns the size of cached file contents. A group counts them as used, but they can be reclaimed; MemAvailable also
+ * counts them as available. */
 static uint64_t group_cached(const char *root, const group_version *version, const char *group)
 {
     char path[PATH_BYTES];
@@ -444,7 +444,7 @@ static bool has_flag(const char *flags, const char *flag)
     return false;
 }
 
-/* On x86 the line "flags" lists the instruction set extensions, on Arm the line "Features". */
+/* The line "flags" (x86) or "Features" (Arm) lists the instruction set extensions. */
 uint32_t gpuhal_cpu_system_data_types(const char *root)
 {
     static const struct {

@@ -44,7 +44,7 @@ static void give(const sample *own, gpuhal_key key, gpuhal_cpu_reading reading)
 }
 
 /* Lists free and used memory from one reading, so that the two add up to the total. The core requests one value at a
- * time, but accepts both. */
+ * time, but accepts both values. */
 static void give_memory(const sample *own, const gpuhal_plugin_instance *instance, gpuhal_cpu_entry *entry)
 {
     gpuhal_cpu_memory memory = {.total = entry->total};
@@ -144,7 +144,7 @@ static gpuhal_cpu_reading read_utilization(gpuhal_plugin_instance *instance)
     }
     now = wait_for_ticks(instance->root, now, before);
     const uint32_t busy = (uint32_t)(now >> 32) - (uint32_t)(before >> 32), all = (uint32_t)now - (uint32_t)before;
-    /* The kernel's idle counters have been seen to decrease; the difference is then huge. */
+    /* If the kernel's idle counters decrease, as has been seen, the difference is huge. */
     if (all < TICKS_LEAST || busy > all || all > UINT32_MAX / 2) {
         atomic_store(&counters->ticks, now);
         return (gpuhal_cpu_reading){.reason = GPUHAL_MISSING_FAILED,

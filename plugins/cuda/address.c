@@ -12,7 +12,7 @@ CUresult gpuhal_cuda_show_host(void *host, uint64_t *out_address)
     return code;
 }
 
-/* Inside the context. Returns NULL if the address refers to this device's memory; *out_bytes is the number of
+/* Called inside the context. Returns NULL if the address refers to this device's memory; *out_bytes is the number of
  * contiguous bytes from the address on. */
 static const char *piece_fault(const gpuhal_plugin_device *device, CUdeviceptr address, uint64_t *out_bytes,
                                CUdeviceptr *out_range)
@@ -39,7 +39,7 @@ static const char *piece_fault(const gpuhal_plugin_device *device, CUdeviceptr a
     return NULL;
 }
 
-/* Inside the context. Returns NULL if at least @p bytes of this device's memory begin at the address. The driver
+/* Called inside the context. Returns NULL if the device's memory at the address has at least @p bytes. The driver
  * reports one piece of physical memory at a time, and allocators that grow in place map many consecutive pieces. The
  * next allocation may begin at the end of this allocation, but belongs to a different range. */
 const char *gpuhal_cuda_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Priority 0 is CUDA's lowest. */
+/* CUDA's lowest priority is 0. */
 CUresult gpuhal_cuda_create_stream(CUstream *out_stream, CUevent *out_event, const char **out_call)
 {
     *out_call = "cuStreamCreateWithPriority";

@@ -237,7 +237,7 @@ void gpuhal_cuda_release_context(gpuhal_plugin_device *device)
     }
 }
 
-/* Inside the context. Allocates memory that is freed with the context, and reads its buffer ID, which CUDA never
+/* Called inside the context. Allocates memory that is freed with the context, and reads its buffer ID, which CUDA never
  * reuses. An opened device without the marker also works, but detects a reset only by the codes of its calls. */
 void gpuhal_cuda_make_marker(gpuhal_plugin_device *device)
 {

@@ -10,7 +10,7 @@
  * (cuMemAlloc is cuMemAlloc_v2), and an old symbol keeps its old meaning forever: every driver has cuEventElapsedTime
  * as declared here, although the CUDA 13 header uses this name for another function. Every function returns CUresult.
  *
- * The required functions are those of CUDA 11.0 (driver 450); later ones are optional.
+ * The required functions are those of CUDA 11.0 (driver 450); later functions are optional.
  */
 #ifndef GPUHAL_CUDA_API_H
 #define GPUHAL_CUDA_API_H

@@ -38,8 +38,8 @@ typedef struct gpuhal_cuda_entry {
     uint32_t pitch_max;
     bool is_mig;              /* a MIG device */
     bool maps_host;           /* the device can read and write page-locked memory */
-    bool registers_host;      /* ... and page-locked memory of the caller */
-    bool registers_read_only; /* ... and read-only memory of the caller */
+    bool registers_host;      /* the device can also access page-locked memory of the caller */
+    bool registers_read_only; /* the device can also access read-only memory of the caller */
     bool has_ranges;          /* virtual memory management */
     bool exports_fd;
     char pci[24];          /* canonical; "" if unknown */
@@ -59,7 +59,7 @@ struct gpuhal_plugin_device {
     _Atomic CUresult *lost;    /* points to the entry's member or to own_lost */
     _Atomic CUresult own_lost; /* used for an adopted context, and for a context that the application destroyed */
     CUdeviceptr marker;        /* the loss of this memory reveals a reset of the context */
-    uint64_t marker_id;        /* CUDA's buffer ID for it; 0: CUDA provides none */
+    uint64_t marker_id;        /* CUDA's buffer ID for the marker; 0 if CUDA provides none */
     gpuhal_internal_streams internal;
 };
 
@@ -78,7 +78,7 @@ struct gpuhal_plugin_event {
 typedef struct gpuhal_cuda_scope {
     CUstreamCaptureMode mode; /* valid if relaxed */
     bool pushed, relaxed;
-    const char *failed; /* the call that failed while entering; NULL: the device was already lost */
+    const char *failed; /* the call that failed while entering; NULL if the device was already lost */
 } gpuhal_cuda_scope;
 
 /* system.c */
@@ -108,7 +108,7 @@ uint32_t gpuhal_cuda_find_empty_mig(bool is_wanted);
 
 /* context.c: makes the given context current. */
 CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope);
-/* Returns the error code of the device's loss, or 0 while the device works. */
+/* Returns the error code that reported the device loss, or 0 while the device works. */
 CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device);
 
 #include "../stream/stream.h"

@@ -33,7 +33,7 @@ static inline void gpuhal_cuda_ignore(CUresult code)
 }
 /* Reports an error to the host, with its name and the driver's description, and returns its status. */
 gpuhal_status gpuhal_cuda_report(const gpuhal_host *host, const char *call, CUresult code);
-/* Does the same with the given status and message. */
+/* Like gpuhal_cuda_report(), with the given status and message. */
 gpuhal_status gpuhal_cuda_report_as(const gpuhal_host *host, gpuhal_status status, const char *call, CUresult code,
                                     const char *sentence);
 /* Returns a static string such as "CUDA_ERROR_NO_DEVICE". */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Parses "0000:C1:00.0" in the driver's format. NVIDIA's function number is always 0. A GPU without PCI (Tegra) reports
- * zeros. On other machines the address of zeros belongs to the first bridge. */
+ * zeros. On other machines an all-zero address belongs to the first bridge. */
 static void identify_pci(gpuhal_cuda_entry *entry)
 {
     char text[sizeof entry->pci] = "";
@@ -41,7 +41,7 @@ static void identify_uuid(gpuhal_cuda_entry *entry)
     if (!has_own) {
         own = whole;
     }
-    /* A UUID of zeros would make all devices look like one device. */
+    /* An all-zero UUID would make all devices look like one device. */
     if ((!has_own && !has_whole) || memcmp(&own, &none, sizeof own) == 0) {
         return;
     }

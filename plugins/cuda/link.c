@@ -9,7 +9,7 @@
 typedef struct request {
     const gpuhal_cuda_entry *from, *to;
     nvmlReturn_t code;     /* the result of finding the two devices in NVML */
-    gpuhal_link_kind kind; /* 0: unknown */
+    gpuhal_link_kind kind; /* 0 if unknown */
     uint64_t generation, count, bandwidth;
 } request;
 

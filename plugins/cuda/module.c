@@ -77,7 +77,7 @@ bool gpuhal_cuda_takes_target(const char *format, const char *target, const char
 /* ---- options */
 
 typedef struct jit {
-    CUjit_option options[9]; /* room for one of each option that this file uses */
+    CUjit_option options[9]; /* room for each option that this file uses */
     void *values[9];         /* the pointers contain the numbers themselves */
     unsigned int count;
 } jit;
@@ -153,7 +153,8 @@ static void make_line(char *text)
     }
 }
 
-/* Loads the module with two log buffers of @p bytes each, starting at @p info: the compiler's notes and its errors. */
+/* Loads the module with two log buffers of @p bytes each. @p info receives the compiler's notes, and the bytes after it
+ * the errors. */
 static CUresult load(const gpuhal_code *code, const void *image, CUmodule *out_module, char *info, size_t bytes)
 {
     jit with = {.count = 0};

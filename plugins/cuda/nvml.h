@@ -1,4 +1,4 @@
-/* cuda/nvml.h: NVML. It reports values of devices that need not be open. Everything else works without it.
+/* cuda/nvml.h: NVML, which reports values of devices that need not be open. Everything else works without NVML.
  *
  * NVML calls have been seen to hang forever when a GPU has fallen off the bus. The core can abandon a thread that hangs
  * in sample(), processes() or link(), so only these functions call NVML directly (../stream/management.c). Discovery
@@ -44,8 +44,9 @@ nvmlReturn_t gpuhal_cuda_nvml_find(const gpuhal_cuda_entry *entry, nvmlDevice_t 
  * lost. The loss of other GPUs does not count. */
 bool gpuhal_cuda_nvml_is_lost(const gpuhal_cuda_entry *entry);
 
-/* Codes that NVML does not define. In this order: NVML's process entries are longer than ours; NVML's pids may belong
- * to another namespace than this process; no error has been reported so far; no limit is set. */
+/* Codes that NVML does not define. They mean, in this order, that NVML's process entries are longer than ours, that
+ * NVML's pids may belong to another namespace than this process, that no error has been reported so far, and that no
+ * limit is set. */
 #define GPUHAL_CUDA_NVML_OTHER_LAYOUT    0xfffffff0u
 #define GPUHAL_CUDA_NVML_OTHER_NAMESPACE 0xfffffff1u
 #define GPUHAL_CUDA_NVML_NO_EVENT        0xfffffff2u

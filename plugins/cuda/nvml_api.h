@@ -2,8 +2,8 @@
  * documentation. The lists are used as in cuda_api.h; GPUHAL_NVML_LISTS_ONLY omits our types. Every function returns
  * nvmlReturn_t.
  *
- * Without NVML only its facts are missing. Every driver since 2016 has the required functions; the others are looked up
- * one by one.
+ * Without NVML only its facts are missing. Every driver since 2016 has the required functions; the optional functions
+ * are looked up one by one.
  */
 #ifndef GPUHAL_CUDA_NVML_API_H
 #define GPUHAL_CUDA_NVML_API_H
@@ -308,7 +308,7 @@ typedef struct nvmlUtilization_t {
  * 535.86 have one more field at the end. */
 typedef struct nvmlProcessInfo_t {
     unsigned int pid;
-    unsigned long long usedGpuMemory; /* all ones: not available */
+    unsigned long long usedGpuMemory; /* all ones if not available */
     unsigned int gpuInstanceId, computeInstanceId;
 } nvmlProcessInfo_t;
 

@@ -33,7 +33,7 @@ void gpuhal_cuda_nvml_begin_events(void)
     sample++;
 }
 
-/* Returns whether an application may have caused the error, which then does not indicate a faulty GPU. NVIDIA's "Xid
+/* Returns whether an application may have caused the error. Such an error does not indicate a faulty GPU. NVIDIA's "Xid
  * Errors" lists user programs as a cause of each of these errors, and NVIDIA's device plugin for Kubernetes ignores the
  * same errors. docs/telemetry.md has the list. */
 static bool is_of_application(unsigned long long xid)
@@ -114,8 +114,8 @@ static nvmlReturn_t find(nvmlDevice_t board, watched **out_watched)
     return code == NVML_SUCCESS && !own ? watch(board, *out_watched) : code;
 }
 
-/* Reads the pending events without waiting. If the GPU has fallen off the bus, the last call returns the error code for
- * this. */
+/* Reads the pending events without waiting. If the GPU has fallen off the bus, the last call returns the matching error
+ * code. */
 static nvmlReturn_t take_all(watched *own)
 {
     nvmlReturn_t code = NVML_SUCCESS;

@@ -16,8 +16,8 @@ typedef struct question {
     void *request; /* a copy, because the caller's request may have been freed */
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    bool has_ended, is_given_up; /* if is_given_up, the abandoned thread frees the object, otherwise the waiting
-                                  * thread */
+    bool has_ended, is_given_up; /* the abandoned thread frees the object if is_given_up, otherwise the waiting thread
+                                  * does */
 } question;
 
 static void destroy(question *own)
@@ -43,7 +43,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Returns whether the thread has ended; otherwise that thread frees the request. */
+/* Returns whether the thread has ended; if it has not, that thread will free the request. */
 static bool wait_for(question *own)
 {
     const struct timespec until = gpuhal_plugin_time(gpuhal_plugin_now_ns() + PATIENCE_NS);

@@ -16,7 +16,7 @@
 #define ROOM_FIRST   64u
 #define ROOM_MOST    65536u
 #define ATTEMPTS     8
-#define LONGER_ENTRY 16u /* entries may be this much longer than ours */
+#define LONGER_ENTRY 16u /* an entry may be longer than ours by at most this number of bytes */
 #define UNTOUCHED    0xa5
 #define PERIOD_US    1000000u
 
@@ -107,7 +107,7 @@ static nvmlReturn_t read_sharing(nvmlDevice_t device, nvmlProcessInfo_t **out_li
 
 /* ---- the memory of this process */
 
-/* The driver may list this process as a compute process and as a graphics process. Finds the larger of the two numbers,
+/* The driver may list this process as both a compute and a graphics process. Finds the larger of the two numbers,
  * because the sum would count memory twice. */
 nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_value)
 {

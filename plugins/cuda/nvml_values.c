@@ -1,4 +1,4 @@
-/* cuda/nvml_values.c: the NVML values: how each is read, and its plausible range. */
+/* cuda/nvml_values.c: the NVML values: how each value is read, and its plausible range. */
 #include "nvml.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
  *
  * A registration ends with its context. A registration in a device's primary context therefore retains that context,
  * even after the device has been closed. A registration in the caller's context is shared only within that context.
- * Resetting the primary context ends the registration.
+ * Resetting the primary context ends its registrations.
  */
 #include "device.h"
 
@@ -58,7 +58,7 @@ CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stre
     return code;
 }
 
-/* Applications map files such as model weights read-only, and the driver should be informed of this if possible.
+/* Applications map files such as model weights read-only. Pass the flag for read-only memory if the device supports it.
  * Devices without the attribute refuse the flag for all memory (B300 with driver 610). Without the flag the driver pins
  * the pages for writing (os_lock_user_pages in os-mlock.c of its kernel modules). For a private mapping the system then
  * copies the pages. */

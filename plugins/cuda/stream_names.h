@@ -8,8 +8,8 @@
 
 #include "driver.h"
 
-/* In this order: a function or type of this plugin; a CUDA function whose name differs from HIP's name only in the
- * prefix; the name of such a function in messages. */
+/* These macros name, in this order, a function or type of this plugin, a CUDA function whose name differs from HIP's
+ * name only in the prefix, and such a function in messages. */
 #define GPUHAL_OWN(name)         gpuhal_cuda_##name
 #define GPUHAL_VENDOR(name)      gpuhal_cuda_api.cu##name
 #define GPUHAL_VENDOR_CALL(name) "cu" #name
@@ -32,7 +32,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_AT(address)     ((CUdeviceptr)(address))
 #define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(pointer))
 #define GPUHAL_VENDOR_CONTEXT(opened) ((opened)->context)
-/* The error code of the device's loss, or 0 while the device works. */
+/* The error code that reported the device loss, or 0 while the device works. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_cuda_lost_code(opened)
 
 /* rect.c and peer.c */

@@ -19,8 +19,8 @@ typedef struct sample {
     uint64_t numbers[GPUHAL_CUDA_NVML_VALUES];
     nvmlReturn_t codes[GPUHAL_CUDA_NVML_VALUES];
     bool is_lost;
-    bool is_of_another; /* another GPU is lost and NVML searched all of them (gpuhal_cuda_nvml_find()) */
-    bool is_again;      /* set after the first run; the run is repeated after a shutdown during it */
+    bool is_of_another; /* another GPU is lost and NVML searched all GPUs (gpuhal_cuda_nvml_find()) */
+    bool is_again;      /* set after the first run; a shutdown during the run causes a second run */
 } sample;
 
 /* Runs in this thread's turn. If the device is not found, every value gets the error code. If reading one value fails,

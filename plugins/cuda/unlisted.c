@@ -13,7 +13,7 @@
 enum { SEATS_MAX = 128 };
 
 typedef struct seat {
-    char pci[24], uuid[40], name[96], numbers[16]; /* for a GPU without a MIG device uuid, name and numbers are empty */
+    char pci[24], uuid[40], name[96], numbers[16]; /* uuid, name and numbers are empty for a GPU without a MIG device */
 } seat;
 
 typedef struct survey {

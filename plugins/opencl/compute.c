@@ -1,12 +1,13 @@
 /* opencl/compute.c: kernel limits and features: group sizes, data types, the instruction set. OpenCL reports some of
- * these. For subgroups and instruction sets each vendor has its own queries. Other vendors' drivers reject them.
+ * these properties. For subgroups and instruction sets each vendor has its own queries, which other vendors' drivers
+ * reject.
  */
 #include "device.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* From vendor extensions that some versions of cl_ext.h lack. */
+/* Constants of vendor extensions that some versions of cl_ext.h lack. */
 #define COMPUTE_CAPABILITY_MAJOR_NV 0x4000u
 #define COMPUTE_CAPABILITY_MINOR_NV 0x4001u
 #define WARP_SIZE_NV                0x4003u

@@ -1,5 +1,5 @@
 /* opencl/defects.c: workarounds that are selected by the driver's name, since they would slow down other drivers.
- * Workarounds that are applied to every driver are not in this file; the comments there name the affected driver. A row
+ * Workarounds that are applied to every driver are in other files, with comments that name the affected driver. A row
  * of the table contains the driver and its versions, a prefix of the names of affected devices, and the workaround. The
  * comment above the row names the source and the test.
  */
@@ -71,7 +71,7 @@ uint32_t gpuhal_opencl_find_defects(cl_platform_id platform, cl_device_id id)
 
 static struct {
     pthread_mutex_t mutex; /* held while a launch is enqueued; protects the members below */
-    cl_event last;         /* event of the newest launch, retained; NULL: no launch may be unfinished */
+    cl_event last;         /* event of the newest launch, retained; NULL if all launches count as finished */
     cl_command_queue commands;
     const gpuhal_plugin_device *device;
 } turn = {.mutex = PTHREAD_MUTEX_INITIALIZER};

@@ -13,7 +13,7 @@
  * page-locked addresses. Shared and imported host memory (CL_MEM_USE_HOST_PTR) also has a host address, but commands
  * use its buffers. So check gpuhal_opencl_buffer.mapped rather than gpuhal_memory.host to detect page-locked memory.
  *
- * The context is the plugin's own or a retained context of the caller.
+ * The context either belongs to the plugin or is a retained context of the caller.
  */
 #ifndef GPUHAL_OPENCL_DEVICE_H
 #define GPUHAL_OPENCL_DEVICE_H
@@ -43,7 +43,7 @@ typedef struct gpuhal_opencl_entry {
     bool shares;                        /* a software device whose memory is always host-visible */
     bool compiles;                      /* has a compiler for OpenCL C */
     uint32_t defects;                   /* GPUHAL_OPENCL_ bits of defects.c */
-    gpuhal_opencl_create_il *create_il; /* loads SPIR-V; NULL: not supported */
+    gpuhal_opencl_create_il *create_il; /* loads SPIR-V; NULL if not supported */
 } gpuhal_opencl_entry;
 
 /* One opened device. */
@@ -85,12 +85,12 @@ typedef struct gpuhal_opencl_buffer {
 /* A command queue for one call. */
 typedef struct gpuhal_opencl_stream {
     cl_command_queue queue;
-    _Atomic bool *taken; /* NULL: the stream is shared, because all streams are in use */
+    _Atomic bool *taken; /* NULL if the stream is shared, because all streams are in use */
 } gpuhal_opencl_stream;
 
 /* The destination of one call's commands. */
 typedef struct gpuhal_opencl_track {
-    gpuhal_plugin_queue *queue; /* NULL: the commands are enqueued on `stream`, and the call waits for the last
+    gpuhal_plugin_queue *queue; /* NULL if the commands are enqueued on `stream`, and the call waits for the last
                                  * command */
     gpuhal_opencl_stream stream;
     cl_command_queue commands;
@@ -131,8 +131,8 @@ void gpuhal_opencl_list_identity(const gpuhal_host *host, gpuhal_sink *sink, con
 
 /* defects.c: workarounds for driver defects. */
 enum {
-    GPUHAL_OPENCL_ONE_LAUNCH = 1u, /* a launch starts only after all others have finished */
-    GPUHAL_OPENCL_ONE_QUEUE = 2u,  /* a launch starts only after those of other command queues have finished */
+    GPUHAL_OPENCL_ONE_LAUNCH = 1u, /* a launch starts only after all other launches have finished */
+    GPUHAL_OPENCL_ONE_QUEUE = 2u,  /* a launch starts only after the launches of other command queues have finished */
     GPUHAL_OPENCL_BUILD_TWICE = 4u /* retry a build once if it fails without a compiler message */
 };
 uint32_t gpuhal_opencl_find_defects(cl_platform_id platform, cl_device_id id);
@@ -161,7 +161,7 @@ void gpuhal_opencl_give_stream(gpuhal_plugin_device *device, gpuhal_opencl_strea
 cl_int gpuhal_opencl_finish(cl_int code, cl_event event);
 /* Returns OK for CL_SUCCESS. Otherwise reports the error and, if the device was lost, records that. */
 gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *call, cl_int code);
-/* Does the same for the execution status of a command. */
+/* Like gpuhal_opencl_result(), for the execution status of a command. */
 gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *call, cl_int code);
 /* Reports DEVICE_LOST if the device is known to be lost. */
 gpuhal_status gpuhal_opencl_alive(gpuhal_plugin_device *device);

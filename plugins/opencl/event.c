@@ -22,7 +22,7 @@
 
 /* Signalled when a recording has ended. A signal may be late and belong to an earlier recording. */
 typedef struct condition {
-    atomic_int references; /* one of the event, and one of each registered callback */
+    atomic_int references; /* one for the event, and one for each registered callback */
     pthread_mutex_t mutex; /* protects signals */
     pthread_cond_t condition;
     uint64_t signals; /* number of signals so far */
@@ -31,7 +31,7 @@ typedef struct condition {
 struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
     bool timed;
-    cl_event event; /* NULL: never recorded */
+    cl_event event; /* NULL if never recorded */
     cl_int error;   /* error of work that failed before the recording, or CL_SUCCESS */
     condition *ended;
     _Atomic bool armed; /* the driver will signal the end of this recording */
@@ -222,7 +222,7 @@ gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t tim
     return status;
 }
 
-/* Reads the device time of the recording's end. Returns OK with time 0 if the driver does not time markers. */
+/* Reads the device time at the end of the recording. Returns OK with time 0 if the driver does not time markers. */
 static gpuhal_status read_time(gpuhal_plugin_event *event, cl_ulong *out_ns)
 {
     const gpuhal_status status = gpuhal_opencl_event_query(event);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Numbers. The value 0 means that the driver does not report the number. */
+/* Numeric facts; 0 means that the driver does not report the number. */
 static const struct {
     gpuhal_key key;
     cl_device_info what;

@@ -132,7 +132,7 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
     host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, text);
 }
 
-/* Drivers report a UUID of zeros for chips without a serial number. Such a UUID would make all these chips one
+/* Drivers report an all-zero UUID for chips without a serial number. Such a UUID would make all these chips one
  * device. */
 static void list_uuid(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, cl_device_id id, cl_device_info what)
 {

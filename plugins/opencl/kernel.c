@@ -7,8 +7,8 @@
  * No OpenCL call makes a driver compile completely before the first launch. PoCL compiles a kernel for a group size
  * when the first launch with this size runs, in the process or since the on-disk cache was emptied. It compiles the
  * kernel again for the first grid of 65535 threads in a dimension. A launch without threads does not cause a
- * compilation. Querying the program's binary does, but only for the group size in POCL_BINARY_SPECIALIZE_WG (PoCL 3.1),
- * and only the user may set this variable.
+ * compilation. Querying the program's binary causes a compilation, but only for the group size in
+ * POCL_BINARY_SPECIALIZE_WG (PoCL 3.1), and only the user may set this variable.
  */
 #include "device.h"
 
@@ -22,14 +22,14 @@
 typedef struct instance {
     cl_kernel kernel;
     uint32_t part_count;
-    cl_mem parts[]; /* room for one per parameter */
+    cl_mem parts[]; /* room for one sub-buffer per parameter */
 } instance;
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
     char *name; /* stored after the parameters */
     size_t group_size[3];
-    _Atomic(instance *) idle[IDLE_MAX]; /* NULL: the instance is used by a launch, or not created yet */
+    _Atomic(instance *) idle[IDLE_MAX]; /* NULL if the instance is used by a launch, or not created yet */
     uint32_t parameter_count;
     gpuhal_parameter parameters[];
 };

@@ -12,7 +12,7 @@
 
 typedef struct part {
     uint64_t offset, bytes;
-    cl_mem mem; /* NULL: unused */
+    cl_mem mem; /* NULL if unused */
 } part;
 
 typedef struct gpuhal_opencl_parts {

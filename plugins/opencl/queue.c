@@ -1,4 +1,4 @@
-/* opencl/queue.c: queues, each of them an in-order OpenCL command queue.
+/* opencl/queue.c: queues; each queue is an in-order OpenCL command queue.
  *
  * Any thread may use a command queue, so the caller's own submissions need no lock and are in order automatically. The
  * core ensures that only one of gpuhal's threads at a time uses a queue.
@@ -116,7 +116,7 @@ static bool has_ended(gpuhal_plugin_queue *queue)
     return ended;
 }
 
-/* Releasing a command queue waits for its work either not at all or for an unknown time. If the work does not end, the
+/* Releasing a command queue may not wait for its work, or may wait for an unknown time. If the work does not end, the
  * queue is leaked with all objects that the work may still use, because no thread could check later whether the work
  * has ended. */
 static void opencl_queue_destroy(gpuhal_plugin_queue *queue)

@@ -53,9 +53,9 @@ static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t addr
     return *out_bytes > 0 ? NULL : "HIP does not report the size of the allocation";
 }
 
-/* Requires the device to be current. Returns the fault, or NULL if at least @p bytes of this device's memory begin at
- * the address. HIP reports one piece of physical memory at a time, and allocators that grow in place map many
- * consecutive pieces. */
+/* Requires the device to be current. Returns the fault, or NULL if the device's memory at the address has at least @p
+ * bytes. HIP reports one piece of physical memory at a time, and allocators that grow in place map many consecutive
+ * pieces. */
 const char *gpuhal_rocm_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Uses the default priority 0. HIP 7 sleeps for an event only if hipEventBlockingSync is its only flag; with
- * hipEventDisableTiming as well, it spins. */
+/* Uses the default priority 0. HIP 7 sleeps for an event only if hipEventBlockingSync is its only flag; if
+ * hipEventDisableTiming is also set, HIP spins. */
 hipError_t gpuhal_rocm_create_stream(hipStream_t *out_stream, hipEvent_t *out_event, const char **out_call)
 {
     *out_call = "hipStreamCreateWithPriority";

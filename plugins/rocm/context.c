@@ -46,7 +46,7 @@ bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device)
  * query is very cheap. While an application captures a graph on another thread, by default no thread may allocate
  * memory or query events; such a call invalidates the graph. The plugin's calls do not involve captured streams, so the
  * thread's capture mode is relaxed during the calls. HIP has a current device per thread but no stack of devices, so
- * the scope stores the previous one. */
+ * the scope stores the previous device. */
 static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
     out_scope->failed = "hipGetDevice";

@@ -51,7 +51,7 @@ typedef struct gpuhal_rocm_entry {
     bool exports_fd;
     bool has_address;
     uint32_t domain, bus, slot; /* valid if has_address */
-    int32_t partition;          /* partition number; -1: the device is a whole GPU */
+    int32_t partition;          /* partition number; -1 if the device is a whole GPU */
     /* The plugin assigned the partition number, in HIP's order. Other software, or HIP in another environment, may
      * number partitions differently. */
     bool is_counted;
@@ -66,10 +66,10 @@ typedef struct gpuhal_rocm_entry {
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_rocm_entry *entry;
-    _Atomic hipError_t gone; /* HIP's code after a device reset; 0: not reset */
-    hipStream_t foreign;     /* blocking calls wait for this stream of the caller first; NULL: none */
+    _Atomic hipError_t gone; /* HIP's code after a device reset; 0 if not reset */
+    hipStream_t foreign;     /* blocking calls first wait for this stream of the caller; NULL if none */
     void *marker;            /* memory that shows whether the device was reset */
-    uint32_t marker_id;      /* HIP's id of the marker; 0: HIP has no ids */
+    uint32_t marker_id;      /* HIP's id of the marker; 0 if HIP has no ids */
     gpuhal_internal_streams internal;
 };
 
@@ -91,7 +91,7 @@ typedef struct gpuhal_rocm_scope {
     int device;
     bool relaxed;
     hipStreamCaptureMode mode; /* valid if relaxed */
-    const char *failed;        /* the call that failed while entering; NULL: the device was already lost */
+    const char *failed;        /* the call that failed while entering; NULL if the device was already lost */
 } gpuhal_rocm_scope;
 
 /* Converts an address from a number (gpuhal) to a pointer (HIP). */
@@ -121,8 +121,8 @@ void gpuhal_rocm_read_nodes(gpuhal_rocm_entry *entries, uint32_t count);
 
 /* context.c: returns the error code of the device loss; 0 while the device works. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device);
-/* Does the same, but first checks whether the device was reset. Must be called before an object of the device is passed
- * to HIP, because HIP would dereference an invalid pointer after a reset. */
+/* Like gpuhal_rocm_lost_code(), but first checks whether the device was reset. Must be called before an object of the
+ * device is passed to HIP, because HIP would dereference an invalid pointer after a reset. */
 hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device);
 /* Returns the ordinal of a stream's device, -1 if this HIP version cannot report the ordinal, or -2 if the stream is
  * invalid. */

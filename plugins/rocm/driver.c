@@ -16,7 +16,7 @@ static const char *const library_names[] = {
 };
 
 /* A runtime that does not report its version is treated as recent. Querying the version initializes HIP like hipInit,
- * so discovery queries it rather than start(). */
+ * so discovery, not start(), queries the version. */
 gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
 {
     const int known = whole >= 10000000 ? whole : 0;

@@ -30,11 +30,11 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
 gpuhal_status gpuhal_rocm_status(hipError_t code);
 /* Clears this thread's last error, which the previous HIP call stored. Returns @p code. */
 hipError_t gpuhal_rocm_forget(hipError_t code);
-/* Does the same for a code that is not reported. */
+/* Like gpuhal_rocm_forget(), for a code that is not reported. */
 void gpuhal_rocm_ignore(hipError_t code);
 /* Reports an error to the host, with its name and HIP's description, and returns its status. Clears the error. */
 gpuhal_status gpuhal_rocm_report(const gpuhal_host *host, const char *call, hipError_t code);
-/* Does the same with the given status and message. */
+/* Like gpuhal_rocm_report(), with the given status and message. */
 gpuhal_status gpuhal_rocm_report_as(const gpuhal_host *host, gpuhal_status status, const char *call, hipError_t code,
                                     const char *sentence);
 /* Returns a static string such as "hipErrorNoDevice". */

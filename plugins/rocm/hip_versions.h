@@ -40,7 +40,7 @@ enum { GPUHAL_ROCM_ATTRIBUTE_VIRTUAL_MEMORY = 89, GPUHAL_ROCM_ATTRIBUTE_HOST_REG
 
 /* A version as hipRuntimeGetVersion returns it: major * 10000000 + minor * 100000 + patch. */
 typedef struct gpuhal_rocm_version {
-    int whole; /* 0: unknown; the behaviour of the latest version is assumed */
+    int whole; /* 0 if unknown; the behaviour of the latest version is assumed */
     int major, minor, patch;
     unsigned int memory_type_device;  /* hipMemoryTypeDevice */
     int has_attribute_virtual_memory; /* whether the two attributes above may be queried */

@@ -116,8 +116,8 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 /* ---- reporting */
 
 /* Finds the file that contains the render node's "major:minor". Returns false if the file is unknown. A partition's
- * file belongs to a separate platform device that the kernel's compute driver knows. The kernel may use other numbers
- * than the plugin, so returns false for partitions that the plugin numbered.
+ * file belongs to a separate platform device that the kernel's compute driver knows. Also returns false for partitions
+ * that the plugin numbered, because the kernel may use other numbers.
  */
 static bool find_render_node(const gpuhal_rocm_entry *entry, char out_path[GPUHAL_STREAM_PATH])
 {

@@ -9,7 +9,7 @@
 #define LINK_XGMI 4u /* HSA_AMD_LINK_INFO_TYPE_XGMI */
 
 typedef struct facts {
-    gpuhal_link_kind kind; /* 0: unknown */
+    gpuhal_link_kind kind; /* 0 if unknown */
     uint64_t generation, count, bandwidth;
 } facts;
 

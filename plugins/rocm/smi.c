@@ -104,7 +104,7 @@ gpuhal_stream_why gpuhal_rocm_smi_why(uint32_t code)
     } else if (amd && code == AMDSMI_STATUS_TIMEOUT) {
         why.reason = GPUHAL_MISSING_TIMED_OUT;
     }
-    /* Both headers have the small codes in decimal digits, and the last ones, as 0xFFFFFFFF, in hexadecimal ones. */
+    /* Both headers write small codes in decimal, and the last codes (such as 0xFFFFFFFF) in hexadecimal. */
     snprintf(why.text, sizeof why.text, code > INT32_MAX ? "%s returned 0x%X" : "%s returned %u",
              amd ? "AMD SMI" : "ROCm SMI", (unsigned)code);
     return why;

@@ -8,8 +8,8 @@
 
 #include "driver.h"
 
-/* In this order: a function or type of this plugin; a HIP function whose name differs from CUDA's name only in the
- * prefix; the name of such a function in messages. */
+/* These macros name, in this order, a function or type of this plugin, a HIP function whose name differs from CUDA's
+ * name only in the prefix, and such a function in messages. */
 #define GPUHAL_OWN(name)         gpuhal_rocm_##name
 #define GPUHAL_VENDOR(name)      gpuhal_rocm_api.hip##name
 #define GPUHAL_VENDOR_CALL(name) "hip" #name

@@ -42,7 +42,7 @@ static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_a
     return GPUHAL_OK;
 }
 
-/* Inside the context. Finds the device address of a block's host memory. The driver is queried only for the
+/* Called inside the context. Finds the device address of a block's host memory. The driver is queried only for the
  * registration's start. An address inside the registration has the same offset on the device as on the host. */
 static vendor_code show(gpuhal_memory *memory)
 {
@@ -154,8 +154,8 @@ static bool offers(const gpuhal_stream_entry *entry, const gpuhal_alloc *alloc)
            (!shared || alloc->kind == GPUHAL_MEMORY_DEVICE);
 }
 
-/* Inside the context. Memory that is exported or accessible to peers must be created as physical memory and mapped
- * (share.c).
+/* Called inside the context. Memory that is exported or accessible to peers must be created as physical memory and
+ * mapped (share.c).
  */
 static gpuhal_status take(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {

@@ -28,7 +28,7 @@ static access **find(vendor_context from, vendor_context to)
     return link;
 }
 
-/* Under the lock. Returns NULL if host memory is exhausted. */
+/* Requires the lock. Returns NULL if host memory is exhausted. */
 static access *find_or_add(vendor_context from, vendor_context to)
 {
     access **link = find(from, to);
@@ -50,7 +50,7 @@ static void drop_unused(vendor_context from, vendor_context to)
     }
 }
 
-/* Under the lock, inside the context of @p device. Calls the driver each time, because a context or device that the
+/* Requires the lock and the context of @p device. Calls the driver each time, because a context or device that the
  * application has reset keeps its handle but loses its access. If the driver reports "already enabled" while `ours` is
  * false, the application enabled the access, and peer_disable() must leave the access enabled. `ours` is never cleared
  * here, because the driver also reports "already enabled" for the plugin's own access. */

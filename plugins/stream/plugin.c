@@ -30,7 +30,7 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
     return GPUHAL_OK;
 }
 
-/* Not fork safe: neither API can be initialised again in a forked child. The core refuses every call there. */
+/* Not fork safe, because neither API can be initialised again in a forked child. The core refuses every call there. */
 static const gpuhal_plugin plugin = {
     .size = sizeof(gpuhal_plugin),
     .abi = GPUHAL_ABI,

@@ -287,7 +287,7 @@ static gpuhal_status get_failed(gpuhal_plugin_device *device, const char *name, 
     return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_NOT_FOUND, call, code, text);
 }
 
-/* Inside the context. */
+/* Called inside the context. */
 static gpuhal_status find_function(gpuhal_plugin_kernel *kernel, const gpuhal_kernel_desc *desc,
                                    gpuhal_kernel_info *out_info)
 {

@@ -75,7 +75,7 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
     return GPUHAL_OK;
 }
 
-/* There is nothing to submit. Returns the device's loss, if any call has detected it. */
+/* There is nothing to submit. Reports the loss of the device if a call has detected the loss. */
 static gpuhal_status flush(gpuhal_plugin_queue *queue)
 {
     return GPUHAL_OWN(result)(queue->device, NULL, GPUHAL_OWN(lost_code)(queue->device));

@@ -33,7 +33,7 @@ static bool serves(const gpuhal_stream_registration *one, const gpuhal_stream_re
            (!one->adopted || one->context == other->context);
 }
 
-/* Under the lock. Returns the registration that overlaps this range, after waiting until no thread is changing it.
+/* Requires the lock. Returns the registration that overlaps this range, after waiting until no thread is changing it.
  * Waiting releases the lock and the list may change, so the search restarts. A registration that a reset ended is
  * skipped. The driver no longer has it, so its pages can be registered again while its users are still counted. */
 static gpuhal_stream_registration *find(uintptr_t start, uint64_t bytes)

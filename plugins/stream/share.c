@@ -19,8 +19,8 @@ static void unmap(const gpuhal_stream_mapping *mapping)
     GPUHAL_OWN(ignore)(GPUHAL_VENDOR(MemRelease)(mapping->handle));
 }
 
-/* Inside the context. Maps @p bytes of mapping->handle at new addresses. On failure, releases the handle and stores the
- * failed call in @p out_call. */
+/* Called inside the context. Maps @p bytes of mapping->handle at new addresses. On failure, releases the handle and
+ * stores the failed call in @p out_call. */
 static vendor_code map(const gpuhal_plugin_device *device, const gpuhal_alloc *alloc, uint64_t bytes,
                        gpuhal_stream_mapping *mapping, const char **out_call)
 {

@@ -49,13 +49,13 @@ typedef struct gpuhal_stream_call {
     gpuhal_plugin_device *device;
     vendor_stream stream;
     vendor_event event; /* the internal stream's event; NULL for a queue's stream */
-    uint32_t bit;       /* the internal stream's bit; 0: the stream is shared, because all streams are in use */
+    uint32_t bit;       /* the internal stream's bit; 0 if the stream is shared, because all streams are in use */
     gpuhal_stream_scope scope;
 } gpuhal_stream_call;
 
 /* One side of a copy: host memory or a device address. */
 typedef struct gpuhal_stream_place {
-    char *host; /* NULL: `device` is valid */
+    char *host; /* NULL if `device` is valid */
     uint64_t device;
 } gpuhal_stream_place;
 
@@ -102,13 +102,13 @@ typedef enum {
 /* The object behind gpuhal_memory.object. Transfers use only gpuhal_memory.address and .host. */
 typedef struct gpuhal_stream_block {
     gpuhal_stream_block_kind kind;
-    vendor_pointer plain; /* the driver's address before alignment; EXTERNAL: the mapped address */
+    vendor_pointer plain; /* the driver's address before alignment; for EXTERNAL, the mapped address */
     void *host;           /* the host address that the driver returned or registered */
     gpuhal_stream_registration *registration;
     gpuhal_stream_mapping mapping;
     vendor_external external;
-    int descriptor; /* EXTERNAL: the descriptor that was passed to the driver */
-    uint64_t file;  /* the descriptor's inode; 0: the driver owns the descriptor */
+    int descriptor; /* for EXTERNAL, the descriptor that was passed to the driver */
+    uint64_t file;  /* the descriptor's inode; 0 if the driver owns the descriptor */
 } gpuhal_stream_block;
 
 /* ---- defined by the plugin */
@@ -162,11 +162,11 @@ void GPUHAL_OWN(leave)(const gpuhal_stream_scope *scope);
 /* Checks with the marker whether the context was destroyed or the device was reset. If so, all objects of the context
  * are destroyed too. */
 bool GPUHAL_OWN(is_gone)(gpuhal_plugin_device *device);
-/* Inside the context. Refuses a stream that is being captured into a graph, because no thread may wait for an event
- * that is recorded in such a stream. *out_call is NULL if the driver did not return the code. */
+/* Called inside the context. Refuses a stream that is being captured into a graph, because no thread may wait for an
+ * event that is recorded in such a stream. *out_call is NULL if the driver did not return the code. */
 vendor_code GPUHAL_OWN(may_record)(vendor_stream stream, const char **out_call);
-/* For functions that only query or prepare something. Such functions are optional, and one that returns "not supported"
- * is treated as a missing function: the code becomes OK, and the caller keeps its default value. */
+/* For optional functions that only query or prepare something. If such a function returns "not supported", the code
+ * becomes OK, and the caller keeps its default value. */
 static inline vendor_code GPUHAL_OWN(may_lack)(vendor_code code)
 {
     if (code != GPUHAL_VENDOR_NOT_SUPPORTED) {
@@ -206,7 +206,7 @@ static inline vendor_code GPUHAL_OWN(probe)(gpuhal_plugin_device *device)
 
 /* event.c. Inside the context: checks whether the caller's stream can be used as a queue; reports errors. */
 gpuhal_status GPUHAL_OWN(check_stream)(gpuhal_plugin_device *device, vendor_stream stream);
-/* Inside the context. */
+/* Called inside the context. */
 vendor_code GPUHAL_OWN(create_events)(gpuhal_plugin_event *event, bool timed);
 vendor_code GPUHAL_OWN(record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
 /* The next two functions enter the context themselves. */
@@ -215,7 +215,7 @@ void GPUHAL_OWN(event_destroy)(gpuhal_plugin_event *event);
 
 /* address.c. Inside the context: finds the device address of the page-locked memory that begins at @p host. */
 vendor_code GPUHAL_OWN(show_host)(void *host, uint64_t *out_address);
-/* Returns NULL if the address refers to at least @p bytes of this device's memory, otherwise an error message. */
+/* Returns NULL if the device's memory at the address has at least @p bytes, otherwise an error message. */
 const char *GPUHAL_OWN(pointer_fault)(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes);
 /* page_lock.c. Inside a context: returns the driver's ID for the memory at the address, or 0 if there is none. */
 uint64_t GPUHAL_OWN(id_at)(uintptr_t address);
@@ -275,7 +275,7 @@ bool GPUHAL_OWN(is_image)(const char *format, const unsigned char *image, uint64
 bool GPUHAL_OWN(takes_target)(const char *format, const char *target, const char *device);
 /* Returns whether all options are known; otherwise @p out_unknown is the first unknown one. */
 bool GPUHAL_OWN(takes_options)(const gpuhal_code *code, char *out_unknown, size_t size);
-/* Inside the context. Passes the compiler's whole output to @p build. @p out_words receives the beginning of the
+/* Called inside the context. Passes the compiler's whole output to @p build. @p out_words receives the beginning of the
  * compiler's error message as one line. */
 vendor_code GPUHAL_OWN(load_module)(const gpuhal_code *code, const void *image, gpuhal_plugin_build *build,
                                     vendor_module *out_module, char *out_words, size_t size);
@@ -305,7 +305,7 @@ void GPUHAL_OWN(close)(gpuhal_plugin_device *device);
 /* Returns OK while the CPU may access the opened device's page-locked memory. CUDA unmaps this memory when the context
  * is destroyed. HIP unmaps it when the device is reset, on a machine with one GPU. */
 gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device);
-/* Inside the context. Reports a failed allocation; an out-of-memory error includes the device's free memory. */
+/* Called inside the context. Reports a failed allocation; an out-of-memory error includes the device's free memory. */
 gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
                                             uint64_t bytes);
 
@@ -399,11 +399,11 @@ vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, u
 /* Removes one user, even on a lost device. The last user unregisters the memory. */
 vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream_registration *registration);
 
-/* share.c: memory that others can access too. */
+/* share.c: memory that other devices or processes can access. */
 gpuhal_status GPUHAL_OWN(allocate_shared)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                           gpuhal_memory *out_memory);
 gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
-/* Inside the context. Releases the resources of a shared block. */
+/* Called inside the context. Releases the resources of a shared block. */
 void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block);
 
 /* Fill in their slots, as far as the device supports them. */

@@ -3,7 +3,7 @@
  * Each commit creates one piece of physical memory. The driver unmaps only whole pieces, so a decommit must cover the
  * pieces exactly as they were committed. The core makes only one call at a time on a range.
  *
- * The core's pools use ranges. share.c uses the mapping functions too.
+ * The core's pools use ranges. share.c also uses the mapping functions.
  */
 #include "device.h"
 
@@ -124,7 +124,7 @@ static bool overlaps(const piece *one, uint64_t offset, uint64_t bytes)
     return offset < one->offset + one->bytes && one->offset < offset + bytes;
 }
 
-/* Inside the context. */
+/* Called inside the context. */
 static vendor_code fill_piece(const gpuhal_plugin_range *range, piece *own, gpuhal_plugin_device *const *peers,
                               uint32_t peer_count, const char **out_call)
 {
@@ -174,8 +174,8 @@ static gpuhal_status range_commit(gpuhal_plugin_range *range, uint64_t offset, u
     return GPUHAL_OK;
 }
 
-/* Inside the context. Unmaps first, because a piece that the driver does not unmap keeps its memory and stays in the
- * list. */
+/* Called inside the context. Unmaps first, because a piece that the driver does not unmap keeps its memory and stays in
+ * the list. */
 static vendor_code empty_piece(const gpuhal_plugin_range *range, const piece *own, const char **out_call)
 {
     const vendor_pointer at = GPUHAL_VENDOR_AT(range->reserved.address + own->offset);
@@ -188,8 +188,8 @@ static vendor_code empty_piece(const gpuhal_plugin_range *range, const piece *ow
     return GPUHAL_VENDOR(MemRelease)(own->handle);
 }
 
-/* Inside the context. Removes the pieces that overlap the bytes; stops at the first piece that the driver does not
- * unmap. */
+/* Called inside the context. Removes the pieces that overlap the bytes; stops at the first piece that the driver does
+ * not unmap. */
 static vendor_code empty_pieces(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes, const char **out_call)
 {
     vendor_code code = GPUHAL_VENDOR_OK;

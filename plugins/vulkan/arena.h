@@ -12,7 +12,7 @@
 
 typedef struct gpuhal_vulkan_page {
     struct gpuhal_vulkan_page *next;
-    VkDescriptorPool pool; /* NULL: not created yet */
+    VkDescriptorPool pool; /* NULL if not created yet */
     uint32_t sets, buffers;
     gpuhal_memory uniform; /* object NULL: not allocated yet */
     uint64_t bytes;        /* bytes of `uniform` in use */

@@ -1,5 +1,5 @@
-/* vulkan/compute.c: shader limits: group sizes and data types. Disabled features are not listed, because they may not
- * be used.
+/* vulkan/compute.c: shader limits: group sizes and data types. Disabled features are not listed, because applications
+ * must not use them.
  */
 #include "memory.h"
 

@@ -47,7 +47,8 @@ enum {
     GPUHAL_VULKAN_HOST_IMPORT = 1u << 4,      /* VK_EXT_external_memory_host */
     GPUHAL_VULKAN_OPAQUE_FD =
         1u << 5, /* VK_KHR_external_memory_fd; the plugin's buffers can be exported and imported */
-    GPUHAL_VULKAN_DMABUF_FD = 1u << 6,        /* the same with VK_EXT_external_memory_dma_buf */
+    GPUHAL_VULKAN_DMABUF_FD = 1u << 6,        /* VK_EXT_external_memory_dma_buf; the plugin's buffers can be exported
+                                               * and imported as dma-bufs */
     GPUHAL_VULKAN_PCI_BUS_INFO = 1u << 7,     /* VK_EXT_pci_bus_info */
     GPUHAL_VULKAN_DRM = 1u << 8,              /* VK_EXT_physical_device_drm */
     GPUHAL_VULKAN_SUBGROUP_SIZE = 1u << 9,    /* feature subgroupSizeControl */
@@ -72,17 +73,18 @@ typedef struct gpuhal_vulkan_hardware {
     uint32_t family_count;
     VkQueueFamilyProperties families[GPUHAL_VULKAN_FAMILIES];
     uint64_t allocation_max;
-    uint64_t import_alignment;                  /* alignment of host pointers; 0: import not supported */
+    uint64_t import_alignment;                  /* alignment of host pointers; 0 if import is not supported */
     uint32_t pci[4];                            /* domain, bus, device, function, with PCI_BUS_INFO */
-    int64_t drm_render[2];                      /* major, minor; -1: no render node */
-    uint32_t compute_units;                     /* 0: not reported */
+    int64_t drm_render[2];                      /* major, minor; -1 if there is no render node */
+    uint32_t compute_units;                     /* 0 if not reported */
     bool software;                              /* a software implementation on the CPU */
     bool unified;                               /* device and host share one memory */
-    uint32_t subgroup_min, subgroup_max;        /* 0: not reported */
-    uint32_t subgroup_size;                     /* default size; 0: not reported */
-    uint32_t subgroups_max;                     /* maximum per group with a required subgroup size; 0: not selectable */
+    uint32_t subgroup_min, subgroup_max;        /* 0 if not reported */
+    uint32_t subgroup_size;                     /* default size; 0 if not reported */
+    uint32_t subgroups_max;                     /* maximum per group with a required subgroup size; 0 if not
+                                                 * selectable */
     VkSubgroupFeatureFlags subgroup_operations; /* in compute shaders */
-    uint32_t push_descriptors;                  /* maximum per set layout; 0: not supported */
+    uint32_t push_descriptors;                  /* maximum per set layout; 0 if not supported */
     uint32_t data_types;                        /* GPUHAL_DATA_ bits */
     uint32_t memory_kinds;                      /* bit 1 << gpuhal_memory_kind for each supported kind */
 } gpuhal_vulkan_hardware;

@@ -183,7 +183,7 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
 
 /* Each copy of the core opens the library through its own host, so that the host's report names the library. The
  * process uses the first instance, which is complete before it is stored and never changes afterwards. Readers need no
- * lock: each has called this function, which acquires the lock after the instance was stored. */
+ * lock, because each reader calls this function first, and the function acquires the lock. */
 gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;

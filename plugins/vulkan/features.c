@@ -15,7 +15,8 @@
 #define V12   VK_API_VERSION_1_2
 #define V13   VK_API_VERSION_1_3
 
-/* member, structure, its type, the extension that adds it, its core version, the first version with an aggregate */
+/* The columns are the member, the structure, its type, the extension that adds the structure, its core version, and the
+ * first version with an aggregate. */
 #define FEATURES_OF_VERSIONS(X)                                                                                       \
     X(vulkan11, Vulkan11Features, VULKAN_1_1_FEATURES, NULL, V12, NEVER)                                              \
     X(vulkan12, Vulkan12Features, VULKAN_1_2_FEATURES, NULL, V12, NEVER)                                              \

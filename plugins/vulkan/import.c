@@ -221,8 +221,8 @@ static gpuhal_status import_duplicate(gpuhal_plugin_device *device, gpuhal_vulka
     if (type == GPUHAL_VULKAN_NO_TYPE) {
         return no_type(device);
     }
-    /* Cannot overflow: import_descriptor() has checked the offset and check() the bytes, both against
-     * allocation_max. */
+    /* Cannot overflow, because offset and bytes are at most allocation_max (checked by import_descriptor() and
+     * check()). */
     const uint64_t bytes = request->alloc->import_offset + request->requirements.size;
     if (is_too_short(request, fd, bytes)) {
         return refuse(device, too_small);

@@ -20,7 +20,7 @@ typedef struct gpuhal_vulkan_request {
 
 /* Returns the best memory type for the kind among the types in @p bits, or GPUHAL_VULKAN_NO_TYPE. */
 uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
-/* Does the same, but falls back to the best substitute type. */
+/* Like gpuhal_vulkan_pick_type(), but falls back to the best substitute type. */
 uint32_t gpuhal_vulkan_next_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
 /* Returns whether memory of this kind is mapped if its type has these flags. */
 bool gpuhal_vulkan_shows_host(gpuhal_memory_kind kind, VkMemoryPropertyFlags flags);

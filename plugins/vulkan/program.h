@@ -23,7 +23,7 @@ struct gpuhal_plugin_program {
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_device *device;
-    VkDescriptorSetLayout set_layout; /* NULL: the kernel has no descriptors */
+    VkDescriptorSetLayout set_layout; /* NULL if the kernel has no descriptors */
     VkPipelineLayout layout;
     VkPipeline pipeline;
     uint32_t buffer_count;
@@ -43,9 +43,9 @@ typedef struct gpuhal_vulkan_kernel_plan {
     const gpuhal_kernel_desc *desc;
     gpuhal_vulkan_interface interface;
     uint32_t group[3];
-    uint32_t required_subgroup; /* 0: any */
-    /* The specialization constants that the code declares. Each has 8 bytes in `data`. `entries` and `data` are
-     * malloc'ed and must be freed, even after a fault. */
+    uint32_t required_subgroup; /* 0 for any */
+    /* The specialization constants that the code declares. Each constant has 8 bytes in `data`. `entries` and `data`
+     * are malloc'ed and must be freed, even after a fault. */
     VkSpecializationMapEntry *entries;
     uint64_t *data;
     uint32_t entry_count;

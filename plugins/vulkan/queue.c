@@ -16,8 +16,8 @@
  * memory. */
 #define BATCH_OPERATIONS 256u
 /* Maximum number of command buffers per queue, and of operations in flight. Above these limits the queue returns
- * NOT_READY. A driver's memory for a command buffer grows with its commands: about 1 KiB per launch in lavapipe
- * 22.3. */
+ * NOT_READY. A driver's memory for a command buffer grows with each command, for example by 1 KiB per launch in
+ * lavapipe 22.3. */
 #define BATCHES    64u
 #define OPERATIONS (16u * BATCH_OPERATIONS)
 
@@ -366,7 +366,7 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
     free(queue);
 }
 
-/* Commands from before the wait are submitted first and do not wait. Events of this queue need no wait, because they
+/* Commands that precede the wait are submitted first and do not wait. Events of this queue need no wait, because they
  * precede later commands in submission order. Events that were never recorded need no wait either. The batch retains
  * the awaited timeline, because the event may be destroyed or recorded again before the batch has finished. */
 static gpuhal_status vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)

@@ -64,9 +64,9 @@ struct gpuhal_plugin_queue {
 struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
     bool timed;
-    gpuhal_vulkan_timeline *timeline; /* the queue's timeline, which outlives the event; NULL: never recorded */
+    gpuhal_vulkan_timeline *timeline; /* the queue's timeline, which outlives the event; NULL if never recorded */
     uint64_t value;
-    gpuhal_vulkan_stamp *stamp; /* NULL: no timestamp was recorded */
+    gpuhal_vulkan_stamp *stamp; /* NULL if no timestamp was recorded */
     uint32_t valid_bits;        /* valid bits of the timestamp */
 };
 

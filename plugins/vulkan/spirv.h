@@ -1,11 +1,11 @@
 /* vulkan/spirv.h: checks whether a SPIR-V module may be passed to a driver, and reads the interface of its kernels.
  *
- * Drivers trust SPIR-V, so an invalid module may crash them. Reading a module checks that its last instruction ends at
- * the end of the module. Ids are within the bound, and each id has one definition. Every known instruction has the
- * operands that the grammar requires, with ids of the module. Functions consist of blocks that begin with a label and
- * end with a branch or a return. Everything else that a validator checks, such as the meaning of ids and types, is left
- * to the compiler. The other functions rely on these checks, but limit their recursion themselves, since a type may
- * still contain itself.
+ * Drivers trust SPIR-V, so an invalid module may crash them. A module is accepted only if its last instruction ends at
+ * the end of the module, all ids are within the bound, and each id has one definition. Every known instruction must
+ * have the operands that the grammar requires, with ids of the module. Functions must consist of blocks that begin with
+ * a label and end with a branch or a return. Everything else that a validator checks, such as the meaning of ids and
+ * types, is left to the compiler. The other functions rely on these checks, but limit their recursion themselves, since
+ * a type may still contain itself.
  */
 #ifndef GPUHAL_VULKAN_SPIRV_H
 #define GPUHAL_VULKAN_SPIRV_H
@@ -91,14 +91,14 @@ enum {
 typedef struct gpuhal_vulkan_module {
     uint32_t *words; /* a copy */
     uint32_t count, bound;
-    uint32_t *made; /* position of the instruction that defines each id; 0: undefined */
+    uint32_t *made; /* position of the instruction that defines each id; 0 if undefined */
     uint32_t entry_count;
 } gpuhal_vulkan_module;
 
 /* The group size in one dimension. */
 typedef struct gpuhal_vulkan_extent {
     uint32_t value;
-    bool known;      /* false: the code computes the size from constants */
+    bool known;      /* false if the code computes the size from constants */
     bool adjustable; /* the specialization constant `id` sets the size */
     uint32_t id;
 } gpuhal_vulkan_extent;
@@ -112,7 +112,7 @@ typedef struct gpuhal_vulkan_member {
 
 typedef struct gpuhal_vulkan_interface {
     uint32_t buffer_count;                   /* bindings 0 to buffer_count - 1 of set 0 */
-    uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* GPUHAL_ACCESS_ bits of each binding; 0: the code does not use the
+    uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* GPUHAL_ACCESS_ bits of each binding; 0 if the code does not use the
                                               * binding */
     bool pushes, uniform; /* the values are push constants, or a uniform block at binding `buffer_count` */
     uint32_t member_count, block_bytes; /* members and size of the push constant or uniform block */
@@ -132,12 +132,11 @@ bool gpuhal_vulkan_fault_set(gpuhal_vulkan_fault *fault, gpuhal_status status, c
     __attribute__((format(printf, 3, 4)));
 
 /* grammar.c: returns the operands of an instruction, one letter each. An operand is one word except for s, n, m and o.
- * t: id of the type. r: id that the instruction defines. b: id of a block. i: another id. l: a literal. s: a
- * zero-terminated string. n: a number as wide as the type of its constant or selector. m: memory access flags with the
- * operands that they require. o: an opcode and its operands. x: an operand of an extended instruction. '.': any further
- * words.
- * A letter may be followed by ? (at most one) or * (any number). Two letters followed by 2 are any number of such
- * pairs. Returns NULL for an unknown instruction. */
+ * t is the id of the type, r the id that the instruction defines, b the id of a block, i another id, l a literal, s a
+ * zero-terminated string, n a number as wide as the type of its constant or selector, m memory access flags with the
+ * operands that they require, o an opcode and its operands, x an operand of an extended instruction, and '.' any
+ * further words. A letter may be followed by ? (at most one) or * (any number). Two letters followed by 2 are any
+ * number of such pairs. Returns NULL for an unknown instruction. */
 const char *gpuhal_vulkan_operands(uint32_t code);
 
 /* capability.c. Returns the name of a capability, or NULL. */
@@ -163,18 +162,18 @@ static inline uint32_t gpuhal_vulkan_module_length(const gpuhal_vulkan_module *m
     return module->words[at] >> 16;
 }
 
-/* Returns the position of the next instruction with this opcode (0: any) at or after @p at, or `count` if there is
+/* Returns the position of the next instruction with this opcode (0 for any) at or after @p at, or `count` if there is
  * none. */
 uint32_t gpuhal_vulkan_module_find(const gpuhal_vulkan_module *module, uint32_t at, uint32_t code);
 /* Returns whether the member @p member of an id has the decoration, or the id itself if @p member is UINT32_MAX. Also
  * returns the word after the decoration. */
 bool gpuhal_vulkan_module_decoration(const gpuhal_vulkan_module *module, uint32_t id, uint32_t member,
                                      uint32_t decoration, uint32_t *out_value);
-/* Returns the position of the GLCompute entry point with this name; 0: not found. */
+/* Returns the position of the GLCompute entry point with this name; 0 if not found. */
 uint32_t gpuhal_vulkan_module_entry(const gpuhal_vulkan_module *module, const char *name);
 /* Writes the names of all GLCompute entry points, separated by blanks, as far as they fit. */
 void gpuhal_vulkan_module_list(const gpuhal_vulkan_module *module, char *out_names, size_t size);
-/* Returns the position of the constant with this @p spec_id; 0: not found. */
+/* Returns the position of the constant with this @p spec_id; 0 if not found. */
 uint32_t gpuhal_vulkan_module_constant(const gpuhal_vulkan_module *module, uint32_t spec_id);
 /* Returns the size of a scalar type in bytes; 0 for any other type. */
 uint32_t gpuhal_vulkan_module_scalar(const gpuhal_vulkan_module *module, uint32_t type);

@@ -49,7 +49,7 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device
     return timeline;
 }
 
-/* Relaxed order: the caller has a reference, so the count cannot drop to 0. */
+/* Relaxed order is enough, because the caller has a reference and the count cannot drop to 0. */
 gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_retain(gpuhal_vulkan_timeline *timeline)
 {
     atomic_fetch_add_explicit(&timeline->references, 1, memory_order_relaxed);

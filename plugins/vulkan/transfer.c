@@ -40,8 +40,8 @@ static gpuhal_vulkan_span span_of(const gpuhal_memory *memory, uint64_t offset, 
 
 typedef struct target {
     gpuhal_plugin_device *device;
-    gpuhal_plugin_queue *queue;   /* NULL: use an internal stream */
-    gpuhal_vulkan_stream *stream; /* NULL: no command buffer begun */
+    gpuhal_plugin_queue *queue;   /* NULL to use an internal stream */
+    gpuhal_vulkan_stream *stream; /* NULL if no command buffer has begun */
     gpuhal_vulkan_piece piece;    /* passed to the queue for the next command */
 } target;
 

@@ -1,5 +1,5 @@
-/* baseline_opencl.c: direct calls of OpenCL. They use the library file that the plugin has opened, so that both sides
- * can use the same handles. */
+/* baseline_opencl.c: direct calls of OpenCL. The calls use the library file that the plugin has opened, so that both
+ * sides can use the same handles. */
 #include "measure.h"
 #include "members.h"
 #include "opencl_calls.h"

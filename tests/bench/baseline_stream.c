@@ -1,8 +1,7 @@
 /* baseline_stream.c: direct calls of CUDA and HIP on memory of the library's devices.
  *
- * The direct calls make the device current once for all @count calls, and restore the previous one afterwards. So the
- * library is measured as in a program that does not use the vendor's API itself. There the library has to make the
- * device current in each call. */
+ * The direct calls make the device current once for all @count calls, and restore the previous device afterwards. The
+ * library has to make the device current in each call, as in a program that does not use the vendor's API itself. */
 #include "baseline_stream.h"
 #include "measure.h"
 

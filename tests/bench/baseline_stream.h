@@ -1,7 +1,7 @@
 /* baseline_stream.h: the direct calls that CUDA and HIP share. Copies are enqueued in a stream. The baseline waits for
  * the stream or for an event.
  *
- * baseline_cuda.c and baseline_hip.c implement the functions with baseline_calls.inc. They use the vendors'
+ * baseline_cuda.c and baseline_hip.c implement the functions with baseline_calls.inc. The files use the vendors'
  * declarations in the plugins' folders. No vendor library is linked. The functions are looked up in the library that
  * the plugin has opened, so that both sides can use the same handles. */
 #ifndef GPUHAL_BENCH_BASELINE_STREAM_H
@@ -15,8 +15,8 @@ typedef enum gpuhal_bench_direction {
     GPUHAL_BENCH_ON_DEVICE
 } gpuhal_bench_direction;
 
-/* The functions of one API, with the same interface for each API. They return the API's code, which is 0 for success.
- * Streams and events are the API's handles. */
+/* The functions of one API, with the same interface for each API. The functions return the API's code, which is 0 for
+ * success. Streams and events are the API's handles. */
 typedef struct gpuhal_bench_stream_driver {
     const char *name;                   /* "CUDA" */
     const gpuhal_bench_symbol *symbols; /* Symbols that are looked up before any other call. */
@@ -38,7 +38,7 @@ typedef struct gpuhal_bench_stream_driver {
     unsigned (*allocate_and_free)(uint64_t bytes);
     /* Initializes the API and queries its version, and each device's name, memory, UUID and PCI address. */
     unsigned (*list)(int *out_count);
-    unsigned no_device; /* The code if there is no device. */
+    unsigned no_device; /* The API's code for "no device". */
 } gpuhal_bench_stream_driver;
 
 gpuhal_bench_baseline *gpuhal_bench_stream_create(const gpuhal_bench_stream_driver *driver, void *library,

@@ -1,5 +1,5 @@
-/* baseline_vulkan.c: direct calls of Vulkan on the library's VkDevice and VkQueue. They reuse one command buffer and
- * one fence.
+/* baseline_vulkan.c: direct calls of Vulkan on the library's VkDevice and VkQueue. The calls reuse one command buffer
+ * and one fence.
  *
  * No Vulkan library is linked. All functions are looked up with the get_instance_proc_addr in the device's
  * description. */
@@ -41,8 +41,8 @@ static bool has_addresses(const gpuhal_vulkan_device *device)
     return has;
 }
 
-/* Records the last command of a submission. It makes the written bytes visible to the host, as the library's calls
- * do. */
+/* Records the last command of a submission. The command makes the written bytes visible to the host, as the library's
+ * calls do. */
 static void make_visible(const vulkan_baseline *v)
 {
     const VkMemoryBarrier barrier = {

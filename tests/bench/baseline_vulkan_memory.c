@@ -112,7 +112,7 @@ static void bring_pages(void *start, uint64_t bytes)
     }
 }
 
-/* The library's buffer has a host address if the memory is host-visible, so this buffer gets one too. */
+/* Maps host-visible memory, as the library does. */
 static bool commit(const gpuhal_bench_vulkan *v, const vulkan_memory *memory, uint64_t bytes)
 {
     void *address;

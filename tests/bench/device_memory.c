@@ -1,5 +1,5 @@
-/* device_memory.c: queries the used device memory without the library: with NVML, whose declarations are in the CUDA
- * plugin's folder, or with a file of AMD's kernel driver. The queries use no device memory. */
+/* device_memory.c: queries the used device memory without the library, through NVML (declared in the CUDA plugin's
+ * folder) or a file of AMD's kernel driver. The queries use no device memory. */
 #include "../../plugins/cuda/nvml_api.h"
 #include "measure.h"
 #include "members.h"

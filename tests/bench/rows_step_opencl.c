@@ -26,7 +26,7 @@ typedef struct step {
     gpuhal_queue *queue;
     gpuhal_buffer *matrix;
     gpuhal_buffer
-        *vectors[2]; /* each layer reads one, writes the other; LAYERS is even, so vectors[0] has the result */
+        *vectors[2]; /* each layer reads one and writes the other; LAYERS is even, so vectors[0] has the result */
     gpuhal_bench_opencl *direct;
     gpuhal_native first; /* vectors[0] as a cl_mem and an offset */
     cl_program program;

@@ -37,7 +37,7 @@ static void expect_not_printed(const char *text)
     }
 }
 
-/* Makes the misbehaving plugin have the named fault. Returns the plugin's path. */
+/* Selects the misbehaving plugin's fault by name. Returns the plugin's path. */
 static const char *faulty(const char *name)
 {
     static char path[512];

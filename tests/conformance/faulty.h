@@ -66,7 +66,7 @@ typedef struct gpuhal_faulty_memory {
     bool mapped;    /* `bytes` is a mapping */
     uint32_t index; /* index of the device */
     gpuhal_memory_kind kind;
-    bool counted; /* included in the used bytes of the device */
+    bool counted; /* included in the device's used bytes */
     bool lent;    /* the host's view, or `bytes`, belongs to another object */
     const gpuhal_plugin_device *owner;
     void *open_map; /* a bounce buffer handed out by map */

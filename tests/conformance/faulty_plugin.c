@@ -340,7 +340,7 @@ static gpuhal_status faulty_describe(const gpuhal_host *host, gpuhal_plugin_inst
     return GPUHAL_OK;
 }
 
-/* Has side effects on the process, which the opening of a device must not have. */
+/* Has side effects on the process, although opening a device must not have any. */
 static void misbehave_once(void)
 {
     static _Atomic unsigned settling;

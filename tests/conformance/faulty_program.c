@@ -233,7 +233,7 @@ static void *run_elsewhere(void *user)
     return NULL;
 }
 
-/* Launches on another connection to the device, and so without regard to the queue's order. */
+/* Launches on another connection to the device, so the launch ignores the queue's order. */
 static gpuhal_status launch_elsewhere(const run *own)
 {
     pthread_t thread;

@@ -4,7 +4,7 @@
  *   {"from":"cuda:0","to":"cpu:0","path":"staged","ok":true,"copies":24,"bytes":33554509,"gib_per_s":12.3,"error":null}
  *
  * ok is null, with the reason in error, for a pair that was not tested. gib_per_s is the highest speed of three copies
- * of the whole buffer. It is only for information and does not affect the result.
+ * of the whole buffer, and does not affect the result.
  *
  *     copy_matrix [--quick] [--seconds N] [--seed N]
  *
@@ -29,7 +29,7 @@
 
 enum { COPIES = 24, QUICK_COPIES = 6, TIMED_COPIES = 3 };
 
-/* Additional seconds for a pair that has begun before the end of the time. */
+/* Additional seconds for a pair that began before the time was up. */
 static const double grace_s = 5;
 
 typedef struct matrix {

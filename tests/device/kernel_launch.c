@@ -1,6 +1,6 @@
 /* kernel_launch.c: runs kernels on every device of a backend through the library's functions. The code is PTX, which
  * CUDA's driver compiles, or a code bundle for AMD GPUs. The launches use values, memory with offsets, groups in one
- * and two dimensions, and shared memory. They run in a queue between transfers, and without a queue.
+ * and two dimensions, and shared memory. The launches run in a queue between transfers, and without a queue.
  *
  *   kernel_launch BACKEND FORMAT FILE    prints one line of JSON per kernel and device:
  *                                        {"check":"...","ok":true,"device":"cuda:0","detail":null}

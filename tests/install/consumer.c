@@ -1,6 +1,6 @@
-/* tests/install/consumer.c: another project's program. It prints the state of every plugin, copies bytes to every
- * device and back, and prints which of gpuhal's files are mapped. install_test.py compares these with the installed
- * files. */
+/* tests/install/consumer.c: another project's program. The program prints the state of every plugin, copies bytes to
+ * every device and back, and prints which of gpuhal's files are mapped. install_test.py compares these with the
+ * installed files. */
 #include <gpuhal/gpuhal.h>
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* tests/plugins/bad.c: one plugin over host memory, compiled many times with one fault each. CMakeLists.txt defines
- * VARIANT_<name> and NAME. Each fault is an #ifdef at the place at which a careless vendor would make the mistake. The
- * variants `good` and `good_fork_safe` have no fault.
+ * VARIANT_<name> and NAME. Each fault is an #ifdef at the place of a careless vendor's mistake. The variants `good` and
+ * `good_fork_safe` have no fault.
  *
  * To add a variant, add a line to corpus.inc and an #ifdef here. Faults of more than one line are in mischief.h. */
 #include "loading.h"

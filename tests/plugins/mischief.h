@@ -1,8 +1,8 @@
 /* tests/plugins/mischief.h: the kinds of damage that a plugin may do to its process. Each kind is a function, which
  * variants of bad.c call.
  *
- * The damage is limited to the process, its children and the copies of the plugin's file. It ends a few seconds after
- * the test at the latest. */
+ * The damage is limited to the process, its children and the copies of the plugin's file, and ends at the latest a few
+ * seconds after the test. */
 #ifndef MISCHIEF_H
 #define MISCHIEF_H
 
@@ -127,7 +127,8 @@ MAYBE void start_thread(void *(*body)(void *))
     }
 }
 
-/* Allocates and touches memory until an allocation fails, then uses NULL like a driver that does not check for it. */
+/* Allocates and touches memory until an allocation fails, then uses NULL, like a driver that does not check the
+ * result. */
 MAYBE void eat_memory(void)
 {
     struct rlimit limit = {.rlim_cur = HUNGER_BYTES, .rlim_max = HUNGER_BYTES};
@@ -277,7 +278,7 @@ MAYBE void own_path(char *out, size_t bytes)
     snprintf(out, bytes, "%s", info.dli_fname);
 }
 
-/* Replaces the plugin's file, after it was checked, with another file. */
+/* Replaces the plugin's file with another file after the check. */
 MAYBE void replace_itself(void)
 {
     char path[PATH_MAX], other[PATH_MAX + 8];

@@ -1,5 +1,4 @@
-/* tests/support/faults.h: makes a program's call with a given number fail, and counts the resources that the program
- * owns.
+/* tests/support/faults.h: makes the n-th call of a program fail, and counts the resources that the program owns.
  *
  * gpuhal_add_faults() redirects calls to faults.c with the linker's --wrap. It redirects the calls of all code that is
  * linked statically into a test, with and without sanitizers. Calls in shared libraries, including the C library, are

@@ -13,9 +13,9 @@
 
 typedef struct gpuhal_halting_state {
     _Atomic(const char *)
-        slot; /* the slot in which the driver stops, or NULL; "queued_…" is copy or launch with a queue,
+        slot; /* the slot that stops the driver, or NULL; "queued_…" is copy or launch with a queue,
                * "program_compiled_bytes" is program_compiled without a buffer */
-    _Atomic(const char *) also; /* a second slot in which the driver stops */
+    _Atomic(const char *) also; /* a second slot that stops the driver */
     _Atomic uint32_t stopped;   /* calls that are stopped now */
     _Atomic uint32_t openings;  /* devices that are open */
     _Atomic uint32_t events;    /* events that were created and not yet destroyed */
@@ -31,7 +31,7 @@ typedef struct gpuhal_halting_state {
     _Atomic gpuhal_status elapsed_says; /* result of elapsed */
     _Atomic int32_t native_locks;      /* number of locks that are held */
     _Atomic uint32_t queue_flags;      /* flags of the last queue that was created */
-    _Atomic uint32_t fail_peer_copy; /* with DEVICE_LOST, if not 0 */
+    _Atomic uint32_t fail_peer_copy; /* if not 0, fails with DEVICE_LOST */
     uint32_t no_queued_launch;       /* launches with a queue are not supported, so the queue's worker makes them */
     gpuhal_status compiled_says;     /* result of program_compiled */
 } gpuhal_halting_state;

@@ -16,7 +16,7 @@ static inline gpuhal_status import_host(gpuhal_device *device, void *memory, uin
     return gpuhal_buffer_import_host(device, &import, out_buffer, &offset);
 }
 
-/* Returns pages of which a test may unmap some. The pages are far below the addresses that the system chooses. So a
+/* Returns pages that a test may partly unmap. The pages are far below the addresses that the system chooses. So a
  * mapping by another thread (of a driver or a sanitizer) does not fill the hole. */
 static inline char *pages_apart(size_t bytes)
 {

@@ -36,7 +36,7 @@ enum {
 
 /* A value that sample() returns. A test may set the value at any time, but must set the number before the key. */
 typedef struct gpuhal_mock_value {
-    _Atomic gpuhal_key key; /* 0: unused */
+    _Atomic gpuhal_key key; /* 0 if unused */
     _Atomic gpuhal_missing missing;
     _Atomic uint64_t u64;
 } gpuhal_mock_value;
@@ -56,23 +56,23 @@ typedef struct gpuhal_mock_device {
     uint32_t spurious_report;               /* calls that succeed report an error detail */
     uint32_t refuses;              /* slots that exist and return NOT_SUPPORTED: GPUHAL_MOCK_… bits */
     uint32_t import_kinds, export_kinds, adopt_kinds; /* facts, missing if 0; OPAQUE_FD uses a memfd */
-    uint64_t import_alignment;     /* 0: missing */
-    const char *driver_uuid;       /* NULL: missing */
+    uint64_t import_alignment;     /* missing if 0 */
+    const char *driver_uuid;       /* missing if NULL */
     uint32_t slow_write_us;        /* delay of write and fill after the bytes are moved */
     uint32_t slow_copy_us;         /* delay of copy after the bytes are moved */
     uint32_t short_imports;        /* an import is one byte shorter than requested */
     uint32_t ignores_alignment;    /* addresses are 64 bytes after a multiple of the alignment */
     uint32_t caches_imports;       /* works on a copy of imported host memory, as OpenCL drivers for discrete GPUs do */
     uint64_t copy_alignment, fill_alignment;
-    uint64_t total_bytes;          /* 0: 1 GiB; larger allocations fail with OUT_OF_MEMORY */
-    uint64_t compute_units;        /* 0: missing */
-    const char *partition;         /* NULL: missing */
+    uint64_t total_bytes;          /* 0 for 1 GiB; larger allocations fail with OUT_OF_MEMORY */
+    uint64_t compute_units;        /* missing if 0 */
+    const char *partition;         /* missing if NULL */
     const char *unlisted;          /* the reason why the mock's device is not listed as a device, or NULL */
-    gpuhal_compute_mode compute_mode; /* 0: missing */
-    uint64_t allocation_max;       /* 0: not reported */
-    uint64_t page_bytes;           /* granularity of virtual memory, rounded up to system pages; 0: no virtual memory */
+    gpuhal_compute_mode compute_mode; /* missing if 0 */
+    uint64_t allocation_max;       /* not reported if 0 */
+    uint64_t page_bytes;           /* granularity of virtual memory, rounded up to system pages; 0 if not offered */
     uint32_t slow_range_us;        /* duration of a commit or a decommit */
-    const char *formats; /* program formats, see mock_program.c; NULL: no programs */
+    const char *formats; /* program formats, see mock_program.c; NULL for no programs */
     uint32_t keeps_compiled; /* offers program_compiled */
     uint32_t compiles_kernels; /* each kernel is compiled separately, and cached in its program */
     const char *compiler; /* library that the first compilation loads, or NULL */
@@ -82,7 +82,7 @@ typedef struct gpuhal_mock_device {
     gpuhal_mock_value values[4];
     _Atomic gpuhal_status fail_load, fail_kernel, fail_launch;
     _Atomic gpuhal_status fail_compiled; /* result of the core's request for the binary */
-    _Atomic int64_t compiled_more; /* growth of the binary after its size was requested; < 0: becomes empty */
+    _Atomic int64_t compiled_more; /* growth of the binary after its size was requested; < 0 if it becomes empty */
     _Atomic uint32_t no_group_size; /* kernels are created without a group size */
     _Atomic uint32_t hold_launches; /* launches wait while this is not 0 */
     _Atomic gpuhal_status fail_reserve, fail_commit, fail_decommit, fail_sample;
@@ -105,8 +105,8 @@ typedef struct gpuhal_mock_state {
     _Atomic uint32_t enumerations;
     const gpuhal_host *host; /* the host that start() received */
     const char *library, *driver; /* the vendor's library, and the driver that the library loads; each may be NULL */
-    gpuhal_key stop_key;  /* the value for which GPUHAL_MOCK_SAMPLE stops; 0 means all */
-    uint32_t stop_device; /* the device for which GPUHAL_MOCK_SAMPLE stops, numbered from 1; 0 means all */
+    gpuhal_key stop_key;  /* limits GPUHAL_MOCK_SAMPLE to this value; 0 means all */
+    uint32_t stop_device; /* limits GPUHAL_MOCK_SAMPLE to this device, numbered from 1; 0 means all */
     _Atomic uint32_t stops;   /* GPUHAL_MOCK_START … */
     _Atomic uint32_t stopped; /* calls that are stopped now */
     _Atomic pthread_t stopped_thread; /* thread of the last stopped call */

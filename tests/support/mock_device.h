@@ -16,9 +16,9 @@ typedef struct gpuhal_mock_block {
     uint64_t count;
     gpuhal_memory_kind kind;
     bool lent;           /* the bytes belong to another object */
-    unsigned char *host; /* imported memory, of which `bytes` is a copy */
+    unsigned char *host; /* imported memory; `bytes` is its copy */
     int descriptor;      /* memfd of `bytes`, or -1 */
-    const gpuhal_plugin_range *range; /* if not NULL, the block is a range, and only parts of it have memory */
+    const gpuhal_plugin_range *range; /* if not NULL, the block is a range that has memory only in parts */
 } gpuhal_mock_block;
 
 /* mock_range.c: returns true if all bytes of the given part of the range have memory. The second function adds the

@@ -19,7 +19,7 @@ static inline void *stack_do_nothing(__attribute__((unused)) void *unused)
     return NULL;
 }
 
-/* Returns the number of bytes without those that the thread itself uses. @p run returns NULL on success. */
+/* Returns the number of bytes, excluding those that the thread itself uses. @p run returns NULL on success. */
 static inline size_t stack_taken_by(void *(*run)(void *user))
 {
     enum { BYTES = 256 << 10, PAINT = 0x5a };

@@ -28,7 +28,7 @@ enum { BYTES = 65536 };
 #define HANG_NS (2 * SECOND_NS)
 #endif
 #define HANG_SECONDS ((double)HANG_NS / 1e9)
-/* Time after which every thread must know of the hang: hang_ns, one second, and the delay of a busy machine. */
+/* Maximum time until every thread knows of the hang: hang_ns, one second, and the delay of a busy machine. */
 #define LEARNT_SECONDS (HANG_SECONDS + 3)
 
 typedef struct fixture {

@@ -93,7 +93,7 @@ static inline void expect_links_followed(gpuhal *gpu, gpuhal_trace_kind kind)
     unlink(trace_path);
 }
 
-/* The program's own output must never be replaced, whatever path names it. */
+/* The program must never replace its own output through any path. */
 static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     char pipe_end[40];

@@ -32,7 +32,7 @@ static inline void put_cards(const char *cards, const char *more)
     assert_int_equal(rename(temporary, cards_file), 0);
 }
 
-/* Returns the path of the script. Must be called first, and the result set as FAKE_CUDA. */
+/* Returns the path of the script. Must be called first; FAKE_CUDA must be set to the result. */
 static inline const char *make_cards(const char *cards)
 {
     const char *root = getenv("TMPDIR");

@@ -116,7 +116,7 @@ static uint64_t pages_mapped(void)
     return strtoull(text, NULL, 10);
 }
 
-/* Stores how many more pages are mapped while memory of this alignment exists, and how many after its release. */
+/* Stores the number of additional mapped pages while memory of this alignment exists, and after its release. */
 static void share_aligned(uint64_t pages, uint64_t alignment, uint64_t *out_taken, uint64_t *out_left)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = pages_mapped();

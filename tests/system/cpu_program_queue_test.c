@@ -1,5 +1,5 @@
-/* Tests CPU kernels through the public API. They are ordered with a queue's transfers, and kernels of several queues
- * run at the same time. */
+/* Tests CPU kernels through the public API. The kernels are ordered with a queue's transfers, and kernels of several
+ * queues run at the same time. */
 #include "queues.h"
 
 #include <gpuhal/program.h>

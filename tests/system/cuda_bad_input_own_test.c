@@ -308,8 +308,8 @@ TEST(a_gpu_that_is_not_on_pci_has_no_address)
     close_clean(gpu);
 }
 
-/* Attribute 88 without attribute 100 means that pages migrate when they are accessed. The plugin must not use this for
- * copies. Attribute 100 means a coherent link such as Grace's. */
+/* Attribute 88 without attribute 100 means that pages migrate when they are accessed. The plugin must not use this
+ * migration for copies. Attribute 100 means a coherent link such as Grace's. */
 TEST(ordinary_memory_is_staged_unless_the_device_reads_through_the_hosts_page_tables)
 {
     use_machine("devices 2; attribute 0 88 1; attribute 1 88 1; attribute 1 100 1");
@@ -349,8 +349,8 @@ TEST(a_device_that_has_fallen_off_the_bus_is_lost_and_the_other_one_goes_on)
     expect_lost_device("devices 2; lose 0 " CALLED(MemsetD8Async) " 1 999", FAKE_ERROR_UNKNOWN);
 }
 
-/* The first error is the same code for only one call. The second is the error code for a kernel that exceeds the
- * driver's limits. Neither loses the device. */
+/* The first error has the previous test's code, but affects only one call. The second code means that a kernel exceeds
+ * the driver's limits. Neither loses the device. */
 TEST(a_device_goes_on_after_failures_that_concern_one_call)
 {
     use_machine("devices 1; fail cuMemsetD8Async 1 999; fail cuMemsetD8Async 2 703");

@@ -54,7 +54,7 @@ TEST(every_answer_of_cuinit_gives_the_state_and_the_sentence_of_the_page)
         char *answer = one.count > 3 ? strstr(one.cells[0], "`cuInit` returns ") : NULL;
         char *sentence = answer ? strchr(one.cells[2], '`') : NULL, *end = sentence ? strchr(sentence + 1, '`') : NULL;
         const int code = answer ? (int)strtol(answer + strlen("`cuInit` returns "), NULL, 10) : 0;
-        if (code && code != 100 && end) { /* 100 has a separate row, because NVML sees the fake's devices */
+        if (code && code != 100 && end) { /* code 100 has a separate row, because NVML sees the fake's devices */
             *end = '\0';
             rows++;
             const attempt what = {.code = code, .words = constant_piece(sentence + 1), .state = one.cells[1]};
@@ -196,7 +196,7 @@ TEST(a_node_that_cannot_be_opened_for_another_reason_is_not_said_to_be_missing)
     use_machine("devices 0");
     begin_tree();
     put_directory("sys/module/nvidia");
-    /* a directory: opening it fails, but not with a permission error, like the node of a GPU that does not respond */
+    /* opening a directory fails without a permission error, as with the node of an unresponsive GPU */
     put_directory("dev/nvidiactl");
     expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed, but lists no CUDA device");
 }

@@ -1,5 +1,5 @@
-/* Tests the fake CUDA driver itself. It must refuse the calls that the real driver refuses; otherwise the tests that
- * use it prove nothing. */
+/* Tests the fake CUDA driver itself. The fake must refuse the calls that the real driver refuses; otherwise tests with
+ * the fake prove nothing. */
 #include "cuda_fake.h"
 
 #define assert_code(call, code) assert_int_equal(call, code)

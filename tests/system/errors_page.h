@@ -1,4 +1,4 @@
-/* tests/system/errors_page.h: reads the section of docs/errors.md about the vendor for which the test is compiled. */
+/* tests/system/errors_page.h: reads the section of docs/errors.md about the test's vendor. */
 #ifndef GPUHAL_TEST_ERRORS_PAGE_H
 #define GPUHAL_TEST_ERRORS_PAGE_H
 

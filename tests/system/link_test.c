@@ -28,7 +28,7 @@ static uint64_t link_number(gpuhal_device *from, gpuhal_device *to, gpuhal_key k
     return value;
 }
 
-/* Copies at odd offsets. Returns the path of copies after this one. */
+/* Copies at odd offsets. Returns the path that later copies use. */
 static gpuhal_path copy_exactly(gpuhal_device *from_device, gpuhal_device *to_device, uint32_t seed)
 {
     unsigned char *sent = bytes_of_seed(seed, BYTES), *got = bytes_of_seed(seed + 1, BYTES);

@@ -1,5 +1,5 @@
-/* Tests that a cached result of an OpenCL compiler is never used after a change of an input that the compiler reads
- * besides the source. Each run is a separate process, and the driver's own cache is empty. */
+/* Tests that a cached OpenCL program is never used after a change in any compiler input other than the source. Each run
+ * is a separate process, and the driver's own cache is empty. */
 #include "support/child.h"
 #include "support/folder.h"
 #include "system.h"

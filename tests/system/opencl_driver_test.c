@@ -65,7 +65,7 @@ TEST(a_driver_that_two_icd_files_name_is_listed_once)
     assert_int_equal(system(command), 0);
 }
 
-/* Simulates rusticl with RUSTICL_DEVICE_TYPE=gpu. Its UUID is Mesa's version. */
+/* Simulates rusticl with RUSTICL_DEVICE_TYPE=gpu. rusticl's UUID is Mesa's version. */
 TEST(a_software_renderer_that_poses_as_a_gpu_is_a_processor_without_an_identity)
 {
     gpuhal *gpu = open_with_answers("gpu;name=llvmpipe (LLVM 19.1.7, 256 bits)");

@@ -212,8 +212,8 @@ TEST(command_queues_that_do_not_fit_are_not_adopted)
     close_fixture(&d);
 }
 
-/* Enqueues commands of the plugin, then of the caller, then of the plugin again. They must run in this order. An event
- * must also wait for the caller's later commands. */
+/* Enqueues commands of the plugin, then of the caller, then of the plugin again. The commands must run in this order.
+ * An event must also wait for the caller's later commands. */
 static void take_turns(fixture *d, gpuhal_plugin_queue *queue)
 {
     const unsigned char mark = 0x66;

@@ -202,7 +202,7 @@ TEST(a_damaged_or_truncated_kept_binary_never_reaches_the_driver)
     close_fixture(&d);
 }
 
-/* Replaces the driver's program file with a directory. PoCL then produces the same binary as after another process has
+/* Replaces the driver's program file with a directory. PoCL then produces the same binary as if another process had
  * removed the file at this moment. PoCL 3.1 aborts when it loads such a binary. */
 static int make_empty(const char *path, const struct stat *unused, int type, struct FTW *also_unused)
 {

@@ -69,8 +69,8 @@ static void look_who_was_first(void *user, void *memory)
     h->let_go_first = atomic_load(&h->lets_go);
 }
 
-/* If the driver releases its last reference late, the library cannot distinguish this reference from that of another
- * owner. */
+/* If the driver releases its last reference late, the library cannot distinguish this reference from another
+ * owner's. */
 TEST(imported_memory_is_the_callers_again_once_the_driver_has_let_go_of_it)
 {
     gpuhal *gpu = open_or_fail(NULL);

@@ -161,8 +161,8 @@ static gpuhal_queue *make_queue(model *m)
     return queue;
 }
 
-/* Replaces the queue while its work is in progress, and releases buffers before and after. The new queue waits for
- * the old one's work. */
+/* Replaces the queue while its work is in progress, and releases buffers before and after. The new queue waits for the
+ * old queue's work. */
 static void replace_queue(model *m, uint32_t which)
 {
     gpuhal_queue *fresh = make_queue(m);

@@ -160,8 +160,8 @@ TEST(callbacks_give_memory_to_pools_and_buffers_under_pressure)
     on_each_device(expect_given_under_pressure);
 }
 
-/* The host writes bytes to page-locked memory. They are copied to the device and back. If the memory has no device
- * address, only transfers can use it. */
+/* The host writes bytes to page-locked memory, and the bytes are copied to the device and back. If the memory has no
+ * device address, only transfers can use it. */
 static void expect_page_locked_pools(gpuhal_device *device)
 {
     enum { BYTES = 5001 };

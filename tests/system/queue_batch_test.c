@@ -1,5 +1,5 @@
-/* Tests batches of work with the same buffers. They take a shorter path into the queue, with all guarantees of the
- * normal path. */
+/* Tests batches of work with the same buffers. Such batches take a shorter path into the queue, with all guarantees of
+ * the normal path. */
 #include "cuda_fake.h"
 #include "support/random.h"
 #include "queues.h"

@@ -11,8 +11,8 @@ extern const gpuhal_plugin *gpuhal_opencl_plugin_query(uint32_t host_abi, const 
 static bool ends_early;
 static const gpuhal_observer *trace;
 
-/* The core unlocks the mutex for a moment in this function. The test also unlocks it and waits until the work has
- * ended. Locking the mutex again then retires the work, as another thread might do at this moment. */
+/* The core's function may unlock the mutex for a moment. This function unlocks the mutex until the work has ended.
+ * Locking the mutex again retires the work, as another thread might do at this moment. */
 static void submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     trace->submitted_unlocks(queue, op, status);

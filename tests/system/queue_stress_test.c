@@ -97,7 +97,7 @@ static gpuhal_status step_copy(lane *own, uint64_t *seed)
     return gpuhal_copy(own->queue, own->copies[one].buffer, to_offset, own->copies[other].buffer, from_offset, bytes);
 }
 
-/* Copies from another lane's buffer into one of this lane's, in this lane's queue. */
+/* Copies from another lane's buffer into a buffer of this lane, in this lane's queue. */
 static gpuhal_status step_across(lane *own, lane *other, uint64_t *seed)
 {
     copy *to = &own->copies[exercise_random(seed, BUFFERS)], *from = &other->copies[exercise_random(seed, BUFFERS)];

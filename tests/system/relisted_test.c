@@ -30,7 +30,7 @@ static uint64_t look_again(gpuhal *gpu)
     return after - before;
 }
 
-/* Overrides a statement of the script by appending another one: the last statement in the file counts. Must be called
+/* Overrides a script statement by appending another statement. The last statement in the file counts. Must be called
  * after put_cards(). */
 static void say_otherwise(const char *statement)
 {
@@ -121,7 +121,7 @@ TEST(facts_are_those_of_the_newest_rescan_once_a_change_was_reported)
     assert_int_equal(look_again(gpu), 1);
     assert_string_equal(driver_of(a), "590.1.2");
     assert_string_equal(before, "580.65.06");
-    /* The driver starts in this process now. Its version is the same new version, so there is no further change. */
+    /* The driver starts in this process now. The driver's version is the same new version, so nothing else changes. */
     use_device(a);
     assert_int_equal(gpuhal_generation(gpu), 2);
     assert_string_equal(driver_of(a), "590.1.2");

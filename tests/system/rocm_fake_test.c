@@ -21,7 +21,7 @@ TEST(devices_are_listed_with_their_identity_and_no_context_is_made)
     assert_int_equal(number_of(one, GPUHAL_FACT_VENDOR_ID), 0x1002);
     assert_int_equal(number_of(one, GPUHAL_FACT_TYPE), GPUHAL_DEVICE_GPU);
     assert_int_equal(number_of(one, GPUHAL_FACT_SOFTWARE), 0);
-    assert_string_equal(gpuhal_device_id(select_or_fail(gpu, "auto")), "rocm:1"); /* it has the most memory */
+    assert_string_equal(gpuhal_device_id(select_or_fail(gpu, "auto")), "rocm:1"); /* the device with the most memory */
     assert_int_equal(contexts_ever(), 0);
     gpuhal_close(gpu);
     remove_reports();

@@ -1,5 +1,5 @@
-/* Tests the fake HIP runtime itself. It must refuse the calls that the real runtime refuses; otherwise the tests that
- * use it prove nothing. */
+/* Tests the fake HIP runtime itself. The fake must refuse the calls that the real runtime refuses; otherwise tests with
+ * the fake prove nothing. */
 #include "rocm_fake.h"
 
 #include <pthread.h>

@@ -1,11 +1,11 @@
 /* Runs random operations in four threads on all devices at the same time, for the requested duration. Every byte is
  * compared with a model in host memory.
  *
- * Each thread has its own queue on each device and its own buffers, so their contents equal the model's after the
- * same operations in call order. All threads share one gpuhal object with its pools and stores. These are destroyed and
- * recreated every few seconds while work is in progress. After a failure the test prints the seed and the number of the
- * operation. With GPUHAL_TEST_SOAK_SEED set to this seed, each thread repeats its operations, but the threads may
- * interleave differently. */
+ * Each thread has its own queue on each device and its own buffers, so the buffers' contents equal the model's after
+ * the same operations in call order. All threads share one gpuhal object with its pools and stores. Pools and stores
+ * are destroyed and recreated every few seconds while work is in progress. After a failure the test prints the seed and
+ * the number of the operation. With GPUHAL_TEST_SOAK_SEED set to this seed, each thread repeats its operations, but the
+ * threads may interleave differently. */
 #include "exercise.h"
 #include "support/random.h"
 #include "support/folder.h"

@@ -1,5 +1,5 @@
-/* Tests a vendor's fake itself. It must refuse the calls that the real library refuses; otherwise the tests that use it
- * prove nothing. */
+/* Tests a vendor's fake itself. The fake must refuse the calls that the real library refuses; otherwise tests with the
+ * fake prove nothing. */
 #include "bench.h"
 
 #include <pthread.h>

@@ -144,7 +144,7 @@ TEST(a_peer_copy_brings_the_bytes_with_access_and_without)
     end_clean(&with);
 }
 
-/* A link has several users. It is disabled when the last user releases it. */
+/* A link has several users. The link is disabled when its last user releases it. */
 TEST(access_whose_second_use_fails_is_switched_off_after_the_first)
 {
     bench with = begin_on("devices 2; fail " OF("cuCtxEnablePeerAccess", "hipDeviceEnablePeerAccess") " 2 2", 2);

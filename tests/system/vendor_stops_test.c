@@ -145,7 +145,7 @@ static void prepare_staging(fixture *s)
     free(memory);
 }
 
-/* On a busy machine even a helper process that works may need longer than the deadline that detects a stopped one. */
+/* On a busy machine even a working helper process may exceed the deadline that detects a stopped helper. */
 static gpuhal *open_with_helper(uint32_t isolation)
 {
     gpuhal *gpu = open_object(isolation);

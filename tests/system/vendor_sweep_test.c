@@ -30,7 +30,7 @@ static bool gives_back(const char *function)
 }
 
 /* Returns whether the driver or the thread is still in a changed state. HIP's contexts are never destroyed, so they are
- * ignored. HIP's current device must be that of the program, and the program must not see an error from the library's
+ * ignored. HIP's current device must be the program's, and the program must not see an error from the library's
  * calls. */
 static bool leaves_trace(const fake_report *report)
 {
@@ -57,7 +57,7 @@ static bool names_another_call(const gpuhal_error *error)
 {
     char called[64];
     snprintf(called, sizeof called, "%s", fake_report_get()->fault);
-    char *version = strstr(called, "_v2"); /* the symbol has this suffix, the vendor's documentation does not */
+    char *version = strstr(called, "_v2"); /* the symbol has this suffix; its name in the documentation does not */
     if (version) {
         *version = '\0';
     }

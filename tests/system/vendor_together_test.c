@@ -118,7 +118,7 @@ static gpuhal_alloc import_of(void *memory, uint64_t bytes)
     return (gpuhal_alloc){.bytes = bytes, .import = {.kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = memory}};
 }
 
-/* The device writes the shared memory and copies it to its own memory. */
+/* The device writes to the shared memory and copies its bytes to device memory. */
 static void expect_transfers(const bench *with, uint32_t index, const gpuhal_memory *shared, unsigned char value)
 {
     gpuhal_memory memory = allocate(with, index, (gpuhal_alloc){.bytes = 4096});

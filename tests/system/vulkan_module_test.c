@@ -21,13 +21,13 @@ static size_t two_kernels(uint32_t words[160], bool newer)
         0,                                                                        /* ArrayStride, Block, Offset */
         OP(4, 71), 7,  34,        0,         OP(4, 71), 7,          33,        0, /* the set and binding of one buffer
                                                                                    */
-        OP(4, 71), 8,  34,        0,         OP(4, 71), 8,          33,        1, /* and of the other */
+        OP(4, 71), 8,  34,        0,         OP(4, 71), 8,          33,        1, /* of the other buffer */
         OP(2, 19), 1,  OP(3, 33), 2,         1,         OP(4, 21),  3,         32,        0, /* void, function, uint */
         OP(3, 29), 4,  3,         OP(3, 30), 5,         4,          OP(4, 32), 6,         12, 5, /* array, block,
                                                                                                     pointer */
         OP(4, 59), 6,  7,         12,        OP(4, 59), 6,          8,         12,               /* variables */
         OP(5, 54), 1,  10,        0,         2,         OP(2, 248), 11,                          /* first */
-        OP(5, 68), 3,  12,        7,         0,         OP(1, 253), OP(1, 56), /* takes the length of one */
+        OP(5, 68), 3,  12,        7,         0,         OP(1, 253), OP(1, 56), /* reads a buffer's length */
         OP(5, 54), 1,  13,        0,         2,         OP(2, 248), 14,        /* second */
         OP(5, 68), 3,  15,        7,         0,         OP(4, 57),  1,         16,        17, OP(1, 253), OP(1, 56),
         OP(5, 54), 1,  17,        0,         2,         OP(2, 248), 18, /* its function */

@@ -210,7 +210,7 @@ TEST(a_kernel_that_never_ends_keeps_its_objects)
     assert_true(p.fake.alive() > 0);
 }
 
-/* More launches than a queue may accept, so that a queue that never refuses fails the test. */
+/* More launches than a queue may accept. A queue that refuses none of them fails the test. */
 enum { FAR_AHEAD = 20000, TAKEN_MAX = 4096 + 256 };
 
 TEST(a_queue_far_ahead_of_its_device_has_bounded_work_there_and_keeps_none_of_it)

@@ -1,5 +1,5 @@
-/* Tests programs, kernels and launches through the slots of the Vulkan plugin, with lavapipe, and with the fake driver
- * with push descriptors and with descriptor pools (vulkan_program.h). */
+/* Tests programs, kernels and launches through the Vulkan plugin's slots. The driver is lavapipe, or the fake driver
+ * with push descriptors or with descriptor pools (vulkan_program.h). */
 #include "vulkan_program.h"
 
 #include <pthread.h>

@@ -59,8 +59,8 @@ static void add_behind_a_used_byte(uint32_t region, uint64_t bytes)
 TEST(blocks_of_larger_bins_that_have_no_aligned_part_hide_none_that_has)
 {
     set_up();
-    /* Add 20 blocks to each bin that the request tries next, then 20 to the bin with the block that fits. That block is
-     * nearly the last. */
+    /* Add 20 blocks to each bin that the request tries next, then 20 to the bin with the block that fits. The fitting
+     * block is nearly the last. */
     for (uint32_t i = 0; i < 40; i++) {
         add_behind_a_used_byte(i, i < 20 ? 1501 : 1701);
     }

@@ -1,4 +1,4 @@
-/* tests/unit/call_slots_test.c: the slots from which the watchdog reads each thread's current call into a plugin. */
+/* tests/unit/call_slots_test.c: the slots with each thread's current call into a plugin, which the watchdog reads. */
 #include "base/call.h"
 #include "test.h"
 

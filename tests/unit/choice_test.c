@@ -2,7 +2,7 @@
  * each place.
  *
  * A machine is a list of offers. An offer is an id, followed by keywords. Numbers are GiB, permille and counts. Each
- * card is a separate unit unless `of=N` names the card with which it shares memory. `lack` stands for unmet
+ * card is a separate unit unless `of=N` names the card that it shares memory with. `lack` stands for unmet
  * requirements, `avoided` for poor health. */
 #include "device/choice.h"
 #include "test.h"
@@ -194,7 +194,7 @@ TEST(each_machine_and_request_has_the_order_and_the_reasons_of_the_table)
         {"cpu:0 cpu busy=0; cuda:0 busy=200; cuda:1 busy=150", "least_loaded cpu_last kept=1",
          "cuda:0; cuda:1 by kept; cpu:0 by cpu"}, /* the CPU's load does not change the choice of a GPU */
         {"cuda:0 busy=200; cuda:1 busy=150; cuda:2 avoided busy=0; vulkan:0 software busy=0", "least_loaded kept=0",
-         "cuda:0; cuda:1 by kept; vulkan:0 by software; cuda:2 by health"}, /* nor does the load of the last offers */
+         "cuda:0; cuda:1 by kept; vulkan:0 by software; cuda:2 by health"}, /* the last offers' load has no effect */
         {"cuda:0 avoided busy=200; cuda:1 avoided busy=150", "least_loaded kept=0", "cuda:0; cuda:1 by kept"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {

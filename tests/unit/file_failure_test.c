@@ -1,5 +1,5 @@
-/* Transfers between files and buffers that are impossible, that fail halfway, or that the application cancels. Each
- * must report the right error and leak nothing. */
+/* Impossible, failing and cancelled transfers between files and buffers. Each must report the right error and leak
+ * nothing. */
 #include "file_support.h"
 #include "support/process.h"
 

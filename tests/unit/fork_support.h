@@ -279,7 +279,7 @@ static inline int64_t calls_of_mock(void)
         const gpuhal_mock_device *d = &gpuhal_mock.devices[i];
         calls += d->openings + d->allocations + d->copies + d->reads + d->writes + d->fills;
         calls += d->rects + d->maps + d->imports + d->cleans;
-        calls -= d->allocated_bytes; /* not a number of calls; changes if a buffer is released */
+        calls -= d->allocated_bytes; /* not a call count, but changes if a buffer is released */
     }
     return calls;
 }

@@ -237,7 +237,7 @@ TEST(a_slurm_job_is_named_with_its_number_and_has_the_command_of_slurm_also_in_a
     end_machine();
 }
 
-/* Batch systems set the variable, so the advice must not be to unset it. */
+/* Batch systems set the variable, so users must not be advised to unset it. */
 TEST(a_gpu_that_a_batch_system_left_out_is_requested_in_the_job)
 {
     static const struct {
@@ -321,7 +321,7 @@ TEST(a_gpu_that_the_variable_of_slurm_leaves_out_was_not_given_to_the_job)
     end_machine();
 }
 
-/* ---- GPUs that variables ask for */
+/* ---- GPUs that variables request */
 
 static void expect_found(gpuhal_hardware_state state, gpuhal_hardware_grade grade, const char *why)
 {

@@ -99,8 +99,8 @@ TEST(names_are_the_drivers_else_those_of_the_list_of_pci_ids)
     end_machine();
 }
 
-/* Makes a list of 1 MB, the size of the real list. It has 1000 vendors. Every hundredth vendor has 1000 devices with
- * one board each. */
+/* Makes a list of 1 MB, the size of the real list. The list has 1000 vendors. Every hundredth vendor has 1000 devices
+ * with one board each. */
 static char *long_list(void)
 {
     enum { BYTES = 2 << 20 };

@@ -6,7 +6,7 @@
 
 static gpuhal *object;
 
-/* Makes a machine on which the library reads every kind of file. */
+/* Makes a machine with every kind of file that the library reads. */
 static void put_machine(void)
 {
     begin_machine();

@@ -181,8 +181,8 @@ static void join_group(const bool group[INTERFACES], gpuhal_identity_level level
     }
 }
 
-/* Returns the vendor. If the vendor is the author of a driver, returns the manufacturer that interfaces with the same
- * UUID name, if any. */
+/* Returns the vendor. If the vendor is a driver's author, returns the manufacturer that other interfaces with the same
+ * UUID report, if any. */
 static uint64_t maker_of(const plain_interface *iface)
 {
     uint64_t maker = iface->vendor;

@@ -1,6 +1,6 @@
-/* The rule that decides which devices are interfaces of one physical device. The tests use all recorded machines. They
- * run the whole library, and the rule alone with the devices in many orders. The formats of the identifying values are
- * tested too. */
+/* The rule that decides which devices are interfaces of one physical device. The tests use all recorded machines. The
+ * tests run the whole library, and the rule alone with the devices in many orders. The formats of the identifying
+ * values are tested too. */
 #include "device/identity.h"
 #include "identity_support.h"
 

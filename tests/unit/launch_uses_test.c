@@ -70,7 +70,7 @@ TEST(a_buffer_that_a_launch_first_reads_and_then_writes_is_written)
     expect_mock_has_no_programs();
 }
 
-/* A launch uses all memory of a pool, in a different queue than the queue of the allocation. */
+/* A launch uses all memory of a pool, in a queue other than the allocation's. */
 static void expect_kept_behind_launch(bool by_address)
 {
     gpuhal *gpu = open_programs(NULL);

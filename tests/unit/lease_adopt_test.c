@@ -1,5 +1,5 @@
-/* tests/unit/lease_adopt_test.c: programs under their parent's lease: their memory limits, also after the lease has
- * expired, and the environment variables that pass the lease to them. */
+/* tests/unit/lease_adopt_test.c: programs under their parent's lease: their memory limits, before and after the lease
+ * expires, and the environment variables that pass the lease. */
 #include "lease_support.h"
 #include "schedule/leases.h"
 
@@ -23,7 +23,7 @@ TEST(a_program_under_a_lease_of_its_parent_is_limited_to_it)
     assert_int_equal(gpuhal_buffer_create(device, &large, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_ok(gpuhal_buffer_create(gpuhal_device_at(gpu, 1), &large, &buffer));
     gpuhal_buffer_release(buffer);
-    /* While the program has a lease of its own, the limit is higher by that lease's bytes. */
+    /* A lease of the program's own raises the limit by its bytes. */
     const gpuhal_lease_part more = {.device = device, .bytes = 4 * MIB};
     desc.parts = &more;
     assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &own));

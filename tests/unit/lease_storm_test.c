@@ -208,7 +208,7 @@ typedef struct counts {
     _Atomic pid_t owner;
     _Atomic unsigned violations;
     char failure[256];
-    _Atomic uint64_t waits_since[256]; /* 0: not waiting */
+    _Atomic uint64_t waits_since[256]; /* 0 if not waiting */
     _Atomic unsigned granted_before[256];
 } counts;
 
@@ -335,8 +335,8 @@ static outcome storm(unsigned processes, unsigned seconds, unsigned pause_us, bo
     return seen;
 }
 
-/* The equal requests that may overtake a request are those that waited when it arrived, and a few that were in the
- * ledger just before. */
+/* A request may be overtaken by equal requests that waited when it arrived, and by a few that were in the ledger just
+ * before. */
 TEST(waiting_processes_that_are_killed_and_replaced_do_not_stall_the_others)
 {
     skip_under_thread_sanitizer();

@@ -1,5 +1,5 @@
-/* tests/unit/loader_cache.h: common code for tests of cached results. It simulates program starts, which read and write
- * a registry, and copies plugins, which tests can change. */
+/* tests/unit/loader_cache.h: common code for tests of cached results. The code simulates program starts, which read and
+ * write a registry, and copies plugins, which tests can change. */
 #ifndef LOADER_CACHE_H
 #define LOADER_CACHE_H
 

@@ -1,5 +1,4 @@
-/* Dependencies of a cached result other than the plugin itself: the way in which the helper ended, and changes around
- * the plugin. */
+/* Dependencies of a cached result other than the plugin itself: the helper's end, and changes around the plugin. */
 #include "loader_cache.h"
 
 #include <signal.h>

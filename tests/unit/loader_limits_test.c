@@ -1,4 +1,4 @@
-/* Results of a restricted process. Its failures must not be shared with other processes, but its successes must be.
+/* Results of a restricted process. The failures must not be shared with other processes, but the successes must be.
  * Each case runs in a child. */
 #include "loader_cache.h"
 
@@ -185,7 +185,7 @@ TEST(a_plugin_that_prints_without_end_is_ended_at_once_with_that_reason)
     }
 }
 
-/* The library used to count only the time between polls. Three helpers with output at every poll then extended each
+/* The library used to count only the time between polls, so three helpers with output at every poll extended each
  * other's deadline tenfold. */
 TEST(helpers_that_print_without_end_stretch_no_deadline)
 {

@@ -92,7 +92,7 @@ TEST(a_list_of_backends_is_taken_alone_and_in_its_order)
     assert_string_equal(listed_with("good"), "good");
 }
 
-/* A program may name only the backends for which it has kernels, so the environment must not add backends. */
+/* A program may name only the backends that can run its kernels, so the environment must not add backends. */
 TEST(the_environment_narrows_and_reorders_the_programs_list_and_never_widens_it)
 {
     static const struct {

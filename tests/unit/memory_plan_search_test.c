@@ -41,7 +41,7 @@ static void cut_around(uint32_t first, uint32_t last, uint64_t bytes, uint32_t p
     cut(left, right - 1, 1024 * (high - low), pieces - 4 * each);
 }
 
-/* Cuts steps `first` to `last`, `bytes` high, into `pieces`. */
+/* Cuts a rectangle of steps `first` to `last` and height `bytes` into `pieces`. */
 static void cut(uint32_t first, uint32_t last, uint64_t bytes, uint32_t pieces)
 {
     if (around && pieces >= 5 && last - first >= 16 && bytes >= 16384 && roll(2)) {
@@ -99,8 +99,8 @@ static gpuhal_status plan(uint64_t capacity, uint64_t search_ns, gpuhal_memory_p
     return status;
 }
 
-/* Solves problems for which the quick plan needs more than the rectangle. Returns whether a search of one second finds
- * one of the rectangles. */
+/* Solves problems whose quick plan needs more than the rectangle. Returns whether a search of one second finds one of
+ * the rectangles. */
 static bool search_each(uint64_t capacity)
 {
     bool found = false;

@@ -103,7 +103,7 @@ typedef enum cuts {
     NEAR_MIDDLES /* near the middle of either side */
 } cuts;
 
-/* Cuts steps `first` to `last`, `bytes` high, into `pieces`. */
+/* Cuts a rectangle of steps `first` to `last` and height `bytes` into `pieces`. */
 static void cut(uint32_t first, uint32_t last, uint64_t bytes, uint32_t pieces, cuts how)
 {
     const bool halves = how != ANYWHERE;
@@ -132,8 +132,7 @@ static void cut_rectangle(uint32_t steps, uint32_t pieces, cuts how)
     shuffle();
 }
 
-/* Makes items of which most are needed for a few steps and some for many. The sizes have all magnitudes, including
- * 0. */
+/* Makes items. Most are needed for a few steps, some for many. The sizes have all magnitudes, including 0. */
 static void any_items(uint32_t how_many, uint32_t steps)
 {
     for (count = 0; count < how_many; count++) {

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The mock's instance. Each start creates one, and every later call must pass it back. */
+/* The mock's instance. Each start creates an instance, and every later call must pass the instance back. */
 struct gpuhal_plugin_instance {
     char size[16]; /* the option "mock.size"; "" if not set */
     char root[64]; /* the option "mock.system_root" */

@@ -156,7 +156,7 @@ TEST(the_constraint_that_stands_in_the_way_is_named_with_the_bytes_that_are_miss
     links[1].latency_seconds = links[2].latency_seconds = (double)INFINITY;
     refuse_because(
         &problem, (gpuhal_placement_shortfall){.constraint = GPUHAL_PLACEMENT_BY_LINKS, .layer = none, .device = none});
-    problem = problem_of(1, 1, 50); /* the margin is missing, too */
+    problem = problem_of(1, 1, 50); /* the missing bytes include the margin */
     devices[0].margin_bytes = 1000;
     refuse_because(&problem,
                    (gpuhal_placement_shortfall){

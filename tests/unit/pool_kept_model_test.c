@@ -1,5 +1,5 @@
 /* Random calls on a pool of a few equal blocks, compared with a model that knows the queues whose work each block waits
- * for. A block must not be allocated while a buffer uses it. It must also not be allocated to a queue that is not
+ * for. A block must not be allocated while a buffer uses it. A block must also not be allocated to a queue that is not
  * ordered after the work of all other queues on the block. A request must not be refused while a block is available for
  * it. */
 #include "pool_support.h"
@@ -11,7 +11,7 @@ typedef struct block {
     uint64_t address; /* 0 if the block was not allocated yet */
     gpuhal_buffer *buffer;
     uint64_t bytes;
-    int home;              /* the queue that released the block, or to which it was allocated */
+    int home;              /* the queue of the block's release, or of its allocation */
     uint32_t uses, behind; /* one bit per queue: used the block; had unfinished work on it at its release */
 } block;
 

@@ -1,4 +1,4 @@
-/* The queues that may use a pool's memory that was released after work, and the time from which they may use it. A gate
+/* Pool memory that was released with unfinished work: the queues that may reuse it, and the earliest time. A gate
  * blocks a queue's work. */
 #include "pool_support.h"
 

@@ -1,5 +1,5 @@
-/* A pool must allocate the same amount of memory from the driver for requests with a queue, in any state, as for the
- * same requests without a queue. */
+/* For requests with a queue, in any state, a pool must allocate as much memory from the driver as for the same requests
+ * without a queue. */
 #include "pool/pool.h"
 #include "pool_support.h"
 
@@ -82,7 +82,7 @@ static void expect_apart(const gpuhal_buffer *one, const gpuhal_buffer *other)
     assert_true(first->segment != second->segment || before || after);
 }
 
-/* Lets others allocate as well, and expects that buffers do not overlap. */
+/* Allocates more buffers, and expects that no buffers overlap. */
 static void expect_apart_from_others(program *p)
 {
     enum { OTHERS = 200 };
@@ -103,7 +103,7 @@ static void expect_apart_from_others(program *p)
     gpuhal_queue_destroy(queue);
 }
 
-/* Expects that both pools choose the same place for every request, regardless of the time at which work ends. */
+/* Expects that both pools choose the same place for every request, regardless of the time when work ends. */
 static void expect_same_places(manner how, uint64_t seed)
 {
     program with = begin(how, seed);
@@ -152,7 +152,7 @@ TEST(others_get_memory_that_was_free_before_the_only_queue_released)
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = SEGMENT});
     gpuhal_queue *queue = queue_or_fail(gpu);
     gpuhal_buffer *large = take(pool, NULL, SEGMENT), *small = take(pool, queue, UNIT);
-    gpuhal_buffer *newer = take(pool, queue, UNIT); /* makes the lane not keep `small` */
+    gpuhal_buffer *newer = take(pool, queue, UNIT); /* prevents the lane from keeping `small` */
     gpuhal_buffer_release(large);
     assert_ok(gpuhal_fill(queue, newer, 0, UNIT, 1, 1));
     assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS)); /* later releases are newer than this wait */

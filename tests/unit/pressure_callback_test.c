@@ -29,7 +29,7 @@ TEST(a_callback_is_there_once_with_each_user_until_it_is_ended)
     assert_int_equal(gpuhal_device_off_pressure(NULL, call_cached, &a), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_off_pressure(device, NULL, &a), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_buffer_release(all);
-    end_ladder(gpu, pool); /* the close of the object removes the remaining callbacks */
+    end_ladder(gpu, pool); /* closing the object removes the remaining callbacks */
 }
 
 TEST(a_callback_gets_the_time_that_is_left)

@@ -1,6 +1,6 @@
 /* The whole library in a process with more rights than its user: a set-user-id or set-group-id copy of this program.
- * The user sets every variable and every configuration member. The test watches the files that they name. The library
- * must not open these files. */
+ * The user sets every variable and every configuration member. The test watches the files that these settings name. The
+ * library must not open these files. */
 #include "loader_support.h"
 
 #include <gpuhal/gpuhal.h>
@@ -86,7 +86,7 @@ static int set_traps(void)
     return watch;
 }
 
-/* Gives a copy of the program the owner, group and mode, and runs `test` in it as another user. */
+/* Makes a copy of the program with the owner, group and mode, and runs `test` in the copy as another user. */
 static void run_as_privileged(const char *test, uid_t owner, gid_t group, mode_t mode)
 {
     if (gpuhal_os_privileged()) {

@@ -1,6 +1,6 @@
-/* Differences between two compilations of the same source. The cached program's key must contain all of them, so that a
- * second run compiles if anything differs, and otherwise uses the cached program. Every run is a separate process,
- * because drivers are loaded once per process. */
+/* Differences between two compilations of the same source. The cached program's key must contain all these differences,
+ * so that a second run compiles if anything differs, and otherwise uses the cached program. Every run is a separate
+ * process, because drivers are loaded once per process. */
 #include "program_cache_support.h"
 #include "support/child.h"
 
@@ -73,7 +73,7 @@ static void compile_and_use(const situation *s)
     assert_int_equal(run(s), 1);
 }
 
-/* Returns a library with a soname, on which no loaded library depends. */
+/* Returns a library that has a soname and that no loaded library needs. */
 static const char *named_library(void)
 {
     struct link_map *map = NULL;

@@ -1,4 +1,4 @@
-/* Each allocation and each system call from the load of a program to the end of its launch fails once. Also kills
+/* Each allocation and each system call from the load of a program to the end of its launch fails once. Also tests kills
  * during a write of the cache, and forks. */
 #include "program_support.h"
 #include "support/child.h"

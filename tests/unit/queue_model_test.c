@@ -2,7 +2,7 @@
  *
  * Three threads share two queues, and each has a third queue and its own buffers. Before an operation in one queue uses
  * a buffer that another queue has used, an event orders the two queues. So a buffer's bytes must equal the result of
- * the same operations in host memory in the order of the calls, regardless of the interleaving of queues and threads.
+ * the same operations on host memory, in call order, regardless of the interleaving of queues and threads.
  *
  * The driver (driver_support.h) executes its queues in an order that depends on a seed. The program's number selects
  * the optional parts that the driver has. GPUHAL_TEST_QUEUE_PROGRAM selects a single program. */
@@ -39,7 +39,7 @@ typedef struct result {
 typedef struct model_buffer {
     gpuhal_buffer *buffer;
     uint32_t device;
-    bool used[QUEUES]; /* true if a queue's unfinished work uses the buffer, unless later work is ordered after it */
+    bool used[QUEUES]; /* true if a queue's unfinished work uses the buffer and no later work waits for that work */
     unsigned char bytes[BYTES];
 } model_buffer;
 
@@ -262,7 +262,7 @@ static void copy_piece(thread_model *m, model_buffer *to, model_buffer *from)
     }
 }
 
-/* Submits work after a wait for the host, and then signals. No thread waits. */
+/* Submits a wait for an event of the host, submits work, and signals the event. No thread waits. */
 static void wait_for_host(thread_model *m, model_buffer *b, uint32_t queue)
 {
     gpuhal_event *event = NULL;

@@ -282,7 +282,7 @@ TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
     }
 }
 
-/* Makes thread creation impossible, by a stack that does not fit into any address space, or possible again. */
+/* Disables thread creation with a stack size that exceeds any address space, or enables it again. */
 static void start_threads(bool possible)
 {
     static pthread_attr_t usual;

@@ -28,7 +28,7 @@ static inline void remove_registry_root(void)
     }
 }
 
-/* Makes a new directory. It is removed when the next directory is made or when the program ends. */
+/* Makes a new directory, which is removed when the next directory is made or when the program ends. */
 static inline const char *fresh_directory(void)
 {
     const char *base = getenv("TMPDIR");

@@ -82,7 +82,7 @@ typedef struct relay {
     gpuhal_buffer *buffer;
 } relay;
 
-/* Lets the first work end, which frees little memory. At that time, other work keeps the rest alive. */
+/* Lets the first work end. This frees little memory, because newer work still uses the buffer. */
 static void *keep_on(void *user)
 {
     const struct timespec pause = {.tv_nsec = 30000000};

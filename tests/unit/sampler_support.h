@@ -1,4 +1,4 @@
-/* sampler_support.h: common code for tests of samplers, which sets devices' values and waits for samples. */
+/* sampler_support.h: sets devices' values and waits for samples, for tests of samplers. */
 #ifndef GPUHAL_TEST_SAMPLER_SUPPORT_H
 #define GPUHAL_TEST_SAMPLER_SUPPORT_H
 

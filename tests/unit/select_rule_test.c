@@ -1,4 +1,4 @@
-/* The rule by which gpuhal_select() selects one of several devices, and the reported reason. */
+/* The rule that gpuhal_select() applies to select one of several devices, and the reported reason. */
 #include "registry_support.h"
 #include "support/child.h"
 #include "support/mock.h"

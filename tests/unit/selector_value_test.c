@@ -51,7 +51,7 @@ TEST(most_free_selects_the_gpu_with_most_free_memory_now)
     set_missing(3, key);
     expect(gpu, "most_free", "mock:1", "most free memory of 4: 15.5 GiB (1 without that value)");
     expect(gpu, "most_free,!mock:1", "mock:0", "most free memory of 3: 7.0 GiB (1 without that value)");
-    set_value(0, key, GIB(99)); /* host memory, of which this device can use 8 GiB */
+    set_value(0, key, GIB(99)); /* host memory; this device can use 8 GiB of it */
     expect(gpu, "most_free", "mock:1", "most free memory of 4: 15.5 GiB (1 without that value)");
     set_value(0, key, GIB(7));
     set_value(3, key, GIB(7));

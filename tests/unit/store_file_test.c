@@ -104,8 +104,9 @@ TEST(host_memory_makes_room_by_the_file_and_the_oldest_goes_first)
     close_file_store(&f);
 }
 
-/* Bytes are read from the file directly into the memory of the first device. They pass through chunks to the second and
- * the third, which does not accept an unaligned rest. They pass through the write slot of the fourth. */
+/* Bytes are read from the file directly into the memory of the first device. For the second and the third device, they
+ * pass through chunks; the third does not accept an unaligned rest. For the fourth, they pass through the write
+ * slot. */
 static const gpuhal_mock_device shapes[] = {
     {0}, {.hidden = 1}, {.hidden = 1, .copy_alignment = 64}, {.hidden = 1, .no_staging_kinds = 1}};
 

@@ -219,7 +219,7 @@ static gpuhal_status do_work(void *user)
     return GPUHAL_OK;
 }
 
-/* Enqueues work that the library does not see, and fails. */
+/* Enqueues work that the library does not see, and returns an error. */
 static gpuhal_status fail_behind_work(void *user, gpuhal_queue *queue, gpuhal_item *item)
 {
     (void)item;

@@ -85,7 +85,7 @@ TEST(an_entry_above_the_limit_of_its_pool_is_refused_before_any_other_leaves)
     close_store(&f);
 }
 
-/* Opens a store with four entries, of which the last is pinned. The store may have eight segments. */
+/* Opens a store with four entries; the last entry is pinned. The store may have eight segments. */
 static store_fixture four_entries(uint64_t limit_of_pool, gpuhal_item **out_pinned)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = 8 * SEGMENT, .host_bytes = 8 * SEGMENT},

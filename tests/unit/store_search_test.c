@@ -110,8 +110,8 @@ gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry 
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* "b" must leave device memory, in which "a" is pinned. A thread that modifies "a" releases the copy of "a". The search
- * does not find other room. */
+/* "a" is pinned in device memory, and "b" must leave this memory. A thread that modifies "a" releases the copy of "a".
+ * The search does not find other room. */
 static void expect_room_in_host(uint64_t host_bytes)
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
@@ -259,7 +259,7 @@ void __wrap_gpuhal_entry_free(gpuhal_entry *entry);
 void __real_gpuhal_entry_free(gpuhal_entry *entry);
 
 static filler thief = {.byte = 9};
-static bool steals; /* another thread uses the memory first whenever an entry was evicted */
+static bool steals; /* another thread takes an evicted entry's memory first */
 static uint64_t end_ns;
 
 void __wrap_gpuhal_entry_free(gpuhal_entry *entry)

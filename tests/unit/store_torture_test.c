@@ -1,4 +1,4 @@
-/* Each allocation, each system call and each driver call of a store fails once; and forks. */
+/* Each allocation, system call and driver call of a store fails once. Also tests forks. */
 #include "support/child.h"
 #include "support/torture.h"
 #include "support/torture_mock.h"
@@ -90,7 +90,7 @@ static gpuhal_status expect(objects *o, uint32_t key, uint32_t byte, bool loads)
     return status;
 }
 
-/* Uses two entries together, which fill the share of device memory. They may be moved afterwards. */
+/* Uses two entries together, which fill the share of device memory. The entries may be moved afterwards. */
 static gpuhal_status use_two(objects *o)
 {
     const uint32_t numbers[] = {0, 1};
@@ -185,8 +185,8 @@ TEST(short_writes_of_a_store_are_continued)
     torture(store_around, GPUHAL_FAULT_SHORT, NULL);
 }
 
-/* If an entry does not exist after a failed driver call, the call that put the entry must have failed, or the call's
- * work in the queue. */
+/* If an entry does not exist after a failed driver call, either the call that put the entry or its queued work must
+ * have failed. */
 TEST(no_entry_is_lost_when_a_call_of_the_driver_fails)
 {
     static _Atomic gpuhal_status *const faults[] = {

@@ -20,7 +20,7 @@ static store_fixture f;
 static gpuhal_item *item;
 static uint64_t end_ns;
 
-/* Runs on a new thread each time. The thread is the first to put the entry again after it was dropped, and fills it
+/* Runs on a new thread each time. The thread is the first to put the dropped entry again, and fills the entry
  * slowly. */
 static void *take_turn(void *user)
 {

@@ -1,4 +1,4 @@
-/* Variables with which launchers describe a process, and all errors in the variables. */
+/* Variables that launchers set to describe a process, and all errors in the variables. */
 #include "test.h"
 
 #include "schedule/strategy.h"

@@ -16,8 +16,8 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Reads the names of the library's threads, except "gpuhal-job", because the number of waiting jobs depends on the
- * plugin. Returns the number of all other threads. They belong to the test or a sanitizer, or are threads of the
- * library without a name. */
+ * plugin. Returns the number of all other threads. The other threads belong to the test or a sanitizer, or are unnamed
+ * threads of the library. */
 static size_t read_names(char out[512])
 {
     char names[64][32];
@@ -175,7 +175,7 @@ TEST(a_cancelled_thread_closes_its_object_and_keeps_no_lock_of_others)
     expect_threads("");
 }
 
-/* If the descriptors are closed, the system does not end the watching thread's wait. */
+/* Closing the descriptors does not end the watching thread's wait. */
 TEST(a_program_that_closes_all_its_descriptors_still_closes_its_object)
 {
 #ifdef __SANITIZE_THREAD__

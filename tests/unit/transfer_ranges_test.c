@@ -1,5 +1,5 @@
-/* Writes, reads, copies and fills of ranges on devices of every kind. They must be exact to the byte. Invalid ranges
- * must be refused, and failures must be reported correctly. */
+/* Writes, reads, copies and fills of ranges on devices of every kind. The results must be exact to the byte. Invalid
+ * ranges must be refused, and failures must be reported correctly. */
 #include "support/pattern.h"
 #include "transfer_support.h"
 

@@ -265,7 +265,7 @@ static void wait_for_a_first_launch_of_the_worker(fixture *s)
     expect_timeout(gpuhal_queue_synchronize(s->queue, 10000000), false);
     stop_driver(NULL);
     assert_ok(do_synchronize(s));
-    assert_int_equal(atomic_load(&s->device->compiling), 0); /* otherwise hangs would be detected ten times later */
+    assert_int_equal(atomic_load(&s->device->compiling), 0); /* otherwise detecting a hang takes ten times as long */
 }
 
 static const scenario waits[] = {

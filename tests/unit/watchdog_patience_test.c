@@ -1,4 +1,4 @@
-/* tests/unit/watchdog_patience_test.c: long waits that are not hangs, and the time that they are allowed. */
+/* tests/unit/watchdog_patience_test.c: long waits that are not hangs, and the time that the library allows. */
 #include "watchdog_support.h"
 
 static gpuhal_status do_synchronize_second(fixture *s)

@@ -236,7 +236,7 @@ static void play_ending(fixture *s)
     close_in_time(s);
     assert_in_range(gpuhal_halting.stopped, 1, 2); /* both devices are being closed */
     /* Devices are closed after links and staging. The object is not freed if the driver hangs in a call for links or
-     * staging. It is freed if the driver hangs in the close of a device. */
+     * staging, but is freed if the driver hangs in a device's close. */
     assert_int_equal(stays, strcmp(s->what->slot, "close") != 0);
 }
 

@@ -22,8 +22,8 @@ enum { GPUHAL_BENCH_PIECES = 64 };
 /* The calls of one API. If a member may be NULL, its comment gives the reason. */
 typedef struct gpuhal_bench_baseline_calls {
     void (*destroy)(gpuhal_bench_baseline *baseline);
-    /* Either both are set or both are NULL. They are NULL if the API has no such call. Programs then use memcpy if the
-     * host can access the memory. */
+    /* Either both are set or both are NULL. They are NULL if the API has no such call. In this case programs use memcpy
+     * if the host can access the memory. */
     bool (*write)(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const void *from, uint64_t bytes,
                   uint64_t count);
     bool (*read)(gpuhal_bench_baseline *baseline, void *to, const gpuhal_native *from, uint64_t bytes, uint64_t count);

@@ -68,8 +68,8 @@ bool gpuhal_bench_is_streamed(const gpuhal_device *device);
  * call returns. */
 gpuhal_memory_kind gpuhal_bench_call_kind(const gpuhal_device *device);
 
-/* Return whether the device is PoCL's device `basic`, which works inside the call, or another PoCL device. The other
- * PoCL devices wake a thread for every command, including allocations. */
+/* is_inline() returns whether the device is PoCL's `basic`, which works inside the call. is_threaded() returns whether
+ * it is another PoCL device, which wakes a thread for every command, including allocations. */
 bool gpuhal_bench_is_inline(const gpuhal_device *device);
 bool gpuhal_bench_is_threaded(const gpuhal_device *device);
 
@@ -108,7 +108,7 @@ size_t gpuhal_bench_slower(const gpuhal_bench *bench, size_t one, size_t other);
 
 /* Returns whether there is enough memory for a buffer of @bytes on each device, and for @bytes of host memory;
  * otherwise reports that the row is skipped. The memory of devices that use host memory counts as host memory. @to and
- * @from may be the same. */
+ * @from may be the same device. */
 bool gpuhal_bench_fits(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, const char *test, uint64_t bytes);
 
 /* If the device uses host memory, limits the device to half of the free memory, since a file may contain requests of

@@ -8,20 +8,21 @@
 enum { GPUHAL_BENCH_CHILD_WORDS = 12 }; /* Maximum, without the NULL. */
 
 /* Runs the child with @words, which end with NULL, and returns its number. Returns false and sets
- * gpuhal_bench_failure() on failure. "list BACKEND here|apart": nanoseconds of gpuhal_open() with that backend, probed
- * in-process or in a subprocess. "list_direct BACKEND LIBRARY ...": the same for the vendors' own calls, one vendor
- * after the other. "list_all REGISTRY": nanoseconds of gpuhal_open() with all plugins chosen by the user, in
- * subprocesses, with the registry in that directory or "none". "device_memory BACKEND PCI": KiB of device memory that
- * opening the library with the backend uses, in-process. "empty" and "opened": resident KiB of a program that does
- * nothing, and of a program with cpu:0 open. "staging FROM TO BYTES": the maximum growth of resident memory during a
- * copy, in KiB. "sharing OWNER USER BYTES": its growth in KiB once USER has used a buffer of OWNER of this size. "calls
- * gpuhal|direct SELECTOR COUNT": makes COUNT blocking copies of 64 bytes through the library or the plugin's own
- * function, and returns COUNT; for counting instructions. "program SELECTOR CACHE": nanoseconds of making a program and
- * its kernel, with GPUHAL_PROGRAM_CACHE set to CACHE. */
+ * gpuhal_bench_failure() on failure. "list BACKEND here|apart" returns the nanoseconds of gpuhal_open() with that
+ * backend, probed in-process or in a subprocess. "list_direct BACKEND LIBRARY ..." returns the nanoseconds of the
+ * vendors' own calls, one vendor after the other. "list_all REGISTRY" returns the nanoseconds of gpuhal_open() with all
+ * plugins chosen by the user, in subprocesses, with the registry in that directory or "none". "device_memory BACKEND
+ * PCI" returns the KiB of device memory that opening the library with the backend uses, in-process. "empty" and
+ * "opened" return the resident KiB of a program that does nothing, and of a program with cpu:0 open. "staging FROM TO
+ * BYTES" returns the maximum growth of resident memory during a copy, in KiB. "sharing OWNER USER BYTES" returns the
+ * growth of resident memory in KiB once USER has used a buffer of OWNER of this size. "calls gpuhal|direct SELECTOR
+ * COUNT" makes COUNT blocking copies of 64 bytes through the library or the plugin's own function, and returns COUNT,
+ * so that instructions can be counted. "program SELECTOR CACHE" returns the nanoseconds of making a program and its
+ * kernel, with GPUHAL_PROGRAM_CACHE set to CACHE. */
 bool gpuhal_bench_child_run(const char *const *words, double *out_number);
 
-/* Runs another program with one option, or without options if it is NULL, and measures the run's duration. Discards the
- * program's output. Returns false and sets gpuhal_bench_failure() on failure. */
+/* Runs another program with one option, or without options if @option is NULL, and measures the run's duration.
+ * Discards the program's output. Returns false and sets gpuhal_bench_failure() on failure. */
 bool gpuhal_bench_child_time(const char *file, const char *option, double *out_ns);
 
 /* The child process (child_main.c): executes the words, prints the number, and returns the exit code. */

@@ -14,7 +14,7 @@ struct gpuhal_bench_fd_thread {
     sem_t request;
     int descriptor;
     bool stop; /* Written before the semaphore is posted, like all members that the thread reads. */
-    bool good; /* Written before the eventfd. */
+    bool good; /* Written before the eventfd is signalled. */
 };
 
 static void *serve(void *user)

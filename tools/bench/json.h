@@ -12,7 +12,7 @@
 /* Prints an error that occurred before any result. The error replaces all other lines on standard output. */
 void gpuhal_bench_json_error(int exit_code, const char *message);
 
-/* Each prints one line. Returns false if memory is exhausted or the line was not written. */
+/* Each function prints one line. Returns false if memory is exhausted or the line was not written. */
 bool gpuhal_bench_json_header(FILE *to, const gpuhal_bench_options *options, const char *cpu_name);
 bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row);
 bool gpuhal_bench_json_totals(FILE *to, const gpuhal_bench_totals *totals);

@@ -80,7 +80,8 @@ void gpuhal_bench_live_remove(gpuhal_bench_live *live, gpuhal_bench_name name)
     live->unused[live->unused_count++] = live->entries[hole].slot - 1;
     live->count--;
     for (size_t at = (hole + 1) & mask; live->entries[at].slot != 0; at = (at + 1) & mask) {
-        /* The entry may move into the hole unless its home index is after the hole and not after its current index. */
+        /* The entry may move into the hole unless its home index is between the hole (exclusive) and its current index
+         * (inclusive). */
         if (((at - home_of(live, live->entries[at].name)) & mask) >= ((at - hole) & mask)) {
             live->entries[hole] = live->entries[at];
             hole = at;

@@ -127,7 +127,7 @@ static int run_replay(gpuhal_bench *bench, const gpuhal_bench_replay *replay)
     return gpuhal_bench_output_finish(bench->output) ? GPUHAL_BENCH_EXIT_OK : GPUHAL_BENCH_EXIT_FAILED;
 }
 
-/* The library abandons a device after hang_ns. Calls that wait in the library then return, and the run continues, so
+/* The library abandons a device after hang_ns. This ends the calls that wait in the library, and the run continues, so
  * the watch waits longer. */
 static bool begin_output(gpuhal_bench *bench)
 {

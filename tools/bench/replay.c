@@ -1,5 +1,5 @@
-/* replay.c: reads recorded requests. Reading stops at an impossible line. A line that is possible in a recording that
- * began late, such as the release of older memory, is counted and skipped. */
+/* replay.c: reads recorded requests. Reading stops at an impossible line. A recording that began late may contain the
+ * release of older memory; such lines are counted and skipped. */
 #include "replay.h"
 #include "../common/text.h"
 #include "live.h"

@@ -9,9 +9,9 @@
 
 /* The kind of a row's result. The budget limits this result. */
 typedef enum gpuhal_bench_kind {
-    GPUHAL_BENCH_RATIO,       /* For copies: the baseline's time / gpuhal's time; the budget is the minimum. */
-    GPUHAL_BENCH_SLOWER_SIDE, /* For copies: the slower side's time / the copy's time; the budget is the minimum. */
-    GPUHAL_BENCH_TIMES,       /* For other work: the baseline's time / gpuhal's time; the budget is the minimum. */
+    GPUHAL_BENCH_RATIO,       /* For copies, the baseline's time / gpuhal's time; the budget is the minimum. */
+    GPUHAL_BENCH_SLOWER_SIDE, /* For copies, the slower side's time / the copy's time; the budget is the minimum. */
+    GPUHAL_BENCH_TIMES,       /* For other work, the baseline's time / gpuhal's time; the budget is the minimum. */
     GPUHAL_BENCH_AMOUNT       /* gpuhal's number, or its difference from the baseline's number, in the unit; the budget
                                * is the maximum. */
 } gpuhal_bench_kind;

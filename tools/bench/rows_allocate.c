@@ -3,7 +3,7 @@
  *
  * Both sides commit the memory, since an allocation only looks fast if the memory is committed on first use. With
  * OpenCL, migrating the buffer to its device commits the memory. With Vulkan and on the CPU, touching the pages of host
- * memory does. CUDA and HIP always commit. */
+ * memory commits it. CUDA and HIP always commit. */
 #include "bench.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ static bool run_mmap(void *user, uint64_t count)
         if (memory == MAP_FAILED) {
             return gpuhal_bench_failed("mmap failed");
         }
-        /* The plugin requests huge pages, so the comparison also does. A system without huge pages returns an error and
+        /* The baseline requests huge pages, too, as the plugin does. A system without huge pages returns an error and
          * uses small pages. */
         if (bytes >= huge_page) {
             madvise(memory, bytes, MADV_HUGEPAGE);

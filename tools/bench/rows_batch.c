@@ -1,4 +1,4 @@
-/* rows_batch.c: 64 copies of 4 KiB on a queue of the library, submitted together. Compared with the same copies awaited
+/* rows_batch.c: 64 copies of 4 KiB on a queue of the library, submitted together, compared with the same copies awaited
  * one by one, and with one hand-written submission. */
 #include "queued.h"
 

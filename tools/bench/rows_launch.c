@@ -23,9 +23,9 @@ static const double wake_budget = 1 / 2.0;
 static const double all_threads_budget = 0.9;
 static const double warm_budget = 5;
 static const uint64_t triad_bytes = UINT64_C(48) << 20; /* total size of both arrays and the result */
-enum { COMPUTE_PARTS = 64, COMPUTE_STEPS = 20000 };     /* parts for each thread */
+enum { COMPUTE_PARTS = 64, COMPUTE_STEPS = 20000 };     /* number of parts for each thread */
 
-/* ---- one group, and one for each thread */
+/* ---- one group, and one group for each thread */
 
 static void empty(void *const *arguments, const gpuhal_host_group *group)
 {

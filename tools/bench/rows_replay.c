@@ -122,8 +122,8 @@ static void end_pool(player *p)
     p->pool = NULL;
 }
 
-/* Repeats the requests once. Finds the request with the most memory in use after it or, if this request is @known, the
- * pool's state after it. */
+/* Repeats the requests once. Finds the request after which the most memory is in use. If this request is @known, finds
+ * the pool's state after the request. */
 static bool look(player *p, bool known)
 {
     bool good = begin_pool(p);

@@ -89,7 +89,8 @@ static void end_team(team *t)
     gpuhal_pool_destroy(t->pool);
 }
 
-/* The barriers are initialised for the number of threads that have started. The threads wait until this is done. */
+/* The barriers are initialised for the number of threads that have started. The threads wait for this
+ * initialisation. */
 static bool begin_team(team *t, gpuhal_device *device, size_t threads, pthread_mutex_t *around)
 {
     *t = (team){.around = around, .gate = PTHREAD_MUTEX_INITIALIZER};

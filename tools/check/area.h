@@ -47,7 +47,7 @@ void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* ---- basic steps; each step fails the check if the plugin refuses */
+/* ---- basic steps; each step fails the check if the plugin refuses it */
 
 gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes,
                                     uint64_t alignment, gpuhal_memory *out_memory);
@@ -55,7 +55,7 @@ void gpuhal_plain_release(const gpuhal_opened *opened, gpuhal_memory *memory);
 /* Allocates memory of the first kind that the device can export this way; fails if there is no such kind. */
 void gpuhal_plain_allocate_exported(const gpuhal_context *context, gpuhal_handle_kind kind, uint64_t bytes,
                                     gpuhal_alloc *out_alloc, gpuhal_memory *out_memory);
-/* Moves host bytes to memory and back by any means that the device supports, like the core. Offsets and counts are
+/* Like the core, moves host bytes to memory and back by any means that the device supports. Offsets and counts are
  * aligned. */
 void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
                       const unsigned char *from, uint64_t bytes, gpuhal_route route);

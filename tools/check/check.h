@@ -57,7 +57,7 @@ typedef struct gpuhal_check_options {
     const char *only[CHECKS_NAMED_MAX], *except[CHECKS_NAMED_MAX];
     unsigned only_count, except_count;
     bool one_device;
-    uint32_t device; /* with one_device: the index of the device to check */
+    uint32_t device; /* with one_device, the index of the device to check */
     uint32_t deadline_s;
     gpuhal_given given; /* the kernel given by the vendor */
     bool large; /* allocations above 4 GiB are allowed */
@@ -81,7 +81,7 @@ typedef struct gpuhal_opened {
 
 struct gpuhal_context {
     const gpuhal_check_options *options;
-    const char *printed_in; /* the first passed check with output printed by the plugin, or NULL */
+    const char *printed_in; /* the first passed check with output from the plugin, or NULL */
     uint32_t index;         /* the device; unused for NEEDS_NOTHING and NEEDS_PLUGIN */
 
     const gpuhal_plugin *plugin; /* set except for NEEDS_NOTHING and NEEDS_FRESH */

@@ -152,7 +152,7 @@ static void expect_separate(const gpuhal_memory *one, const gpuhal_memory *other
     }
 }
 
-/* Rounding errors show at one byte more or less than a page. */
+/* Rounding errors appear with one byte more or less than a page. */
 static void check_sizes(const gpuhal_context *context)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -104,7 +104,7 @@ void gpuhal_check_facts_complete(gpuhal_context *context)
     }
 }
 
-/* x: a lower-case hexadecimal digit; d: one or more digits; every other character matches itself. */
+/* x matches a lower-case hexadecimal digit, d one or more digits, and every other character itself. */
 static bool has_form(const char *text, const char *form)
 {
     for (; *form != '\0'; form++) {

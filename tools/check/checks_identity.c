@@ -207,8 +207,8 @@ static void lowers(const gpuhal_context *context, const gpuhal_opened *opened, u
 }
 
 /* If memory is shared, the values of both devices decrease, whichever device allocates. If both values decrease when
- * the first device allocates, and neither decreases when the second device allocates, both values are those of the
- * first device. */
+ * the first device allocates, and neither decreases when the second device allocates, both values belong to the first
+ * device. */
 static void expect_own_values(const gpuhal_context *context, const gpuhal_opened *opened, uint32_t other,
                               uint64_t bytes)
 {

@@ -45,7 +45,7 @@ static void do_link(void *user)
     gpuhal_device_snapshot_finish(&link);
 }
 
-/* Tries to adopt an object of an unknown type. The plugin must refuse. Leaks on this error path are easily
+/* Tries to adopt an object of an unknown type. The plugin must refuse it. Leaks on this error path are easily
  * overlooked. */
 static void do_open_refused(void *user)
 {

@@ -19,7 +19,7 @@ void gpuhal_check_open_twice(gpuhal_context *context)
         gpuhal_area_init(&areas[i], context, &opened[i], GPUHAL_MEMORY_DEVICE, bytes);
         gpuhal_area_reset(&areas[i], i + 1, ROUTE_ANY);
     }
-    /* Closes the first opened device first, and then the last one. The remaining opened devices must not be
+    /* Closes the first opened device first, and then the last opened device. The remaining opened devices must not be
      * affected. */
     static const unsigned order[OPENED] = {0, 2, 1};
     for (unsigned i = 0; i < OPENED; i++) {

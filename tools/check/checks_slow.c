@@ -10,7 +10,7 @@
 #include <time.h>
 
 #define MILLISECOND_NS UINT64_C(1000000)
-#define LATE_NS        (300 * MILLISECOND_NS) /* a busy scheduler is late by less in at least one of TRIES tries */
+#define LATE_NS        (300 * MILLISECOND_NS) /* at least one of TRIES tries is late by less, even on a busy machine */
 enum { TRIES = 3, ROUNDS_MAX = 12 };
 
 /* ---- waiting */

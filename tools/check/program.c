@@ -71,7 +71,7 @@ gpuhal_status gpuhal_program_try(const gpuhal_opened *opened, const gpuhal_code 
     return status;
 }
 
-/* `begins` is true if the code begins like a program. It may then be a program for another target. */
+/* `begins` is true if the code begins like a program, which may be for another target. */
 static void expect_refused(const gpuhal_context *context, const char *format, const void *code, uint64_t bytes,
                            const char *what, bool begins)
 {

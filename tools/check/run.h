@@ -82,12 +82,12 @@ typedef struct gpuhal_batch {
 /* The child process (child.c): runs the jobs of the batch @p user and reports through @p pipe. Never returns. */
 _Noreturn void gpuhal_child_main(void *user, int pipe);
 
-/* Functions of result.c for child.c: set the pipe for results and the shared step; begin a check; end a check that has
- * returned. */
+/* Functions of result.c for child.c. They set the pipe for results and the shared step, begin a check, and end a check
+ * that has returned. */
 void gpuhal_result_open(int pipe, _Atomic(const char *) *step);
 void gpuhal_result_begin(const gpuhal_check *check);
 void gpuhal_result_end(void);
-/* These report to the parent, for the first check. */
+/* These functions report to the parent, for the first check. */
 void gpuhal_child_self(const gpuhal_plugin *plugin);
 void gpuhal_child_device(uint32_t index);
 

@@ -1,12 +1,12 @@
 /* visible.c: see visible.h. Devices are named by UUID, which does not depend on the order of a list.
  *
- * CUDA: "GPU-" or "MIG-" before the UUID (CUDA C Programming Guide, CUDA Environment Variables). ROCm: "GPU-" before
- * the chip's unique id of 16 digits (ROCm, "GPU isolation techniques"). HIP reports the characters of this id as the
- * bytes of the UUID. HIP reads CUDA_VISIBLE_DEVICES if HIP_VISIBLE_DEVICES is not set, so HIP_VISIBLE_DEVICES is always
- * set. Its value is the list of indices of the devices that ROCR_VISIBLE_DEVICES leaves visible, counted from 0, or -1
- * for an empty list. An empty CUDA_VISIBLE_DEVICES hides all CUDA devices. The effect of an empty ROCR_VISIBLE_DEVICES
- * is undocumented, so the variable is removed. GPU_DEVICE_ORDINAL, an older name for HIP's variable, would also take
- * effect and is removed as well. */
+ * CUDA requires "GPU-" or "MIG-" before the UUID (CUDA C Programming Guide, CUDA Environment Variables). ROCm requires
+ * "GPU-" before the chip's unique id of 16 digits (ROCm, "GPU isolation techniques"). HIP reports the characters of
+ * this id as the bytes of the UUID. HIP reads CUDA_VISIBLE_DEVICES if HIP_VISIBLE_DEVICES is not set, so
+ * HIP_VISIBLE_DEVICES is always set. Its value lists the indices, counted from 0, of the devices that
+ * ROCR_VISIBLE_DEVICES leaves visible. An empty list is written as -1. An empty CUDA_VISIBLE_DEVICES hides all CUDA
+ * devices. The effect of an empty ROCR_VISIBLE_DEVICES is undocumented, so the variable is removed. GPU_DEVICE_ORDINAL,
+ * an older name for HIP's variable, would also take effect and is removed as well. */
 #include "visible.h"
 
 #include "../common/text.h"

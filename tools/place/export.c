@@ -27,7 +27,7 @@ static uint32_t place_of(const gpuhal_plan *plan, uint32_t device)
     return place;
 }
 
-/* Prints for llama.cpp: each device's share of the blocks and the output layer, in llama.cpp's device order. */
+/* For llama.cpp, prints each device's share of the blocks and the output layer, in llama.cpp's device order. */
 static bool print_llama_cpp(const gpuhal_plan *plan, uint32_t stages)
 {
     uint32_t counts[GPUHAL_PLACEMENT_DEVICES_MAX] = {0};
@@ -49,7 +49,7 @@ static bool print_llama_cpp(const gpuhal_plan *plan, uint32_t stages)
     return true;
 }
 
-/* Prints for vLLM: the number of blocks of each pipeline rank, in rank order. */
+/* For vLLM, prints the number of blocks of each pipeline rank, in rank order. */
 static bool print_vllm(const gpuhal_plan *plan, uint32_t stages)
 {
     fputs("VLLM_PP_LAYER_PARTITION=", plan->out);
@@ -92,7 +92,7 @@ static void print_module(const gpuhal_plan *plan, const char *name, uint32_t dev
     *before = ", ";
 }
 
-/* Prints for Accelerate: the module names of models in the Llama family. */
+/* For Accelerate, prints the module names of models in the Llama family, each with its device. */
 static bool print_accelerate(const gpuhal_plan *plan, uint32_t stages)
 {
     const gpuhal_model *model = plan->model;

@@ -1,5 +1,5 @@
 /* cdi.c: the listing as a specification for the Container Device Interface, the format that Podman, Docker and
- * Kubernetes use for giving GPUs to containers. Each GPU is a device named by its position in the listing and a device
+ * Kubernetes use to give GPUs to containers. Each GPU is a device named by its position in the listing and a device
  * named by its UUID. One more device stands for all GPUs.
  *
  * The kind is specific to this program. The vendors' kinds, nvidia.com/gpu and amd.com/gpu, belong to their tools, and

@@ -246,7 +246,7 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
             print_line(&report, screen);
         }
     }
-    if (!options->all) { /* with --all the listing includes this */
+    if (!options->all) { /* with --all the listing includes the hardware */
         print_hardware(machine, screen);
     }
     print_choice(machine, screen);

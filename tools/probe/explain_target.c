@@ -31,7 +31,7 @@ static void print_node(const char *node, char *to, size_t bytes)
     }
 }
 
-enum { EXPLAIN_INDENT = 4, EXPLAIN_LABEL = 9 }; /* same values as for a field */
+enum { EXPLAIN_INDENT = 4, EXPLAIN_LABEL = 9 }; /* equal to the indent and width of a field */
 
 static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_probe_screen *screen)
 {

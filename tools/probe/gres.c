@@ -111,8 +111,8 @@ static uint64_t count_links(const gpuhal_probe_machine *machine, const gres *fro
     return 0;
 }
 
-/* Returns whether both are partitions of one AMD GPU. A process can use several partitions of an AMD GPU, but CUDA lets
- * a process use only one MIG partition. MIG partitions have several files. */
+/* Returns whether both devices are partitions of one AMD GPU. A process can use several partitions of an AMD GPU, but
+ * CUDA lets a process use only one MIG partition. MIG partitions have several files. */
 static bool are_parts_of_one(const gres *one, const gres *other)
 {
     return one->row->entry && other->row->entry && one->row->entry->physical &&

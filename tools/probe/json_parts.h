@@ -9,8 +9,8 @@
 /* Sets the reason why this key is missing, for example "not read: --verify was not given". */
 void gpuhal_probe_put_reason(gpuhal_probe_json *builder, json_t *missing, const char *name, gpuhal_missing reason,
                              const char *why);
-/* Adds a fact under its own name. If the fact is missing, adds null, and the reason in `missing`. A reason that the API
- * or the hardware has no such fact is added only with `every`. */
+/* Adds a fact under its own name. If the fact is missing, adds null, and the reason in `missing`. If the reason is that
+ * the API or the hardware has no such fact, the reason is added only with `every`. */
 void gpuhal_probe_put_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_device *device,
                            gpuhal_key key, bool every);
 /* Adds the backend-specific facts, which have numbers as names. */

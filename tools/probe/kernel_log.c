@@ -66,8 +66,8 @@ static void add(gpuhal_probe_kernel_log *log, const char *address, size_t length
     }
 }
 
-/* Returns whether the kernel wrote the line. Programs can also write to the log; the number before the first comma then
- * contains another facility. */
+/* Returns whether the kernel wrote the line. Programs can also write to the log; in their lines the number before the
+ * first comma contains another facility. */
 static bool is_of_kernel(const char *line)
 {
     char *end;

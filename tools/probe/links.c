@@ -28,7 +28,7 @@ static bool is_in_child(const gpuhal_probe_machine *machine, const gpuhal_probe_
     return device_of(machine, link->from)->in_child && device_of(machine, link->to)->in_child;
 }
 
-/* Returns the first link, from `place` on, that is to be read in a child process, or in this process. */
+/* Returns the first link from `place` on that is read in a child process or, without `in_child`, in this process. */
 static uint32_t next_link(const gpuhal_probe_machine *machine, uint32_t place, bool in_child)
 {
     while (place < machine->link_count && is_in_child(machine, &machine->links[place]) != in_child) {

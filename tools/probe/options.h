@@ -62,7 +62,7 @@ typedef struct gpuhal_probe_options {
     const char *output;    /* file for the listing; NULL for standard output */
     uint32_t expected;     /* required number of ready GPUs; 0 if not given */
     uint64_t timeout_ns;   /* 0 if not given */
-    uint64_t every_ns;     /* interval between repetitions of the listing; 0 to print it once */
+    uint64_t every_ns;     /* interval between repeated listings; 0 to print one listing */
     uint64_t watch_ns;     /* period of the live view; 0 for no live view */
 } gpuhal_probe_options;
 

@@ -47,8 +47,8 @@ void gpuhal_probe_print_default(const gpuhal_probe_machine *machine, const gpuha
 /* Below a plain listing on a terminal, prints options that show more or that help with broken GPUs. */
 void gpuhal_probe_print_more(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
-/* Prints a table from device to device for each known property of the links between listed devices. Returns false if
- * out of memory. */
+/* For each known property of the links between listed devices, prints a table of source and target devices. Returns
+ * false if out of memory. */
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen);
 /* Prints a block for each failed plugin, a line for every other plugin, the devices that share a physical device

@@ -1,5 +1,5 @@
 /* processes.h: the processes that use the devices, read for one listing in any format. The interfaces of a physical
- * device share the list of processes, like values. */
+ * device share the list of processes, as they share values. */
 #ifndef PROBE_PROCESSES_H
 #define PROBE_PROCESSES_H
 

@@ -46,7 +46,7 @@ typedef struct gpuhal_watch_view {
     bool utf8;
 } gpuhal_watch_view;
 
-/* Takes ownership of the frame. Returns false if out of memory; the view then stays unchanged. */
+/* Takes ownership of the frame. Returns false, and leaves the view unchanged, if out of memory. */
 bool gpuhal_watch_view_take(gpuhal_watch_view *view, gpuhal_watch_frame *frame);
 void gpuhal_watch_view_sort(gpuhal_watch_view *view);
 /* Returns the history, or NULL if there is no history yet. */

@@ -63,7 +63,7 @@ static const char *read_variable(const gpuhal_settings *settings, const char *na
     return value && *value ? value : NULL;
 }
 
-/* The variable enables logging even without a listener; lines then go to standard error. */
+/* The variable enables logging to standard error if there is no listener. */
 static gpuhal_status read_log_level(const gpuhal_config *config, gpuhal_settings *settings)
 {
     static const char words[][8] = {"error", "warning", "info", "debug", "trace"};

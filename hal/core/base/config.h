@@ -24,9 +24,9 @@ typedef struct gpuhal_settings {
     char *program_cache;    /* absolute directory of compiled programs; NULL disables the cache */
     uint64_t program_cache_bytes; /* size limit of that directory */
     char *pool_trace;       /* absolute file name; may be NULL */
-    char *trace;            /* same, for queues */
+    char *trace;            /* like pool_trace, for queues */
     char *ledger;           /* absolute directory of leases, or "none"; NULL for the user's default */
-    uint64_t lease;         /* number of the lease that a parent process holds for this one; 0 if none */
+    uint64_t lease;         /* number of the lease that a parent process holds for this process; 0 if none */
     char *options;          /* plugin options, see base/options.h */
     /* replaces `/` for /sys, /proc and /dev; "" for the real root */
     char system_root[GPUHAL_SYSTEM_ROOT_BYTES];

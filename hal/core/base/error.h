@@ -41,8 +41,8 @@ void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total)
 /* Adds to an out-of-memory error the number of bytes that are freed when queued work completes. */
 void gpuhal_error_add_pending(uint64_t bytes);
 
-/* Formats a vendor's error code: "zeInit returned 2013265921, 0x78000001"; "code 719" if `call` is ""; only the call if
- * the code is 0. */
+/* Formats a vendor's error code, such as "zeInit returned 2013265921, 0x78000001". Writes "code 719" if `call` is "",
+ * and only the call if the code is 0. */
 void gpuhal_error_code_words(const char *call, int64_t code, char *out_words, size_t size);
 /* Adds the free bytes that the driver reports, for a memory report that may follow. */
 void gpuhal_error_add_driver_free(uint64_t bytes);

@@ -171,8 +171,8 @@ static size_t place_of(const gpuhal_facts *facts, gpuhal_key key)
     return low;
 }
 
-/* Copies the string before freeing the old fact, since the string may belong to it. If out of memory, marks the set as
- * failed and leaves it unchanged. */
+/* Copies the string before freeing the old fact, since the string may belong to that fact. If out of memory, marks the
+ * set as failed and leaves it unchanged. */
 static void set(gpuhal_facts *facts, gpuhal_fact fact, const char *text)
 {
     fact.text = text ? gpuhal_text_copy(text) : NULL;

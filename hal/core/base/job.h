@@ -15,7 +15,7 @@
  *
  * The threads are shared by the whole process. A thread whose job ended in time stays idle until it gets the next job
  * or a gpuhal object is closed. An abandoned thread is never reused or joined. Asynchronous signals are blocked on all
- * of them.
+ * these threads.
  */
 #ifndef GPUHAL_BASE_JOB_H
 #define GPUHAL_BASE_JOB_H
@@ -51,7 +51,7 @@ void gpuhal_job_init(gpuhal_job *job, gpuhal_job_fn *run, gpuhal_job_fn *late, g
  * error detail if the job did not run. */
 gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns);
 /* Makes the job its own caller, separate from the thread that begins it. Must be called before the job begins. Use it
- * for jobs that one thread runs concurrently, or abandons and repeats. Calls of such jobs are then not mistaken for
+ * for jobs that one thread runs concurrently, or abandons and repeats. Calls of such jobs are not mistaken for
  * recursive calls, and end at their deadlines. */
 void gpuhal_job_stand_alone(gpuhal_job *job);
 /* Begins the job without waiting. Returns RUNNING, DONE if it ran on the caller's thread, or NO_THREAD. */
@@ -60,7 +60,7 @@ gpuhal_job_state gpuhal_job_begin(gpuhal_job *job);
  * waiting time from *left_ns, which several jobs may share. */
 gpuhal_job_state gpuhal_job_await(gpuhal_job *job, uint64_t *left_ns);
 /* Waits for the condition for at most `most_ns`, and less than a second. Returns how long this process ran during the
- * wait, so that time while the process was stopped does not count towards a deadline. Called with the mutex held. */
+ * wait, so that time that the process spent stopped does not count towards a deadline. Called with the mutex held. */
 uint64_t gpuhal_job_wait(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t most_ns);
 /* Converts a timeout to a time of the monotonic clock. UINT64_MAX stays unlimited. */
 uint64_t gpuhal_deadline(uint64_t timeout_ns);

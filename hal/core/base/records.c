@@ -190,7 +190,7 @@ static gpuhal_records_item read_value(gpuhal_records_reader *reader, const char 
     return reader->value.failed ? fail(reader, "out of memory for the value") : GPUHAL_RECORDS_PAIR;
 }
 
-/* Returns a message that names an invisible character if an editor on another system has added one. */
+/* If an editor on another system has added an invisible character, returns a message that names the character. */
 static const char *invisible_fault(const gpuhal_records_reader *reader, const char *begin, const char *end)
 {
     if (reader->line == 1 && end - begin >= 3 && memcmp(begin, "\xef\xbb\xbf", 3) == 0) {

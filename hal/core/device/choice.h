@@ -48,7 +48,7 @@ typedef struct gpuhal_offer {
     uint32_t backend_at;              /* position of its backend in order of priority */
     uint64_t total_bytes, free_bytes; /* free_bytes is within the device's limit, and may be UNKNOWN_BYTES */
     uint64_t unit_free_bytes;         /* free memory regardless of the limit; may be UNKNOWN_BYTES */
-    uint64_t limit_left_bytes;        /* left within the limit; UINT64_MAX if there is none */
+    uint64_t limit_left_bytes;        /* left within the limit; UINT64_MAX without a limit */
     uint64_t allocation_max_bytes;    /* UNKNOWN_BYTES if not stated */
     uint64_t compute_units;
     uint32_t memory_kinds, data_types, capabilities;
@@ -113,7 +113,7 @@ typedef enum gpuhal_choice_rule {
     GPUHAL_BY_CPU,      /* see `cpu_last` */
     GPUHAL_BY_HEALTH,   /* see `avoided` */
     GPUHAL_BY_SOFTWARE,
-    GPUHAL_BY_KEPT,     /* it was in first place before, and its load is within the margin */
+    GPUHAL_BY_KEPT,     /* the offer was in first place before, and its load is within the margin */
     GPUHAL_BY_LOAD,     /* unknown loads come last */
     GPUHAL_BY_MEASURE,  /* offers whose free memory was measured come first */
     GPUHAL_BY_ROOM,
@@ -148,7 +148,7 @@ typedef struct gpuhal_chosen {
 uint32_t gpuhal_choose(const gpuhal_choice_request *request, gpuhal_chosen *out_chosen);
 /* Returns the number of offers that are equal to offer `index` by all rules up to and including `rule`. */
 uint32_t gpuhal_choice_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule);
-/* Does the same without `rule` itself. The result is the number of offers among which `rule` decides. */
+/* Like gpuhal_choice_alike(), but without `rule` itself. Returns the number of offers among which `rule` decides. */
 uint32_t gpuhal_choice_rivals(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule);
 
 #endif

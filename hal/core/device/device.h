@@ -53,8 +53,8 @@ typedef enum gpuhal_attachment_place {
 extern const gpuhal_attachment gpuhal_node_attachment;     /* node/sampler.c */
 extern const gpuhal_attachment gpuhal_schedule_attachment; /* schedule/schedule.c */
 
-/* The state of the layers above, and those of their functions that this layer and `memory` call. Set by gpuhal.c, the
- * only file that includes headers of all layers. */
+/* The state of the layers above, and the functions of these layers that this layer and `memory` call. Set by gpuhal.c,
+ * the only file that includes headers of all layers. */
 typedef struct gpuhal_layers {
     struct gpuhal_telemetry *telemetry;     /* telemetry/telemetry.h */
     struct gpuhal_address_index *addresses; /* memory/address_index.h */
@@ -71,10 +71,10 @@ typedef struct gpuhal_layers {
     gpuhal_status (*relieve)(struct gpuhal_relief *relief);
     /* For parts, which are suballocations of a pool. release_part is called after the last reference was released.
      * use_part is called before a queue uses the part, and may return HOST_MEMORY. find_part returns the part at an
-     * offset of a segment, retained, with the offset in the part, or returns NULL. It releases the caller's reference
-     * to the segment. */
+     * offset of a segment, with a new reference, and sets the offset in the part; it returns NULL if there is no part.
+     * find_part also releases the caller's reference to the segment. */
     void (*release_part)(struct gpuhal_buffer *buffer);
-    void (*released_twice)(struct gpuhal_buffer *buffer); /* called if a part is released that has no references */
+    void (*released_twice)(struct gpuhal_buffer *buffer); /* called if a part without references is released */
     gpuhal_status (*use_part)(struct gpuhal_buffer *buffer, struct gpuhal_queue *queue);
     struct gpuhal_buffer *(*find_part)(struct gpuhal_buffer *segment, uint64_t *offset);
     bool (*will_use)(const struct gpuhal_buffer *buffer); /* gpuhal_queues_will_use() */
@@ -86,14 +86,14 @@ typedef struct gpuhal_layers {
     bool (*serve_call)(gpuhal *gpu, void (*call)(void *user, gpuhal_status status), void *user);
     /* Implements gpuhal_sample_all(). Calls plugins. */
     gpuhal_status (*sample_all)(gpuhal *gpu, struct gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns);
-    /* `view` of the attachment that has sources; NULL if no attachment has any */
+    /* `view` of the attachment that has sources; NULL if no attachment has sources */
     gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
     /* Called once when a device is lost, with the reason as this thread's last error. Must not call a plugin. */
     void (*on_lost)(gpuhal_device *device);
     /* Start or stop watching the device's calls. `unwatch` does nothing if the device is not watched. */
     void (*watch)(gpuhal_device *device);
     void (*unwatch)(gpuhal_device *device);
-    /* Called if the facts that the plugin in this process reports differ from the snapshot's. Must not call a
+    /* Called if the facts reported by the plugin in this process differ from the snapshot's facts. Must not call a
      * plugin. */
     void (*on_changed)(gpuhal_device *device, const char *sentence);
 } gpuhal_layers;
@@ -132,8 +132,8 @@ typedef struct gpuhal_fault_note {
 /* Number of fault kinds that a device can have. */
 enum { GPUHAL_FAULT_NOTES = GPUHAL_FAULT_OUT_OF_MEMORY - GPUHAL_FAULT_HANG + 1 };
 
-/* A tag, which is a string that states the purpose of buffers. Also has statistics of the buffers with this tag,
- * without pool parts; memory/tag.c. */
+/* A tag is a string that states the purpose of buffers. Includes statistics of the buffers with this tag, without pool
+ * parts; memory/tag.c. */
 typedef struct gpuhal_tag {
     struct gpuhal_tag *next; /* tags exist as long as their device; protected by the device's mutex */
     _Atomic uint64_t buffers, bytes;
@@ -203,7 +203,7 @@ struct gpuhal_device {
     _Atomic bool has_loss_call;
     int64_t loss_code;
     char loss_call[64];
-    char lacks[160];       /* the plugin's note about features missing from the adopted device; or "" */
+    char lacks[160];       /* the plugin's note about features missing from the adopted device, or "" */
     uint32_t memory_kinds;
     uint64_t copy_mask, fill_mask; /* alignment - 1 */
     uint64_t allocation_max_bytes;
@@ -292,15 +292,15 @@ static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
     }
     return GPUHAL_OK;
 }
-/* Returns whether the plugin may release objects of the device. It must not after the device hangs, nor in a forked
- * child. */
+/* Returns whether the plugin may release objects of the device. The plugin must not do so if the device hangs, or in a
+ * forked child. */
 static inline bool gpuhal_device_is_reachable(const gpuhal_device *device)
 {
     return !gpuhal_is_inherited(device->gpu) &&
            atomic_load_explicit(&device->lost, memory_order_relaxed) != GPUHAL_LOST_HUNG;
 }
-/* Marks the device as lost (hung) for every caller, because a call exceeded its deadline. Returns true the first time;
- * the caller must then report the hang. Takes no lock. */
+/* Marks the device as lost (hung) for every caller, because a call exceeded its deadline. Returns true the first time.
+ * The caller that gets true must report the hang. Takes no lock. */
 bool gpuhal_device_give_up(gpuhal_device *device);
 /* Reports the hang to queues, listeners, the log and the registry. Calls no plugin. */
 void gpuhal_device_report_hang(gpuhal_device *device);

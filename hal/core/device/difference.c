@@ -1,4 +1,4 @@
-/* device/difference.c: describes the difference of a device between two snapshots in one sentence. */
+/* device/difference.c: describes in one sentence how a device differs between two snapshots. */
 #include "device/snapshot.h"
 
 #include <inttypes.h>

@@ -18,8 +18,9 @@ struct gpuhal_fault_log {
 
 static _Thread_local char thread_mark;
 
-/* States of gpuhal_fault_note.words. NO_WORDS means that `detail` is empty, WORDS_BUSY that the thread that set this
- * state is using it, WORDS_NEW that it is new, and WORDS_KEPT that it has been written to the record. */
+/* States of gpuhal_fault_note.words. NO_WORDS means that `detail` is empty. WORDS_BUSY means that the thread that set
+ * this state is using `detail`. WORDS_NEW means that `detail` is new, and WORDS_KEPT means that it was written to the
+ * record. */
 enum { NO_WORDS, WORDS_BUSY, WORDS_NEW, WORDS_KEPT };
 #define DETAIL_BYTES sizeof(((gpuhal_fault_note *)0)->detail)
 

@@ -161,8 +161,8 @@ static bool states(const gpuhal_interface *iface, gpuhal_identity_level level, c
     return iface->values[level] && strcmp(iface->values[level], value) == 0;
 }
 
-/* Replaces a vendor id that does not denote a maker by the maker that the other interfaces state, if they state only
- * one. */
+/* Replaces vendor ids that do not denote a maker. The replacement is the maker stated by the other interfaces, if they
+ * state only one maker. */
 static void settle_makers(gpuhal_identity *identity, const char *uuid)
 {
     uint64_t only = 0;

@@ -17,7 +17,7 @@ typedef enum gpuhal_identity_level {
     GPUHAL_IDENTITY_DRM,
     GPUHAL_IDENTITY_UUID,
     GPUHAL_IDENTITY_LUID,
-    GPUHAL_IDENTITY_HOST, /* the host's CPU, which has no value; no other level applies to such interfaces */
+    GPUHAL_IDENTITY_HOST, /* the host's CPU, which has no value; no other level applies to its interfaces */
     GPUHAL_IDENTITY_LEVELS
 } gpuhal_identity_level;
 

@@ -32,7 +32,7 @@ static bool works_in_host_memory(const gpuhal_device *device)
            gpuhal_facts_u64(facts, GPUHAL_FACT_SOFTWARE, 0) || gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0);
 }
 
-/* The device's own fact takes precedence, because the location of a partition may differ from that of its board. */
+/* The device's own fact takes precedence, because a partition's location may differ from its board's location. */
 static const char *address_of(const gpuhal_device *device)
 {
     const char *own = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_PCI_ADDRESS);
@@ -47,8 +47,8 @@ bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node)
     return address ? gpuhal_pci_node(device->gpu->settings.system_root, address, out_node) : node <= INT32_MAX;
 }
 
-/* Returns the kind of link. Interfaces of one partition always share memory. Two devices in host memory also do. For
- * all other devices, the plugin's kind takes precedence. */
+/* Returns the kind of link. Interfaces of one partition always share memory. So do two devices in host memory. For all
+ * other devices, the plugin's kind takes precedence. */
 static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_device *to, gpuhal_link_kind reported)
 {
     bool from_host = works_in_host_memory(from), to_host = works_in_host_memory(to);
@@ -232,8 +232,7 @@ static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key 
     return status;
 }
 
-/* Returns whether the key is a key of links. These keys have a range of their own. Vendors' keys are accepted as
- * well. */
+/* Returns whether the key belongs to links. Links have their own range of keys. Also accepts vendors' keys. */
 static bool is_link_key(gpuhal_key key)
 {
     return (key >= GPUHAL_LINK_KIND && key < GPUHAL_LINK_KIND + 0x1000) || key >= GPUHAL_VENDOR_FIRST;

@@ -53,8 +53,8 @@ bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node);
 
 /* ---- link_pci.c: sysfs. `root` is GPUHAL_SYSTEM_ROOT; addresses are canonical: "0000:c1:00.0". */
 
-/* Returns the kind of link, which depends on the junction of the two devices' sysfs paths; 0 if sysfs does not show
- * it. */
+/* Returns the kind of link, which depends on the junction of the two devices' sysfs paths; 0 if sysfs does not show the
+ * kind. */
 gpuhal_link_kind gpuhal_pci_link_kind(const char *root, const char *one, const char *other);
 /* Find a device's NUMA node, from the contents of its `numa_node` file or from its address. On a machine with one node,
  * the result is always 0. Return false if sysfs does not show the node. */

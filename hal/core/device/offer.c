@@ -27,8 +27,9 @@ int gpuhal_device_type_rank(const gpuhal_device *device)
     }
 }
 
-/* Returns whether the self-test failed in this process. If it did not run in this process, returns whether it failed in
- * an earlier process with the same driver. gpuhal_device_verify() records the result as the device's link to itself. */
+/* Returns whether the self-test failed in this process. If the self-test did not run in this process, returns whether
+ * it failed in an earlier process with the same driver. gpuhal_device_verify() records the result as the device's link
+ * to itself. */
 bool gpuhal_device_failed_self_test(const gpuhal_device *device)
 {
     const gpuhal_link *own = gpuhal_link_between(device, device);

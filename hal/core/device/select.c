@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local char reason[1024]; /* reason of this thread's last gpuhal_select() */
+static _Thread_local char reason[1024]; /* the reason for the choice of this thread's last gpuhal_select() */
 
 static bool is_cpu_backend(const gpuhal_device *device)
 {
@@ -89,8 +89,8 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
     va_end(arguments);
 }
 
-/* Devices that the reason may mention besides the chosen one: its other interfaces, software devices, and devices that
- * failed their self-test or are prohibited. */
+/* Devices that the reason may mention besides the chosen device: its other interfaces, software devices, and devices
+ * that failed their self-test or are prohibited. */
 typedef bool is_listed_fn(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen);
 
 static bool is_other_interface(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen)

@@ -42,9 +42,9 @@ typedef struct gpuhal_selector {
 } gpuhal_selector;
 
 /* Parses the first element of the comma-separated *list. Advances *list past this element, or sets *list to NULL after
- * the last element. On entry *selector is the previous element, because a plain number continues BACKEND:INDEX; it is
- * zero-initialised for the first element. `source` names the origin in messages. Returns INVALID_ARGUMENT for a
- * malformed element. */
+ * the last element. On entry *selector is the previous element, because a plain number continues BACKEND:INDEX. For the
+ * first element, *selector must be zero-initialised. `source` names the origin in messages. Returns INVALID_ARGUMENT
+ * for a malformed element. */
 gpuhal_status gpuhal_selector_next(const char **list, const char *source, gpuhal_selector *selector);
 /* Reads "8GiB" or "25%" into the selector's limit. Returns false for any other string, for 0, and for more than 100 %.
  * A number without a unit is refused, because it is unlikely to mean bytes. */
@@ -74,7 +74,7 @@ static inline bool gpuhal_selector_is_general(const gpuhal_selector *selector)
            gpuhal_selector_is_sampled(selector);
 }
 /* Returns whether the selector names a physical device or a partition, as PCI addresses, UUIDs, numbers and variables
- * do. Any interface of the physical device or partition is then acceptable. */
+ * do. In this case any interface of the physical device or partition is acceptable. */
 static inline bool gpuhal_selector_names_hardware(const gpuhal_selector *selector)
 {
     return selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID ||
@@ -87,7 +87,7 @@ bool gpuhal_selector_names_device_of(const gpuhal_selector *selector, const gpuh
 
 /* Returns whether the selector `gpu` matches the device. Software devices do not count as GPUs. */
 bool gpuhal_device_is_gpu(const gpuhal_device *device);
-/* Returns whether the device is a software device, which runs on the CPU but belongs to another backend than `cpu`. The
+/* Returns whether the device is a software device, which runs on the CPU but belongs to a backend other than `cpu`. The
  * `cpu` backend is faster and preferred. */
 bool gpuhal_device_is_ignored(const gpuhal_device *device);
 /* Returns whether the device's last self-test (gpuhal_device_verify()) with this driver failed. offer.c. */
@@ -103,7 +103,7 @@ gpuhal_device *gpuhal_entry_usable(const gpuhal_device_snapshot *snapshot, uint3
  * listed. For rows, gpuhal_device_snapshot_mark_preferred() must have been called. */
 bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                              const gpuhal_device *device);
-/* For a selector by variable, appends the ignored parts of the variable and the reasons. */
+/* If the selector names a variable, appends the ignored parts of its value, each with the reason. */
 void gpuhal_selector_explain(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, gpuhal_text *to);
 
 /* Marks the devices that GPUHAL_DEVICES and gpuhal_config.devices leave visible, by position, and reads their limits.
@@ -121,7 +121,7 @@ gpuhal_status gpuhal_devices_filter(const gpuhal *gpu, gpuhal_device_snapshot *s
                                     gpuhal_visibility *out_visibilities);
 
 /* Returns INVALID_ARGUMENT if the beginning of a UUID, or an address without its domain, matches several devices.
- * Returns NOT_FOUND if nothing matches, or if no device has a number of a range. Otherwise returns OK. */
+ * Returns NOT_FOUND if nothing matches, or if a number of a range has no device. Otherwise returns OK. */
 gpuhal_status gpuhal_selector_check(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                     const char *source);
 

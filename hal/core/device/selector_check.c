@@ -19,7 +19,7 @@ static bool is_abbreviated(const gpuhal_selector *selector)
 }
 
 /* Returns whether both matches are the same device for this selector, and not two candidates. An address names the
- * whole physical device. A UUID that all partitions state, as on AMD GPUs, does so as well. */
+ * whole physical device. So does a UUID that all partitions state, as on AMD GPUs. */
 static bool is_the_same(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, uint32_t a, uint32_t b)
 {
     const gpuhal_interface *one = &snapshot->identity.interfaces[a], *other = &snapshot->identity.interfaces[b];

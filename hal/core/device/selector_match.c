@@ -110,7 +110,7 @@ static bool begins_with(const char *uuid, const char *digits)
 }
 
 /* Returns whether the device has the UUID. If several devices or a software device state a UUID, the UUID identifies
- * only the interface that states it, not the physical device. */
+ * only interfaces, not physical devices. */
 static bool has_uuid(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device,
                      const gpuhal_selector *selector)
 {

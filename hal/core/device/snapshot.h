@@ -24,7 +24,7 @@ typedef struct gpuhal_entry {
     uint32_t physical_number, interface_number; /* the registry's stable numbers */
     gpuhal_device *device;               /* NULL if hidden */
     bool is_new;                         /* added by this snapshot */
-    bool preferred;                      /* the preferred one of the visible interfaces of its partition */
+    bool preferred;                      /* the preferred visible interface of its partition */
 } gpuhal_entry;
 
 typedef struct gpuhal_device_snapshot {
@@ -32,8 +32,8 @@ typedef struct gpuhal_device_snapshot {
     uint64_t begun_ns; /* when the enumeration began, monotonic clock */
     gpuhal_candidates candidates;
     gpuhal_entry *entries;
-    uint32_t fresh; /* number of entries from the candidates; the remaining entries are of backends without a result in
-                     * this enumeration */
+    uint32_t fresh; /* number of entries from the candidates; the remaining entries belong to backends without a result
+                     * in this enumeration */
     /* Includes all entries, because hiding a device must not change numbers or split groups. */
     gpuhal_identity identity;
     /* Physical devices with a visible interface, in the order of their first visible interfaces. Then the visible

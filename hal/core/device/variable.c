@@ -62,7 +62,8 @@ static const char *value_of(const char *name)
     return value ? value : "";
 }
 
-/* Returns whether the variable applies to this entry. It applies to the GPUs of its vendor, or to every device. */
+/* Returns whether the variable applies to this entry. A variable applies to the GPUs of its vendor, or to every
+ * device. */
 static bool is_governed(const gpuhal_variable *variable, const gpuhal_entry *entry)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
@@ -130,7 +131,7 @@ static int compare_places(const void *one, const void *other)
     return a->counted.partition != b->counted.partition ? (a->counted.partition ? 1 : -1) : strcmp(a->pci, b->pci);
 }
 
-/* Numbers the GPUs if their order is known, that is, if there is only one, or if they are ordered by address. */
+/* Numbers the GPUs if their order is known, that is, if there is only one GPU or the GPUs are ordered by address. */
 static void number(const gpuhal_variable *variable, place *places, uint32_t count)
 {
     uint32_t wholes = 0;
@@ -234,7 +235,7 @@ static void read_listed(const gpuhal_variable *variable, const char *value, cons
     }
 }
 
-/* Returns whether the library lists devices. If it lists none, its variable may not be the reason. */
+/* Returns whether the library lists devices. If the library lists no devices, its variable may not be the reason. */
 static bool has_listed(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot)
 {
     bool has = false;

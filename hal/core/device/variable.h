@@ -49,7 +49,7 @@ enum {
     GPUHAL_VARIABLE_OF_HIP = 16u         /* HIP also reads this variable if HIP's own variable is not set */
 };
 
-/* The rules of one variable, which are a row of the table in variable.c. */
+/* The rules of one variable (a row of the table in variable.c). */
 struct gpuhal_variable {
     const char *name, *reader;                                 /* the variable's name, and the name of its reader */
     const char *backend;                                       /* backend whose list contains the remaining devices;

@@ -12,7 +12,7 @@
 
 enum { TERM_BYTES = 128, INTEL = 0x8086 };
 
-/* Names all devices of a backend, all its devices of one type, or one device by index. */
+/* Names all devices of a backend, all devices of one type, or one device by index. */
 typedef struct target {
     const char *backend;
     gpuhal_device_type type; /* 0 means any */

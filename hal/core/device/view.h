@@ -7,7 +7,7 @@
 #include <gpuhal/view.h>
 
 #define GPUHAL_NO_KIND UINT32_MAX
-#define GPUHAL_KIND_OF_HARDWARE 16u /* GPUHAL_RECORD_HARDWARE, which the part node has */
+#define GPUHAL_KIND_OF_HARDWARE 16u /* GPUHAL_RECORD_HARDWARE, which the part node provides */
 
 typedef struct gpuhal_view_source {
     void *state; /* NULL if there is no source */

@@ -118,7 +118,7 @@ static void *run_requested(void *user)
 }
 
 /* If no thread can be started, a worker whose reference has become the object's last reference stays counted. The next
- * request must then start the thread, and this thread destroys the object. */
+ * request must start the thread, which destroys the object. */
 int gpuhal_worker_request(gpuhal_worker *worker, gpuhal *gpu, void (*run)(void *subject), void *subject)
 {
     int error = 0;

@@ -20,7 +20,7 @@ typedef struct gpuhal_notifier {
     gpuhal_condition condition;
     bool closing; /* the object is being closed */
 
-    gpuhal_change_fn *listener; /* NULL: none */
+    gpuhal_change_fn *listener; /* NULL if none */
     void *user;
     uint64_t from; /* the listener receives events with a later generation */
     bool calling;

@@ -83,8 +83,8 @@ static void deliver(void *user, gpuhal_status status)
     free(due);
 }
 
-/* Call with the mutex held. If host memory is short, the listener misses this event, which it can notice by the gap in
- * the generation. */
+/* Call with the mutex held. If host memory is short, the listener misses this event, but can detect the gap in the
+ * generations. */
 static void send(gpuhal *gpu, const gpuhal_change *change)
 {
     delivery *due = malloc(sizeof *due);

@@ -24,13 +24,13 @@ static size_t watch_files(gpuhal *gpu)
 }
 
 /* New folders may have appeared, and the scan may add plugins. Changes in a folder are noticed only while the folder is
- * watched. If a new folder was added, a second scan is needed to find changes made before it was watched. */
+ * watched. If a new folder was added, a second scan is needed to find changes made before the folder was watched. */
 static void look_at_news(gpuhal *gpu)
 {
     size_t watched = watch_files(gpu);
     for (bool again = true; again;) {
         gpuhal_status status = gpuhal_rescan(gpu, NULL);
-        if (status && status != GPUHAL_ERROR_BUSY) { /* BUSY: the object is being closed */
+        if (status && status != GPUHAL_ERROR_BUSY) { /* BUSY means that the object is being closed */
             gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "devices were added or removed, but the rescan failed: %s",
                             gpuhal_last_error()->sentence);
         }

@@ -50,7 +50,7 @@ struct gpuhal_backend {
     gpuhal_plugin plugin; /* a copy; members that the plugin's own structure lacks are zero */
     bool started;         /* start() has returned OK */
     gpuhal_plugin_instance *instance; /* from start() */
-    _Atomic(backend_snapshot *) snapshot; /* the newest; older ones are kept because devices point into them */
+    _Atomic(backend_snapshot *) snapshot; /* the newest list; older lists are kept because devices point into them */
     uint32_t lists;          /* fork generation of a listing in progress; 0 if none */
     bool hangs_enumerating;  /* a caller has abandoned the listing in progress */
     gpuhal_load_context outcome; /* strings and result of the last start */

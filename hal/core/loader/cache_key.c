@@ -195,7 +195,7 @@ bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, 
 }
 
 /* Drivers also map generated code from unnamed files. Such a file is never replaced by a new version, and its path is
- * not that of a library. */
+ * not a library's path. */
 bool gpuhal_cache_key_replaced(const gpuhal_texts *mapped)
 {
     for (size_t i = 0; mapped && i < mapped->count; i++) {

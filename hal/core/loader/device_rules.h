@@ -16,9 +16,9 @@
 bool gpuhal_rules_number(gpuhal_key key, uint64_t value, char *problem, size_t bytes);
 bool gpuhal_rules_text(gpuhal_key key, const char *value, char *problem, size_t bytes);
 bool gpuhal_rules_missing(gpuhal_key key, gpuhal_missing reason, const char *why, char *problem, size_t bytes);
-/* Checks every fact, and that no mandatory fact is missing. */
+/* Checks every fact, and checks that no mandatory fact is missing. */
 bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size_t bytes);
-/* Checks that mandatory slots are set, and that groups of slots are complete. */
+/* Checks that mandatory slots are set and groups of slots are complete. */
 bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes);
 /* Returns the GPUHAL_CAPABILITY_ bits that follow from the slots and facts. */
 uint32_t gpuhal_rules_capabilities(const gpuhal_ops *ops, const gpuhal_facts *facts);

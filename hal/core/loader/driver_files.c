@@ -13,7 +13,7 @@
 
 typedef struct file {
     char *path, *name; /* `name` is the soname; NULL if none */
-    char *identity;    /* NULL if another file, or none, is at the path now */
+    char *identity;    /* NULL if the path now refers to another file or no file */
     gpuhal_texts needs;
 } file;
 
@@ -124,7 +124,7 @@ static bool complete(void)
 }
 
 /* A library loaded at another time counts only if it has a soname. Code that drivers compile and load has no soname.
- * Python extensions and similar modules do not have one either. */
+ * Python extensions and similar modules have no soname either. */
 static bool is_root(const gpuhal_driver_files *files, size_t i)
 {
     const bool came_with_plugin = i >= files->begin && i < files->end;

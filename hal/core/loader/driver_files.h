@@ -22,11 +22,11 @@ typedef struct gpuhal_driver_files {
 
 /* Must be called before the plugin is loaded. A second call keeps the starting point of the first call. */
 void gpuhal_driver_files_begin(gpuhal_driver_files *files);
-/* Must be called after the plugin has listed its devices. `library` is the path of the vendor's library, NULL if the
+/* Must be called after the plugin has listed its devices. `library` is the path of the vendor's library, or NULL if the
  * plugin opened none. */
 void gpuhal_driver_files_end(gpuhal_driver_files *files, const char *library);
-/* Returns the lines, including lines for libraries loaded since, as a string that the caller frees. Returns NULL if
- * unknown or out of memory. */
+/* Returns the lines as a string that the caller frees. Includes libraries that were loaded in the meantime. Returns
+ * NULL if unknown or out of memory. */
 char *gpuhal_driver_files_now(const gpuhal_driver_files *files);
 /* Returns whether the files in these lines are unchanged. */
 bool gpuhal_driver_files_are_current(const char *lines);

@@ -30,8 +30,8 @@ void gpuhal_known_folder_finish(gpuhal_known_folder *folder);
  * In a privileged process the file must belong to root. In other processes, an owner other than root and the user only
  * causes a warning. */
 bool gpuhal_file_check_trust(gpuhal_load_context *load, const char *path, gpuhal_checked_file *out_file);
-/* Checks that the file is complete and built for this machine. With `program`, a position-dependent executable is
- * accepted as well. */
+/* Checks that the file is complete and built for this machine. With `program`, also accepts a position-dependent
+ * executable. */
 bool gpuhal_file_check_image(gpuhal_load_context *load, const gpuhal_checked_file *file, bool program);
 /* Runs gpuhal_file_check_trust() and gpuhal_file_check_image(). */
 bool gpuhal_file_check(gpuhal_load_context *load, const char *path, bool program, gpuhal_checked_file *out_file);

@@ -1,5 +1,5 @@
-/* loader/file_trust.c: checks which users can change or replace a file, by owner and mode of the file and of every
- * directory and link on its path. See file_check.h. */
+/* loader/file_trust.c: checks which users can change or replace a file. Checks the owner and mode of the file, and of
+ * every directory and link on its path. See file_check.h. */
 #include "loader/file_check.h"
 
 #include "base/text.h"

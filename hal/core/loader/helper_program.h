@@ -5,9 +5,9 @@
 #include "base/config.h"
 #include "base/log.h"
 
-/* Finds the helper at the configured path; if none is configured, beside the library, at the compiled-in path, or
- * beside plugins. Returns the helper's resolved path, malloc'ed. On failure returns NULL, and *out_reason is malloc'ed
- * or NULL. */
+/* Finds the helper at the configured path. If no path is configured, searches beside the library, at the compiled-in
+ * path, and beside plugins. Returns the helper's resolved path, malloc'ed. On failure returns NULL, and *out_reason is
+ * malloc'ed or NULL. */
 char *gpuhal_helper_find(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason);
 
 #endif

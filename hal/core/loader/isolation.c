@@ -23,8 +23,8 @@
 
 #define GRACE_NS    1000000000u /* time for a process to exit normally, even on a busy machine */
 #define TERM_NS     100000000u  /* time for a hung process to exit after SIGTERM */
-/* the maximum duration of a single wait, and the maximum time that a wait counts towards deadlines, because the host
- * may be suspended during the wait */
+/* maximum duration of a wait, and maximum time counted towards deadlines per wait; the host may be suspended during a
+ * wait */
 #define SLICE_NS    500000000u
 #define READ_BYTES  16384
 #define READ_BLOCKS 8
@@ -44,7 +44,7 @@ typedef struct helper_run {
     uint64_t looked_ns;  /* end of the time counted in `used_ns` */
     uint64_t used_ns;    /* elapsed part of the run's deadline */
     uint64_t starved_ns; /* time spent waiting for a processor, as last read */
-    uint64_t starved_before_ns; /* the same time at the end of the run's stream */
+    uint64_t starved_before_ns; /* `starved_ns` at the end of the run's stream */
     uint64_t printed;    /* number of bytes */
     bool flooding;       /* more bytes than the limit were printed */
     bool silent;         /* the stream ended without [end] or [crash]; waiting for the process to exit */
@@ -263,8 +263,8 @@ static bool judge(round_of_runs *round, helper_run *run, bool late)
     return run->stream.state == GPUHAL_STREAM_ENDED && run->stream.good;
 }
 
-/* A result can be cached only if the files that it depends on are known. A process that is not a helper, sent nothing
- * or ran out of memory has no result. */
+/* A result can be cached only if the files that it depends on are known. There is no result if the process is not a
+ * helper, sent nothing or ran out of memory. */
 static bool is_cacheable(const helper_run *run)
 {
     return run->stream.hello && !run->hungry && (run->unruly || run->stream.mapped.count > 0);
@@ -382,9 +382,9 @@ static void count_time(helper_run *run)
     run->looked_ns = now;
 }
 
-/* Time while the helper was runnable but had no processor is not counted, so that a busy machine is not mistaken for a
- * hang. This time is read only at the deadline. It extends the deadline to at most twice its length, so that even an
- * endless loop is terminated. */
+/* Time that the helper spent runnable but without a processor is not counted, so that a busy machine is not mistaken
+ * for a hang. This time is read only at the deadline. It extends the deadline to at most twice its length, so that even
+ * an endless loop is terminated. */
 static bool is_late(const round_of_runs *round, helper_run *run)
 {
     if (time_left(round, run) == 0) {

@@ -113,8 +113,8 @@ bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *
     return true;
 }
 
-/* The function must be in the checked file. The function must not be in a dependency, or in a file that replaced the
- * plugin after the checks. */
+/* The function must be in the checked file. It must not be in a dependency, or in a file that replaced the plugin after
+ * the checks. */
 static bool check_origin(gpuhal_load_context *load, const char *path, const void *query, uint64_t device,
                          uint64_t inode)
 {
@@ -131,8 +131,8 @@ static bool check_origin(gpuhal_load_context *load, const char *path, const void
     return good;
 }
 
-/* The order of the steps matters. Before the checks that the symbol exists, is a function and is in the checked file,
- * no code except constructors may run. A refused library stays loaded, because its threads may be running. */
+/* The order of the steps matters. No code except constructors may run before the checks that the symbol exists, is a
+ * function and is in the checked file. A refused library stays loaded, because its threads may be running. */
 bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t device, uint64_t inode,
                         const gpuhal_plugin **out_plugin)
 {

@@ -1,5 +1,4 @@
-/* loader/load_context.h: the state of one attempt to load a plugin, with its stage and the place and reason of its
- * failure.
+/* loader/load_context.h: the state of one attempt to load a plugin, including its stage and the reason for a failure.
  *
  * Every step of the loader gets the load context and sets its stage. On failure the step sets state, status and reason,
  * and returns false. Only gpuhal_load_fail_call also sets the thread's last error, with the vendor's code.

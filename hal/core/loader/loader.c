@@ -235,8 +235,8 @@ static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_ca
     return first_failed;
 }
 
-/* The first plugin that works is used, so that a bad plugin cannot displace a good one by taking its name or file. Each
- * round tries the duplicates of failed plugins, and each duplicate is tried at most once. */
+/* The first plugin that works is used, so that a bad plugin cannot displace a good plugin by taking its name or file.
+ * Each round tries the duplicates of failed plugins, and each duplicate is tried at most once. */
 static gpuhal_status probe_second_choices(gpuhal_probe_cache *cache)
 {
     gpuhal_candidates *candidates = cache->candidates;

@@ -33,17 +33,17 @@ typedef struct gpuhal_candidate {
     bool isolated;
     bool ignore_environment; /* the plugin must not use a library named in the environment */
     char *options;           /* options for the plugin; NULL if none */
-    bool own;                /* the plugin is in the library's own directory */
-    bool ambiguous;          /* it is a duplicate only because of the order of file names */
+    bool own;                /* the plugin is in this library's own directory */
+    bool ambiguous;          /* the plugin is a duplicate only because of the order of file names */
     char *manifest, *libraries, *environment, *watch; /* the manifest's path, and its contributions to the cache key */
-    char *identity;    /* identity of the file in the registry; NULL if it has no record */
-    gpuhal_texts key;  /* cache key of the result; empty if none */
-    bool cached;   /* the result is from an earlier probe */
-    uint64_t probed_at;      /* in seconds since 1970; 0 if never */
-    uint32_t signal;   /* the signal that terminated its helper; 0 if none */
-    int64_t code;      /* the vendor's code of the failed call; 0 if none or if cached */
-    char *output;      /* the last lines of its helper's output */
-    char *note;        /* a note about how long the result is valid; NULL if none */
+    char *identity;                /* identity of the file in the registry; NULL if the file has no record */
+    gpuhal_texts key;              /* cache key of the result; empty if none */
+    bool cached;                   /* the result is from an earlier probe */
+    uint64_t probed_at;            /* in seconds since 1970; 0 if never */
+    uint32_t signal;               /* the signal that terminated its helper; 0 if none */
+    int64_t code;                  /* the vendor's code of the failed call; 0 if none or if cached */
+    char *output;                  /* the last lines of its helper's output */
+    char *note;                    /* a note about how long the result is valid; NULL if none */
     gpuhal_listed_devices devices; /* with state OK, the listed devices; with NO_DEVICE, only unlisted devices */
 } gpuhal_candidate;
 
@@ -69,8 +69,8 @@ typedef struct gpuhal_backend gpuhal_backend;
 /* Loads the plugin, negotiates the ABI, starts the plugin and lists its devices, all on a separate thread, once per
  * process and set of options. A concurrent caller waits for the first caller and gets the same result. A failed start
  * may be retried. Returns FORKED if a parent process started the plugin and the plugin is not fork-safe. Returns
- * TIMEOUT if the plugin exceeds the deadline. Later calls then return TIMEOUT immediately, until the plugin's call has
- * returned. */
+ * TIMEOUT if the plugin exceeds the deadline. Until the plugin's call has returned, later calls return TIMEOUT
+ * immediately. */
 gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns,
                                    gpuhal_backend **out_backend);
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
@@ -101,18 +101,18 @@ void gpuhal_host_watch(gpuhal_host_watcher *watcher, intptr_t notifier);
 void gpuhal_host_unwatch(gpuhal_host_watcher *watcher);
 
 const gpuhal_host *gpuhal_host_table(void);
-/* Receives the data that plugins report during sample() and other calls. It is on the caller's stack. */
+/* Receives the data that plugins report during sample() and other calls. Allocated on the caller's stack. */
 typedef struct gpuhal_process_list gpuhal_process_list; /* loader/processes.h */
 struct gpuhal_sink {
-    gpuhal_facts *facts;            /* the current store for facts; NULL drops them */
-    gpuhal_listed_devices *devices; /* list that device() extends during enumerate(); otherwise NULL */
-    gpuhal_process_list *processes; /* list that receives processes during processes(); otherwise NULL */
-    const void *listener;           /* a gpuhal_direct_listener in place of the three above, or NULL */
+    gpuhal_facts *facts;              /* the current store for facts; NULL drops them */
+    gpuhal_listed_devices *devices;   /* list that device() extends during enumerate(); otherwise NULL */
+    gpuhal_process_list *processes;   /* list that receives processes during processes(); otherwise NULL */
+    const void *listener;             /* a gpuhal_direct_listener in place of the three members above, or NULL */
     char source[GPUHAL_SOURCE_BYTES]; /* source of the facts that follow */
     /* locked while a fact is added, if another thread may take the facts received so far; otherwise NULL */
     gpuhal_mutex *mutex;
-    bool closed;                    /* the facts have been taken, so further facts are dropped */
-    char problem[160];              /* the first rule that the plugin broke; "" if none */
+    bool closed;       /* the facts have been taken, so further facts are dropped */
+    char problem[160]; /* the first rule that the plugin broke; "" if none */
 };
 
 #endif

@@ -60,7 +60,7 @@ static bool take_library(reading *at, const char *value, uint32_t line)
     return at->manifest->library || gpuhal_load_no_memory(at->load);
 }
 
-/* Keeps the list as written. A comma would become part of a word, and the word would then never match. */
+/* Keeps the list as written. A comma would become part of a word, so that the word never matches. */
 static bool take_list(const reading *at, const char *value, uint32_t line, char **out_list)
 {
     if (strchr(value, ',')) {

@@ -244,7 +244,7 @@ bool gpuhal_probe_cache_is_valid(const gpuhal_settings *settings, const gpuhal_c
     return holds;
 }
 
-/* Returns whether the registry has the same result and a later start will find it. */
+/* Returns whether the registry already has the same result, so that a later start finds it. */
 static bool is_known(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record)
 {
     const gpuhal_database_plugin *known =

@@ -24,8 +24,8 @@ typedef struct gpuhal_query_request {
     const gpuhal_key *keys;
     uint32_t count;
     uint32_t flags;       /* passed to sample() */
-    /* deadline for each value. With `whole`, deadline for all values together; a retry after a value that hung gets
-     * half of this time in addition */
+    /* deadline for each value. With `whole`, deadline for all values together; a retry after a hung value gets half of
+     * this time in addition */
     uint64_t deadline_ns;
     bool whole;
 } gpuhal_query_request;
@@ -34,13 +34,13 @@ typedef struct gpuhal_query_request {
  * memory, sets `out_facts->failed` and returns HOST_MEMORY with its detail. The plugin must have sample(). */
 gpuhal_status gpuhal_query_sample(const gpuhal_query_request *request, gpuhal_facts *out_facts,
                                   char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
-/* Reads the facts of a link like gpuhal_query_sample(). Returns TIMEOUT if the plugin exceeds the deadline. The plugin
- * must have link(). */
+/* Reads a link's facts in the same way as gpuhal_query_sample() reads values. Returns TIMEOUT if the plugin exceeds the
+ * deadline. The plugin must have link(). */
 gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
                                 uint32_t to, uint64_t deadline_ns, gpuhal_facts *out_facts,
                                 char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
-/* Lists the processes of a device like gpuhal_query_sample(). The caller must finish the list in any case. Returns
- * TIMEOUT together with the processes received before the deadline. The plugin must have processes(). */
+/* Lists a device's processes in the same way. The caller must finish the list in any case. Returns TIMEOUT together
+ * with the processes received before the deadline. The plugin must have processes(). */
 gpuhal_status gpuhal_query_processes(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
                                      uint32_t flags, uint64_t deadline_ns, gpuhal_process_list *out_list,
                                      char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);

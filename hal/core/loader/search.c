@@ -2,8 +2,8 @@
  *
  * The order is: GPUHAL_PLUGIN_PATH, the configuration's plugin_path, `gpuhal/` beside the library, the compiled-in
  * directory, and at last the directories for vendors' manifests. Among these, the user's directory comes first, the
- * administrator's second, and that of packages third. A process with more rights than its user searches only
- * compiled-in directories. Each directory is searched only once.
+ * administrator's second, and the packages' third. A process with more rights than its user searches only compiled-in
+ * directories. Each directory is searched only once.
  */
 #include "loader/search.h"
 
@@ -49,8 +49,8 @@ typedef struct search {
     size_t library_count;
 } search;
 
-/* The plugin directory of a build tree is often both beside the library and in GPUHAL_PLUGIN_PATH, with different
- * spellings. Its files must not become duplicates. */
+/* A build tree's plugin directory is often both beside the library and in GPUHAL_PLUGIN_PATH, with different spellings.
+ * The directory's files must not become duplicates. */
 static bool is_known_directory(const search *at, const gpuhal_file_info *info)
 {
     for (size_t i = 0; i < at->count; i++) {

@@ -4,7 +4,7 @@
 
 #include "loader/loader.h"
 
-/* Adds a candidate for each manifest, and for each `gpuhal-*.so` without one. Directories are searched in the
+/* Adds a candidate for each manifest, and for each `gpuhal-*.so` without a manifest. Directories are searched in the
  * documented order, their files in strcmp() order. Manifests for other platforms are refused. Returns INVALID_ARGUMENT
  * for a path that is not absolute, or HOST_MEMORY. */
 gpuhal_status gpuhal_search(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates);

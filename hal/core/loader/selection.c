@@ -61,7 +61,7 @@ static gpuhal_status check_names(const gpuhal_selection_list *list)
     return GPUHAL_OK;
 }
 
-/* Removes the leading `-` from names. Either all names must have it, or none. */
+/* Removes the leading `-` from names. Either all names must have a `-`, or none. */
 static gpuhal_status parse(const char *text, const char *source, gpuhal_selection_list *list)
 {
     if (!text) {

@@ -97,9 +97,9 @@ static bool keep_text(char **to, const char *value)
     return *to != NULL;
 }
 
-/* Each take_… function parses one pair of its kind of record and returns false if it is invalid. */
+/* Each take_… function parses one pair of its kind of record, and returns false if the pair is invalid. */
 
-/* A helper of another version sends other numbers, and the caller ignores it. */
+/* A helper of another version sends other numbers, and the caller ignores the helper. */
 static bool take_hello(gpuhal_stream *stream, const char *key, const char *value)
 {
     bool good = strcmp(key, "protocol") == 0 ? gpuhal_records_u64(value, &stream->protocol)

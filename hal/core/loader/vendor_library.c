@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* lower half: number of threads in dlopen; upper half: fork generation in which the first of these threads entered
+/* lower half: number of threads in dlopen; upper half: fork generation when the first of these threads entered
  * dlopen */
 static _Atomic uint64_t loading;
 

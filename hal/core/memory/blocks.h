@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef uint32_t gpuhal_block_id; /* 0: none */
+typedef uint32_t gpuhal_block_id; /* 0 means none */
 
 /* Free blocks sorted by size: two-level segregated fit. A free block belongs to one gpuhal_bins, a used block to none.
  * Only free neighbours in the same bins are merged. */
@@ -22,16 +22,16 @@ typedef struct gpuhal_bins gpuhal_bins;
 typedef struct gpuhal_block {
     uint64_t offset, bytes;         /* in its region; an entry with 0 bytes is not a block */
     uint32_t region;                /* chosen by the caller */
-    gpuhal_block_id before, after;  /* neighbours in the region; 0: none */
+    gpuhal_block_id before, after;  /* neighbours in the region; 0 if none */
     gpuhal_block_id previous, next; /* neighbours in the bin's list */
-    gpuhal_bins *bins;              /* NULL: used */
+    gpuhal_bins *bins;              /* NULL if used */
     gpuhal_block_id twin;           /* the caller's, for a used block: id of the same block in another gpuhal_blocks */
     void *user;                     /* the caller's, for a used block; NULL in a new block */
     uint64_t stamp;                 /* the caller's: a split copies it; a merged block gets the larger value */
 } gpuhal_block;
 
 /* All blocks of some regions. An id is valid until its block is merged into another. A pointer to a block is valid only
- * until the next call that may add one. */
+ * until the next call that may add a block. */
 typedef struct gpuhal_blocks {
     gpuhal_block *table; /* entry 0 is not a block: it absorbs writes to neighbours that do not exist */
     uint32_t capacity;
@@ -65,7 +65,7 @@ gpuhal_block_id gpuhal_blocks_add(gpuhal_blocks *blocks, gpuhal_bins *bins, uint
 gpuhal_block_id gpuhal_blocks_extend(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_block_id last, uint64_t bytes);
 /* Takes `bytes` (1 to 2^63) out of a free block in `bins`, aligned to `alignment` (a power of two) relative to the
  * region's beginning. The rest of the free block before and after stays free. Returns 0 if no free block fits. If a
- * split runs out of memory, returns the whole block, which is then larger than `bytes`, or 0 if the block's beginning
+ * split runs out of memory, returns the whole block, which is larger than `bytes`; returns 0 if the block's beginning
  * is not aligned. Neither happens after gpuhal_blocks_reserve(). */
 gpuhal_block_id gpuhal_blocks_take(gpuhal_blocks *blocks, gpuhal_bins *bins, uint64_t bytes, uint64_t alignment);
 /* Do the work of gpuhal_blocks_take() in two steps. The first function returns a free block that fits, or 0. The second

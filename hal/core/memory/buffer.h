@@ -38,8 +38,8 @@ struct gpuhal_buffer {
     struct gpuhal_pool *pool; /* set in a segment, to find the suballocation at an address; else NULL */
     _Atomic(const void *) used_in;
     gpuhal_plugin_range *range; /* for reserved addresses that are only partly backed by memory (range.c); else NULL */
-    gpuhal_memory memory; /* without a plugin object in a suballocation that has neighbours: only its whole buffer has
-                           * one */
+    gpuhal_memory memory; /* has no plugin object in a suballocation with neighbours; only the whole buffer has a plugin
+                           * object */
     uint64_t bytes;   /* as requested; memory.bytes may be larger */
     _Atomic(gpuhal_tag *) tag; /* counts this buffer unless it is a suballocation; NULL for a segment, or if no log
                                 * needs it */
@@ -112,7 +112,7 @@ void gpuhal_memory_release_range(gpuhal_buffer *buffer);
 /* Commit memory to a part of the range, and decommit memory again. Only one thread at a time may call them. */
 gpuhal_status gpuhal_memory_commit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 gpuhal_status gpuhal_memory_decommit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
-/* Returns an empty buffer of that size, not charged and not yet in the index. Returns NULL if out of memory. */
+/* Returns an empty buffer of this size, not charged and not yet in the index. Returns NULL if out of memory. */
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes);
 void gpuhal_buffer_free(gpuhal_buffer *buffer);
 /* A failed allocation, passed to gpuhal_layers.relieve. The thread's last error describes the failure. */
@@ -120,7 +120,7 @@ typedef struct gpuhal_relief {
     gpuhal_device *device;
     uint64_t bytes;
     uint64_t held_bytes;  /* allocated on the device before this allocation was tried */
-    uint64_t deadline_ns; /* 0: do not wait */
+    uint64_t deadline_ns; /* 0 means do not wait */
     bool asks;            /* stores and callbacks may be used as well */
     struct gpuhal_pool *pool; /* the pool that requests a segment, and that reports the failure; else NULL */
     gpuhal_status (*again)(void *user); /* retries the allocation */
@@ -184,8 +184,8 @@ static inline bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
     }
     return false;
 }
-/* For a suballocation, sets the error detail and returns NOT_SUPPORTED, unless it fills a segment that can be exported.
- * Access to any other suballocation would include its neighbours. */
+/* For a suballocation, sets the error detail and returns NOT_SUPPORTED, unless the suballocation fills a segment that
+ * can be exported. Access to any other suballocation would include its neighbours. */
 gpuhal_status gpuhal_buffer_check_separate(const gpuhal_buffer *buffer, const char *action);
 /* Returns BUSY with its detail. */
 gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer);

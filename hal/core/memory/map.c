@@ -1,4 +1,4 @@
-/* memory/map.c: maps a part of a buffer for the host temporarily. A mapping uses the memory's permanent host address if
+/* memory/map.c: temporarily maps a part of a buffer for the host. A mapping uses the memory's permanent host address if
  * there is one, otherwise the plugin's map. In both cases transfers with a mapped buffer are refused, so that a program
  * that works on one device works on all devices. */
 #include "memory/buffer.h"
@@ -21,8 +21,8 @@ static gpuhal_status map_now(gpuhal_buffer *buffer)
     gpuhal_device *device = buffer->device;
     if (buffer->memory.host) {
         buffer->mapped = (char *)buffer->memory.host + buffer->mapped_offset;
-        /* Not for read-only memory: the device has not written to it, and an API that copies bytes back would crash the
-         * process. */
+        /* Excludes read-only memory, because the device has not written to it, and an API that copies bytes back would
+         * crash the process. */
         return buffer->mapped_access & GPUHAL_ACCESS_READ && !buffer->read_only ? clean(buffer, 1) : GPUHAL_OK;
     }
     const gpuhal_call call = gpuhal_call_blocking(device, buffer->mapped_bytes);
@@ -76,7 +76,7 @@ gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t
         return status;
     }
     buffer = buffer->whole; /* transfers check the whole buffer */
-    /* Checked before the mapping begins: a mapping would fail the work when a queue reaches it. */
+    /* Checked before the mapping begins, because a mapping would make the queued work fail. */
     if (buffer->device->gpu->layers.will_use(buffer)) {
         return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: work in a queue uses the buffer", buffer->device->id);
     }

@@ -1,5 +1,5 @@
-/* memory/share.c: decides whether one device's memory can be shared with another device and with which kind of handle,
- * and shares it.
+/* memory/share.c: decides whether one device's memory can be shared with another device, chooses the kind of handle,
+ * and shares the memory.
  *
  * The same function decides for the public query and for the sharing itself. The query has only the devices' facts; the
  * sharing also passes the buffer's address and the kinds requested at allocation. */
@@ -113,7 +113,7 @@ static gpuhal_status cannot(const gpuhal_device *user, const char *why)
 gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, gpuhal_device *user,
                                  gpuhal_handle_kind *out_kind, const char **out_why)
 {
-    static _Thread_local reasons why; /* out_why points into it until this thread's next call */
+    static _Thread_local reasons why; /* *out_why points into `why` until this thread's next call */
     why = (reasons){.length = 0};
     if (out_kind) {
         *out_kind = 0;

@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-#define HOST_ALIGNMENT 64u /* promised by gpuhal/buffer.h for host addresses: a cache line, and the widest vectors */
+#define HOST_ALIGNMENT 64u /* promised by gpuhal/buffer.h for host addresses; fits cache lines and vectors */
 
 /* Uses any source that reports free memory, because not all vendor plugins report it. */
 uint64_t gpuhal_memory_free_bytes(gpuhal_device *device)
@@ -57,8 +57,8 @@ static gpuhal_status allocate(gpuhal_device *device, const gpuhal_alloc *alloc, 
     return gpuhal_device_result(device, call, device->ops.allocate(device->handle, alloc, out_memory));
 }
 
-/* Imports with a copy of the descriptor. The plugin closes the copy if it accepts it, even if the core then refuses the
- * memory. */
+/* Imports with a copy of the descriptor. If the plugin accepts the copy, the plugin closes it, even if the core refuses
+ * the memory afterwards. */
 static gpuhal_status import_copy(gpuhal_device *device, gpuhal_alloc alloc, gpuhal_memory *out_memory)
 {
     alloc.import.as.os = gpuhal_os_descriptor_copy(alloc.import.as.os);

@@ -161,7 +161,7 @@ int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path);
 size_t gpuhal_os_file_watch_count(const gpuhal_file_watch *watch);
 /* Returns a descriptor that is readable while events are pending; -1 for NULL. */
 intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch);
-/* Reads events without waiting. Returns whether any of them was about a watched path. If more are pending, the
+/* Reads events without waiting. Returns whether any of them was about a watched path. If more events are pending, the
  * descriptor stays readable. */
 bool gpuhal_os_file_watch_take(gpuhal_file_watch *watch);
 
@@ -186,7 +186,7 @@ bool gpuhal_os_is_accessible(const void *memory, uint64_t bytes, bool written);
 bool gpuhal_os_privileged(void);
 /* Returns the value of an environment variable; NULL if it is unset or in a privileged process. */
 const char *gpuhal_os_environment(const char *name);
-/* Does the same without the privilege check, to report ignored variables. */
+/* Like gpuhal_os_environment(), but without the privilege check. Used to report ignored variables. */
 const char *gpuhal_os_environment_raw(const char *name);
 /* Calls `each` with every variable as "NAME=value", in any order. Does nothing in a privileged process. */
 void gpuhal_os_environment_visit(void (*each)(void *user, const char *entry), void *user);
@@ -265,8 +265,8 @@ uint32_t gpuhal_os_user(void);
  * blocks: files without offsets (directories, FIFOs, sockets, terminals) are refused with EISDIR or ESPIPE. Returns 0
  * or errno. */
 int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file);
-/* Duplicates a descriptor of the application. Returns 0 or errno: EBADF if it was not opened for this access, EINVAL if
- * it was opened for appending and `writes` is set. */
+/* Duplicates a descriptor of the application. Returns 0 or errno: EBADF if the descriptor was not opened for this
+ * access, or EINVAL if it was opened for appending and `writes` is set. */
 int gpuhal_os_file_adopt(intptr_t descriptor, bool writes, intptr_t *out_file);
 /* Returns 0 or errno. *out_bytes is UINT64_MAX for a device, which has no known size. */
 int gpuhal_os_file_size(intptr_t file, uint64_t *out_bytes);
@@ -312,8 +312,8 @@ int gpuhal_os_file_state(const char *path, gpuhal_file_state *out_state);
 int gpuhal_os_may_use(const char *path);
 /* Creates the directory and missing parents, accessible only by their owner. Returns 0 or errno. */
 int gpuhal_os_directory_make(const char *path);
-/* Creates a new file, accessible only by its owner. Returns 0 once it is on disk. Returns errno if the file exists or
- * an error occurs; a partly written file is removed. */
+/* Creates a new file, accessible only by its owner. Returns 0 once the file is on disk. Returns errno if the file
+ * exists or an error occurs; a partly written file is removed. */
 int gpuhal_os_file_write_new(const char *path, const void *bytes, size_t count);
 int gpuhal_os_file_rename(const char *from, const char *to);
 /* Sets the modification time to now. Returns 0 or errno. */
@@ -322,8 +322,8 @@ int gpuhal_os_file_link(const char *from, const char *to);
 int gpuhal_os_file_remove(const char *path);
 /* Returns once the directory's entries are on disk. */
 int gpuhal_os_directory_sync(const char *path);
-/* Acquires a lock that excludes other processes and threads. The kernel releases it when the process ends. Waits at
- * most `timeout_ns`. Returns 0, ETIMEDOUT or another errno. */
+/* Acquires a lock that excludes other processes and threads. The kernel releases the lock when the process ends. Waits
+ * at most `timeout_ns`. Returns 0, ETIMEDOUT or another errno. */
 int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_lock);
 void gpuhal_os_lock_give(intptr_t lock);
 
@@ -407,7 +407,7 @@ typedef struct gpuhal_loaded_library {
     const void *section; /* an address in the library */
     char *mapped;        /* NULL if unknown or not requested */
 } gpuhal_loaded_library;
-/* Returns the number of libraries that this process has loaded so far, including unloaded ones. */
+/* Returns how many libraries this process has loaded so far, including libraries unloaded since. */
 uint64_t gpuhal_os_libraries_loads(void);
 /* Lists all loaded libraries except the program. Returns 0 or errno. */
 int gpuhal_os_libraries_list(gpuhal_loaded_library **out_libraries, size_t *out_count);
@@ -435,7 +435,7 @@ gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool progra
 typedef struct gpuhal_child {
     int64_t pid;
     int stream; /* read end, non-blocking, close-on-exec; -1 when closed */
-    int output; /* same, for stdout and stderr */
+    int output; /* like `stream`, for stdout and stderr */
     int pidfd;  /* -1 if not supported by the kernel */
 } gpuhal_child;
 /* `arguments` is NULL-terminated; arguments[0] is the absolute path of the program. Returns 0 or errno. */
@@ -477,12 +477,12 @@ int64_t gpuhal_os_process_own(void);
 /* The helper program calls this first. Closes descriptors from 4 on, disables core dumps, makes this process the first
  * victim of the OOM killer, and kills it when its parent ends. Exits immediately if `parent` has already ended. */
 void gpuhal_os_helper_prepare(int64_t parent);
-/* In the helper program: sends all bytes to the parent. Returns false if the parent no longer reads them.
+/* Called in the helper program. Sends all bytes to the parent. Returns false if the parent no longer reads them.
  * Async-signal-safe. */
 bool gpuhal_os_helper_send(const char *bytes, size_t count);
 /* Exits the helper program without running any exit handlers, not even the driver's. */
 _Noreturn void gpuhal_os_helper_exit(int code);
-/* In the helper program: installs a handler for fatal signals. The handler calls `describe`, which must be
+/* Called in the helper program. Installs a handler for fatal signals. The handler calls `describe`, which must be
  * async-signal-safe, with the signal's number, and then ends the process. `describe` returns whether the parent
  * received the report. If not, the signal terminates the process, so that the exit status contains the signal. */
 void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number));

@@ -39,7 +39,7 @@ static const char prefixes[] =
     /* Arm, Qualcomm, Oclgrind, clvk, chipStar, ZLUDA, SwiftShader, MoltenVK */
     "MALI_ ADRENO_ OCLGRIND_ CLVK_ CHIP_ ZLUDA_ SWIFTSHADER_ MVK_ ";
 
-/* Variables that do not belong to the key: they select the visible devices or the directory of a driver's cache. They
+/* Variables that do not belong to the key. They select the visible devices or the directory of a driver's cache. They
  * often differ between processes, and no compiler depends on them. */
 static const char no_matter[] =
     "CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES "

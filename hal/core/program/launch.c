@@ -58,7 +58,7 @@ refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, con
     return status;
 }
 
-/* Refuses a buffer or the queue if it belongs to a device other than the kernel's. */
+/* Refuses a buffer or a queue of a device other than the kernel's. */
 static gpuhal_status refuse_foreign(const gpuhal_kernel *kernel, const gpuhal_device *device, uint32_t argument)
 {
     const char *what = argument == WHOLE ? "queue" : "buffer";

@@ -35,7 +35,7 @@ enum {
 };
 
 typedef struct gpuhal_program_key {
-    char *text; /* malloc'ed text with the values of all differences above; NULL: do not cache */
+    char *text; /* malloc'ed text with the values of all differences above; NULL if the code must not be cached */
     size_t bytes, around_bytes;
 } gpuhal_program_key;
 

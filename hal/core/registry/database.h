@@ -56,7 +56,7 @@ typedef struct gpuhal_database_versions {
 typedef struct gpuhal_database_interface {
     uint64_t generation;
     uint32_t number, physical;
-    uint32_t present; /* 1 if the backend's last list contained it */
+    uint32_t present; /* 1 if the backend's last list contained the interface */
     char *backend, *partition, *name, *uuid;
     uint64_t first_seen, last_seen;
     gpuhal_database_versions drivers; /* newest last */

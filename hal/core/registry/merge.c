@@ -49,7 +49,7 @@ static void remove_older(gpuhal_database *database, gpuhal_database_kind kind, c
     }
 }
 
-/* Sets *iface to the number that the device has in the record. Returns false if the device has none. */
+/* Sets *iface to the number that the device has in the record. Returns false if the device has no number. */
 static bool find_number(const gpuhal_database *database, const gpuhal_changes *changes, uint32_t *iface)
 {
     if (changes->about && *iface) {
@@ -133,7 +133,7 @@ static void forget_plugin(gpuhal_database *database, const char *name)
     }
 }
 
-/* Trimming later removes the device's interfaces and the records about them. */
+/* The device's interfaces, and the records about them, are removed later by trimming. */
 static void forget_physical(gpuhal_database *database, uint32_t number)
 {
     const gpuhal_database_physical wanted = {.number = number};

@@ -34,17 +34,18 @@ typedef struct gpuhal_changes {
     /* NULL-terminated names of backends whose devices are all among the sightings; recorded interfaces of these
      * backends that are not among the sightings are absent; may be NULL */
     const char *const *listed;
-    /* Devices that the following are about; NULL: none. Links and faults have 1 + index in it in place of the number of
-     * an interface, since the record may have been replaced after this process learned the numbers. */
+    /* The devices of the links and faults below; NULL if none. Links and faults contain 1 + an index in this list in
+     * place of an interface's number, because the record may have been replaced after this process learned the
+     * numbers. */
     const gpuhal_sighting *about;
     const gpuhal_database_link *links;
     size_t link_count;
     const gpuhal_database_fault *faults; /* each entry adds `count` faults of its kind at `now` */
     size_t fault_count;
-    size_t left_out; /* result, the number of records that are too long, or about a device without a record */
+    size_t left_out; /* result: number of records that were too long, or whose device has no record */
 } gpuhal_changes;
 
-/* Merges the changes and increments the generation. Returns false if out of memory; the database may then only be
+/* Merges the changes and increments the generation. Returns false if out of memory. After that the database may only be
  * finished. */
 bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes);
 
@@ -57,7 +58,7 @@ bool gpuhal_database_has(const gpuhal_database *database, const gpuhal_changes *
 
 /* Finds or assigns the stable numbers of the sightings and records them as seen (stable_ids.c). */
 bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *changes);
-/* Returns the interface's number in this record, or 0 if it has none or if several interfaces may match. */
+/* Returns the interface's number in this database, or 0 if no interface or several interfaces may match. */
 uint32_t gpuhal_database_find(const gpuhal_database *database, const gpuhal_sighting *seen);
 /* Returns whether every sighting has a number and was recorded recently with the same values. */
 bool gpuhal_database_has_noted(const gpuhal_database *database, const gpuhal_changes *changes);

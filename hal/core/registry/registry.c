@@ -28,7 +28,7 @@ struct gpuhal_registry {
 
 /* ---- snapshots */
 
-/* Takes ownership of the database. Returns NULL if out of memory; the caller then keeps the database. */
+/* Takes ownership of the database. If out of memory, returns NULL, and the caller keeps the ownership. */
 static gpuhal_snapshot *snapshot_of(const gpuhal_database *database)
 {
     gpuhal_snapshot *snapshot = malloc(sizeof *snapshot);

@@ -24,7 +24,7 @@ typedef struct gpuhal_snapshot {
     gpuhal_database database; /* its generation increases with each snapshot of a registry object */
 } gpuhal_snapshot;
 
-/* Reads the registry. `directory` is that of gpuhal_settings, or NULL for none. It is always NULL in a privileged
+/* Reads the registry. `directory` is the directory in gpuhal_settings, or NULL. It is always NULL in a privileged
  * process. Returns NULL if out of memory. */
 gpuhal_registry *gpuhal_registry_create(const char *directory, uint64_t lock_timeout_ns, gpuhal_log *log);
 /* Snapshots stay valid. NULL does nothing. */

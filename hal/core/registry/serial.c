@@ -21,7 +21,7 @@ static void end_record(gpuhal_text *to, size_t begin)
     gpuhal_text_printf(to, CRC_LINE "%08" PRIx32 "\n", gpuhal_checksum(0, text + begin, to->length - begin));
 }
 
-/* Skips the empty line before a record, which is not part of the checksum. */
+/* Skips the empty line before a record, because this line is not part of the checksum. */
 static size_t begin_of_next(const gpuhal_text *to)
 {
     return to->length > 0 ? to->length + 1 : 0;

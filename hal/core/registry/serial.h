@@ -29,13 +29,13 @@
 #define GPUHAL_RECORD_BYTES_MAX   (256u << 10) /* maximum size of one record when reading */
 
 typedef struct gpuhal_serial_report {
-    bool newer;     /* written by a newer version of the library; nothing was read */
+    bool newer;     /* a newer version of the library wrote the text; nothing was read */
     bool headless;  /* the first record is damaged; nothing was read */
     bool cut;       /* the last record is missing or its count is wrong */
     size_t damaged; /* number of damaged records, and of stray lines between records */
 } gpuhal_serial_report;
 
-/* Reads every valid record into *out_content. Fails only if out of memory; *out_content is then empty. */
+/* Reads every valid record into *out_content. Fails only if out of memory, and leaves *out_content empty. */
 gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_database *out_content,
                                       gpuhal_serial_report *out_report);
 /* Returns whether the text is damaged; false for newer versions. */

@@ -3,8 +3,8 @@
  * A physical device is recognised by the UUID of one of its interfaces. If no UUID matches, it is recognised by its PCI
  * address, if the vendor is the same and no interface contradicts. If an address is unknown, it is recognised by
  * backend and name, in list order. An interface contradicts if its UUID has changed although its driver has not,
- * because another device is then in the slot. (Some drivers derive UUIDs from their version.) Each number is assigned
- * to at most one physical device. Stronger matches are assigned first.
+ * because this means that another device is in the slot. (Some drivers derive UUIDs from their version.) Each number is
+ * assigned to at most one physical device. Stronger matches are assigned first.
  */
 #include "registry/merge.h"
 
@@ -240,8 +240,8 @@ static gpuhal_database_physical *physical_of(const numbering *at, gpuhal_databas
     return physical;
 }
 
-/* If more physical devices are present than the limit, the last devices get no number, so that the others keep their
- * numbers. */
+/* If more physical devices are present than the limit allows, the last devices get no number, so that the others keep
+ * their numbers. */
 static bool is_beyond(const gpuhal_database *database, uint32_t number)
 {
     return number == 0 && !gpuhal_database_has_room(database);
@@ -410,7 +410,8 @@ bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *cha
     return true;
 }
 
-/* Returns how surely the record is one of the interface; 0: it is not, or nothing says so. */
+/* Rates how well the record matches the interface: 3 by UUID, 2 by name and PCI address, 1 by name only, 0 not at
+ * all. */
 static int likeness(const gpuhal_database *database, const gpuhal_sighting *seen,
                     const gpuhal_database_interface *known)
 {

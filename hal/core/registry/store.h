@@ -21,9 +21,9 @@ typedef struct gpuhal_store_reading {
     gpuhal_file_state state;   /* the file's state */
 } gpuhal_store_reading;
 
-/* Returns whether the directory belongs to another user; the registry is then only read. If the directory does not
- * exist, its nearest existing ancestor is checked, because no directory is created inside a directory of another user
- * than root. */
+/* Returns whether the directory belongs to another user; such a registry is only read. If the directory does not exist,
+ * its nearest existing ancestor is checked, because no directory is created inside another user's directory, except
+ * root's. */
 bool gpuhal_store_is_foreign(const char *directory);
 /* Reads the registry. Never waits or locks. out_reading->error is ENOMEM if the library itself runs out of memory. The
  * database must be finished even on failure. */

@@ -104,7 +104,7 @@ static asking *make(gpuhal_gather *gather, gpuhal_device *iface, uint64_t share_
     own->gpu = iface->gpu;
     own->iface = iface;
     own->gather = gather;
-    /* If the device was awake just before, the plugin need not check that again for each value. */
+    /* If the device was awake just before, the plugin need not check its power state for each value. */
     own->flags = gather->may_wake || gather->power == GPUHAL_POWER_AWAKE ? GPUHAL_SAMPLE_MAY_WAKE : 0;
     own->deadline_ns = share_ns;
     own->whole = time->deadline_ns != 0;

@@ -19,11 +19,11 @@ enum {
 
 typedef struct gpuhal_files {
     char device[GPUHAL_PLACE_BYTES];                                  /* the device's directory */
-    char root[GPUHAL_SYSTEM_ROOT_BYTES], driver[GPUHAL_DRIVER_BYTES]; /* the system root; the kernel driver's name, or
-                                                                       * "" */
+    char root[GPUHAL_SYSTEM_ROOT_BYTES], driver[GPUHAL_DRIVER_BYTES]; /* the system root, and the kernel driver's name
+                                                                       * or "" */
     gpuhal_client_match match;
-    uint64_t memory_total; /* as reported by the device's preferred interface; 0: unknown */
-    bool is_part;          /* a part of a divided device; the files are those of the whole device */
+    uint64_t memory_total; /* as reported by the device's preferred interface; 0 if unknown */
+    bool is_part;          /* a part of a divided device; the files describe the whole device */
     uint64_t left_ns;      /* remaining time, for a file that takes a second to read */
     char traffic[96];      /* cached line of the traffic file */
     /* Determined when first needed. */
@@ -44,7 +44,7 @@ bool gpuhal_files_are_of_bus(const gpuhal_files *files);
 /* Reads at most `size` - 1 bytes and appends a 0. Returns the number of bytes. Returns 0 if the file is missing or
  * empty, and stores the reason in the value. `name` is relative to `directory`. */
 size_t gpuhal_files_bytes(const char *directory, const char *name, void *out_bytes, size_t size, gpuhal_value *value);
-/* Without the newline. */
+/* Reads a file's first line without its newline. */
 bool gpuhal_files_line(const char *directory, const char *name, char *out_text, size_t size, gpuhal_value *value);
 bool gpuhal_files_number(const char *directory, const char *name, uint64_t *out_number, gpuhal_value *value);
 /* Finds the first name that begins with `prefix` in a directory. *out_path is "" if there is no such name. */

@@ -1,5 +1,5 @@
-/* telemetry/frequency.c: reads clocks and the reasons for throttling: from amdgpu sensors (hertz), i915 and xe files
- * (megahertz), and devfreq for integrated GPUs (hertz). */
+/* telemetry/frequency.c: reads clocks and throttling reasons from amdgpu sensors (hertz), i915 and xe files
+ * (megahertz), and, for integrated GPUs, devfreq (hertz). */
 #include "telemetry/files.h"
 
 #include <stdio.h>
@@ -55,7 +55,7 @@ static const struct {
     {"vr_thermalert", GPUHAL_THROTTLE_THERMAL}, {"vr_tdc", GPUHAL_THROTTLE_POWER_CAP},
 };
 
-/* Reads a directory's file `status`, which contains whether the clock is limited, and one flag file per reason. Returns
+/* Reads a directory's file `status`, which shows whether the clock is limited, and one flag file per reason. Returns
  * false if `status` cannot be read. */
 static bool read_flags(const char *directory, const char *status, const char *prefix, gpuhal_value *value)
 {

@@ -40,7 +40,7 @@ typedef struct gpuhal_kernel_request {
     gpuhal_kernel_device *device;
     gpuhal_client_match match;
     const char *root;      /* the system root */
-    uint64_t memory_total; /* as reported by the device's preferred interface; 0: unknown */
+    uint64_t memory_total; /* as reported by the device's preferred interface; 0 if unknown */
     bool is_part;          /* a part of a divided device */
     bool may_wake;
     uint64_t left_ns; /* time until the deadline */
@@ -49,7 +49,7 @@ typedef struct gpuhal_kernel_request {
 typedef enum gpuhal_power {
     GPUHAL_POWER_UNKNOWN, /* the device has no files, or reading them timed out */
     GPUHAL_POWER_ASLEEP,
-    GPUHAL_POWER_AWAKE /* also if the caller may wake the device */
+    GPUHAL_POWER_AWAKE /* the device is awake, or the caller may wake it */
 } gpuhal_power;
 
 /* Begins to read the wanted values. Returns NULL if out of memory or an earlier reading has not returned, and stores

@@ -3,8 +3,8 @@
  * (the kernel's kgd_pp_interface.h). If all bits of a field are set, the GPU does not support the field.
  *
  * Only two fields are read: the energy counter, and the throttling bits that have the same meaning on every GPU. Newer
- * tables of accelerators have no such bits: they count how long each limit was active, which says nothing about the
- * current moment. Older tables have bits whose meaning depends on the chip.
+ * tables of accelerators have no such bits. They count how long each limit was active, but not whether it is active
+ * now. Older tables have bits whose meaning depends on the chip.
  */
 #include "telemetry/files.h"
 

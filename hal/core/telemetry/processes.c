@@ -1,5 +1,5 @@
-/* telemetry/processes.c: gpuhal_device_processes(). Names, users and containers are read from /proc in a job, because a
- * read of the files of a process that hangs in the kernel may block. */
+/* telemetry/processes.c: gpuhal_device_processes(). Names, users and containers are read from /proc in a job, because
+ * reading these files may block if the process hangs in the kernel. */
 #include "telemetry/processes.h"
 
 #include "base/error.h"

@@ -3,7 +3,8 @@
 
 gpuhal_rate_state gpuhal_rate_take(gpuhal_rate *rate, uint64_t now_ns, uint64_t count, uint64_t *out_per_second)
 {
-    /* Threads may deliver their readings out of order. A reading older than the last one also counts as too recent. */
+    /* Threads may deliver their readings out of order. A reading older than the last reading also counts as too
+     * recent. */
     if (rate->time_ns != 0 && now_ns < rate->time_ns + GPUHAL_RATE_MIN_NS) {
         *out_per_second = rate->per_second;
         return rate->known ? GPUHAL_RATE_KNOWN : GPUHAL_RATE_FIRST;

@@ -143,8 +143,8 @@ static bool begin(gpuhal_gather *own)
     return any;
 }
 
-/* Completes the values. If a plugin failed, its values are missing. If additionally no other source has any value,
- * returns the plugin's error. */
+/* Completes the values. If a plugin failed, its values are missing. If no other source has a value either, returns the
+ * plugin's error. */
 static gpuhal_status result(gpuhal_gather *own)
 {
     calculate(own);

@@ -36,9 +36,9 @@ enum { GPUHAL_INTERFACES_MAX = 16 };
 typedef struct gpuhal_location {
     gpuhal_device *interfaces[GPUHAL_INTERFACES_MAX]; /* interfaces of the device's partition, in source order */
     uint32_t interface_count;
-    char directory[GPUHAL_PLACE_BYTES]; /* "": none */
+    char directory[GPUHAL_PLACE_BYTES]; /* "" if none */
     gpuhal_client_match match;
-    uint64_t memory_total; /* as reported by the first interface; 0: unknown */
+    uint64_t memory_total; /* as reported by the first interface; 0 if unknown */
     bool is_part;
     char driver[GPUHAL_DRIVER_BYTES]; /* the kernel driver; "" if there is none or the files were not read yet */
 } gpuhal_location;
@@ -60,8 +60,8 @@ typedef struct gpuhal_gather {
     bool *wanted;     /* values that a source must still provide; false for the library's own values */
     uint32_t free_at; /* index of the free memory value, the basis of MEMORY_AVAILABLE_BYTES; `count` if not
                        * requested */
-    bool free_is_extra; /* free memory was not requested itself: its value takes the place of MEMORY_AVAILABLE_BYTES */
-    bool is_unusable; /* lost; nothing is read */
+    bool free_is_extra; /* free memory was not requested; its value is stored in place of MEMORY_AVAILABLE_BYTES */
+    bool is_unusable; /* the device is lost, so nothing is read */
     bool has_any;     /* some source provided a value */
     gpuhal_power power;
     gpuhal_location place;
@@ -69,11 +69,11 @@ typedef struct gpuhal_gather {
     gpuhal_kernel_reading *reading;
     const struct gpuhal_gather *read; /* another part of the same device whose files are being read, or NULL */
     gpuhal_status status;       /* status of the device's plugin, or the reason why the device is unusable */
-    gpuhal_error_detail detail; /* belongs to `status` */
+    gpuhal_error_detail detail; /* the error detail of `status` */
     /* ask.c */
     gpuhal_device *iface; /* the interface to query next, or NULL */
     gpuhal_asking *asking;
-    bool is_asked, is_late; /* queried in this round; true if a device of the same backend timed out */
+    bool is_asked, is_late; /* queried in this round; `is_late` means that a device of the same backend timed out */
 } gpuhal_gather;
 void gpuhal_gather_all(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const gpuhal_time *time);
 

@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-/* Sets the number if it is plausible for a device. Otherwise the value becomes missing, with reason FAILED. Examples
- * are firmware sentinels (all bits set), more than 100 percent, and kilowatts of power. */
+/* Sets the number if it is plausible for a device. Otherwise the value becomes missing, with reason FAILED. Implausible
+ * numbers are, for example, firmware sentinels (all bits set), more than 100 percent, or kilowatts of power. */
 void gpuhal_value_set(gpuhal_value *value, uint64_t number, const char *source);
-/* For a part of a GPU: if the value has a number, marks it as the whole GPU's value by changing the source to
+/* If the value of a GPU part has a number, marks the value as the whole GPU's by changing its source to
  * "sysfs-board". */
 void gpuhal_value_of_board(gpuhal_value *value);
 void gpuhal_value_miss(gpuhal_value *value, gpuhal_missing reason, const char *format, ...)

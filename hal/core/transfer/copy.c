@@ -264,9 +264,9 @@ gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *c)
     return status;
 }
 
-/* Overlap is refused on all devices because some drivers refuse it: OpenCL returns CL_MEM_COPY_OVERLAP, Vulkan forbids
- * it. Both ranges have the same size, so comparing the distance between their beginnings with the size is enough, and
- * no sum can overflow. */
+/* Overlap is refused on all devices because some drivers refuse it: OpenCL returns CL_MEM_COPY_OVERLAP, and Vulkan
+ * forbids overlap. Both ranges have the same size, so comparing the distance between their beginnings with the size is
+ * enough, and no sum can overflow. */
 gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy)
 {
     if (copy->to->device->gpu != copy->from->device->gpu) {

@@ -1,5 +1,5 @@
 /* transfer/document.h: a text, such as a trace, that is written to a file in several steps. The file has a temporary
- * name until it is complete, and an existing file of the final name stays intact until then. An existing file is
+ * name until it is complete. Until then, an existing file with the final name stays intact. An existing file is
  * replaced only if it is empty or begins with the header of such a document, because any other file may be the user's
  * work. A symbolic link is kept, and its target is replaced. A device file is written in place. Pipes are refused, and
  * so is the file that receives the program's own output. */

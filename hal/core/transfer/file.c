@@ -109,8 +109,8 @@ static gpuhal_status check_whole(const gpuhal_file_job *job)
     return GPUHAL_OK;
 }
 
-/* Determines how much to read. A device file does not report its size, so its end is only noticed when it is
- * reached. */
+/* Determines how much to read. A device file does not report its size, so a transfer notices the end only on reaching
+ * it. */
 static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_bytes)
 {
     uint64_t size = 0;

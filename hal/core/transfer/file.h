@@ -16,9 +16,9 @@
 typedef void gpuhal_file_look_fn(void *user, uint64_t at, const void *bytes, uint64_t count);
 
 typedef struct gpuhal_file_job {
-    bool writes; /* true: writes the file; false: writes the buffer */
+    bool writes; /* true to write the file, false to write the buffer */
     uint32_t flags;
-    gpuhal_buffer *buffer; /* after gpuhal_file_begin(): the whole buffer */
+    gpuhal_buffer *buffer; /* the whole buffer once gpuhal_file_begin() has returned */
     uint64_t buffer_offset, file_offset;
     uint64_t begin, size; /* position and size of the caller's buffer within the whole buffer */
     uint64_t bytes; /* GPUHAL_WHOLE_SIZE for the rest of the file, replaced by the number of bytes when the transfer
@@ -27,7 +27,7 @@ typedef struct gpuhal_file_job {
     char *name;     /* file name for messages; malloc'ed */
     gpuhal_progress_fn *progress;
     void *user;
-    gpuhal_file_look_fn *look; /* NULL: none */
+    gpuhal_file_look_fn *look; /* NULL if none */
     void *look_user;
 } gpuhal_file_job;
 

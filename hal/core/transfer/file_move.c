@@ -3,10 +3,10 @@
  *
  * Files in the system's page cache are read from the cache. For other files, the library cannot predict whether
  * bypassing the cache is faster: this depends on the disk, the disk's driver and the memory layout. So a large
- * transfer first moves a sample by each path, and then continues with the better path. (Measured on a virtual disk,
- * 1 GiB: bypassing the cache 2.1 to 2.6 GiB/s into huge pages and 0.8 into small pages; through the cache 1.1 to
- * 2.0, with five to thirty times the CPU time.) Files are written through the cache: the system decides when bytes
- * reach the disk, unless the application requests a sync. */
+ * transfer first moves a sample by each path, and then continues with the better path. (Measured with 1 GiB on a
+ * virtual disk: bypassing the cache reached 2.1 to 2.6 GiB/s into huge pages and 0.8 into small pages; the cache
+ * reached 1.1 to 2.0, but took five to thirty times the CPU time.) Files are written through the cache: the system
+ * decides when bytes reach the disk, unless the application requests a sync. */
 #include "transfer/file_pieces.h"
 #include "transfer/move.h"
 #include "transfer/ranges.h"
@@ -69,7 +69,7 @@ static uint64_t timed_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t 
     return gpuhal_os_monotonic_ns() - start;
 }
 
-/* Reads one sample through the cache, one sample bypassing the cache, and the rest by the better path. Bypassing is
+/* Reads one sample through the cache, a second sample without the cache, and the rest by the better path. Bypassing is
  * preferred if it is about as fast, because it uses less CPU time and evicts no other pages. `direct` changes only
  * between passes, when no other thread moves pieces. After a failure in one pass the next pass ends immediately. */
 static void read_both_ways(gpuhal_file_moving *moving, const gpuhal_direct_file *direct, uint64_t begin, uint64_t end)

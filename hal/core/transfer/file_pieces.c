@@ -177,7 +177,7 @@ static void look(const gpuhal_file_job *job, const slot *piece, uint64_t from, u
 }
 
 /* Reads the bytes that io_uring did not deliver with ordinary read() calls. Bypasses the page cache if possible. Uses
- * the cache if the system refuses to bypass it, or for the file's last bytes that are not a full block. */
+ * the cache if the system refuses to bypass it, or for a partial block at the end of the file. */
 static gpuhal_status read_piece(const gpuhal_file_moving *moving, const slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -277,8 +277,8 @@ static void end_piece(gpuhal_file_moving *moving, slot *piece)
 /* Returns the next piece to finish, or NULL if there is none. Pieces outside the ring are returned first: this thread
  * reads them while the ring's reads continue. If waiting on the io_uring fails (because the program closed the ring's
  * descriptor), the kernel may still be writing to the chunks of the ring's reads, so these chunks are never reused.
- * Without chunks, bytes may then arrive in the buffer after the transfer has failed, because the library cannot find
- * out when the kernel is done. */
+ * Without chunks, bytes may arrive in the buffer after the transfer has failed, because the library cannot find out
+ * when the kernel is done. */
 static slot *next_piece(reader *self)
 {
     bool any = false;

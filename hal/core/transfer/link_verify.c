@@ -1,6 +1,6 @@
 /* transfer/link_verify.c: tests and measures the path between two devices. It uses the functions behind the public
- * calls, with ordinary buffers. The ranges have odd offsets and from one byte to many pages, because drivers handle
- * unaligned ends and the middle of a range differently. */
+ * calls, with ordinary buffers. The ranges have odd offsets and sizes from one byte to many pages, because drivers
+ * handle unaligned ends and the middle of a range differently. */
 #include "transfer/peer.h"
 
 #include "base/error.h"
@@ -115,8 +115,8 @@ static int compare_times(const void *left, const void *right)
     return (one > other) - (one < other);
 }
 
-/* For large copies uses the shortest time, because disturbances can only slow copies down. For small copies uses the
- * median, because the shortest time varies too much. */
+/* Uses the shortest time for large copies, because disturbances can only slow copies down. Uses the median for small
+ * copies, because their shortest time varies too much. */
 static gpuhal_status measure(const verification *v, gpuhal_link *link)
 {
     uint64_t times[SMALL_ROUNDS] = {0}, best = UINT64_MAX, spent = 0;

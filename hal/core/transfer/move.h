@@ -9,7 +9,7 @@
 
 #include "transfer/slot.h"
 
-/* The long parts of gpuhal_move(): handles any range, and the steps after a slot has not returned OK. */
+/* The long parts of gpuhal_move(). Handles any range, and continues after a slot that did not return OK. */
 gpuhal_move_fn gpuhal_move_any;
 gpuhal_status gpuhal_move_after(gpuhal_status status, gpuhal_direction direction, gpuhal_device *device,
                                 const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes);

@@ -1,7 +1,7 @@
 /* transfer/peer.h: direct copies between two devices of one backend, used only after a test of the link has succeeded.
  *
  * A driver's claim that it supports peer access is not trusted. The first copy between two devices enables access and
- * sends patterns over the link. The link becomes USABLE only if the destination's own slots then read the patterns back
+ * sends patterns over the link. The link becomes USABLE only if the destination's own slots read the patterns back
  * correctly. The result is kept for the lifetime of the gpuhal object. While one thread tests the link, other threads'
  * copies do not use the link.
  */
@@ -33,17 +33,17 @@ static inline bool gpuhal_peer_usable(const gpuhal_device *to_device, const gpuh
     return gpuhal_peer_state_of(to_device, from_device) == GPUHAL_PEER_USABLE;
 }
 
-/* Returns whether the link can be used for these buffers: each must be allocated in its device's own memory and not be
- * shared. Host memory does not need a link, and the link does not cover other kinds of memory. */
+/* Returns whether the link can be used for these buffers. Each buffer must be allocated in its device's own memory and
+ * must not be shared. Host memory does not need a link, and the link does not cover other kinds of memory. */
 bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from);
 /* Tests the link unless its state is known. Both devices must be open and usable. Blocks. */
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device);
-/* Discards the recorded result for the link: the next copy tests it again. */
+/* Discards the link's recorded result, so that the next copy tests the link again. */
 void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device);
 /* Marks a usable link as broken because it delivered wrong bytes. `how` describes the fault in a readable sentence. */
 void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how);
-/* Copies over a usable link. The ranges must have been checked, and be aligned for both devices. Blocks until the bytes
- * have arrived. Returns NOT_SUPPORTED without a detail for memory that the plugin does not accept. */
+/* Copies over a usable link. The ranges must have been checked, and must be aligned for both devices. Blocks until the
+ * bytes have arrived. Returns NOT_SUPPORTED without a detail for memory that the plugin does not accept. */
 gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
                                         gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
                                         uint64_t bytes);

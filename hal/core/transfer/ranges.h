@@ -10,7 +10,7 @@
 gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 gpuhal_status gpuhal_range_outside(const gpuhal_device *device, uint64_t size, uint64_t offset, uint64_t bytes);
 
-/* Checks that the range is inside the buffer and that its device is usable. */
+/* Checks that the range is inside the buffer and that the buffer's device is usable. */
 static inline gpuhal_status gpuhal_range_check(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
     if (__builtin_expect(offset > buffer->bytes || bytes > buffer->bytes - offset, 0)) {
@@ -19,7 +19,7 @@ static inline gpuhal_status gpuhal_range_check(const gpuhal_buffer *buffer, uint
     return gpuhal_device_check(buffer->device);
 }
 
-/* Does the same for a destination, and also refuses read-only memory. */
+/* Like gpuhal_range_check(), for a destination. Also refuses read-only memory. */
 static inline gpuhal_status gpuhal_range_check_written(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
     return __builtin_expect(buffer->read_only, 0) ? gpuhal_buffer_refuse_write(buffer)

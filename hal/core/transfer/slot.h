@@ -27,7 +27,7 @@ gpuhal_move_fn gpuhal_slot_move;
 gpuhal_status gpuhal_slot_result(gpuhal_direction direction, gpuhal_device *device, gpuhal_status status,
                                  uint64_t bytes);
 /* Moves a range of any offset; `middle` moves the whole blocks. Returns NOT_SUPPORTED without an error detail if
- * `middle` returns it. */
+ * `middle` does. */
 gpuhal_status gpuhal_slot_move_blocks(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                       uint64_t offset, void *host, uint64_t bytes, gpuhal_move_fn *middle);
 /* Sets the error detail and returns NOT_SUPPORTED, for a device that has neither a slot for its memory nor staging

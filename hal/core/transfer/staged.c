@@ -155,7 +155,7 @@ typedef struct ring {
 
     gpuhal_mutex mutex; /* protects the members below */
     uint64_t next;      /* the next unclaimed piece; `pieces` after a failure */
-    uint32_t threads;   /* number requested, including the caller's */
+    uint32_t threads;   /* number of threads requested, including the caller's */
     uint32_t most_threads;
     uint32_t starved;     /* how often the device was found waiting, minus how often it was found busy */
     gpuhal_status status; /* the first failure */
@@ -293,8 +293,8 @@ static void carry_with(ring *r, gpuhal_chunk *first)
     }
 }
 
-/* Runs a helper. If there is no free chunk, the helper ends and no more helpers are added, because chunks are scarce
- * and not threads. */
+/* Runs a helper. If there is no free chunk, the helper ends and no more helpers are added, because chunks are scarce,
+ * not threads. */
 static void help(void *user)
 {
     ring *r = user;

@@ -166,7 +166,7 @@ static void lock_process(void)
     }
 }
 
-/* Adds to the process's byte count unless the sum would exceed `most`, or subtracts from it. */
+/* Adds to the process's byte count, unless the sum would exceed `most`, and subtracts `take_away`. */
 static bool account(uint64_t add, uint64_t take_away, uint64_t most)
 {
     lock_process();

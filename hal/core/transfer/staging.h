@@ -1,12 +1,12 @@
-/* transfer/staging.h: staging memory: a bounded amount of host memory for transfers to and from devices. There is one
+/* transfer/staging.h: staging memory, a bounded amount of host memory for transfers to and from devices. There is one
  * pool of chunks per device and direction, shared by all copies. Chunks are page-locked memory from the device (kind
  * UPLOAD or READBACK) if the device offers such memory, otherwise plain pages. Chunks are created on demand and kept as
  * long as the device. Because the total for the process is bounded as well, a free chunk may be freed earlier to make
  * room for another pool. Every pool can create its first chunk regardless of the bounds.
  *
- * A chunk has one user at a time, which waits for its copies before it returns the chunk (transfer/staged.h). To
- * prevent deadlocks, a thread that holds a chunk for the direction to the host may wait for a chunk for the direction
- * to a device, but never vice versa. No thread waits for a second chunk of the same direction.
+ * A chunk has one user at a time. The user waits for the chunk's copies before it returns the chunk
+ * (transfer/staged.h). To prevent deadlocks, a thread that holds a chunk for the direction to the host may wait for a
+ * chunk for the direction to a device, but never vice versa. No thread waits for a second chunk of the same direction.
  */
 #ifndef GPUHAL_TRANSFER_STAGING_H
 #define GPUHAL_TRANSFER_STAGING_H
@@ -38,8 +38,8 @@ static inline bool gpuhal_staging_has_memory(const gpuhal_device *device, gpuhal
 /* Returns whether the device has queues that are worth using for staging. */
 bool gpuhal_staging_has_engine(const gpuhal_device *device);
 
-/* Takes a chunk, and waits until one is free if necessary. Fails only if the pool has no chunk and cannot create
- * one. */
+/* Takes a chunk. If necessary, waits until a chunk is free. Fails only if the pool has no chunk and cannot create a
+ * chunk. */
 gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_direction direction, gpuhal_chunk **out_chunk);
 /* Takes a chunk without waiting. Returns NULL if no chunk is free and a bound is reached. */
 gpuhal_chunk *gpuhal_staging_try_take(gpuhal_device *device, gpuhal_direction direction);

@@ -38,15 +38,15 @@ typedef struct fake_point {
 /* An operation in a stream. */
 typedef struct fake_work {
     struct fake_work *next;
-    void (*run)(struct fake_work *work); /* called without the lock; NULL: nothing to do */
+    void (*run)(struct fake_work *work); /* called without the lock; NULL if there is nothing to do */
     unsigned char *to;
     const unsigned char *from;
     size_t to_pitch, from_pitch, bytes, rows;
     unsigned value, value_bytes;
     void *owned;       /* freed with the work */
     fake_code failure; /* sticky error that the work causes in the context */
-    fake_point *after; /* the work waits for this point; NULL: no wait */
-    fake_point *point; /* completed after the work; NULL: not requested */
+    fake_point *after; /* the work waits for this point; NULL for no wait */
+    fake_point *point; /* completed after the work; NULL if not requested */
 } fake_work;
 
 typedef struct fake_context fake_context;
@@ -69,7 +69,7 @@ struct fake_event {
     fake_event *next;
     fake_context *context;
     unsigned flags;
-    fake_point *point;         /* NULL: never recorded */
+    fake_point *point;         /* NULL if never recorded */
     const fake_stream *stream; /* the stream of the last recording, which may have been destroyed */
 };
 
@@ -81,21 +81,21 @@ struct fake_context {
     unsigned retains;
     unsigned flags;
     unsigned peers;     /* bits of the ordinals whose memory this context's kernels may access */
-    fake_code error;    /* not 0: sticky error that every call returns */
+    fake_code error;    /* sticky error that every call returns, or 0 */
     fake_stream legacy; /* the NULL stream */
 };
 
 /* A device as the program sees it, after the vendor's variables for visible devices have been applied. */
 typedef struct fake_device {
     const fake_plan *plan;
-    const fake_mig *mig;   /* NULL: the whole device */
+    const fake_mig *mig;   /* NULL for the whole device */
     unsigned physical;     /* number in the script */
     unsigned partition;    /* number of the partition */
     uint64_t memory;       /* size in bytes */
     uint64_t taken;        /* bytes that this process uses */
-    fake_context *primary; /* NULL: does not exist */
+    fake_context *primary; /* NULL if it does not exist */
     unsigned primary_flags;
-    fake_code lost; /* not 0: the device is lost, and every call on it returns this code */
+    fake_code lost; /* code that every call returns if the device is lost, otherwise 0 */
 } fake_device;
 
 typedef enum fake_region_kind {
@@ -113,7 +113,7 @@ typedef struct fake_region {
     fake_region_kind kind;
     uintptr_t address;
     size_t size;
-    unsigned char *shadow; /* address of the bytes; the address itself for host memory */
+    unsigned char *shadow; /* address of the bytes; equals `address` for host memory */
     fake_context *context; /* NULL for ranges, which belong to the process */
     unsigned device;       /* ordinal; unused for host memory and ranges */
     unsigned id;           /* never reused */
@@ -122,7 +122,7 @@ typedef struct fake_region {
 
 typedef struct fake_state {
     pthread_mutex_t lock;
-    pthread_cond_t finished; /* some work has ended; used with the lock */
+    pthread_cond_t finished; /* signaled when work has ended; used with the lock */
     bool initialized;
     long process;
     unsigned device_count;
@@ -213,8 +213,8 @@ fake_code fake_host_memory_new(fake_context *context, fake_region_kind kind, siz
 /* Returns whether a region contains at least one byte of these pages. */
 bool fake_pages_are_known(const void *memory, size_t bytes);
 fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes, bool read_only);
-/* Waits for all work of all devices. Then frees the region that begins at this address, if it has one of the two kinds.
- * Otherwise returns @p unknown. */
+/* Waits for all work of all devices. Then frees the region that begins at this address, if its kind is @p kind or @p
+ * other. Otherwise returns @p unknown. */
 fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_kind kind, fake_region_kind other,
                            fake_code unknown);
 

@@ -14,7 +14,7 @@
 
 enum { BUFFERS = 3 };
 
-/* An enqueued launch with its parameter values. They are read when the launch is enqueued. */
+/* An enqueued launch with its parameter values. The values are read when the launch is enqueued. */
 typedef struct launch {
     void (*run)(const struct launch *is);
     fake_launch as;

@@ -1,5 +1,5 @@
-/* tests/fakes/common/report.c: the counters. If the test has set the report variable, they are in a file, so that they
- * can be read after the process has exited. */
+/* tests/fakes/common/report.c: the counters. If the test has set the report variable, the counters are in a file, so
+ * that tests can read them after the process has exited. */
 #include "report.h"
 #include "script.h"
 

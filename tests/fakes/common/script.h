@@ -64,7 +64,7 @@ typedef struct fake_plan {
     unsigned process_count;
     fake_mig migs[FAKE_MIGS];
     unsigned mig_count;
-    unsigned partitions; /* number of visible partitions; 0: not partitioned */
+    unsigned partitions; /* number of visible partitions; 0 if not partitioned */
 } fake_plan;
 
 typedef enum fake_link_kind { FAKE_LINK_PCIE, FAKE_LINK_NVLINK, FAKE_LINK_XGMI, FAKE_LINK_SYSTEM } fake_link_kind;
@@ -97,7 +97,7 @@ typedef struct fake_script {
     int driver_version;        /* 13000 */
     char driver_text[32];      /* "580.65.06" */
     uint64_t slow_ns;          /* minimum duration of each operation in a stream */
-    uint64_t bytes_per_second; /* maximum speed of copies; 0: no limit */
+    uint64_t bytes_per_second; /* maximum speed of copies; 0 for no limit */
     uint64_t host_offset;      /* offset of page-locked memory in its page */
     bool strict;               /* a violation ends the process */
     uint64_t sleep_ns;         /* minimum duration of each telemetry call */
@@ -116,7 +116,7 @@ uint64_t fake_script_value(const fake_plan *plan, const char *name, uint64_t oth
 
 bool fake_script_peer(const fake_script *script, unsigned from, unsigned to);
 
-/* Counts the call and returns the fault that applies to it, or NULL. If the fault is a crash, crashes. Requires the
+/* Counts the call and returns the fault that applies to it, or NULL. Crashes if the fault is a crash. Requires the
  * library's lock. */
 const fake_fault *fake_script_fault(fake_script *script, const char *function);
 

@@ -246,9 +246,9 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     return NVML_SUCCESS;
 }
 
-/* Uses these values of the machine: memory_limit (0: no limit), memory_limit_used, and memory_limit_path, which is the
- * length of the path of the cgroup that has the limit. If the machine has no memory_limit, the fake acts as a driver
- * older than 615. */
+/* Uses these values of the machine: memory_limit (0 for no limit), memory_limit_used, and memory_limit_path, which is
+ * the length of the limiting cgroup's path. If the machine has no memory_limit, the fake acts as a driver older than
+ * 615. */
 nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *limits)
 {
     const uint64_t limit = fake_script_value(device->plan, "memory_limit", UINT64_MAX);

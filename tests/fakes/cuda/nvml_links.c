@@ -3,7 +3,7 @@
  * (total numbers of errors), fabric (the fabric manager's state, 0 to 3), and fabric_status. */
 #include "nvml.h"
 
-/* A device's links lead to its neighbours in the order of the machine, or all of them lead to switches. */
+/* A device's links lead to its neighbours in the order of the machine, or all links lead to switches. */
 static const fake_link *nvlink(const struct nvmlDevice_st *device, unsigned link, unsigned *out_other)
 {
     const fake_script *script = fake_script_get();

@@ -1,8 +1,9 @@
 /* tests/fakes/cuda/nvml_processes.c: the processes of the fake NVML. The first process of each device is this process,
- * with type compute and graphics. Its memory use is that of the fake CUDA, which is known only if the counters are in a
- * file. The other processes have the PIDs 1, 2, …, each uses 1 MiB more than the previous one, and the memory use of
- * every tenth process is unknown. The machine's value `processes` is the number of processes; `process_entry_bytes` is
- * for drivers that write larger entries. `process` statements replace all of these processes. */
+ * with type compute and graphics. This process's memory use is from the fake CUDA, and is known only if the counters
+ * are in a file. The other processes have the PIDs 1, 2, …, each uses 1 MiB more than the previous one, and the memory
+ * use of every tenth process is unknown. The machine's value `processes` is the number of processes;
+ * `process_entry_bytes` is for drivers that write larger entries. `process` statements replace all of these
+ * processes. */
 #include "nvml.h"
 
 #include "report.h"

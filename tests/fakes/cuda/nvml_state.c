@@ -58,13 +58,13 @@ nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, nvmlEna
 
 struct nvmlEventSet_st {
     unsigned session;    /* NVML session; the set ends with it */
-    nvmlDevice_t device; /* NULL: none registered */
+    nvmlDevice_t device; /* NULL if none is registered */
     unsigned questions;  /* number of queries that returned no event */
     bool over;           /* this query's event has been returned */
     struct nvmlEventSet_st *next;
 };
 
-/* Event sets that were not freed. This list owns them, because the program cannot free a set after the end of its
+/* Event sets that were not freed. This list owns the sets, because the program cannot free a set after the end of its
  * session. */
 static struct nvmlEventSet_st *sets;
 static pthread_mutex_t sets_mutex = PTHREAD_MUTEX_INITIALIZER;

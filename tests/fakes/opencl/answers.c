@@ -174,7 +174,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clSetKernelArg(cl_kern
                : INSTALLED(clSetKernelArg)(kernel, index, bytes, value);
 }
 
-/* The command queue in which a command failed, and the command's error code. Only one queue per process can fail. */
+/* The command queue of a failed command, and the command's error code. Only one queue per process can fail. */
 static _Atomic(cl_command_queue) failed_queue;
 static _Atomic cl_int failed_code;
 

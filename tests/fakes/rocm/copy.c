@@ -2,8 +2,8 @@
  * describes the rules.
  *
  * A copy may use a stream of a device that is not current, as HIP's guide says; a fill may not. Copies before 6.2,
- * fills before 6.3, and rectangles in every version must end within the physical memory in which they begin
- * (hip_memory.cpp, ihipMemcpy_validate, ihipMemset_validate and ihipMemcpyDtoDValidate). */
+ * fills before 6.3, and rectangles in every version must stay within one piece of physical memory (hip_memory.cpp,
+ * ihipMemcpy_validate, ihipMemset_validate and ihipMemcpyDtoDValidate). */
 #include "fake.h"
 
 #include <limits.h>

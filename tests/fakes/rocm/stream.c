@@ -158,8 +158,8 @@ hipError_t fake_event_await(fake_event *event)
     return code;
 }
 
-/* A query of an event accesses the stream in which the event was recorded. In HIP 7 a wait sleeps only if the event's
- * flags are exactly hipEventBlockingSync. */
+/* A query of an event accesses the stream that recorded the event. In HIP 7 a wait sleeps only if the event's flags are
+ * exactly hipEventBlockingSync. */
 void fake_event_asked(const char *function, const fake_event *event)
 {
     const bool blocking = (event->flags & hipEventBlockingSync) && event->flags != hipEventBlockingSync;

@@ -1,5 +1,5 @@
 /* tests/fakes/stream/capture.c: calls that are forbidden while a graph is captured. Only one stream at a time can be
- * captured. The fake does not build a graph. It refuses all work in a captured stream.
+ * captured. The fake does not build a graph, and refuses all work in a captured stream.
  *
  * Calls that may depend on the work of all streams are forbidden to the capturing thread. In a global capture they
  * are also forbidden to every other thread, unless the thread's own mode is less strict. A forbidden call
@@ -9,7 +9,7 @@
 enum { GLOBAL, THREAD_LOCAL, RELAXED };
 enum { NONE, ACTIVE, INVALIDATED };
 
-static const fake_stream *captured; /* NULL: none; this and the next three require the lock */
+static const fake_stream *captured; /* NULL if no stream is captured; these four variables require the lock */
 static unsigned captured_mode;
 static pthread_t captured_by;
 static bool spoiled;

@@ -22,8 +22,8 @@ fake_code VENDOR(StreamCreateWithPriority)(vendor_stream *out_stream, unsigned f
     return stream_create(__func__, out_stream, flags, priority);
 }
 
-/* CUDA's function returns immediately while the work continues. The fake's waits for the work, as HIP's does, so the
- * call hangs if the work hangs. */
+/* CUDA's function returns immediately while the work continues. The fake waits for the work, as HIP's function does, so
+ * the call hangs if the work hangs. */
 fake_code VENDOR(StreamDestroy)(vendor_stream stream)
 {
     fake_stream *known;

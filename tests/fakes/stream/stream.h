@@ -1,6 +1,6 @@
-/* tests/fakes/stream/stream.h: the calls that CUDA and HIP share, on top of the engine (../common/engine.h). They are
- * built once for each vendor, with the vendor's vendor_names.h. The vendor's folder implements the calls that differ,
- * and the functions below that are marked as the vendor's. An exported function has the form: code =
+/* tests/fakes/stream/stream.h: the calls that CUDA and HIP share, on top of the engine (../common/engine.h). The
+ * sources are built once for each vendor, with the vendor's vendor_names.h. The vendor's folder implements the calls
+ * that differ, and the functions below that are marked as the vendor's. An exported function has the form: code =
  * fake_enter(__func__); if (code) return code; …; return fake_end(code); */
 #ifndef FAKE_STREAM_STREAM_H
 #define FAKE_STREAM_STREAM_H
@@ -29,8 +29,8 @@ fake_code fake_enter_current(const char *function);
 fake_code fake_enter_stream(const char *function, vendor_stream stream, fake_stream **out_stream);
 fake_code fake_end(fake_code code);
 
-/* Returns the context to which the call's objects must belong. HIP returns NULL, because any context is allowed.
- * Requires the lock, like all functions below. */
+/* Returns the context that must own the call's objects. HIP returns NULL, because any context is allowed. Requires the
+ * lock, like all functions below. */
 fake_context *fake_current(void);
 /* Creates the devices that are visible according to the environment variables. */
 void fake_devices_find(void);
@@ -83,7 +83,7 @@ typedef struct fake_function {
     struct fake_function *next;
     struct fake_module *module;
     char name[64];
-    unsigned shared_bytes; /* maximum that a launch may request */
+    unsigned shared_bytes; /* maximum shared memory of a launch */
 } fake_function;
 
 typedef struct fake_module {

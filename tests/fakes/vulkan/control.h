@@ -1,7 +1,7 @@
 /* fakes/vulkan/control.h: controls of the fake driver for a test in the same process.
  *
  * The Vulkan loader opens the driver, so a test finds these functions with dlopen() of the same file and dlsym().
- * They may be called on any thread, even before the loader opens the driver. */
+ * The functions may be called on any thread, even before the loader opens the driver. */
 #ifndef GPUHAL_FAKE_VULKAN_CONTROL_H
 #define GPUHAL_FAKE_VULKAN_CONTROL_H
 

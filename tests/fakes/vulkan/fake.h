@@ -65,7 +65,7 @@ typedef struct fake_object {
 typedef struct fake_physical {
     VK_LOADER_DATA loader;
     unsigned index;
-    uint32_t api; /* the lower one of the device's and the application's versions */
+    uint32_t api; /* the lower of the device's and the application's versions */
 } fake_physical;
 
 typedef struct fake_instance {
@@ -80,7 +80,7 @@ typedef struct fake_memory {
     uint32_t type;
     unsigned char *device_bytes;           /* the device's copy */
     unsigned char *host_bytes;             /* the host's copy; the same memory if coherent */
-    VkDeviceSize mapped_begin, mapped_end; /* end 0: not mapped */
+    VkDeviceSize mapped_begin, mapped_end; /* end is 0 if not mapped */
     VkExternalMemoryHandleTypeFlags exportable, imported;
     int fd; /* -1 unless the memory is exportable or imported */
     bool addressable;
@@ -138,7 +138,7 @@ typedef struct fake_set_layout {
 
 typedef struct fake_pipeline_layout {
     fake_object object;
-    fake_set_layout *set; /* NULL: none */
+    fake_set_layout *set; /* NULL if there is none */
     uint32_t constant_bytes;
 } fake_pipeline_layout;
 
@@ -160,7 +160,7 @@ typedef struct fake_descriptor_set {
 typedef struct fake_launch {
     struct fake_launch *next; /* in the same command buffer */
     fake_pipeline *pipeline;
-    fake_descriptor_set *set; /* NULL: pushed */
+    fake_descriptor_set *set; /* NULL if pushed */
     fake_binding bindings[FAKE_BINDINGS];
     unsigned char constants[FAKE_CONSTANTS];
     uint32_t groups[3];
@@ -273,7 +273,7 @@ void fake_run_launch(const fake_launch *launch);
 void fake_forget_launches(fake_command_buffer *commands);
 
 /* execute.c: runs the commands of a command buffer. With `stop_halfway` runs only the first half of the commands, and
- * only half of the last command of these. */
+ * the last of them only halfway. */
 void fake_execute(fake_command_buffer *commands, bool stop_halfway);
 /* Reports the errors of a command that is executed on this queue family. Returns false if the command cannot be
  * executed. */

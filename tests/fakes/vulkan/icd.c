@@ -1,5 +1,5 @@
 /* fakes/vulkan/icd.c: the entry points for the Vulkan loader, and the lookup of functions by name. As in a strict
- * driver, the lookup finds functions of extensions only if the extension is enabled, and no functions of Vulkan
+ * driver, the lookup finds an extension's functions only if the extension is enabled, and hides functions of Vulkan
  * versions later than the version in use. */
 #include "fake.h"
 

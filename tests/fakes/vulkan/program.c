@@ -59,8 +59,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkDestroyShaderModule(VkDevice handle, VkShaderM
     }
 }
 
-/* ---- caches. Their data is the header that the specification requires, followed by the number of pipelines if it is
- * not 0. */
+/* ---- caches. The data is the header that the specification requires, followed by the number of pipelines if it is not
+ * 0. */
 
 static void write_header(unsigned char data[CACHE_HEADER])
 {

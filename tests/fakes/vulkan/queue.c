@@ -1,6 +1,6 @@
 /* fakes/vulkan/queue.c: submissions. A queue executes its submissions in order, and waits for each submission's
- * semaphores first. It does so on a thread of the driver or, with `inline` in the script, inside the calls that submit
- * and wait. An object counts as in use until all submissions that use it have ended. */
+ * semaphores first. Submissions run on a thread of the driver or, with `inline` in the script, inside the calls that
+ * submit and wait. An object counts as in use until all submissions that use it have ended. */
 #include "fake.h"
 
 #include <string.h>

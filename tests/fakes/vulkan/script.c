@@ -17,10 +17,10 @@ const char *const fake_extension_names[EXTENSION_COUNT] = {
 };
 
 static fake_script script;
-static unsigned first_plan, end_plan; /* devices to which the next words apply */
+static unsigned first_plan, end_plan; /* devices that the next words describe */
 
-/* Parses a decimal or hexadecimal number with an optional K, M or G. Returns false if there is no number, or more text
- * after it. */
+/* Parses a decimal or hexadecimal number with an optional K, M or G. Returns false if there is no number, or text
+ * follows the number. */
 static bool read_number(const char *text, uint64_t *out_value)
 {
     char *end = NULL;

@@ -38,7 +38,7 @@ typedef struct fake_plan {
     char name[64], driver[64], driver_info[64];
     unsigned pci_domain, pci_bus, pci_device, render_minor; /* render_minor 0: none */
     VkPhysicalDeviceMemoryProperties memory;
-    VkDeviceSize budget; /* budget of the first heap; 0: the heap's size */
+    VkDeviceSize budget; /* budget of the first heap; 0 for the heap's size */
 } fake_plan;
 
 typedef struct fake_script {

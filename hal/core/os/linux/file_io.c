@@ -116,8 +116,8 @@ int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t
     return 0;
 }
 
-/* A write of 0 bytes is an error (EIO). Otherwise a write to a disk that writes nothing and reports no error would be
- * retried forever. */
+/* A write of 0 bytes is an error (EIO). Otherwise a write that transfers nothing and reports no error would be retried
+ * forever. */
 int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done)
 {
     gpuhal_size_limit held;
@@ -172,8 +172,8 @@ int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct)
     return 0;
 }
 
-/* File systems without O_TMPFILE return EOPNOTSUPP, kernels before 3.11 EISDIR. In these cases the file briefly has a
- * new name. mkostemp() uses O_EXCL, which does not follow symbolic links. */
+/* File systems without O_TMPFILE return EOPNOTSUPP, and kernels before 3.11 return EISDIR. In these cases the file
+ * briefly has a new name. mkostemp() uses O_EXCL, which does not follow symbolic links. */
 int gpuhal_os_file_open_unnamed(const char *folder, intptr_t *out_file)
 {
     int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -1,5 +1,5 @@
 /* os/linux/library.c: shared libraries. Libraries are never closed, because drivers leave threads, thread-local
- * destructors and exit handlers behind, whose code would then be unmapped. */
+ * destructors and exit handlers behind, whose code would be unmapped. */
 #include "os/os.h"
 
 #include <dlfcn.h>

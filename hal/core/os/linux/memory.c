@@ -58,8 +58,9 @@ static bool is_readable(const void *bytes)
     return syscall(SYS_rt_sigprocmask, ~0, bytes, NULL, (size_t)8) == 0 || errno != EFAULT;
 }
 
-/* The madvise query does not modify the page. Linux before 5.14 lacks this query, and for device mappings it fails as
- * for inaccessible memory. The second query detects memory that is not readable, or readable but not writable. */
+/* The madvise query does not modify the page. Linux before 5.14 lacks this query, and the query fails for device
+ * mappings as it does for inaccessible memory. The second query detects memory that is not readable, or readable but
+ * not writable. */
 static bool page_is_accessible(void *page, size_t bytes, bool written)
 {
     if (madvise(page, bytes, written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {

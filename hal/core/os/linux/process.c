@@ -26,7 +26,7 @@
 #define BLIND_NS             20000000u  /* interval between checks of a process without a pidfd */
 #define NO_PROCESS           ((gpuhal_child){.pid = 0, .stream = -1, .output = -1, .pidfd = -1})
 
-/* Creates a pipe whose descriptors are above those of the child. The pipe's read end is non-blocking. */
+/* Creates a pipe whose descriptors are above the child's descriptors. The pipe's read end is non-blocking. */
 static int make_pipe(int ends[2])
 {
     int raw[2];
@@ -53,8 +53,8 @@ static void close_both(const int ends[2])
     close(ends[1]);
 }
 
-/* Gives the helper its own process group, so that all processes that the driver starts can be killed with it. Sets
- * default signal dispositions and an empty signal mask instead of those of the host's thread. */
+/* Gives the helper its own process group, so that all processes that the driver starts can be killed with it. Resets
+ * the signal dispositions and the signal mask, which the helper would inherit from the host's thread. */
 static int set_attributes(posix_spawnattr_t *attributes)
 {
     sigset_t all, none;
@@ -251,7 +251,7 @@ size_t gpuhal_os_process_read_output(gpuhal_child *process, void *to, size_t byt
 }
 
 /* Parses "147318 2951 6": CPU time, time in the run queue, time slices (Documentation/scheduler/sched-stats.rst). The
- * numbers are those of the main thread, which loads and probes the plugin. */
+ * numbers describe the main thread, which loads and probes the plugin. */
 uint64_t gpuhal_os_process_starved_ns(const gpuhal_child *process)
 {
     char path[48], text[96] = "", *second = text;
@@ -323,8 +323,8 @@ static gpuhal_ended ended_how(const siginfo_t *info, int *out_value)
     return info->si_code == CLD_EXITED ? GPUHAL_ENDED_EXIT : GPUHAL_ENDED_SIGNAL;
 }
 
-/* The group is killed before its leader is reaped, because its id cannot be reused before that. A kill signal sent here
- * is not reported as the process's result. */
+/* The group is killed before its leader is reaped, because until then the group's id cannot be reused. A kill signal
+ * sent here is not reported as the process's result. */
 gpuhal_ended gpuhal_os_process_finish(gpuhal_child *process, uint64_t grace_ns, uint64_t term_ns, int *out_value)
 {
     siginfo_t info;

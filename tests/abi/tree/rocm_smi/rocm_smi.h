@@ -1,5 +1,5 @@
-/* tests/abi/tree: a vendor's header that, like the real ones of ROCm 6 and later, includes another one, named from the
- * folder above, which includes one of libdrm. Beyond that it is our own declarations. */
+/* tests/abi/tree: a vendor header with our own declarations. Like the real headers of ROCm 6 and later, it includes a
+ * second header by a path from the parent folder. The second header includes a libdrm header. */
 #ifndef TREE_ROCM_SMI_H
 #define TREE_ROCM_SMI_H
 
