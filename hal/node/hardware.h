@@ -182,7 +182,7 @@ uint32_t gpuhal_hardware_count_named(const char *value);
 uint32_t gpuhal_hardware_count_of_job(void);
 /* The GPUs that the vendor's container runtime was supposed to give this container. */
 typedef struct gpuhal_hardware_order {
-    const char *name, *value; /* of the variable; valid until the environment changes */
+    const char *name, *value; /* name and value of the variable; valid until the environment changes */
     uint32_t count;           /* minimum number of GPUs */
     bool is_all;              /* all GPUs, the default in images */
     bool names_it;            /* includes the GPU `one` */
@@ -206,7 +206,7 @@ void gpuhal_hardware_found(gpuhal_hardware_finding *out, gpuhal_hardware_state s
 void gpuhal_hardware_day(uint64_t seconds, char *to, size_t bytes);
 /* Appends the warning and the command for restarting the machine. */
 void gpuhal_hardware_add_restart(char *to, size_t bytes);
-/* Each function writes commands. They install the vendor's kernel module or a user library, give the device to this
+/* Each function writes commands that install the vendor's kernel module or a user library, give the device to this
  * container, pod or job ("" if unknown), or show the kernel's messages about the device. */
 void gpuhal_hardware_install_driver(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes);
 void gpuhal_hardware_install_library(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to,

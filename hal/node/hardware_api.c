@@ -167,7 +167,7 @@ static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate 
     gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix, sizeof out->fix);
 }
 
-/* The driver must work. Returns whether the reason is known. */
+/* The driver must be working. Returns whether the reason is known. */
 static bool find_unlisted(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                           gpuhal_hardware_finding *out)
 {

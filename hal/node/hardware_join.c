@@ -64,7 +64,7 @@ static uint32_t find_without_address(const gpuhal_hardware_survey *survey, const
     return NONE;
 }
 
-/* Adds hardware that the system does not show, described by its device's facts. */
+/* Uses a device's facts to add hardware that the system does not show. */
 static uint32_t add_stated(gpuhal_hardware_survey *survey, const gpuhal_entry *entry, const gpuhal_interface *iface)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
@@ -135,7 +135,7 @@ static void join_unlisted(gpuhal_hardware_survey *survey, const gpuhal_facts *fa
     const char *partition = gpuhal_facts_text(facts, GPUHAL_FACT_PARTITION);
     if (partition) {
         gpuhal_hardware *part = gpuhal_hardware_add(survey);
-        one = gpuhal_hardware_at_address(survey, address); /* adding an entry may have moved it */
+        one = gpuhal_hardware_at_address(survey, address); /* the entries may have moved */
         if (!part) {
             return;
         }

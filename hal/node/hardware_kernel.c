@@ -238,7 +238,7 @@ static void find_refused(gpuhal_hardware_survey *survey, const char *node, gpuha
         gpuhal_hardware_add_line(out->fix, sizeof out->fix,
                                  "# these options exclude other users: remove them, or join the group");
     } else {
-        /* Same as udev's rules. */
+        /* Sets the same permissions as udev's rules. */
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo chgrp render %s && sudo chmod g+rw %s", node, node);
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo usermod -aG render $USER");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, LOG_IN_AGAIN);

@@ -71,9 +71,8 @@ static const char *vendor_of(uint32_t vendor)
 
 /* ---- the list of PCI ids
  *
- * The list is sorted by vendor number ("Please keep sorted" in its header), and each vendor precedes its devices.
- * Therefore a vendor is found by bisection. The file has 1.4 MB; reading all of it would take longer than the rest of a
- * survey. */
+ * The list is sorted by vendor number ("Please keep sorted" in its header), and each vendor precedes its devices. A
+ * vendor is found by bisection, because reading all 1.4 MB would take longer than the rest of a survey. */
 
 enum { PIECE = 16 << 10 };
 
@@ -223,8 +222,8 @@ static void take_vendor(gpuhal_hardware_survey *survey, pci_ids *at, uint32_t ve
     }
 }
 
-/* Returns whether to search the list for the vendor of entry `i`. Only the vendor's first entry without a name needs a
- * search, because the search names all of the vendor's hardware. */
+/* Returns whether entry `i` is its vendor's first entry without a name. One search names all of the vendor's
+ * hardware. */
 static bool is_looked_for(const gpuhal_hardware_survey *survey, uint32_t i)
 {
     const gpuhal_hardware *one = &survey->list[i];

@@ -83,7 +83,7 @@ static bool is_driven(gpuhal_hardware_survey *survey, const char *address)
     return gpuhal_hardware_target(survey, target, sizeof target, PCI_DEVICES "/%s/driver", address);
 }
 
-/* Also copies the address of the function's card. */
+/* Also copies the address of the virtual function's card. */
 static bool is_virtual_function(gpuhal_hardware_survey *survey, const char *address, char out_card[24])
 {
     char target[256];
@@ -138,7 +138,7 @@ static void read_driver(gpuhal_hardware_survey *survey, gpuhal_hardware *one, co
                                "/sys/module/%s/version", module);
 }
 
-/* The CPUs near the device, such as "0-15,32-47". */
+/* Reads the list of CPUs near the device, such as "0-15,32-47". */
 static void read_processors(gpuhal_hardware_survey *survey, gpuhal_hardware *one)
 {
     if (!gpuhal_hardware_line(survey, one->local_cpus, sizeof one->local_cpus, PCI_DEVICES "/%s/local_cpulist",

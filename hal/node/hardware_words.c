@@ -28,7 +28,7 @@ void gpuhal_hardware_day(uint64_t seconds, char *to, size_t bytes)
     }
 }
 
-/* The command that installs NVIDIA's kernel module, per system; "": unknown. */
+/* The command that installs NVIDIA's kernel module, per system; "" if unknown. */
 static const char *const nvidia_packages[] = {
     [GPUHAL_SYSTEM_UNKNOWN] = "",
     [GPUHAL_SYSTEM_DEBIAN] = "sudo apt install nvidia-driver",

@@ -49,7 +49,8 @@ static void stop(gpuhal_sampler *sampler)
     gpuhal_mutex_unlock(&sampler->mutex);
 }
 
-/* Stops all samplers, so that none begins another sample. gpuhal_close() waits for all workers, including theirs. */
+/* Stops all samplers, so that none begins another sample. gpuhal_close() waits for all workers, including those of
+ * samplers. */
 static void end_all(gpuhal *gpu)
 {
     gpuhal_samplers *samplers = samplers_of(gpu);

@@ -23,7 +23,7 @@ typedef struct gpuhal_health_memory {
         uint64_t number; /* in the previous sample */
         bool known;
     } uncorrected, events;
-    uint64_t replays, replays_ns; /* number at the beginning of the minute, and that time, or 0 before the first sample
+    uint64_t replays, replays_ns; /* number and time at the beginning of the minute, or 0 before the first sample
                                    */
     uint64_t until_ns[GPUHAL_SAMPLER_REASONS]; /* end time of each reason, or 0 if it is not set */
 } gpuhal_health_memory;
@@ -98,10 +98,10 @@ void gpuhal_sampler_examine(gpuhal_sampler *sampler);
 
 /* ---- sampler_event.c */
 
-/* Adds the event to the list, and queues a call of `callback` unless it is NULL. Call with the mutex held. */
+/* Adds the event to the list, and queues a call of `callback` unless it is NULL. The caller holds the mutex. */
 void gpuhal_sampler_emit(gpuhal_sampler *sampler, const gpuhal_sampler_event *event, gpuhal_sampler_fn *callback);
 /* Waits until no callback of this threshold is running, unless this thread is running it. `number` may also be
- * OF_HEALTH for the health callback, or 0 for all callbacks. Call with the mutex held. */
+ * OF_HEALTH for the health callback, or 0 for all callbacks. The caller holds the mutex. */
 void gpuhal_sampler_await_callback_unlocks(gpuhal_sampler *sampler, uint32_t number);
 
 #endif

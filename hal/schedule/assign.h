@@ -57,8 +57,8 @@ typedef enum gpuhal_assign_result {
     GPUHAL_ASSIGN_NO_MEMORY
 } gpuhal_assign_result;
 
-/* Writes the unit of each item. On failure, *out_stuck is the first item that the policy's own choices left no unit
- * for. Unless the effort is used up, PACK minimises the number of units, and SPREAD minimises the largest number of
+/* Writes the unit of each item. On failure, *out_stuck is the first item for which the policy's own choices left no
+ * unit. Unless the effort is used up, PACK minimises the number of units, and SPREAD minimises the largest number of
  * steps on one unit. */
 gpuhal_assign_result gpuhal_assign_search(const gpuhal_assign_problem *problem, uint32_t *out_units,
                                           uint32_t *out_stuck);

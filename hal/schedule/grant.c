@@ -126,7 +126,7 @@ typedef struct range {
     uint32_t first, past;
 } range;
 
-/* `kept`: devices reserved for earlier requests. */
+/* `kept` contains devices reserved for earlier requests. */
 static bool choose(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record, range items, const room *left,
                    uint64_t kept, shares *out)
 {
@@ -301,7 +301,7 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
         const range items = own.moved ? (range){0, state->item_count} : list[i].items;
         const bool fits_now = choose(state, record, items, &own.left, own.kept, &got);
         const bool blocks = own.passed == 0 || record->overtaken >= GPUHAL_LEDGER_OVERTAKEN_MAX;
-        /* If a request blocks the later requests, the liveness check is skipped for these. */
+        /* If a request blocks the later requests, their liveness checks are skipped. */
         if ((fits_now || blocks) && !is_alive(user, record)) {
             gpuhal_ledger_remove(state, list[i].ticket);
             own.moved = true;

@@ -29,7 +29,7 @@ static gpuhal_status append(gpuhal_lease *lease)
     return closing ? gpuhal_error_set(GPUHAL_ERROR_CANCELLED, "leases: the gpuhal object is being closed") : GPUHAL_OK;
 }
 
-/* Called with the mutex held. */
+/* The caller holds the mutex. */
 static void take_out(gpuhal_leases *leases, const gpuhal_lease *lease)
 {
     gpuhal_lease **link = &leases->list;

@@ -1,6 +1,6 @@
 /* schedule/lease_health.c: excludes unhealthy devices from leasing. Such devices are lost, need a reset, failed their
  * self-test, or have a compute mode that forbids all programs or allows only a program that already uses the device.
- * Also excludes each device that this process may use fewer bytes of than requested. If gpuhal_ailments() reports only
+ * Also excludes each device on which this process may use fewer bytes than requested. If gpuhal_ailments() reports only
  * a warning, the device is leased after devices of equal rank (grant.c). */
 #include "schedule/leases.h"
 

@@ -14,7 +14,7 @@ static uint64_t least(uint64_t one, uint64_t other)
 static uint64_t allocated_by(const gpuhal_lease_reading *sample, const gpuhal_ledger *ledger,
                              const gpuhal_ledger_record *record, uint64_t leased)
 {
-    /* The process list may contain other pids than the record if the holder is in another pid namespace, or is a
+    /* The process list may contain pids other than the record's if the holder is in another pid namespace, or is a
      * program that inherited the lease. */
     if (record->space != ledger->space || (record->flags & GPUHAL_LEASE_INHERIT)) {
         return leased;

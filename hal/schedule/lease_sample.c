@@ -12,7 +12,7 @@
 #define FRESH_NS     UINT64_C(100000000)
 #define PROCESSES_NS UINT64_C(1000000000) /* time limit for listing the processes of all devices */
 /* FAR_NS is the time that hanging drivers may take if there is no deadline. LAST_NS is the time that drivers always
- * have. Without it, a lease could be granted memory that other programs use. */
+ * have. Without LAST_NS, a lease could be granted memory that other programs use. */
 #define FAR_NS   UINT64_C(6000000000)
 #define LEAST_NS UINT64_C(1000000000)
 
@@ -115,7 +115,7 @@ static void list(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, read
         for (uint32_t k = 0; k < VALUES; k++) {
             values[k].key = keys[k];
         }
-        /* Must be read before the driver's used bytes. */
+        /* This value must be read before the driver's used bytes. */
         devices[i].sample.own_bytes = gpuhal_lease_allocated(devices[i].device);
         own->samples[own->count] = (gpuhal_sample){.size = sizeof *own->samples,
                                                    .device = devices[i].device,

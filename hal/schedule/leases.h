@@ -141,7 +141,7 @@ typedef struct gpuhal_leases {
 gpuhal_leases *gpuhal_leases_create(void);
 /* For gpuhal_close(): cancels requests and releases leases. */
 void gpuhal_leases_end(gpuhal *gpu);
-/* Does nothing if `leases` is NULL. */
+/* Accepts NULL. */
 void gpuhal_leases_destroy(gpuhal_leases *leases);
 /* If a parent process holds a lease for this process (GPUHAL_LEASE), limits the object's allocations to this lease. */
 void gpuhal_leases_adopt(gpuhal *gpu);
@@ -178,7 +178,7 @@ gpuhal_status gpuhal_lease_leave_to_others(gpuhal_lease *lease);
 
 /* ---- lease_device.c: devices in the ledger. */
 
-/* Returns the object's record of the device, or NULL if there are too many devices. Called with the mutex held. */
+/* Returns the object's record of the device, or NULL if there are too many devices. The caller holds the mutex. */
 struct gpuhal_known_device *gpuhal_lease_known(gpuhal_leases *leases, const gpuhal_device *device);
 /* Fills in the ledger entry of the device's physical device or partition. */
 void gpuhal_lease_describe(gpuhal_device *device, gpuhal_ledger_device *out);

@@ -174,12 +174,12 @@ void gpuhal_ledger_files_close(gpuhal_ledger_files *files);
 void gpuhal_ledger_files_lose(gpuhal_ledger_files *files);
 /* Returns whether the open `liveness` file contains the bytes of the state's records. */
 bool gpuhal_ledger_files_are_paired(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state);
-/* Called with the lock on `ledger`. Reads the newest complete copy, unless `state` is up to date. Starts a new ledger
- * in an empty file, and in a damaged ledger if no byte is locked. If the ledger is damaged and a byte is locked,
+/* The caller holds the lock on `ledger`. Reads the newest complete copy, unless `state` is up to date. Starts a new
+ * ledger in an empty file, and in a damaged ledger if no byte is locked. If the ledger is damaged and a byte is locked,
  * returns FILE with instructions. If the file is neither empty nor a ledger, leaves the file unchanged and returns
  * FILE. */
 gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
-/* Called with the lock. Overwrites the older copy. If the write fails, the newer copy stays valid. */
+/* The caller holds the lock. Overwrites the older copy. If the write fails, the newer copy stays valid. */
 gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
 /* Opens `liveness` again, for the byte of one lease. An inherited lease is alive as long as a descriptor is open, so it
  * never reuses a descriptor, which an earlier child may have inherited. Returns 0 or errno. */

@@ -113,7 +113,7 @@ void gpuhal_offer_describe_lack(const gpuhal_offer *offer, const gpuhal_need *ne
                  bytes);
         break;
     case GPUHAL_LACK_NOTHING:
-    case GPUHAL_LACK_NAME: /* this and the next two are for selectors */
+    case GPUHAL_LACK_NAME: /* this case and the next two are for selectors */
     case GPUHAL_LACK_STAY:
     case GPUHAL_LACK_INTERFACE:
     default:

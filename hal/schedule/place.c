@@ -54,8 +54,8 @@ static gpuhal_status check_layers(const gpuhal_placement_problem *problem)
     return GPUHAL_OK;
 }
 
-/* Returns whether the value is 0, or a positive number whose reciprocal (the seconds per unit) is finite. False for
- * NAN. */
+/* Returns whether the value is 0, or a positive number whose reciprocal (the seconds per unit) is finite. Returns false
+ * for NAN. */
 static bool is_speed(double value)
 {
     return value == 0 || (value > 0 && gpuhal_is_finite(1 / value));

@@ -50,8 +50,8 @@ static void sort(const gpuhal_plan_search *s, uint16_t *list, uint32_t count)
     }
 }
 
-/* Returns the lowest position of a box that was passed over. Such a box must lie on a box that is placed later, so it
- * can no longer be at its own lowest position. */
+/* Returns the lowest position of a box that was passed over. Such a box must lie on a box that is placed later, and can
+ * no longer be at its own lowest position. */
 static double place_on_others(const gpuhal_plan_search *s, const tile *own, double from)
 {
     double place = (double)UINT64_MAX;
@@ -87,8 +87,8 @@ static void insert(fall *falling, uint32_t at, fall added)
 }
 
 /* Returns whether the unplaced boxes of a node's list can fit if the next box is placed at `from` or later. In each
- * section, a box and all boxes that are not lower need room above the position of the box. A section's result can only
- * have changed if one of its positions is higher than it was at the node, so all other sections are skipped. */
+ * section, a box and all boxes that are not lower must fit above the box's position. A section is skipped if none of
+ * its positions is higher than at the node, because the result cannot have changed. */
 static bool fits(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     const double *before = &s->places[list - s->lists];
@@ -128,7 +128,7 @@ static bool fits(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, po
 
 /* ---- placing */
 
-/* Places the box at its lowest position. Returns false if another box then no longer fits above it. */
+/* Places the box at its lowest position. Returns false if too little room is left above it for another box. */
 static bool place(gpuhal_plan_search *s, tile *own)
 {
     const double top = own->lowest + own->height;

@@ -45,7 +45,7 @@ struct gpuhal_plan_search {
     uint32_t count, section_count;
     tile *tiles;
     uint16_t *neighbours;
-    uint32_t *spanning; /* for each section, the number of unplaced tiles that extend into the next one */
+    uint32_t *spanning; /* for each section, the number of unplaced tiles that extend into the next section */
     /* Lists of remaining tiles. The list of each depth follows the list of the previous depth. `places` and
      * `rank_changes` have the same indices as `lists`: */
     uint16_t *lists;

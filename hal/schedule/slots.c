@@ -201,7 +201,7 @@ static gpuhal_status make(gpuhal_device *device, int32_t priority, gpuhal_work_s
     return GPUHAL_OK;
 }
 
-/* Called with the mutex held. */
+/* The caller holds the mutex. */
 static void keep(gpuhal_work_slot *slot)
 {
     slot->older = slot->of->all;
@@ -223,7 +223,7 @@ static void forget(gpuhal_work_slot *slot)
     }
 }
 
-/* Called with the mutex held. Appends the request and grants it if a slot is free. Returns false if out of memory. */
+/* The caller holds the mutex. Appends the request and grants it if a slot is free. Returns false if out of memory. */
 static bool enter(gpuhal_work_slot *slot, gpuhal_device *device)
 {
     slot->of = find(gpuhal_leases_of(device->gpu), device);
@@ -237,7 +237,7 @@ static bool enter(gpuhal_work_slot *slot, gpuhal_device *device)
     return slot->of != NULL;
 }
 
-/* Called with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_status wait_for(gpuhal_work_slot *slot, gpuhal_leases *leases, uint64_t timeout_ns)
 {
     const uint64_t deadline = gpuhal_deadline(timeout_ns);

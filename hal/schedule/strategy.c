@@ -50,7 +50,7 @@ static bool is_builtin(const char *name)
     return strcmp(name, "auto") == 0 || gpuhal_strategy_builtin(name);
 }
 
-/* Called with the mutex held. */
+/* The caller holds the mutex. */
 static entry *find_entry(const gpuhal_strategies *strategies, const char *name)
 {
     entry *at = strategies->first;

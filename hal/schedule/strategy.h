@@ -24,7 +24,7 @@ typedef struct gpuhal_strategies {
 } gpuhal_strategies;
 /* Returns NULL if out of memory. */
 gpuhal_strategies *gpuhal_strategies_create(void);
-/* Does nothing if `strategies` is NULL. */
+/* Accepts NULL. */
 void gpuhal_strategies_destroy(gpuhal_strategies *strategies);
 
 /* ---- strategy_builtin.c */

@@ -89,7 +89,7 @@ static gpuhal_status select_device(gpuhal *gpu, const char *selector, gpuhal_dev
     return status;
 }
 
-/* Called with the mutex held. Sets the lowest limit of the device's strategies, which never exceeds the application's
+/* The caller holds the mutex. Sets the lowest limit of the device's strategies, which never exceeds the application's
  * limit. If no strategy is left, restores the application's limit. */
 static void set_smallest(gpuhal_strategies *strategies, gpuhal_device *device, uint64_t before_bytes)
 {

@@ -11,11 +11,11 @@ typedef struct request {
     gpuhal_queue *queue;
     const void *key;
     uint64_t key_bytes, hash;
-    uint64_t deadline_ns;         /* 0: do not wait. Not set for a hit, so that a hit reads no clock. */
+    uint64_t deadline_ns;         /* 0 if the call must not wait. Not set for a hit, so that a hit reads no clock. */
     const gpuhal_item_desc *desc; /* complete description, or NULL if no entry may be created */
     gpuhal_item *item;            /* result */
     bool modifies;
-    bool counted; /* as a hit or a miss */
+    bool counted; /* already counted as a hit or a miss */
 } request;
 
 static gpuhal_status failed(const request *r, gpuhal_status status, const char *what)
@@ -55,7 +55,7 @@ static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_status make_unlocks(const request *r, gpuhal_entry **out_entry)
 {
     gpuhal_store *store = r->store;
@@ -75,8 +75,8 @@ static gpuhal_status make_unlocks(const request *r, gpuhal_entry **out_entry)
     return status;
 }
 
-/* Abandons the entry. Removes it from the table, and passes its failure to the threads that wait for it. Call with the
- * mutex held. */
+/* Abandons the entry. Removes it from the table, and passes its failure to the threads that wait for it. The caller
+ * holds the mutex. */
 static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_store *store = r->store;
@@ -114,7 +114,7 @@ static gpuhal_status call_loader(const request *r, gpuhal_item *item)
 }
 
 /* Runs the loader and records a timepoint after its work. Allocates the buffers without the queue, because the loader
- * may use them immediately, with or without the queue. Call without the mutex. */
+ * may use them immediately, with or without the queue. The caller must not hold the mutex. */
 static gpuhal_status run_loader(const request *r, gpuhal_entry *entry, gpuhal_entry_use *out_use)
 {
     gpuhal_item item = {.store = r->store, .entry = entry};
@@ -125,7 +125,7 @@ static gpuhal_status run_loader(const request *r, gpuhal_entry *entry, gpuhal_en
     return status || !r->queue ? status : gpuhal_queue_record(r->queue, false, &out_use->timepoint);
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_status load_unlocks(request *r)
 {
     gpuhal_store *store = r->store;
@@ -159,7 +159,7 @@ static gpuhal_status load_unlocks(request *r)
 
 /* ---- finding an entry */
 
-/* Removes the entry from the table, so that a new entry is created. Call with the mutex held. */
+/* Removes the entry from the table, so that a new entry is created. The caller holds the mutex. */
 static gpuhal_status forget_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_entry *gone = gpuhal_entry_remove(r->store, entry);
@@ -187,7 +187,7 @@ static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
     return gpuhal_failure_status(entry->failure);
 }
 
-/* Call with the mutex held. Returns NOT_READY if the caller must repeat the lookup. */
+/* The caller holds the mutex. Returns NOT_READY if the caller must repeat the lookup. */
 static gpuhal_status look_unlocks(request *r)
 {
     gpuhal_entry *entry = gpuhal_index_find(r->store, r->key, r->key_bytes, r->hash);
@@ -215,7 +215,7 @@ static gpuhal_status look_unlocks(request *r)
     return status;
 }
 
-/* Pins the entry if no work or wait is needed. look_unlocks() handles all other cases. Call with the mutex held. */
+/* Pins the entry if no work or wait is needed. look_unlocks() handles all other cases. The caller holds the mutex. */
 static bool hit(request *r)
 {
     gpuhal_entry *entry = gpuhal_index_find(r->store, r->key, r->key_bytes, r->hash);
@@ -413,7 +413,7 @@ static void undo(gpuhal_item *item, bool is_acquired)
     }
 }
 
-/* Number of entries processed during one lock of the mutex. Other threads can lock it in between. */
+/* Number of entries processed before other threads can lock the mutex. */
 enum { TURN = 32 };
 
 /* Acquires at most TURN keys in the same way as `like`. */

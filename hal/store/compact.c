@@ -26,8 +26,8 @@ typedef struct moving {
 
 /* ---- choosing entries */
 
-/* Counts the entries, and lists them once the arrays exist. Excludes entries whose filling has failed. Call with the
- * mutex held. */
+/* Counts the entries, and lists them once the arrays exist. Excludes entries whose filling has failed. The caller holds
+ * the mutex. */
 static void list_movable(moving *m)
 {
     m->entry_count = m->part_count = 0;
@@ -129,7 +129,7 @@ static void give_up_places(moving *m)
     m->place_count = 0;
 }
 
-/* Call without the mutex. No other thread may use the part. */
+/* The caller must not hold the mutex. No other thread may use the part. */
 static gpuhal_status move_part(moving *m, gpuhal_entry_part *part)
 {
     gpuhal_buffer *from = part->device, *to = NULL;

@@ -8,7 +8,7 @@
 
 /* Drops the copy of an entry that is also in device memory. First waits until the work that restored the entry has
  * succeeded, because until then only the copy has the entry's bytes. If the entry was used during the wait, another
- * thread may be restoring it again. Call with the mutex held. */
+ * thread may be restoring it again. The caller holds the mutex. */
 static bool drop_copy_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_host_copy *copy = NULL;
@@ -29,7 +29,7 @@ static bool drop_copy_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t
     return copy != NULL;
 }
 
-/* Call with the mutex held. Returns true if the entry now has a copy in the file. */
+/* The caller holds the mutex. Returns true if the entry now has a copy in the file. */
 static bool copy_to_file_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_file_copy *copy = NULL;
@@ -43,7 +43,7 @@ static bool copy_to_file_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 }
 
 /* Moves an entry that is not in device memory to the file. If that fails and a loader can restore the entry, removes it
- * from the store. Call with the mutex held. */
+ * from the store. The caller holds the mutex. */
 static bool leave_host_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_host_copy *copy = NULL;
@@ -66,7 +66,7 @@ static bool leave_host_unlocks(gpuhal_store *store, gpuhal_entry *entry)
     return leaves;
 }
 
-/* Returns whether the copy may leave host memory. Of thousands of copies, only one may be allowed to. */
+/* Returns whether the copy may leave host memory. Of thousands of copies, only one may be allowed to leave. */
 static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, const void *user)
 {
     uint64_t room = 0, largest_room = 0, largest = 0;
@@ -141,7 +141,7 @@ static gpuhal_status copy_to_host(gpuhal_store *store, gpuhal_entry *entry, uint
     if (status) {
         return status;
     }
-    do { /* the limit has room, but no free block may be large enough */
+    do { /* the limit has room, but perhaps no free block is large enough */
         used = bytes_in_host(store);
         status = gpuhal_host_create(store, entry, &copy);
     } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && find_room(store, used, attempt, deadline_ns));

@@ -77,7 +77,7 @@ gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder)
 
 /* ---- a copy */
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static void give_blocks(gpuhal_store *store, gpuhal_file_copy *copy)
 {
     for (uint32_t i = 0; i < copy->count; i++) {
@@ -142,7 +142,7 @@ uint32_t gpuhal_file_room(const gpuhal_store *store, uint64_t *out_bytes, uint64
     return store->file ? GPUHAL_LACKS_FILE_ROOM : GPUHAL_LACKS_FOLDER;
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_status take_blocks(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_file_copy *copy)
 {
     struct gpuhal_store_file *own = store->file;

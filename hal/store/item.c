@@ -19,7 +19,7 @@ gpuhal_buffer *gpuhal_item_buffer(const gpuhal_item *item, const char *name)
 }
 
 /* Records the use. If recording fails, the use is recorded later, when a thread waits for it. But if the queue has
- * failed, the contents are unknown, and *out_failure is the reason. Call without the mutex. */
+ * failed, the contents are unknown, and *out_failure is the reason. The caller must not hold the mutex. */
 static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
 {
     gpuhal_error_detail before;
@@ -32,7 +32,7 @@ static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
 }
 
 /* Notifies the pool of the queue, because the memory may be released immediately after the item. This queue may differ
- * from the queue that acquired the item. Call without the mutex. */
+ * from the queue that acquired the item. The caller must not hold the mutex. */
 static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
 {
     gpuhal_error_detail before;
@@ -46,7 +46,7 @@ static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
 }
 
 /* Ends the modification of the entry through the item. Returns a timepoint or NULL, and the outdated copies. The caller
- * must release all of them without the mutex. Call with the mutex held. */
+ * must release all of them without the mutex. The caller holds the mutex. */
 static gpuhal_timepoint *end_use(const gpuhal_item *item, const gpuhal_entry_use *use, gpuhal_failure *failure,
                                  gpuhal_host_copy **out_host, gpuhal_file_copy **out_file)
 {
@@ -93,7 +93,7 @@ static void end_modifying(gpuhal_item *item, gpuhal_queue *queue)
     free(item);
 }
 
-/* Number of items processed during one lock of the mutex. Other threads can lock it in between. */
+/* Number of items processed before other threads can lock the mutex. */
 enum { TURN = 32 };
 
 /* Ends items of one store. Locks the mutex only once unless an entry or store has to be freed. */

@@ -41,7 +41,7 @@ static gpuhal_status find_part(const reading *r, const gpuhal_entry *entry, uint
                                   r->bytes, r->offset, size);
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_status read_host_unlocks(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_host_copy *copy = gpuhal_host_retain(entry->host);
@@ -52,7 +52,7 @@ static gpuhal_status read_host_unlocks(const reading *r, gpuhal_entry *entry, ui
     return GPUHAL_OK;
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_status read_file_unlocks(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_store *store = r->store;
@@ -69,7 +69,7 @@ static gpuhal_status read_file_unlocks(const reading *r, gpuhal_entry *entry, ui
     return status;
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_status read_device_unlocks(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_store *store = r->store;

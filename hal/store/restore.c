@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 
-/* Allocates memory and copies the entry's bytes to it, in the queue if possible. Call without the mutex. */
+/* Allocates memory and copies the entry's bytes to it, in the queue if possible. The caller must not hold the mutex. */
 static gpuhal_status bring_back(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns,
                                 gpuhal_entry_use *out_use)
 {

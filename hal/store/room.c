@@ -17,8 +17,8 @@ void gpuhal_entry_release_parts(gpuhal_entry *entry)
     }
 }
 
-/* Completes the leaving of an entry that has a copy or needs none. Releases the entry's memory. Call with the mutex
- * held. */
+/* Completes the departure of an entry that has a copy or needs none. Releases the entry's memory. The caller holds the
+ * mutex. */
 static void end_leaving_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_mutex_unlock(&store->mutex);
@@ -51,7 +51,7 @@ static bool is_too_large(const gpuhal_store *store, uint64_t bytes)
 }
 
 /* Copies an entry that has to leave. If there is no room for the copy, the search skips entries of at least this size.
- * Call with the mutex held. */
+ * The caller holds the mutex. */
 static bool copy_out_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     gpuhal_mutex_unlock(&store->mutex);
@@ -70,7 +70,7 @@ static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, cons
     return (rung & s->rungs) && (rung == GPUHAL_ROOM_EVICT || entry->reloadable || entry->bytes < s->too_large);
 }
 
-/* Returns the number of bytes released. Call with the mutex held. */
+/* Returns the number of bytes released. The caller holds the mutex. */
 static uint64_t leave_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     const uint64_t bytes = entry->bytes;
@@ -107,9 +107,9 @@ static uint64_t make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, u
     return given;
 }
 
-/* Leaving in the order of use is more important than being fast. The first pass waits for the work that fills an older
- * entry until the deadline of gpuhal_ladder_patience(). After that, younger entries that need no such wait may leave.
- * The last pass waits until the deadline. */
+/* The order of use is more important than speed. The first pass waits for the work that fills an older entry until the
+ * deadline of gpuhal_ladder_patience(). After that, younger entries that need no such wait may leave. The last pass
+ * waits until the deadline. */
 uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns)
 {
     gpuhal_error_detail before;
@@ -143,7 +143,7 @@ static bool find_room(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns)
 }
 
 /* Returns the number of bytes that have to leave device memory, or 0 if there is room for the entry. Returns UINT64_MAX
- * if all entries that can leave would not make enough room. Call with the mutex held. */
+ * if all entries that can leave would not make enough room. The caller holds the mutex. */
 static uint64_t excess_of(const gpuhal_store *store, const gpuhal_entry *entry)
 {
     const uint64_t limit = store->desc.device_bytes ? store->desc.device_bytes : UINT64_MAX;
@@ -183,7 +183,7 @@ static void describe_kept(const gpuhal_pressure_figures *kept, char *text, size_
     }
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_status no_room(const gpuhal_store *store, const gpuhal_entry *entry, bool tried)
 {
     const uint64_t limit = store->desc.device_bytes, used = store->in_device.bytes;
@@ -205,8 +205,8 @@ static gpuhal_status no_room(const gpuhal_store *store, const gpuhal_entry *entr
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Returns whether `had` or `moves`, which a search saw, have changed since, so that a new search may find room. Call
- * with the mutex held. */
+/* Returns whether the values that a search saw, `had` and `moves`, have changed, so that a new search may find room.
+ * The caller holds the mutex. */
 static bool has_changed(const gpuhal_store *store, gpuhal_store_tier had, uint64_t moves)
 {
     return store->in_device.bytes < had.bytes || store->in_device.entries < had.entries || store->moves != moves;
@@ -219,8 +219,8 @@ static bool is_late(uint64_t deadline_ns)
     return deadline_ns > 0 && gpuhal_os_monotonic_ns() >= deadline_ns;
 }
 
-/* Reserves the entry's share of the store's limits, and makes room if possible. Room that other threads made also
- * counts. No search begins after the deadline, because other threads could take the found room again and again. */
+/* Reserves the entry's share of the store's limits, and makes room if possible. No search begins after the deadline,
+ * because other threads could take the found room again and again. */
 static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -200,16 +200,16 @@ gpuhal_timepoint *gpuhal_uses_add_read(gpuhal_entry *entry, gpuhal_queue *queue)
 bool gpuhal_uses_are_before(const gpuhal_entry *entry, const gpuhal_queue *queue, bool all);
 /* Returns why the contents are unknown, or NULL if no failure is known. */
 gpuhal_failure *gpuhal_uses_failure(const gpuhal_entry *entry);
-/* Makes the queue (or this thread if the queue is NULL) wait for the modifying uses or for `all` uses. Call without the
- * mutex but with a reference. Returns OK, TIMEOUT, HOST_MEMORY, or the failure of the queue or of a modifying use. */
+/* Makes the queue (or this thread if the queue is NULL) wait for the modifying uses or for `all` uses. The caller has a
+ * reference, but not the mutex. Returns OK, TIMEOUT, HOST_MEMORY, or the failure of the queue or of a modifying use. */
 gpuhal_status gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
                                uint64_t deadline_ns);
 /* Notifies the pool that the queue uses the parts, even for work that is not enqueued through the library. Returns OK
- * or HOST_MEMORY. Call without the mutex but with a pin. */
+ * or HOST_MEMORY. The caller has a pin, but not the mutex. */
 gpuhal_status gpuhal_uses_announce(const gpuhal_entry *entry, gpuhal_queue *queue);
-/* Returns whether gpuhal_uses_announce() has nothing to do. True for a NULL queue. */
+/* Returns whether gpuhal_uses_announce() has nothing to do. Returns true for a NULL queue. */
 bool gpuhal_uses_are_announced(const gpuhal_entry *entry, const gpuhal_queue *queue);
-/* Call without the mutex. */
+/* The caller must not hold the mutex. */
 void gpuhal_uses_free(gpuhal_entry *entry);
 
 /* ---- host.c: call without the mutex */
@@ -224,8 +224,8 @@ gpuhal_status gpuhal_host_create_spare(const gpuhal_entry *entry, gpuhal_host_co
 /* retain(NULL) returns NULL; release(NULL) does nothing. */
 gpuhal_host_copy *gpuhal_host_retain(gpuhal_host_copy *copy);
 void gpuhal_host_release(gpuhal_host_copy *copy);
-/* take() copies the entry's parts from device memory, and waits. give() copies to device memory, in the queue if there
- * is a queue and the copy is page-locked. */
+/* take() copies the entry's parts from device memory, and waits for the copy. give() copies to device memory, in the
+ * queue if there is a queue and the copy is page-locked. */
 gpuhal_status gpuhal_host_take(gpuhal_host_copy *copy, const gpuhal_entry *entry);
 gpuhal_status gpuhal_host_give(const gpuhal_host_copy *copy, const gpuhal_entry *entry, gpuhal_queue *queue);
 
@@ -249,7 +249,7 @@ gpuhal_status gpuhal_file_read(gpuhal_store *store, gpuhal_file_copy *copy, cons
 /* Returns the number of file bytes that a copy of the entry needs. *out_largest is the size of the largest block. */
 uint64_t gpuhal_file_bytes(const gpuhal_entry *entry, uint64_t *out_largest);
 /* Reads the number of free bytes and the size of the largest free block. Returns GPUHAL_LACKS_ bits, the reasons why
- * there is no more room. Call with the mutex held. */
+ * there is no more room. The caller holds the mutex. */
 uint32_t gpuhal_file_room(const gpuhal_store *store, uint64_t *out_bytes, uint64_t *out_largest);
 
 /* ---- entry.c */
@@ -257,17 +257,17 @@ uint32_t gpuhal_file_room(const gpuhal_store *store, uint64_t *out_bytes, uint64
 /* Changes the state, and wakes threads that wait for the change. */
 void gpuhal_entry_change(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state to);
 /* Completes the description, which must have a loader if and only if `loads` is true. Returns OK or INVALID_ARGUMENT.
- * Call without the mutex. */
+ * The caller must not hold the mutex. */
 gpuhal_status gpuhal_item_desc_take(const char *call, const gpuhal_item_desc *given, bool loads,
                                     gpuhal_item_desc *out_desc);
 /* Creates an entry that is not in the table, with one reference. Returns OK, INVALID_ARGUMENT, TOO_LARGE or
- * HOST_MEMORY. Call without the mutex. */
+ * HOST_MEMORY. The caller must not hold the mutex. */
 gpuhal_status gpuhal_entry_create(const gpuhal_store *store, const char *call, const gpuhal_item_desc *desc,
                                   const void *key, uint64_t key_bytes, gpuhal_entry **out_entry);
 /* Drops a reference. Returns the entry if it was the last reference, otherwise NULL. The caller must pass the result to
  * gpuhal_entry_free() without the mutex. */
 gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry);
-/* NULL does nothing. Call without the mutex. */
+/* Accepts NULL. The caller must not hold the mutex. */
 void gpuhal_entry_free(gpuhal_entry *entry);
 /* Returns the same as gpuhal_entry_unreference(). */
 gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry);
@@ -305,7 +305,7 @@ gpuhal_status gpuhal_entry_pin(gpuhal_store *store, gpuhal_entry *entry);
 /* Returns the same as gpuhal_entry_unreference(). */
 gpuhal_entry *gpuhal_entry_unpin(gpuhal_store *store, gpuhal_entry *entry);
 
-/* Call without the mutex. */
+/* The caller must not hold the mutex. */
 void gpuhal_store_unreference(gpuhal_store *store);
 
 /* ---- demote.c: call without the mutex */
@@ -346,8 +346,8 @@ gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gp
 
 /* ---- pressure.c: call without the mutex */
 
-/* offer() registers the store, so that its entries make room for other buffers of its device. The second function ends
- * this, and waits for a thread that is making room. */
+/* offer() registers the store, so that its entries make room for other buffers of its device. The second function
+ * removes the store, and waits for a thread that is making room. */
 gpuhal_status gpuhal_store_offer(gpuhal_store *store);
 void gpuhal_store_withdraw(gpuhal_store *store);
 

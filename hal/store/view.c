@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_store_entry describe(const gpuhal_entry *entry)
 {
     const bool on_device = entry->state == GPUHAL_ENTRY_DEVICE || entry->state == GPUHAL_ENTRY_SPILLING ||
@@ -63,7 +63,7 @@ static int by_key(const void *one, const void *other)
     return order ? order : (a->key_bytes > b->key_bytes) - (a->key_bytes < b->key_bytes);
 }
 
-/* Call with the mutex held. Returns false if host memory is short. */
+/* The caller holds the mutex. Returns false if host memory is short. */
 static bool collect(gpuhal_store *store, const void *prefix, uint64_t bytes, listed_entry **out_list, size_t *out_count)
 {
     listed_entry *list = store->entry_count ? malloc((size_t)store->entry_count * sizeof *list) : NULL;

@@ -107,8 +107,8 @@ static void choose_in(const gpuhal_pool *pool, gpuhal_block_id head, uint64_t by
     }
 }
 
-/* Finds the stretch with the fewest bytes to move. If `bytes` is 0, the stretch is a whole segment, and the pool does
- * not grow to make room for its parts. Virtual memory is then skipped. */
+/* Finds the stretch with the fewest bytes to move. If `bytes` is 0, the stretch is a whole segment, the pool does not
+ * grow to make room for its parts, and virtual memory is skipped. */
 static bool choose(const gpuhal_pool *pool, uint64_t bytes, stretch *out)
 {
     *out = (stretch){.moved_bytes = UINT64_MAX};
@@ -130,7 +130,7 @@ static void mark(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count)
     }
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static void sweep(gpuhal_pool *pool)
 {
     const gpuhal_fence *fence = &pool->fence;

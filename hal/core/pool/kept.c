@@ -3,8 +3,8 @@
  * other request of the queue, and any search for free memory, first releases the kept parts.
  *
  * A part is kept only if, since the part's allocation, the queue has allocated and released only kept parts. Without
- * keeping, the pool would then have the same free memory as before the allocation, so keeping wastes nothing. Only the
- * order of free blocks of similar size may differ. */
+ * keeping, the pool would have the same free memory as before the allocation, so keeping wastes nothing. Only the order
+ * of free blocks of similar size may differ. */
 #include "pool/pool.h"
 
 /* Each store has release order, as in the pool's statistics. */
@@ -39,7 +39,7 @@ void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part)
     add(&lane->keeps[GPUHAL_SUM_BUFFERS], (uint64_t)-1);
 }
 
-/* Call with the lane's mutex held. */
+/* The caller holds the lane's mutex. */
 static void list_lane(gpuhal_pool *pool, gpuhal_lane *lane)
 {
     lane->listed = true;
@@ -99,7 +99,7 @@ gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue,
 /* A thread may be interrupted while it changes a lane. After this many tries the lane's values are used as read. */
 enum { TRIES = 100 };
 
-/* Adds the lane's values. Returns the value of `changes` that belongs to them. */
+/* Adds the lane's values, and returns the matching value of `changes`. */
 static uint32_t read_lane(const gpuhal_lane *lane, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT])
 {
     uint64_t read[2][GPUHAL_SUM_COUNT];

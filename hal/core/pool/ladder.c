@@ -11,7 +11,7 @@
 
 typedef struct climb {
     const gpuhal_request *request;
-    uint64_t deadline_ns;  /* 0: do not wait */
+    uint64_t deadline_ns;  /* 0 if the request must not wait */
     gpuhal_block_id block; /* the result; 0 if no block was found yet */
     gpuhal_memory_report report;
     bool refused;
@@ -68,7 +68,7 @@ static bool gather(climb *c)
 
 /* ---- growing */
 
-/* How often a thread that waits for another thread's driver call checks whether the driver hangs. */
+/* How often to check for a hang during another thread's driver call. */
 enum { LOST_POLL_NS = 20000000 };
 
 /* Ensures that only one thread at a time grows the pool. Otherwise a second thread would request a segment although the
@@ -318,7 +318,8 @@ static gpuhal_status out_of_memory(climb *c)
                                                  : gpuhal_bins_largest(&pool->blocks, lane->bins);
     gpuhal_mutex_unlock(&pool->mutex);
     char own[64] = "";
-    if (own_bytes > report->largest_free_bytes) { /* bytes behind the queue's own work, which it can use immediately */
+    if (own_bytes > report->largest_free_bytes) { /* bytes behind the queue's own work, which the queue can use
+                                                   * immediately */
         snprintf(own, sizeof own, " (%" PRIu64 " for this queue)", own_bytes);
     }
     report->asked_bytes = c->request->bytes;

@@ -313,8 +313,8 @@ static gpuhal_bins *bins_for_release(gpuhal_pool *pool, gpuhal_lane *home)
 }
 
 /* Blocks in the home lane are only reused by the home queue, after its own earlier work. So if other queues have used
- * the part, the entry waits only for these other queues. Then the block is added to the lane. Until then the lane keeps
- * its queue. */
+ * the part, the entry waits only for these other queues. Afterwards the block is added to the lane, which keeps its
+ * queue until then. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
 {
     gpuhal_pool *pool = part->pool;

@@ -7,8 +7,8 @@
 
 #include <inttypes.h>
 
-/* Counts the parts of each tag. They are not counted at allocation, because allocation must be fast. Call with the
- * pool's mutex held. */
+/* Counts the parts of each tag. They are not counted at allocation, because allocation must be fast. The caller holds
+ * the pool's mutex. */
 static void count_parts(gpuhal_pool *pool)
 {
     gpuhal_pool_give_kept(pool);

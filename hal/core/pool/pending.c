@@ -170,8 +170,8 @@ static uint64_t poll_pending(gpuhal_pool *pool)
     return ended.bytes;
 }
 
-/* If the lane has any block, returns the lane's queue with a new reference; otherwise NULL. Call with the mutex
- * held. */
+/* If the lane has any block, returns the lane's queue with a new reference; otherwise NULL. The caller holds the
+ * mutex. */
 static gpuhal_queue *queue_of(const gpuhal_lane *lane)
 {
     gpuhal_queue *queue = lane->queue;
@@ -297,7 +297,7 @@ static bool is_before(const gpuhal_block *block, const gpuhal_lane *lane, const 
 
 /* Creates an entry that waits for the timepoint, from all blocks of the lane that were released before the timepoint.
  * The entry takes ownership of the reference to the timepoint. Returns NULL if none of the blocks is large enough or
- * host memory is short. Call with the mutex held. */
+ * host memory is short. The caller holds the mutex. */
 static gpuhal_pending *part_before(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_timepoint *timepoint, uint64_t bytes)
 {
     gpuhal_block_id id = 1;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a thread that waits for another thread's driver call checks whether the driver hangs. */
+/* How often to check for a hang during another thread's driver call. */
 enum { LOST_POLL_NS = 20000000 };
 
 /* ---- growing */
@@ -41,8 +41,8 @@ static uint64_t least_in(const gpuhal_pool *pool, const gpuhal_block *hole, uint
     return need - before <= hole->bytes + after ? hole->bytes : UINT64_MAX;
 }
 
-/* Finds the hole that needs the least memory, and among several the hole with the lowest address. Call with the mutex
- * held. */
+/* Finds the hole that needs the least memory, and among several the hole with the lowest address. The caller holds the
+ * mutex. */
 static bool choose_hole(const gpuhal_pool *pool, uint64_t need, gpuhal_hole *out)
 {
     *out = (gpuhal_hole){.least = UINT64_MAX};
@@ -99,7 +99,7 @@ static bool make_space(gpuhal_pool_range *range)
     return grown != NULL;
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static bool add_piece(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes)
 {
     gpuhal_pool_range *range = &pool->range;
@@ -217,8 +217,8 @@ uint64_t gpuhal_pool_take_pieces(gpuhal_pool *pool, uint64_t want_bytes)
     return bytes;
 }
 
-/* Called after the driver call that returns a piece. If the driver refused, the piece belongs to the pool again. Call
- * with the mutex held. */
+/* Called after the driver call that returns a piece. If the driver refused, the piece belongs to the pool again. The
+ * caller holds the mutex. */
 static void end_leaving(gpuhal_pool *pool, size_t index, bool left)
 {
     gpuhal_pool_range *range = &pool->range;

@@ -208,7 +208,7 @@ static gpuhal_buffer *begin_part(gpuhal_part *part, gpuhal_queue *queue)
     return &part->buffer;
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request, gpuhal_block_id id)
 {
     gpuhal_pool *pool = part->pool;
@@ -282,7 +282,7 @@ static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *
     return GPUHAL_OK;
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_status find_block_unlocks(const gpuhal_request *request, gpuhal_block_id *out_block)
 {
     gpuhal_pool *pool = request->pool;
@@ -309,7 +309,7 @@ static gpuhal_status find_block_unlocks(const gpuhal_request *request, gpuhal_bl
     return status;
 }
 
-/* In checking mode. On failure releases the buffer. */
+/* Called in checking mode. Releases the buffer on failure. */
 static gpuhal_status prepare(gpuhal_queue *queue, gpuhal_buffer **buffer)
 {
     gpuhal_status status = gpuhal_check_begin(*buffer, queue);
@@ -389,7 +389,7 @@ void gpuhal_part_join_store(gpuhal_buffer *buffer)
 }
 
 /* Releases one reference, and returns unused segments above keep_bytes to the driver. Segments behind work that has
- * ended are unused as well. Call with the mutex held; returns with the mutex unlocked. */
+ * ended are unused as well. The caller holds the mutex; this function unlocks it. */
 static void settle(gpuhal_pool *pool)
 {
     const uint64_t keep = pool->destroyed ? 0 : pool->desc.keep_bytes ? pool->desc.keep_bytes : UINT64_MAX;
@@ -495,7 +495,7 @@ gpuhal_status gpuhal_buffer_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
 }
 
 /* Searches the blocks linearly. Address lookups are too rare to justify an index that every release would have to
- * update. Call with the mutex held. */
+ * update. The caller holds the mutex. */
 static gpuhal_buffer *find_in(gpuhal_pool *pool, const gpuhal_buffer *segment, const uint64_t *offset)
 {
     gpuhal_buffer *found = NULL;

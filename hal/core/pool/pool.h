@@ -1,4 +1,4 @@
-/* pool/pool.h: a pool as the files of this folder see it.
+/* pool/pool.h: the internals of a pool, for the files of this folder.
  *
  * A pool has segments, which are device buffers, and a table of all blocks in its segments (memory/blocks.h). A block
  * is either free or in use as a part (a suballocation). A free block is in the bins of exactly one owner: all queues
@@ -43,7 +43,7 @@ typedef struct gpuhal_lane {
     _Atomic(struct gpuhal_lane *) *slot; /* the pool's slot that points to this lane; NULL if the lane is only in the
                                           * list */
     uint64_t submitted;     /* number of the queue's newest submission at the last release */
-    uint64_t idle_releases; /* since `submitted` changed */
+    uint64_t idle_releases; /* releases since `submitted` changed */
     uint64_t parts; /* parts with this lane as their home; the lane keeps its queue until all their blocks are
                      * returned */
     struct gpuhal_lane *keeping; /* next lane in the pool's list */
@@ -60,11 +60,11 @@ typedef struct gpuhal_lane {
 /* A queue whose work must end first. */
 typedef struct gpuhal_pool_wait {
     gpuhal_queue *queue;         /* with a reference */
-    gpuhal_timepoint *timepoint; /* NULL: not yet recorded */
+    gpuhal_timepoint *timepoint; /* NULL if not yet recorded */
 } gpuhal_pool_wait;
 
 typedef struct gpuhal_pending {
-    struct gpuhal_pending *next; /* older ones come first */
+    struct gpuhal_pending *next; /* older entries come first */
     uint64_t number;             /* sequence number in the pool */
     uint32_t users;              /* threads that use the entry without the mutex */
     bool recording;              /* a thread may be changing `waits`; no other thread may read it */
@@ -72,7 +72,7 @@ typedef struct gpuhal_pending {
                                   * use */
     gpuhal_block_id block;
     gpuhal_lane *home; /* home of the released part, which still counts the part; NULL if there is none */
-    const gpuhal_tag *tag; /* the released buffer's tag until the check is done, else NULL; so is `bytes` */
+    const gpuhal_tag *tag; /* the released buffer's tag and size until the check is done, else NULL and 0 */
     uint64_t bytes;
     /* Queues that can take blocks from the bins: the lane's queue, and a queue that waits for the entry's event. The
      * pointers are only compared. A dangling pointer is harmless: all work of a destroyed queue has ended, and a new
@@ -116,7 +116,7 @@ typedef struct gpuhal_piece {
 typedef struct gpuhal_pool_range {
     gpuhal_buffer *buffer; /* NULL: none */
     uint32_t region;
-    uint64_t page_bytes;  /* all pieces begin and end at multiples of this */
+    uint64_t page_bytes;  /* all pieces begin and end at multiples of this size */
     gpuhal_bins *holes;   /* addresses without memory */
     gpuhal_piece *pieces; /* lowest address first */
     size_t piece_count, piece_space;
@@ -157,7 +157,7 @@ enum { GPUHAL_LANE_SLOT_BITS = 10, GPUHAL_LANE_SLOTS = 1 << GPUHAL_LANE_SLOT_BIT
 struct gpuhal_pool {
     gpuhal_device *device;
     gpuhal_pool *next;           /* in the gpuhal object's list; protected by gpuhal_pools.mutex */
-    struct gpuhal_trace *trace;  /* of the gpuhal object */
+    struct gpuhal_trace *trace;  /* the gpuhal object's trace */
     uint32_t number;             /* sequence number in the gpuhal object, for the trace */
     gpuhal_pool_desc desc;       /* with defaults filled in */
     gpuhal_tag *tag; /* for parts without a tag of their own */
@@ -227,26 +227,26 @@ typedef struct gpuhal_request {
 /* ---- kept.c */
 
 /* Keeps a part that has no references, if its home can keep it. If this function returns false, the caller must release
- * the part. Call without the mutex. */
+ * the part. The caller must not hold the mutex. */
 bool gpuhal_part_keep(gpuhal_part *part);
 /* Takes the part that the queue's lane kept last, if its size is exactly `bytes`; otherwise returns NULL. `queue` may
- * be NULL. Call without the mutex. */
+ * be NULL. The caller must not hold the mutex. */
 gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
-/* Stops counting a part that is no longer kept. Call with the lane's mutex held. */
+/* Stops counting a part that is no longer kept. The caller holds the lane's mutex. */
 void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part);
 /* Returns false if a thread changed the statistics during the call. */
 bool gpuhal_lanes_read(const gpuhal_pool *pool, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT]);
-/* Returns the block bytes of parts in use, without kept parts. Call with the mutex held. */
+/* Returns the block bytes of parts in use, without kept parts. The caller holds the mutex. */
 uint64_t gpuhal_pool_used_now(const gpuhal_pool *pool);
 
-/* Returns how many bytes of used blocks no store could give up now, or less. Call with the mutex held. */
+/* Returns how many bytes of used blocks no store could give up now, or less. The caller holds the mutex. */
 static inline uint64_t gpuhal_pool_fixed_now(const gpuhal_pool *pool)
 {
     const uint64_t used = gpuhal_pool_used_now(pool), given = atomic_load(&pool->store_bytes);
     return (used > given ? used - given : 0) + atomic_load(&pool->fixed_bytes);
 }
 
-/* Returns the previous count. Call with the pool's mutex held. */
+/* Returns the previous count. The caller holds the pool's mutex. */
 static inline uint32_t gpuhal_lane_count(gpuhal_lane *lane)
 {
     const uint32_t before = atomic_load_explicit(&lane->operations, memory_order_relaxed);
@@ -284,7 +284,7 @@ static inline gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuha
 
 /* ---- trace_ring.c and trace_file.c are in trace_ring.h */
 
-/* Call with the pool's mutex held. Each hook costs one load while no trace is recorded. */
+/* The caller holds the pool's mutex. Each hook costs one load while no trace is recorded. */
 static inline bool gpuhal_trace_is_on(const gpuhal_pool *pool)
 {
     return __builtin_expect(atomic_load_explicit(&pool->trace->on, memory_order_relaxed), 0);
@@ -325,23 +325,23 @@ static inline void gpuhal_trace_part(const gpuhal_part *part, gpuhal_trace_opera
 
 /* ---- piece.c */
 
-/* Waits until no thread changes the range, or the driver hangs. Call with the mutex held. */
+/* Waits until no thread changes the range, or the driver hangs. The caller holds the mutex. */
 void gpuhal_pool_await_pieces_unlocks(gpuhal_pool *pool);
 /* Chooses a place for a piece of about `bytes` bytes. The piece has at most `room` bytes, and enough that one free
  * block will have `need` bytes. After true is returned, only this thread may change the range until
- * gpuhal_pool_end_piece(). Call with the mutex held. */
+ * gpuhal_pool_end_piece(). The caller holds the mutex. */
 bool gpuhal_pool_begin_piece(gpuhal_pool *pool, uint64_t bytes, uint64_t need, uint64_t room, gpuhal_hole *out_place);
 /* Adds the committed bytes to the pool; 0 means that the commit failed. If out of host memory, returns the bytes to the
- * driver, and returns HOST_MEMORY. Call without the mutex. */
+ * driver, and returns HOST_MEMORY. The caller must not hold the mutex. */
 gpuhal_status gpuhal_pool_end_piece(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes);
 /* The first function returns the bytes of unused pieces. The second returns whether a free block contains a whole
- * piece. Call with the mutex held. */
+ * piece. The caller holds the mutex. */
 uint64_t gpuhal_pool_unused_piece_bytes(const gpuhal_pool *pool);
 bool gpuhal_pool_has_piece(const gpuhal_pool *pool, const gpuhal_block *block);
 /* Excludes unused pieces from allocation until at least `want_bytes` are excluded. Returns the number of excluded
- * bytes. Unless that number is 0, the caller must then call gpuhal_pool_give_pieces(). Call with the mutex held. */
+ * bytes. Unless this number is 0, the caller must call gpuhal_pool_give_pieces(). The caller holds the mutex. */
 uint64_t gpuhal_pool_take_pieces(gpuhal_pool *pool, uint64_t want_bytes);
-/* Call without the mutex. */
+/* The caller must not hold the mutex. */
 void gpuhal_pool_give_pieces(gpuhal_pool *pool);
 /* The range's buffer is not freed here, because it is a segment. */
 void gpuhal_pool_free_range(gpuhal_pool *pool);
@@ -428,14 +428,14 @@ void gpuhal_pool_close_lanes(gpuhal_pool *pool);
 /* Returns how many used bytes of the device's pools no store could give up now. The caller must hold no lock. */
 uint64_t gpuhal_device_fixed_bytes(const gpuhal_device *device);
 /* Returns OUT_OF_MEMORY with details if `need` alone exceeds a limit of the pool or the device. If `all` is set, also
- * checks the control group's limit, which is read from files. In that case, and unless the application has callbacks,
- * the request counts together with the used bytes that no store could give up now. */
+ * checks the control group's limit, which is read from files. Unless the application has callbacks, this check counts
+ * the request together with the used bytes that no store could give up now. */
 gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool all);
 /* Allocates a segment or piece from the driver with room for `need` bytes. Returns OUT_OF_MEMORY with details if the
- * driver fails or a limit would be exceeded. Call without the mutex. */
+ * driver fails or a limit would be exceeded. The caller must not hold the mutex. */
 gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need);
 /* Removes unused segments from the table until `want_bytes` are removed or at most `keep_bytes` remain. Returns a list
- * of buffers for gpuhal_segments_release(), linked by `next_released`. Call with the mutex held. */
+ * of buffers for gpuhal_segments_release(), linked by `next_released`. The caller holds the mutex. */
 gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes,
                                        uint64_t *out_bytes);
 /* Return the bytes of unused segments and pieces. Call the first function with the mutex held, and the second without
@@ -464,7 +464,7 @@ void gpuhal_pending_record(gpuhal_pool *pool, gpuhal_pending *pending);
 /* Makes the blocks of pending entries and of idle queues' lanes common if their work has ended. Returns the number of
  * bytes. */
 uint64_t gpuhal_pool_poll(gpuhal_pool *pool);
-/* Makes each other queue's lane pending that has `bytes` in one block. Returns the newest entry's number. */
+/* Makes the lane of each other queue pending if it has `bytes` in one block. Returns the newest entry's number. */
 uint64_t gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* Makes the queue wait for the oldest entry that has `bytes` in one block. The queue can then use all blocks of the
  * entry; *out_bytes is their size. Returns false if there is no such entry. */
@@ -487,7 +487,7 @@ bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes);
  * `movable` parts, and there must be room for them elsewhere. Among several stretches, chooses the one with the fewest
  * bytes to move. Memory behind work that does not end before the deadline counts as used. From now on no block is
  * allocated in the stretch. Returns the stretch's size, or 0 if there is no such stretch or another thread is
- * compacting. Unless it returns 0, the caller must then call gpuhal_compact_end(). */
+ * compacting. Unless the result is 0, the caller must call gpuhal_compact_end(). */
 uint64_t gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
                               uint64_t deadline_ns);
 bool gpuhal_compact_has(gpuhal_pool *pool, const gpuhal_buffer *buffer);

@@ -70,8 +70,8 @@ static bool comes_after(const gpuhal_pressure_entry *entry, gpuhal_pressure_rung
     return source->priority != priority ? source->priority > priority : entry->number > number;
 }
 
-/* Returns the link to the application's callback, or the last link of the list, which is NULL. Call with the mutex
- * held. */
+/* Returns the link to the application's callback, or the last link of the list, which is NULL. The caller holds the
+ * mutex. */
 static gpuhal_pressure_entry **find_call(gpuhal_pressure *pressure, const gpuhal_device *device,
                                          gpuhal_pressure_fn *call, const void *user)
 {
@@ -116,7 +116,7 @@ gpuhal_status gpuhal_pressure_add(gpuhal_device *device, const gpuhal_pressure_s
 }
 
 /* Returns the turn that is calling the source, or NULL. Each source belongs to one device, and each device has at most
- * one turn at a time. Call with the mutex held. */
+ * one turn at a time. The caller holds the mutex. */
 static gpuhal_pressure_turn *turn_that_asks(const gpuhal_pressure *pressure, const gpuhal_pressure_entry *entry)
 {
     gpuhal_pressure_turn *turn = pressure->turns;
@@ -127,7 +127,7 @@ static gpuhal_pressure_turn *turn_that_asks(const gpuhal_pressure *pressure, con
 }
 
 /* Removes the source at `link` from the list, waits until a running call of the source has returned, and frees the
- * source. Call with the mutex held; returns with the mutex unlocked. */
+ * source. The caller holds the mutex; this function unlocks it. */
 static void take_out(gpuhal_pressure *pressure, gpuhal_pressure_entry **link)
 {
     gpuhal_pressure_entry *entry = *link;
@@ -254,7 +254,7 @@ static uint64_t most_bytes(const gpuhal_pressure_attempt *attempt)
     return total > attempt->bytes ? total : attempt->bytes;
 }
 
-/* Records the source in the attempt. Returns NULL if all sources were called. Call with the mutex held. */
+/* Records the source in the attempt. Returns NULL if all sources were called. The caller holds the mutex. */
 static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure, gpuhal_pressure_attempt *attempt)
 {
     attempt->newest = attempt->newest ? attempt->newest : pressure->added;
@@ -281,8 +281,8 @@ static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure,
     return entry;
 }
 
-/* Call with the mutex held. Returns false in the child if the source has forked; the child must not touch the parent's
- * objects. */
+/* The caller holds the mutex. Returns false in the child if the source has forked; the child must not touch the
+ * parent's objects. */
 static bool give_once_unlocks(gpuhal_pressure *pressure, gpuhal_pressure_turn *own,
                               const gpuhal_pressure_attempt *attempt, uint64_t *out_given)
 {

@@ -27,7 +27,7 @@ typedef enum gpuhal_pressure_rung {
     GPUHAL_PRESSURE_COMPACT
 } gpuhal_pressure_rung;
 
-/* Reasons why a store cannot copy an entry. Bits. */
+/* Bit values: reasons why a store cannot copy an entry. */
 enum {
     GPUHAL_LACKS_HOST_BYTES = 1u,   /* host memory copies are not enabled */
     GPUHAL_LACKS_HOST_ROOM = 2u,    /* host memory limit reached */
@@ -44,9 +44,9 @@ void gpuhal_pressure_describe(uint32_t lacks, char out_text[GPUHAL_LACKS_TEXT]);
 
 /* Sizes that a source reports. */
 typedef struct gpuhal_pressure_figures {
-    uint64_t bytes;        /* number of bytes that it could release */
-    uint64_t stuck_bytes;  /* bytes that it would have to copy first but has no room for */
-    uint64_t pinned_bytes; /* only one of two sources counts bytes that they share */
+    uint64_t bytes;        /* number of bytes that the source could release */
+    uint64_t stuck_bytes;  /* bytes that must be copied first, but for which there is no room */
+    uint64_t pinned_bytes; /* counted by only one of two sources that share them */
     uint32_t lacks;        /* why bytes are stuck */
 } gpuhal_pressure_figures;
 
@@ -59,8 +59,8 @@ typedef struct gpuhal_pressure_source {
      * afterwards. */
     uint64_t (*give)(void *user, gpuhal_device *device, struct gpuhal_pool *pool, uint64_t bytes, uint64_t deadline_ns);
     /* Counts the source's bytes in the pool, or on the device if `pool` is NULL. All members of *out_figures are 0 on
-     * entry. Called with the list's mutex held, so `count` must only read the source's numbers and call nothing. May be
-     * NULL. */
+     * entry. Called with the list's mutex held, so `count` must only read the source's numbers and call nothing.
+     * `count` may be NULL. */
     void (*count)(void *user, const struct gpuhal_pool *pool, gpuhal_pressure_figures *out_figures);
     void *user;
     gpuhal_pressure_fn *call; /* application callback, used in place of `give`; at most once per `user` */
@@ -102,7 +102,7 @@ typedef struct gpuhal_pressure_attempt {
     gpuhal_pressure_rung rung;
     uint64_t bytes, deadline_ns;
     uint64_t newest; /* newest source when the attempt began; newer sources are not called, so that the attempt ends */
-    uint64_t number, asked_bytes, given_bytes; /* of the last source called; 0: none */
+    uint64_t number, asked_bytes, given_bytes; /* of the last source called; 0 if none */
     uint32_t asks;                             /* how often that source was called */
     int32_t priority;
     bool gave;

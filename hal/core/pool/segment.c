@@ -1,4 +1,5 @@
-/* pool/segment.c: allocates the pool's memory from the driver and returns unused memory: segment sizes and limits. */
+/* pool/segment.c: chooses segment sizes within the limits, allocates segments from the driver, and returns unused
+ * memory. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -13,8 +14,8 @@ typedef struct room {
     const char *what;
 } room;
 
-/* Returns the room under the control group's limit. Above this limit drivers move memory to the host without an error.
- * Reads files. */
+/* Reads files to find the room under the control group's limit. Above this limit drivers move memory to the host
+ * without an error. */
 static room room_of_groups(const gpuhal_pool *pool)
 {
     room out = {.bytes = UINT64_MAX, .what = "left of the control group's limit of"};
@@ -166,7 +167,7 @@ static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_hole *place, uint6
     return status;
 }
 
-/* Also makes room in the table. Call with the mutex held. */
+/* Finds an unused segment number, and enlarges the table if necessary. The caller holds the mutex. */
 static bool make_number(gpuhal_pool *pool, uint32_t *out_number)
 {
     for (*out_number = 0; *out_number < pool->segment_space; (*out_number)++) {
@@ -187,7 +188,7 @@ static bool make_number(gpuhal_pool *pool, uint32_t *out_number)
     return true;
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_status add(gpuhal_pool *pool, gpuhal_buffer *buffer)
 {
     uint32_t number = 0;
@@ -225,7 +226,7 @@ static bool has_peers(const gpuhal_device *device)
     return others > 0 && device->ops.peer_copy;
 }
 
-/* Call with the mutex held. */
+/* The caller holds the mutex. */
 static bool add_range(gpuhal_pool *pool, gpuhal_buffer *buffer, uint64_t page)
 {
     gpuhal_pool_range *range = &pool->range;

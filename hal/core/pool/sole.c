@@ -30,8 +30,7 @@ void gpuhal_sole_begin(gpuhal_pool *pool, const gpuhal_lane *lane)
     }
 }
 
-/* Ends the view permanently. To begin it again, all blocks would have to be copied, which would cost more than the view
- * saves. */
+/* To begin the view again, all blocks would have to be copied, which would cost more than the view saves. */
 void gpuhal_sole_end(gpuhal_pool *pool)
 {
     gpuhal_sole *sole = &pool->sole;

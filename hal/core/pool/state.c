@@ -67,7 +67,7 @@ static gpuhal_status pools_of(gpuhal *gpu, const gpuhal_device *device, gpuhal_p
     return count && !list ? gpuhal_error_host_memory() : GPUHAL_OK;
 }
 
-/* Trims older pools last; `keep_bytes` applies to all of them together. */
+/* Trims older pools last; `keep_bytes` applies to all pools together. */
 gpuhal_status gpuhal_pools_trim(gpuhal *gpu, const gpuhal_device *device, uint64_t keep_bytes, uint64_t want_bytes,
                                 uint64_t *out_polled, uint64_t *out_freed)
 {

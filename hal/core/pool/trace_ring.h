@@ -43,9 +43,9 @@ typedef struct gpuhal_trace_record {
 
 void gpuhal_trace_init(gpuhal_trace *trace);
 void gpuhal_trace_finish(gpuhal_trace *trace);
-/* Begins a trace with an empty ring. Returns HOST_MEMORY if out of memory. */
+/* Begins a trace with an empty ring. May return HOST_MEMORY. */
 gpuhal_status gpuhal_trace_begin(gpuhal_trace *trace);
-/* Adds a record and fills in its other members. Call with the pool's mutex held. */
+/* Adds a record and fills in its other members. The caller holds the pool's mutex. */
 void gpuhal_trace_add(const gpuhal_pool *pool, gpuhal_trace_record record);
 /* Copies up to `space` records, starting at number `*next`, and advances `*next`. *out_lost is the number of earlier
  * records that were overwritten or belong to a previous trace. Returns the number of copied records, which is 0 once

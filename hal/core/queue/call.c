@@ -4,9 +4,9 @@
 #include "memory/buffer.h"
 #include "queue/queue.h"
 
-/* Calls an application function on the worker. The function may run for any time: the thread is not inside a plugin, so
- * the watchdog ignores the thread. The call fails with CANCELLED if the function returns a status that is neither OK
- * nor an error, or an error that has another meaning for queues. */
+/* Calls an application function on the worker. The watchdog sets no time limit, because the thread is not inside a
+ * plugin. The call fails with CANCELLED if the function returns a status that is neither OK nor an error, or an error
+ * that has another meaning for queues. */
 static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal_native *native)
 {
     atomic_store(&queue->caller, gpuhal_os_thread_id());
@@ -16,7 +16,7 @@ static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, con
     if (!status) {
         return GPUHAL_OK;
     }
-    /* If a call to this library failed inside the function, its error detail is available. */
+    /* If a library call failed inside the function, that call's error detail is available. */
     gpuhal_error_detail why;
     gpuhal_error_save(&why);
     bool is_known = why.error.status == status;
@@ -146,8 +146,8 @@ gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffe
     return status;
 }
 
-/* Returns whether another thread's plugin call must end first. If work is deferred, the call need not end first. A
- * function that this queue calls must not wait, because it would wait for itself. */
+/* Returns whether to wait for another thread's plugin call. If work is deferred, no wait is needed. A function that
+ * this queue calls must not wait for itself. */
 static bool must_wait(const gpuhal_queue *queue)
 {
     const bool defers = gpuhal_queue_has_deferred(queue) && !gpuhal_queue_has_failed(queue);

@@ -3,7 +3,7 @@
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
-/* Removes timepoints up to `last` from the list and ends them. Called with the mutex held. */
+/* Removes timepoints up to `last` from the list and ends them. The caller holds the mutex. */
 static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal_failure *failure,
                        gpuhal_completion **completions)
 {
@@ -23,8 +23,7 @@ static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal
 }
 
 /* Drops deferred work. If the worker is busy with the first element, the worker removes the element later. The
- * element's timepoint ends now nevertheless: the worker may be stuck, and waiting threads must be notified of the
- * failure. */
+ * element's timepoint still ends now, because the worker may be stuck and waiting threads must be notified. */
 static void drop_held(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     gpuhal_deferred **rest = &queue->deferred;
@@ -75,7 +74,7 @@ void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submi
 }
 
 /* Returns the failure of the first failed timepoint among those that the plugin's queue waited for up to the given
- * submission. Returns NULL if none failed. Called with the mutex held. */
+ * submission. Returns NULL if none failed. The caller holds the mutex. */
 static gpuhal_failure *failure_of_awaited(const gpuhal_queue *queue, uint64_t number)
 {
     for (size_t i = 0; i < queue->submission_count; i++) {
@@ -130,7 +129,7 @@ void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status
 }
 
 /* Polls the timepoints that the queue waited for, because a failure may not have been noticed yet. Only one thread at a
- * time does this for a queue, so the recursion depth is at most the number of queues. */
+ * time polls for a queue, so the recursion depth is at most the number of queues. */
 static void ask_awaited(gpuhal_queue *queue, uint64_t number)
 {
     if (atomic_exchange(&queue->asking, true)) {

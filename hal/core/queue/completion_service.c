@@ -49,7 +49,8 @@ static void release(gpuhal_service *service)
 }
 
 /* The thread makes all pending callbacks before it ends. If a callback released the last reference to the gpuhal
- * object, this function runs on the service thread itself. The service thread then frees the service when it ends. */
+ * object, this function runs on the service thread itself. In this case the service thread frees the service when it
+ * ends. */
 void gpuhal_service_destroy(gpuhal_service *service)
 {
     if (!service) {
@@ -155,8 +156,8 @@ static void *serve(void *user)
     const uint32_t generation = gpuhal_os_fork_generation();
     gpuhal_os_thread_name("gpuhal-serve");
     gpuhal_mutex_lock(&service->mutex);
-    /* A callback may fork, and then also returns in the child, which must stop here. The gpuhal object may have been
-     * freed after its last callback. */
+    /* If a callback forks, it also returns in the child, which must stop here. The gpuhal object may have been freed
+     * after its last callback. */
     while (generation == gpuhal_os_fork_generation()) {
         if (call_next_unlocks(gpu, service)) {
             continue;

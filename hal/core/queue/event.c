@@ -9,8 +9,7 @@ struct gpuhal_event {
     gpuhal *gpu; /* with a reference */
     uint32_t flags;
     gpuhal_mutex mutex;          /* protects the members below */
-    gpuhal_timepoint *timepoint; /* NULL if never recorded; the event then counts as done. A host event always has a
-                                  * timepoint */
+    gpuhal_timepoint *timepoint; /* NULL if never recorded, which counts as done; never NULL for a host event */
     gpuhal_waitable *waitable;   /* NULL if no descriptor was requested */
 };
 
@@ -231,8 +230,8 @@ static gpuhal_status watch(gpuhal_timepoint *timepoint, gpuhal_completion *compl
     return GPUHAL_OK;
 }
 
-/* The caller must add *out_completion to the event's timepoint, without the mutex. Called with the event's mutex
- * held. */
+/* The caller holds the event's mutex. After unlocking it, the caller must add *out_completion to the event's
+ * timepoint. */
 static gpuhal_status make_waitable(gpuhal_event *event, gpuhal_completion **out_completion)
 {
     gpuhal_waitable *waitable = NULL;

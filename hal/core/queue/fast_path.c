@@ -2,8 +2,8 @@
  *
  * After a submission the fast path stays open until another operation locks the queue's mutex. The next transfer with
  * the same buffers, or the next launch after a launch, acquires the right to call with one atomic exchange and releases
- * it with another. This call takes no lock. Its work joins the newest submission, which already keeps the buffers
- * alive. A launch with a different kernel or buffers adds its uses to that submission's list.
+ * it with another. The transfer or launch takes no lock, and joins the newest submission, which already keeps the
+ * buffers alive. A launch with a different kernel or buffers adds its uses to that submission's list.
  *
  * Every thread that locks the mutex closes the fast path first. From then on, state protected by the mutex does not
  * change, except that one call may still be in progress on the fast path. This last call counts its submission. When it
@@ -26,7 +26,7 @@ void gpuhal_queue_seal_submission(gpuhal_queue *queue)
     }
 }
 
-/* Closes the fast path. Called with the mutex held, so that no other thread can open the path. The first load may be
+/* Closes the fast path. The caller holds the mutex, so that no other thread can open the path. The first load may be
  * relaxed, because the closed bit changes only with the mutex held. The exchange has acquire order because sealing
  * needs the submission number, which the last call on the path wrote before it left. A call that is still in progress
  * increments the number again, so it seals the submission itself. */
@@ -100,8 +100,8 @@ static void leave(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Turns a fast-path call into an ordinary call. Both changes are made under one lock of the mutex, so that no thread
- * sees the right to call as free between the changes. The newest submission stays open until gpuhal_queue_end_call()
+/* Turns a fast-path call into an ordinary call. The path is closed and the right to call is taken under one lock, so
+ * that no thread sees the right as free in between. The newest submission stays open until gpuhal_queue_end_call()
  * seals it. */
 static void keep_the_right(gpuhal_queue *queue)
 {
@@ -155,7 +155,7 @@ bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal
     *out_status = op->kind->submit(queue->vendor, op);
     if (*out_status == GPUHAL_OK) {
         if (more) {
-            /* Release order, because a thread with the mutex may be walking the list. */
+            /* Needs release order, because a thread with the mutex may be walking the list. */
             atomic_store_explicit(&queue->fast_uses->next, more, memory_order_release);
             queue->fast_uses = more;
         }

@@ -138,7 +138,7 @@ gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoi
     return merged ? gpuhal_queue_wait_for_timepoint(queue, timepoint) : gpuhal_error_host_memory();
 }
 
-/* Returns a timepoint whose work may still be executing, or NULL. Called with the mutex held. */
+/* Returns a timepoint whose work may still be executing, or NULL. The caller holds the mutex. */
 static gpuhal_timepoint *find_open(const gpuhal_queue *queue)
 {
     for (uint32_t i = 0; i < queue->followed_count; i++) {

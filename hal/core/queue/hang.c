@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* Returns whether the worker may be inside this device's driver, because its current work uses the device. Called with
- * the mutex held. */
+/* Returns whether the worker may be inside this device's driver, because its current work uses the device. The caller
+ * holds the mutex. */
 static bool works_on(const gpuhal_queue *queue, const gpuhal_device *device)
 {
     const gpuhal_op *op = queue->worker == GPUHAL_QUEUE_RUNNING && queue->deferred ? &queue->deferred->op : NULL;
@@ -53,8 +53,8 @@ void gpuhal_queues_lost(gpuhal_device *device)
     gpuhal_failure_release(failure);
 }
 
-/* Returns whether the newest submitted timepoint of a queue shows that work is still executing. If no timepoint was
- * recorded after all work, the worker records one as soon as it has the right to call. */
+/* Returns whether the newest submitted timepoint of a queue shows that work is still executing. If no timepoint follows
+ * the newest work, the worker records one as soon as it has the right to call. */
 static bool goes_on(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);

@@ -109,7 +109,7 @@ static void end_queue(gpuhal_queue *queue)
     bool idle = gpuhal_queue_is_idle(queue) && !gpuhal_queue_follows(queue);
     bool with_thread = queue->worker != GPUHAL_QUEUE_UNATTENDED || (!idle && gpuhal_queue_need_thread(queue) == 0);
     gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_CLOSING);
-    if (!with_thread) { /* from now on this thread acts as the worker, and no other thread starts one */
+    if (!with_thread) { /* from now on this thread acts as the worker, and no other thread starts a worker */
         gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
         queue->uncounted = true;
     }
@@ -256,7 +256,7 @@ static gpuhal_status try_native(gpuhal_queue *queue, uint64_t timeout_ns)
     return status;
 }
 
-/* Locks the vendor's queue. Called with the right to call. Returns NOT_READY at the deadline. */
+/* Locks the vendor's queue. The caller has the right to call. Returns NOT_READY at the deadline. */
 static gpuhal_status lock_native(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_status status = GPUHAL_NOT_READY;

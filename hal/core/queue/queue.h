@@ -1,10 +1,10 @@
-/* queue/queue.h: a queue as the files of this folder see it.
+/* queue/queue.h: the internals of a queue, for the files of this folder.
  *
  * Work that the plugin can enqueue is submitted to the plugin's queue on the caller's thread. Work that needs blocking
  * calls, or must wait for an event of another queue, is appended to a list of deferred work. While this list is not
- * empty, all work is appended to it. The queue's worker thread takes that list from the front. The worker submits the
- * work if possible; otherwise it runs the work once all earlier submissions have completed. If the plugin has no
- * queues, the worker runs all work.
+ * empty, all work is appended to it. The queue's worker thread takes work from the front of the list. The worker
+ * submits the work if possible; otherwise it runs the work once all earlier submissions have completed. If the plugin
+ * has no queues, the worker runs all work.
  *
  * `mutex` protects the queue and its timepoints. It is never held during a plugin call, a callback or a release. Only
  * one thread at a time calls the plugin on its queue: the thread that has the right to call or is on the fast path
@@ -45,7 +45,7 @@ typedef struct gpuhal_uses {
 } gpuhal_uses;
 
 /* Operations that the layer above provides for its structure. A new copy has one reference, and holds references to the
- * kernel and the buffers. The functions return NULL if out of memory. */
+ * kernel and the buffers. The copying functions return NULL if out of memory. */
 typedef struct gpuhal_uses_kind {
     /* Copies uses for work that may run after the call. */
     gpuhal_uses *(*make_lasting)(const gpuhal_uses *uses);
@@ -79,16 +79,16 @@ typedef struct gpuhal_op_kind {
 
 /* A piece of work. The queue copies it and retains the buffers. */
 struct gpuhal_op {
-    const gpuhal_op_kind *kind; /* NULL: one of the next two members is set */
+    const gpuhal_op_kind *kind; /* if NULL, one of the next two members is set */
     gpuhal_timepoint *record;       /* timepoint to submit, or to finish if the plugin has no queues */
     gpuhal_timepoint *await;        /* timepoint of another queue that later work must wait for */
     gpuhal_buffer *to, *from;   /* either may be NULL */
     gpuhal_buffer *kept;        /* a buffer to keep alive until the work has ended; usually NULL */
-    gpuhal_uses *uses;          /* of a launch; otherwise NULL */
+    gpuhal_uses *uses;          /* set for a launch; otherwise NULL */
     void *observed;             /* the observer's pointer; NULL if not observed */
     uint64_t to_offset, from_offset, bytes;
     gpuhal_counter *counter;    /* counts the bytes once the work is submitted; `run` counts them itself */
-    union {                     /* by kind->form; small, because every transfer call fills in a gpuhal_op */
+    union {                     /* selected by kind->form; small, because every transfer call fills in a gpuhal_op */
         const void *source;     /* host memory; belongs to the caller until the work is done */
         void *target;
         struct {
@@ -136,7 +136,7 @@ typedef struct gpuhal_submission {
 
 /* A plugin queue with a reference count. */
 typedef struct gpuhal_vendor_queue {
-    _Atomic uint32_t references; /* the queue has one, and so has each timepoint with an event of this plugin queue */
+    _Atomic uint32_t references; /* held by the queue, and by each timepoint with an event of this plugin queue */
     gpuhal_plugin_queue *queue;
 } gpuhal_vendor_queue;
 
@@ -153,7 +153,7 @@ enum { GPUHAL_AWAITED = 8 };
 struct gpuhal_queue {
     /* Members used by the fast path are kept together. */
     gpuhal_device *device;
-    gpuhal_plugin_queue *vendor; /* NULL: the plugin has no queues */
+    gpuhal_plugin_queue *vendor; /* NULL if the plugin has no queues */
     _Atomic uint32_t fast_path;       /* GPUHAL_FAST_PATH_ bits, see fast_path.c */
     gpuhal_buffer *fast_to, *fast_from; /* buffers of the newest submission, while the fast path is open */
     gpuhal_uses *fast_uses;             /* last element of the newest submission's list */
@@ -186,10 +186,9 @@ struct gpuhal_queue {
     gpuhal_deferred *deferred, **deferred_end;
     _Atomic uint64_t done; /* all submissions up to this number are known to have ended; also read without the mutex */
     gpuhal_timepoint *timepoints, **timepoints_end; /* submitted, not known to be done; oldest first */
-    gpuhal_timepoint *ended;     /* done; each is released once the plugin has called back if it was armed */
+    gpuhal_timepoint *ended;     /* done; if armed, released only after the plugin has called back */
     gpuhal_deferred *dropped;    /* to be freed */
-    uint64_t retiring; /* oldest submission that is being retired; UINT64_MAX: only timepoints are being retired; 0:
-                        * nothing */
+    uint64_t retiring; /* oldest submission that is being retired; UINT64_MAX if only timepoints are; 0 if nothing is */
     gpuhal_submission *submissions;  /* ring buffer */
     size_t first_submission, submission_count, submission_space;
     gpuhal_vendor_queue *counted; /* `vendor` with its reference count; changed with the right to call and the mutex
@@ -208,7 +207,7 @@ struct gpuhal_queue {
 
     gpuhal_failure *failure;     /* why the queue failed */
     gpuhal_failure *refusal;   /* why the reset failed */
-    _Atomic uint64_t caller; /* thread that is running an application function for this queue; 0: none */
+    _Atomic uint64_t caller; /* thread that is running an application function for this queue; 0 if none */
     bool busy;               /* counted as a queue with work, see device/busy.c */
     gpuhal_atomic_flag asking; /* a thread is polling awaited timepoints to find the original failure */
     bool probed; /* the watchdog checks for progress: the worker records a timepoint and waits for it */
@@ -216,8 +215,8 @@ struct gpuhal_queue {
                      * application thread */
 };
 
-/* In state.c. Updates the device's busy time if the application requested it. Called with the mutex held when the queue
- * may have received or finished work. */
+/* Defined in state.c. Updates the device's busy time if the application requested it. Called with the mutex held when
+ * the queue may have received or finished work. */
 void gpuhal_queue_count_busy(gpuhal_queue *queue);
 static inline void gpuhal_queue_note_busy(gpuhal_queue *queue)
 {
@@ -255,8 +254,8 @@ static inline bool gpuhal_queue_is_closed(const gpuhal_queue *queue)
     return queue->life == GPUHAL_QUEUE_CLOSED || queue->life == GPUHAL_QUEUE_FINISHED;
 }
 
-/* Called with the right to call. The first function returns the number of submissions after the newest timepoint. The
- * second returns whether the library must record its own timepoint now. */
+/* The caller has the right to call. The first function returns the number of submissions after the newest timepoint.
+ * The second returns whether the library must record its own timepoint now. */
 static inline uint64_t gpuhal_queue_unrecorded(const gpuhal_queue *queue)
 {
     return atomic_load_explicit(&queue->submitted, memory_order_relaxed) - queue->recorded;
@@ -287,7 +286,7 @@ void gpuhal_uses_release(gpuhal_uses *uses);
 /* Enters all buffers, as gpuhal_buffers_enter() does. On failure no buffer is entered. */
 gpuhal_status gpuhal_uses_enter(const gpuhal_uses *uses);
 void gpuhal_uses_leave(const gpuhal_uses *uses);
-/* Safe while the fast path appends to the list. */
+/* May be called while the fast path appends to the list. */
 static inline gpuhal_uses *gpuhal_uses_next(const gpuhal_uses *uses)
 {
     return atomic_load_explicit(&uses->next, memory_order_acquire);
@@ -301,17 +300,17 @@ enum { GPUHAL_FAST_PATH_TAKEN = 1u, GPUHAL_FAST_PATH_CLOSED = 2u };
 void gpuhal_queue_lock(gpuhal_queue *queue);
 /* UINT64_MAX means no deadline. */
 void gpuhal_queue_wait_at(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
-/* Called with the mutex held. */
+/* The caller holds the mutex. */
 bool gpuhal_queue_is_called(const gpuhal_queue *queue);
-/* Opens the fast path, if possible, for more work with the buffers of the newest submission. Called with the mutex
- * held. */
+/* Opens the fast path, if possible, for more work with the buffers of the newest submission. The caller holds the
+ * mutex. */
 void gpuhal_queue_open_fast_path(gpuhal_queue *queue);
 /* If the fast path is open and the work can join the newest submission, submits the work, sets *out_status to the
  * plugin's result and returns true. If the result is not OK, the caller then has the right to call, as after
  * gpuhal_queue_begin_call_unlocks() and gpuhal_queue_reserve(). */
 bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status);
 gpuhal_submission *gpuhal_queue_last_submission(gpuhal_queue *queue);
-/* Seals the newest submission: no work is added to it from then on. Called with the mutex held. */
+/* Seals the newest submission: no work is added to it from then on. The caller holds the mutex. */
 void gpuhal_queue_seal_submission(gpuhal_queue *queue);
 
 /* ---- state.c */
@@ -331,30 +330,30 @@ static inline bool gpuhal_device_honors_timeouts(const gpuhal_device *device)
 }
 /* Sets and returns BUSY because the application has native access. */
 gpuhal_status gpuhal_queue_native_error(const gpuhal_queue *queue);
-/* Returns OK if work can be deferred now, else the queue's failure or BUSY. Called with the mutex held. */
+/* Returns OK if work can be deferred now, else the queue's failure or BUSY. The caller holds the mutex. */
 gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue);
 /* Sets and returns BUSY if this thread is running an application function for the queue, because waiting for the queue
  * would deadlock. Otherwise returns OK. */
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
 void gpuhal_queue_wake(gpuhal_queue *queue);
-/* Sets TIMEOUT with the message `what`, and adds the name of the kernel that the driver may still be compiling. Called
- * with the mutex held. */
+/* Sets TIMEOUT with the message `what`, and adds the name of the kernel that the driver may still be compiling. The
+ * caller holds the mutex. */
 gpuhal_status gpuhal_queue_late(gpuhal_queue *queue, const char *what);
-/* Returns OK after a change, or TIMEOUT once the deadline has passed. Called with the mutex held. */
+/* Returns OK after a change, or TIMEOUT once the deadline has passed. The caller holds the mutex. */
 gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
 /* Waits until the current plugin call may have ended. Returns BUSY during native access, TIMEOUT or DEVICE_LOST. */
 gpuhal_status gpuhal_queue_wait_for_call(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
-/* Acquire and release the right to call the plugin on `vendor`. Called with the mutex held. Acquiring returns BUSY
+/* Acquire and release the right to call the plugin on `vendor`. The caller holds the mutex. Acquiring returns BUSY
  * during native access, TIMEOUT or DEVICE_LOST. */
 gpuhal_status gpuhal_queue_begin_call_unlocks(gpuhal_queue *queue, uint64_t deadline_ns);
 /* Acquires the right to call for the worker. Waits for the end of native access, because the worker's work may be
  * older. */
 gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue);
 void gpuhal_queue_end_call(gpuhal_queue *queue);
-/* Makes room for a submission, or sets `joined` if the work can join the newest submission. Called with the mutex held
- * and the right to call. */
+/* Makes room for a submission, or sets `joined` if the work can join the newest submission. The caller holds the mutex
+ * and has the right to call. */
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op);
-/* Called with the mutex held. The first function returns whether the queue has nothing left to do, the second whether
+/* The caller holds the mutex. The first function returns whether the queue has nothing left to do, the second whether
  * the oldest submission has ended, and the third whether completed work can be retired. */
 bool gpuhal_queue_is_idle(const gpuhal_queue *queue);
 static inline bool gpuhal_queue_oldest_has_ended(const gpuhal_queue *queue)
@@ -368,13 +367,13 @@ bool gpuhal_queue_has_completed(const gpuhal_queue *queue);
 /* Returns a structure with one reference, or NULL if out of memory. The caller fills in the plugin queue. */
 gpuhal_vendor_queue *gpuhal_vendor_queue_create(void);
 /* Destroys the spare events and releases the plugin's queue. The plugin's queue is destroyed together with its last
- * event. Called with the right to call. */
+ * event. The caller has the right to call. */
 void gpuhal_queue_drop_vendor(gpuhal_queue *queue);
-/* Returns NULL if there is no spare event. Called with the right to call. */
+/* Returns NULL if there is no spare event. The caller has the right to call. */
 gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed);
-/* Keeps an unrecorded event for the next timepoint, or destroys it. Called with the right to call. */
+/* Keeps an unrecorded event for the next timepoint, or destroys it. The caller has the right to call. */
 void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed);
-/* Assigns the recorded event to the timepoint. The timepoint's queue becomes the event's first user. Called with the
+/* Assigns the recorded event to the timepoint. The timepoint's queue becomes the event's first user. The caller has the
  * right to call. */
 void gpuhal_timepoint_give_event(gpuhal_timepoint *timepoint, gpuhal_plugin_event *event);
 /* Begin and end the use of the timepoint's event in a plugin call. gpuhal_timepoint_use_event() returns false if the
@@ -390,9 +389,9 @@ gpuhal_status gpuhal_timepoint_elapsed(const gpuhal_timepoint *from, const gpuha
 
 /* ---- deferred.c */
 
-/* Does nothing if the worker is running. Returns 0 or errno. Called with the mutex held. */
+/* Does nothing if the worker is running. Returns 0 or errno. The caller holds the mutex. */
 int gpuhal_queue_need_thread(gpuhal_queue *queue);
-/* Called with the mutex held. */
+/* The caller holds the mutex. */
 gpuhal_status gpuhal_queue_append_deferred(gpuhal_queue *queue, const gpuhal_op *op, bool on_host);
 void gpuhal_deferred_free(gpuhal_deferred *deferred);
 
@@ -401,22 +400,22 @@ void gpuhal_deferred_free(gpuhal_deferred *deferred);
 /* Retires completed work. Returns true if there was completed work and no other thread was retiring it. Must not be
  * called with the mutex held or in a driver callback, since it calls the plugin. */
 bool gpuhal_queue_retire(gpuhal_queue *queue);
-/* Does the same, called with the mutex held. */
+/* Does the same for a caller that holds the mutex. */
 bool gpuhal_queue_retire_unlocks(gpuhal_queue *queue);
 /* Waits until all objects kept alive by submissions up to `number` have been released, by this thread or another. These
- * submissions must have ended. Returns TIMEOUT or DEVICE_LOST; with a deadline of 0, NOT_READY. */
+ * submissions must have ended. Returns TIMEOUT, DEVICE_LOST, or NOT_READY if the deadline is 0. */
 gpuhal_status gpuhal_queue_wait_retired(gpuhal_queue *queue, uint64_t number, uint64_t deadline_ns);
 
 /* ---- complete.c */
 
 /* Fails the queue, all deferred work and, if `submitted` is set, all submitted timepoints. The driver may still be
  * executing submitted work, so its buffers are kept unless the device is lost. Prepends completions to *completions.
- * Called with the mutex held. */
+ * The caller holds the mutex. */
 void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted, gpuhal_completion **completions);
-/* Does the same, called without the mutex. */
+/* Does the same for a caller without the mutex. */
 void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted);
-/* Applies the plugin's result for a submitted timepoint: ends this and all earlier timepoints, or fails the queue. Call
- * without the mutex. */
+/* Applies the plugin's result for a submitted timepoint: ends this and all earlier timepoints, or fails the queue. The
+ * caller must not hold the mutex. */
 void gpuhal_timepoint_settle(gpuhal_timepoint *timepoint, gpuhal_status status);
 /* Does the same in a driver callback, without retiring anything. */
 void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status status);
@@ -428,7 +427,8 @@ gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
 /* ---- record.c */
 
 /* Fails the queue with this thread's last error because the plugin refused a call. Earlier submissions are not
- * affected. BUSY does not fail the queue, because the plugin will accept the work later. Call without the mutex. */
+ * affected. BUSY does not fail the queue, because the plugin will accept the work later. The caller must not hold the
+ * mutex. */
 gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status);
 /* Submits a timepoint to the plugin, as gpuhal_queue_submit() submits work. On success the caller must track the
  * timepoint with one of the next two functions. */
@@ -461,13 +461,13 @@ void gpuhal_queue_marks_free(gpuhal_queue_marks *marks);
 /* ---- wait.c */
 
 /* Makes sure that the library notices the end of the timepoint even if no thread polls. Returns 0, or errno if no
- * thread could be started. Call without the mutex. */
+ * thread could be started. The caller must not hold the mutex. */
 int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint);
 /* Adds a completion to a timepoint and takes ownership of the completion. If the timepoint is done, notifies
  * immediately. If no thread could be started to notice the timepoint's end, frees the completion and returns
  * HOST_MEMORY. */
 gpuhal_status gpuhal_timepoint_add_completion(gpuhal_timepoint *timepoint, gpuhal_completion *completion);
-/* Blocks until the plugin reports that a submitted timepoint is done. Call without the mutex. */
+/* Blocks until the plugin reports that a submitted timepoint is done. The caller must not hold the mutex. */
 void gpuhal_timepoint_block(gpuhal_timepoint *timepoint);
 /* Waits for a timepoint. Leaves plugin calls to the worker if possible, so that a hanging driver does not block the
  * caller. */
@@ -514,7 +514,7 @@ static inline bool gpuhal_queue_records_access(const gpuhal_queue *queue)
     return !gpuhal_device_honors_timeouts(queue->device);
 }
 /* Records the library's own timepoint after all submissions, if the plugin accepts it now. `is_access` is true if the
- * last submission stands for the application's submissions during native access. Called with the right to call. */
+ * last submission stands for the application's submissions during native access. The caller has the right to call. */
 void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access);
 
 /* Polls submitted timepoints, oldest first, up to the first timepoint that is not done. */
@@ -541,7 +541,7 @@ void gpuhal_queue_forget_awaited(gpuhal_queue *queue);
 /* Calls gpuhal_queue_wait_for_timepoint() for a queue that takes over memory that work before the timepoint still uses.
  * The order is guaranteed even if the queue fails or is reset. May return HOST_MEMORY. */
 gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
-/* Returns whether work that the queue follows may still be executing. Called with the mutex held. */
+/* Returns whether work that the queue follows may still be executing. The caller holds the mutex. */
 bool gpuhal_queue_follows(const gpuhal_queue *queue);
 /* Blocks until no work that the queue follows is executing or the device is lost. Then clears the list of followed
  * timepoints. */

@@ -16,11 +16,11 @@ typedef struct hold {
 
 typedef struct holds {
     const gpuhal_device *device;
-    hold *list; /* NULL if out of memory; no reference is counted then */
+    hold *list; /* NULL if out of memory; if so, no reference is counted */
     size_t count, space;
 } holds;
 
-/* Called with the mutex of the reference's owner held. */
+/* The caller holds the mutex of the reference's owner. */
 static void add_hold(holds *all, const gpuhal_buffer *buffer)
 {
     if (!buffer || buffer->device != all->device || buffer->charged == 0) {
@@ -99,8 +99,8 @@ void gpuhal_queue_look_through(gpuhal_queue *queue)
     }
 }
 
-/* Completed work that no thread waits for keeps released buffers alive; so does other devices' work. Waits for threads
- * that are retiring work, at most as long as a driver call may take. */
+/* Released buffers are kept alive by completed work that no thread waits for, and by other devices' work. Waits for
+ * threads that are retiring work, at most as long as a driver call may take. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending)
 {
     holds all = {.device = device};

@@ -3,8 +3,8 @@
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
-/* The plugin may have enqueued part of the work, so the queue fails. Only with BUSY the plugin has done nothing: this
- * thread's own native access has locked the vendor's queue. */
+/* The plugin may have enqueued part of the work, so the queue fails. BUSY is the exception: this thread's own native
+ * access has locked the vendor's queue, so the plugin has done nothing. */
 gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status)
 {
     if (status == GPUHAL_ERROR_BUSY) {
@@ -38,7 +38,7 @@ gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoin
     return GPUHAL_OK;
 }
 
-/* The list has a reference. The state is stored last, with release order: a thread that reads SUBMITTED without the
+/* The list holds a reference. The state is stored last, with release order: a thread that reads SUBMITTED without the
  * mutex may poll the event immediately. */
 void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {

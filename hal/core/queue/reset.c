@@ -9,7 +9,7 @@
 #define RETRY_NS UINT64_C(1000000)
 
 /* Waits until the driver has finished the remaining work of the old plugin queue. If the plugin queue refuses to record
- * an event, its work counts as finished. Called with the right to call. */
+ * an event, its work counts as finished. The caller has the right to call. */
 static gpuhal_status drain(gpuhal_queue *queue)
 {
     gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
@@ -32,7 +32,7 @@ static gpuhal_status drain(gpuhal_queue *queue)
 }
 
 /* Replaces the failed plugin queue. The old plugin queue is released only after the new one was created, so a failed
- * reset changes nothing. Called with the right to call. */
+ * reset changes nothing. The caller has the right to call. */
 static gpuhal_status replace(gpuhal_queue *queue, gpuhal_vendor_queue **out_fresh)
 {
     gpuhal_status status = gpuhal_queue_make_vendor(queue, out_fresh);
@@ -43,7 +43,7 @@ static gpuhal_status replace(gpuhal_queue *queue, gpuhal_vendor_queue **out_fres
 }
 
 /* The old plugin queue has no work in flight any more. So all its work counts as done, and the buffers can be released.
- * Called with the mutex held. */
+ * The caller holds the mutex. */
 static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     gpuhal_queue_fail(queue, queue->failure, true, completions);
@@ -107,7 +107,7 @@ void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Called with the mutex held. */
+/* The caller holds the mutex. */
 static gpuhal_status begin(gpuhal_queue *queue)
 {
     if (queue->health == GPUHAL_QUEUE_RESETTING) {

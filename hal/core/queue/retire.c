@@ -17,7 +17,7 @@ typedef struct completed {
     size_t count;
 } completed;
 
-/* Takes ended timepoints, except those with a pending callback by the plugin. Called with the mutex held. */
+/* Takes ended timepoints, except those with a pending plugin callback. The caller holds the mutex. */
 static gpuhal_timepoint *take_points(gpuhal_queue *queue)
 {
     gpuhal_timepoint *taken = NULL;
@@ -34,7 +34,7 @@ static gpuhal_timepoint *take_points(gpuhal_queue *queue)
     return taken;
 }
 
-/* Called with the mutex held. */
+/* The caller holds the mutex. */
 static void take(gpuhal_queue *queue, completed *out)
 {
     out->timepoints = take_points(queue);

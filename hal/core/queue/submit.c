@@ -12,16 +12,16 @@ static bool is_plain(const gpuhal_buffer *buffer)
     return !buffer || !buffer->needs_clean;
 }
 
-/* Returns whether the work must be deferred. With these two codes the plugin has done nothing (plugin.h), so the worker
- * can start the same work from the beginning. */
+/* Returns whether the work must be deferred. A plugin that returns either code has done nothing (plugin.h), so the
+ * worker can start the work from the beginning. */
 static bool is_deferred(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
 }
 
 /* Buffers are entered before the plugin receives them, so that no other thread can map them in the meantime. If the
- * submission fails, the buffers are left. For joined work, the newest submission has already entered the buffers.
- * Called with the right to call and without the mutex. */
+ * submission fails, the function leaves the buffers. For joined work, the newest submission has already entered the
+ * buffers. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
 {
     if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from) ||
@@ -43,8 +43,8 @@ gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
     return status && !is_deferred(status) ? gpuhal_queue_refused(queue, status) : status;
 }
 
-/* Called with the mutex held, after the plugin accepted the work and before the right to call is released, so that the
- * numbers are in the plugin's order. Cannot fail, because gpuhal_queue_reserve() has made room. */
+/* Called after the plugin accepted the work and before the right to call is released, so that the numbers are in the
+ * plugin's order. Cannot fail, because gpuhal_queue_reserve() has made room. */
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
 {
     queue->submitted++;
@@ -82,7 +82,7 @@ static gpuhal_status admit_unlocks(gpuhal_queue *queue, uint64_t deadline_ns)
 
 /* Handles the plugin's result for a transfer and releases the right to call. If the work must be deferred, it is
  * appended before the right is released, because the next thread would otherwise submit its later work first. The fast
- * path is opened last, since it admits threads without the mutex. Called with the mutex held. */
+ * path is opened last, since it admits threads without the mutex. The caller holds the mutex. */
 static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     if (status == GPUHAL_OK) {
@@ -93,7 +93,7 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
         }
     } else if (is_deferred(status)) {
         bool on_host = status == GPUHAL_ERROR_NOT_SUPPORTED;
-        queue->submitted += on_host && queue->adopted; /* native submissions come first as well */
+        queue->submitted += on_host && queue->adopted; /* one number for earlier native submissions */
         status = gpuhal_queue_append_deferred(queue, op, on_host);
     }
     gpuhal_queue_end_call(queue);
@@ -169,7 +169,7 @@ static gpuhal_status enqueue_kept(gpuhal_queue *queue, const gpuhal_op *op)
     return status;
 }
 
-/* Handles a result other than OK on the fast path. Called with the right to call. */
+/* Handles a result other than OK on the fast path. The caller has the right to call. */
 static gpuhal_status conclude_fast(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     gpuhal_op own = *op;
@@ -228,8 +228,8 @@ static void look_back(gpuhal_queue *queue)
     }
 }
 
-/* If there is no plugin queue and no work is deferred, no work is in flight. Called with the mutex held and the right
- * to call. */
+/* If there is no plugin queue and no work is deferred, no work is in flight. The caller holds the mutex and has the
+ * right to call. */
 static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions)
 {
     if (!queue->vendor) {
@@ -246,10 +246,9 @@ static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint
     return status;
 }
 
-/* If a driver with a full ring blocks in a later call, this event shows whether earlier work makes progress. After
- * native access such a driver may already block in this function, until the application's own submissions make
- * progress. So the native access counts as ongoing until the call returns. If there is no memory for the event, or the
- * driver does not record it now, work continues without the event. */
+/* After native access, a driver with a full ring may block in this function until the application's own submissions
+ * make progress. So the native access counts as ongoing until the call returns. If there is no memory for the event, or
+ * the driver does not record it now, work continues without the event. */
 void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access)
 {
     gpuhal_completion *none = NULL; /* stays empty, because no other thread has the timepoint before it is in the
@@ -305,8 +304,8 @@ static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoin
     return record_unlocks(queue, timepoint, NULL, deadline_ns, completions);
 }
 
-/* If `waits`, the caller will wait until the deadline. If `observes`, the recording is observed. noinline because the
- * compiler would otherwise inline part of the function. */
+/* With `waits`, the caller will wait until the deadline. With `observes`, the recording is observed. noinline because
+ * the compiler would otherwise inline part of the function. */
 static __attribute__((noinline)) gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
                                                               uint64_t deadline_ns, bool observes,
                                                               gpuhal_timepoint **out_point)
@@ -366,8 +365,8 @@ gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline
     return make_timepoint(queue, false, true, deadline_ns, false, out_point);
 }
 
-/* The plugin's queue waits only for work that was submitted to the same device. If one device waits for another device,
- * drivers do not report failures of the other device's work. */
+/* The plugin's queue waits only for work that was submitted to the same device. Drivers do not report another device's
+ * failures to a waiting device. */
 static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
 {
     return queue->vendor && timepoint->queue && queue->device->ops.queue_wait &&
@@ -376,8 +375,8 @@ static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint 
 }
 
 /* Makes the plugin's queue wait. Returns NOT_SUPPORTED if the worker must wait instead, or if the timepoint is done or
- * has failed in the meantime. On OK this queue's work is a user of the event, and the caller must track the work.
- * Called with the right to call and without the mutex. */
+ * has failed in the meantime. On OK this queue's work is a user of the event, and the caller must track the work. The
+ * caller has the right to call, but not the mutex. */
 static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_error_detail detail;

@@ -92,7 +92,7 @@ gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces)
 /* ---- the times of a piece */
 
 /* Measures the piece with the device's clock, relative to the end of the previous piece. Returns false if the device
- * has no times for the piece. Only the thread that takes pieces from the list may call it. */
+ * has no times for the piece. Only the thread that takes pieces from the list may call this function. */
 static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
 {
     gpuhal_queue_timeline *own = &queue->trace;
@@ -256,7 +256,7 @@ static void *enqueue(gpuhal_queue *queue, const gpuhal_op *op)
 }
 
 /* Records a timepoint at this position of the plugin's queue. Returns NULL on failure. If the plugin refuses the
- * timepoint for good, the queue fails. Called with the right to call and without the mutex. */
+ * timepoint for good, the queue fails. The caller has the right to call, but not the mutex. */
 static gpuhal_timepoint *stamp(gpuhal_queue *queue, bool timed)
 {
     gpuhal_error_detail before;
@@ -296,8 +296,8 @@ static void place(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status
     traced->placed = true;
 }
 
-/* Appends the piece to the queue's list. A recording's end is its timepoint, unless the timepoint was refused. Called
- * with the mutex held. */
+/* Appends the piece to the queue's list. A recording's end is its timepoint, unless the timepoint was refused. The
+ * caller holds the mutex. */
 static void append(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_traced *traced = op->observed;

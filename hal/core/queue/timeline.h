@@ -32,7 +32,7 @@ typedef struct gpuhal_traced_record {
     uint64_t number; /* counted per gpuhal object, from 1; 0: unused slot */
     uint64_t enqueued_ns, begin_ns, end_ns; /* gpuhal_os_monotonic_ns() */
     uint64_t bytes;
-    uint64_t after[GPUHAL_TRACED_AFTER]; /* piece numbers in other queues; 0: none */
+    uint64_t after[GPUHAL_TRACED_AFTER]; /* piece numbers in other queues; 0 if none */
     const gpuhal_device *device, *from, *to; /* from and to are set for copies between two devices, else NULL */
     char *name;                              /* kernel name; malloc'ed */
     uint32_t queue, groups[3];
@@ -47,7 +47,7 @@ typedef struct gpuhal_traced {
     struct gpuhal_traced *next;
     gpuhal_traced_record record;
     bool placed; /* the piece has its position in the queue's order */
-    gpuhal_timepoint *begin, *end; /* before and after the plugin's work; NULL: none */
+    gpuhal_timepoint *begin, *end; /* before and after the plugin's work; NULL if none */
 } gpuhal_traced;
 
 /* The part of the trace that all queues of a gpuhal object share. */
@@ -58,7 +58,7 @@ typedef struct gpuhal_timeline {
     gpuhal_traced_record *ring;
     uint64_t capacity;
     uint64_t count, first; /* number of the newest piece, and of the first piece of this trace */
-    uint64_t ended, dropped; /* numbers of pieces of this trace: ended, and ended but overwritten in the ring */
+    uint64_t ended, dropped; /* numbers of this trace's pieces that have ended, and that were overwritten in the ring */
 } gpuhal_timeline;
 
 /* A queue's part of the trace. The queue's mutex protects all members except number, base, base_ns and last_ns. Only
@@ -69,7 +69,7 @@ typedef struct gpuhal_queue_timeline {
     gpuhal_traced *first, **end;
     uint64_t last;                       /* number of the newest enqueued piece */
     uint64_t after[GPUHAL_TRACED_AFTER]; /* predecessors of the next piece */
-    gpuhal_timepoint *base;              /* a timepoint at host time base_ns; NULL: none */
+    gpuhal_timepoint *base;              /* a timepoint at host time base_ns, or NULL */
     uint64_t base_ns, last_ns;           /* last_ns: end of the last piece that was taken */
 } gpuhal_queue_timeline;
 
@@ -84,7 +84,8 @@ void gpuhal_timeline_destroy(gpuhal_timeline *timeline);
 gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces);
 /* Makes the trace the observer of a new queue. If there is no memory for a piece later, the trace omits the piece. */
 void gpuhal_timeline_observe(gpuhal_queue *queue);
-/* Takes pieces that have ended from the queue's list, or all pieces if the queue is closed. Call without the mutex. */
+/* Takes pieces that have ended from the queue's list, or all pieces if the queue is closed. The caller must not hold
+ * the mutex. */
 void gpuhal_timeline_take(gpuhal_queue *queue);
 
 /* ---- timeline_file.c */

@@ -153,14 +153,14 @@ typedef struct writing {
     uint64_t pieces; /* number of pieces written so far */
 } writing;
 
-/* Returns NULL if the ring does not contain the record. Called with the ring's mutex held. */
+/* Returns NULL if the ring does not contain the record. The caller holds the ring's mutex. */
 static const gpuhal_traced_record *find(const gpuhal_timeline *timeline, uint64_t number)
 {
     const gpuhal_traced_record *place = timeline->ring ? &timeline->ring[number % timeline->capacity] : NULL;
     return place && number != 0 && place->number == number ? place : NULL;
 }
 
-/* Called with the ring's mutex held. */
+/* The caller holds the ring's mutex. */
 static void print_place(writing *w, const gpuhal_traced_record *record)
 {
     unsigned char *lane = record->queue / 8 < w->lane_bytes ? &w->lanes[record->queue / 8] : NULL;
@@ -251,7 +251,7 @@ gpuhal_status gpuhal_timeline_write(gpuhal *gpu, const char *path)
 }
 
 /* Checks the path when the object is opened, so that a wrong path is reported early. An existing file is not replaced
- * before there is a trace. */
+ * before a trace exists. */
 gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.trace;

@@ -75,7 +75,7 @@ gpuhal_timepoint *gpuhal_timepoint_create(gpuhal_queue *queue, bool timed)
     return timepoint;
 }
 
-/* Relaxed order, because the caller has a reference and the count cannot drop to 0. */
+/* Relaxed order suffices, because the caller has a reference. */
 gpuhal_timepoint *gpuhal_timepoint_retain(gpuhal_timepoint *timepoint)
 {
     atomic_fetch_add_explicit(&timepoint->references, 1, memory_order_relaxed);
@@ -118,10 +118,10 @@ static void free_host_point(gpuhal_timepoint *timepoint)
     free(of(timepoint));
 }
 
-/* ---- both */
+/* ---- queue and host timepoints */
 
-/* Acquire and release order, because the thread that frees the timepoint must see all writes that other threads made
- * before they released it. The queue is released last, because the event is returned to the queue. */
+/* Needs acquire and release order, because the thread that frees the timepoint must see all writes that other threads
+ * made before they released it. The queue is released last, because the event is returned to the queue. */
 void gpuhal_timepoint_release(gpuhal_timepoint *timepoint)
 {
     if (!timepoint || atomic_fetch_sub_explicit(&timepoint->references, 1, memory_order_acq_rel) != 1) {

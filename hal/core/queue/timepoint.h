@@ -73,7 +73,7 @@ typedef struct gpuhal_timepoint {
                              * there is no event any more */
     uint64_t done_ns; /* for a timed or stamped timepoint, the time when its end was noticed; exact if the plugin has no
                        * queues */
-    gpuhal_failure *failure;        /* NULL: no failure */
+    gpuhal_failure *failure;        /* NULL if successful */
     struct gpuhal_timepoint *next;  /* in the queue's list of submitted timepoints */
     gpuhal_completion *completions;   /* oldest first */
 } gpuhal_timepoint;
@@ -95,11 +95,11 @@ static inline gpuhal_timepoint_state gpuhal_timepoint_now(const gpuhal_timepoint
 /* For a timepoint that is DONE: returns OK, or its failure as this thread's last error. */
 gpuhal_status gpuhal_timepoint_result(const gpuhal_timepoint *timepoint);
 /* Ends the timepoint. If `failure` is NULL, the timepoint succeeds. Prepends its completions to *list for
- * gpuhal_completions_notify(). Called with the timepoint's mutex held. */
+ * gpuhal_completions_notify(). The caller holds the timepoint's mutex. */
 void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failure, gpuhal_completion **list);
 
 /* Notifies and frees all completions of a list, from the last to the first, since this is the order of the timepoints'
- * ends. Called with no mutex held. */
+ * ends. The caller must hold no mutex. */
 void gpuhal_completions_notify(gpuhal_completion *list);
 void gpuhal_completion_free(gpuhal_completion *completion);
 

@@ -2,7 +2,7 @@
 #include "memory/buffer.h"
 #include "queue/queue.h"
 
-/* Relaxed order, because the caller has a reference. */
+/* Relaxed order suffices, because the caller has a reference. */
 gpuhal_uses *gpuhal_uses_retain(gpuhal_uses *uses)
 {
     if (uses) {

@@ -64,7 +64,7 @@ gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed)
     return event;
 }
 
-/* `vendor` is the plugin queue that recorded the event. After a reset the queue has a different one. */
+/* `vendor` is the plugin queue that recorded the event. After a reset the queue has a different plugin queue. */
 static void put_event(gpuhal_queue *queue, const gpuhal_vendor_queue *vendor, gpuhal_plugin_event *event, bool timed)
 {
     gpuhal_queue_lock(queue);
@@ -103,7 +103,6 @@ bool gpuhal_timepoint_use_event(gpuhal_timepoint *timepoint)
     return users > 0;
 }
 
-/* The event is destroyed first, because the plugin's queue must outlive its events. */
 void gpuhal_timepoint_leave_event(gpuhal_timepoint *timepoint)
 {
     if (atomic_fetch_sub_explicit(&timepoint->users, 1, memory_order_acq_rel) == 1) {

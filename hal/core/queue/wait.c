@@ -19,7 +19,7 @@ gpuhal_status gpuhal_timepoint_retire(gpuhal_timepoint *timepoint, uint64_t dead
     return status;
 }
 
-/* Called with the mutex held; releases the mutex while it waits. */
+/* The caller holds the mutex, which is released during the wait. */
 static gpuhal_status sleep_once(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = timepoint->queue;

@@ -4,7 +4,7 @@
  * unfinished work and the driver reports that this work is still executing. A worker queries the driver, because the
  * query may hang as well. No call is a hang while the application has native access to a queue of the device, because
  * the application may hold the vendor's lock. While the driver may be compiling, only a tenth of the time counts:
- * compilers take long, and all calls of a driver may wait for the call that compiles. */
+ * compilers are slow, and all calls of a driver may wait for the call that compiles. */
 #include "queue/watchdog.h"
 
 #include "queue/completion_service.h"
@@ -47,7 +47,7 @@ static void lock(void)
     dog.watches = dog.polls = false;
 }
 
-/* Called with the mutex held. */
+/* The caller holds the mutex. */
 static void wake(void)
 {
     gpuhal_condition_signal_all(&dog.condition);
@@ -56,7 +56,7 @@ static void wake(void)
     }
 }
 
-/* Removes the device from a list. Called with the mutex held. */
+/* Removes the device from a list. The caller holds the mutex. */
 static bool take_out(gpuhal_device **link, const gpuhal_device *device)
 {
     while (*link && *link != device) {
@@ -226,7 +226,7 @@ static void ask(void *user)
     gpuhal_mutex_unlock(&dog.mutex);
 }
 
-/* Starts workers. If no thread can be started, the next check tries again. Called with the mutex held. */
+/* Starts workers. If no thread can be started, the next check tries again. The caller holds the mutex. */
 static void start_workers(void)
 {
     while (dog.reports && !gpuhal_worker_request(&dog.reports->watched.report, dog.reports->gpu, report, dog.reports)) {
@@ -294,7 +294,7 @@ static void start_rescans(uint64_t now)
 
 /* ---- the thread */
 
-/* Called with the mutex held. */
+/* The caller holds the mutex. */
 static uint64_t deadline_ns(uint64_t look_ns)
 {
     uint64_t deadline = dog.devices || dog.reports ? look_ns : UINT64_MAX;
@@ -351,7 +351,7 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* Returns 0 or errno. Called with the mutex held. */
+/* Returns 0 or errno. The caller holds the mutex. */
 static int need_thread(void)
 {
     const int error = dog.watches ? 0 : gpuhal_thread_start_detached(watch, NULL);

@@ -2,10 +2,10 @@
  * removed.
  *
  * Each thread records its current driver call in a slot (base/call.h). While a device is open, the thread gpuhal-watch
- * checks the slots every quarter of hang_ns, and at least every half second. There is one such thread per process
- * rather than per gpuhal object, because a thread's slot serves the calls for all gpuhal objects. The same thread waits
- * on the hotplug descriptors of all objects. gpuhal-watch calls no plugin, callback or allocator, accesses no file,
- * blocks only in one place, and compares devices by address. So no hang elsewhere can block this thread.
+ * checks the slots every quarter of hang_ns, and at least every half second. Each process has only one gpuhal-watch,
+ * because a thread's slot serves the calls for all gpuhal objects. The same thread waits on the hotplug descriptors of
+ * all objects. gpuhal-watch calls no plugin, callback or allocator, accesses no file, blocks only in one place, and
+ * compares devices by address. So no hang elsewhere can block this thread.
  *
  * If a call takes longer than its allowance, the device is lost: from then on all calls for the device return
  * DEVICE_LOST (hung). Workers (device/worker.h) do the steps that may block. They report the loss to queues, listeners,
@@ -36,7 +36,7 @@ typedef struct gpuhal_heard {
     gpuhal_worker worker;
     _Atomic unsigned found;     /* GPUHAL_HOTPLUG_ bits */
     unsigned pending;           /* kinds of messages received since the worker was last started */
-    uint64_t first_ns, last_ns; /* times of the first and last message; 0: none */
+    uint64_t first_ns, last_ns; /* times of the first and last message; 0 if none */
 } gpuhal_heard;
 /* Returns 0 or errno. */
 int gpuhal_watchdog_listen(gpuhal_heard *heard);

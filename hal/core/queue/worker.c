@@ -1,8 +1,8 @@
 /* queue/worker.c: a queue's worker thread. The worker exists only if it is needed to wait or to make blocking calls. It
  * processes deferred work from the front of the list, and waits for timepoints whose end must be noticed.
  *
- * No thread joins the worker. The queue structure is freed only after the worker has ended; gpuhal_workers_settle()
- * waits for the end of all workers. */
+ * No thread joins the worker. The queue structure outlives the worker; gpuhal_workers_settle() waits until all workers
+ * have ended. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
@@ -35,7 +35,7 @@ static void empty_first_unlocks(gpuhal_queue *queue, gpuhal_deferred *deferred)
     }
 }
 
-/* Called with the mutex held; the caller frees the element without the mutex. */
+/* The caller holds the mutex, and frees the element after unlocking it. */
 static gpuhal_deferred *take_first(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -244,8 +244,8 @@ static void submit_first(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Handles a wait for another queue's timepoint at the front of the list. Returns true if it changed anything. Called
- * with the mutex held. */
+/* Handles a wait for another queue's timepoint at the front of the list. Returns true if it changed anything. The
+ * caller holds the mutex. */
 static bool look_at_wait(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -275,7 +275,7 @@ static bool look_at_wait(gpuhal_queue *queue)
     return true;
 }
 
-/* Does the next step. Returns false if the worker must wait. Called with the mutex held. */
+/* Does the next step. Returns false if the worker must wait. The caller holds the mutex. */
 static bool step(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -318,8 +318,8 @@ static bool step(gpuhal_queue *queue)
     return false;
 }
 
-/* Returns whether a destroyed queue without deferred work has no work left at all. Called with the mutex held; releases
- * the mutex only if there is work left. */
+/* Returns whether a destroyed queue without deferred work has no work left at all. The caller holds the mutex, which is
+ * released only if there is work left. */
 static bool may_end(gpuhal_queue *queue)
 {
     if (!gpuhal_device_is_reachable(queue->device)) {
