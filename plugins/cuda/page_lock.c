@@ -67,7 +67,7 @@ unsigned int gpuhal_cuda_read_only_flags(const gpuhal_plugin_device *device)
     return device->entry->registers_read_only ? CU_MEMHOSTREGISTER_READ_ONLY : 0;
 }
 
-/* The driver's code for read-only memory is not documented, but the codes of other errors are documented. */
+/* CUDA does not document the error code for read-only memory, but it documents those of other errors. */
 bool gpuhal_cuda_flags_matter(CUresult code)
 {
     const gpuhal_status status = gpuhal_cuda_status(code);

@@ -2,7 +2,8 @@
  * VARIANT_<name> and NAME. Each fault is an #ifdef at the place of a careless vendor's mistake. The variants `good` and
  * `good_fork_safe` have no fault.
  *
- * To add a variant, add a line to corpus.inc and an #ifdef here. Faults of more than one line are in mischief.h. */
+ * To add a variant, add a line to corpus.inc and an #ifdef here. Faults that need more than one line are in mischief.h.
+ */
 #include "loading.h"
 #include "mischief.h"
 

@@ -48,7 +48,7 @@ fake_report *fake_report_get(void)
 void fake_report_call(const char *function)
 {
     fake_report *to = fake_report_get();
-    /* Each library of a vendor uses a separate part of the table, because each library has its own lock. */
+    /* The libraries of one vendor use separate parts of the table, because each library has its own lock. */
     const unsigned part = function[0] == 'a' ? 3 : function[0] == 'n' || function[0] == 'r' ? 2 : 0;
     for (unsigned i = part * FAKE_REPORT_FUNCTIONS / 4; i < FAKE_REPORT_FUNCTIONS; i++) {
         if (to->functions[i].name[0] == '\0') {
