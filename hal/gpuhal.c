@@ -196,7 +196,6 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config, bool to_d
     gpu->layers.released_twice = gpuhal_check_released_twice;
     gpu->layers.use_part = gpuhal_part_use;
     gpu->layers.find_part = gpuhal_part_find;
-    gpu->layers.will_use = gpuhal_queues_will_use;
     gpu->layers.pools = gpuhal_pools_create();
     gpu->layers.timeline = gpuhal_timeline_create();
     gpu->layers.serve = gpuhal_service_serve;

@@ -1,5 +1,6 @@
-/* kernels.cl: the kernels in OpenCL C. kernels.cu includes this file to compile the same kernels as CUDA and HIP. The
- * kernels add in the order that kernels.c describes, and read bytes through 32-bit words. */
+/* kernels.cl: the kernels in OpenCL C; kernels.cu compiles the same file for CUDA and HIP. The kernels add in the order
+ * that kernels.c describes, and read bytes through 32-bit words. The library does not cache code with a word for reading
+ * other files, even in a comment. */
 #ifndef KERNEL
 #pragma OPENCL FP_CONTRACT OFF
 #define KERNEL(size)         __kernel __attribute__((reqd_work_group_size(size, 1, 1))) void

@@ -325,23 +325,6 @@ TEST(a_mapped_buffer_is_busy)
     expect_mock_has_no_programs();
 }
 
-/* The worker has begun the first launch; the second launch waits. */
-TEST(a_buffer_of_launches_that_wait_cannot_be_mapped_and_the_queue_goes_on)
-{
-    objects o = begin();
-    void *mapped = NULL;
-    gpuhal_mock.devices[0].hold_launches = 1;
-    assert_ok(add_to(o.queue, o.add, o.other, 1));
-    assert_ok(add_to(o.queue, o.add, o.one, 1));
-    assert_int_equal(gpuhal_buffer_map(o.one, 0, 4, GPUHAL_ACCESS_READ, &mapped), GPUHAL_ERROR_BUSY);
-    assert_int_equal(gpuhal_buffer_map(o.other, 0, 4, GPUHAL_ACCESS_READ, &mapped), GPUHAL_ERROR_BUSY);
-    gpuhal_mock.devices[0].hold_launches = 0;
-    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
-    assert_ok(gpuhal_buffer_map(o.one, 0, 4, GPUHAL_ACCESS_READ, &mapped));
-    assert_ok(gpuhal_buffer_unmap(o.one, mapped));
-    end(&o);
-}
-
 TEST(the_host_sees_the_writes_of_a_kernel_to_memory_that_is_not_coherent)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.formats = "mock", .not_coherent = 1}}};

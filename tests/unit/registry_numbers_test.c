@@ -221,6 +221,42 @@ TEST(an_interface_is_found_in_a_record_that_has_other_numbers)
     assert_int_equal(gpuhal_database_find(database, &alike), seen[5].iface);
     alike.known = 99;
     assert_int_equal(gpuhal_database_find(database, &alike), 0);
+    /* After a driver update the UUID or the name may differ. */
+    gpuhal_sighting updated = seen[0];
+    updated.known = seen[0].iface;
+    updated.uuid = "GPU-after-the-update";
+    assert_int_equal(gpuhal_database_find(database, &updated), seen[0].iface);
+    updated.known = 0;
+    assert_int_equal(gpuhal_database_find(database, &updated), 0);
+    updated = seen[0];
+    updated.known = seen[0].iface;
+    updated.name = "another name";
+    assert_int_equal(gpuhal_database_find(database, &updated), seen[0].iface);
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(a_device_whose_uuid_is_doubted_is_found_by_its_address_and_drivers_of_one_card_by_name)
+{
+    gpuhal_registry *registry = open_registry(fresh_directory());
+    gpuhal_sighting first = {.group = 0, .pci = "0000:01:00.0", .uuid = "shared", .backend = "vulkan", .name = "GPU"};
+    look(registry, &first, 1);
+    gpuhal_sighting seen[] = {
+        {.group = 0, .pci = "0000:01:00.0", .backend = "vulkan", .name = "GPU"},
+        {.group = 1, .pci = "0000:02:00.0", .backend = "vulkan", .name = "GPU"},
+        {.group = 2, .pci = "0000:03:00.0", .uuid = "arc", .backend = "opencl", .name = "Arc [A]"},
+        {.group = 2, .pci = "0000:03:00.0", .uuid = "arc", .backend = "opencl", .name = "Arc [B]"},
+    };
+    enum { COUNT = sizeof seen / sizeof *seen };
+    look(registry, seen, COUNT);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    for (size_t i = 0; i < COUNT; i++) {
+        for (uint32_t known = 0; known <= COUNT; known++) {
+            gpuhal_sighting other = seen[i];
+            other.known = known;
+            assert_int_equal(gpuhal_database_find(&snapshot->database, &other), seen[i].iface);
+        }
+    }
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
 }

@@ -77,7 +77,6 @@ typedef struct gpuhal_layers {
     void (*released_twice)(struct gpuhal_buffer *buffer); /* called if a part without references is released */
     gpuhal_status (*use_part)(struct gpuhal_buffer *buffer, struct gpuhal_queue *queue);
     struct gpuhal_buffer *(*find_part)(struct gpuhal_buffer *segment, uint64_t *offset);
-    bool (*will_use)(const struct gpuhal_buffer *buffer); /* gpuhal_queues_will_use() */
     /* Callbacks on the service thread. `serve` starts the thread and returns 0 or an errno. Then `serve_released` makes
      * the thread call gpuhal_buffer_end(), and `serve_call` makes it call `call`. If out of memory, `serve_call`
      * returns false and makes no call. */

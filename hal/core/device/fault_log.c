@@ -49,18 +49,23 @@ static const char *driver_of(const gpuhal_device *device)
     return version ? version : "";
 }
 
-/* Sets the values that identify the device in a record that may have other numbers. */
+static const char *stated(const gpuhal_interface *iface, gpuhal_identity_level level)
+{
+    return iface && !(iface->doubted & 1u << level) ? iface->values[level] : NULL;
+}
+
+/* Sets the values that identify the device in a record that may have other numbers; cached.c records the same values.
+ * For a device that is not listed any more, these are its number and its name. */
 static void set_sighting(const gpuhal_device *device, gpuhal_sighting *out_sighting)
 {
-    const gpuhal_facts *facts = &device->listed->facts;
     const gpuhal_interface *iface = gpuhal_device_snapshot_interface(gpuhal_device_snapshot_now(device->gpu), device);
-    const bool has_pci = iface && !(iface->doubted & 1u << GPUHAL_IDENTITY_PCI);
+    const gpuhal_facts *facts = &device->listed->facts;
     *out_sighting = (gpuhal_sighting){
         .known = device->interface_number,
         .backend = device->candidate->name,
-        .pci = has_pci ? iface->values[GPUHAL_IDENTITY_PCI] : NULL,
-        .uuid = gpuhal_facts_text(facts, GPUHAL_FACT_UUID),
-        .partition = gpuhal_facts_text(facts, GPUHAL_FACT_PARTITION),
+        .pci = stated(iface, GPUHAL_IDENTITY_PCI),
+        .uuid = stated(iface, GPUHAL_IDENTITY_UUID),
+        .partition = iface ? iface->partition_name : gpuhal_facts_text(facts, GPUHAL_FACT_PARTITION),
         .name = gpuhal_facts_text(facts, GPUHAL_FACT_NAME),
     };
 }

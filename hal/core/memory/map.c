@@ -76,10 +76,6 @@ gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t
         return status;
     }
     buffer = buffer->whole; /* transfers check the whole buffer */
-    /* Checked before the mapping begins, because a mapping would make the queued work fail. */
-    if (buffer->device->gpu->layers.will_use(buffer)) {
-        return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: work in a queue uses the buffer", buffer->device->id);
-    }
     int32_t idle = 0;
     if (!atomic_compare_exchange_strong(&buffer->use, &idle, GPUHAL_BUFFER_CHANGING)) {
         return idle < 0 ? gpuhal_buffer_busy(buffer)

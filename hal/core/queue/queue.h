@@ -443,8 +443,6 @@ void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepo
 /* Retires the completed work of all queues when device memory is short. Sets *out_pending to the number of bytes that
  * will be freed once queued work has ended. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending);
-/* Returns whether deferred work of any queue uses the buffer, which is a whole buffer. */
-bool gpuhal_queues_will_use(const gpuhal_buffer *buffer);
 /* Timepoints that mark the current end of the work in all queues of an object. */
 typedef struct gpuhal_queue_marks {
     gpuhal_timepoint **list; /* with references */

@@ -1,5 +1,5 @@
 /* queue/reclaim.c: retires the completed work of all queues when device memory is short, counts the memory that queued
- * work keeps alive, and waits for that work. Finds deferred work that uses a buffer. */
+ * work keeps alive, and waits for that work. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
@@ -116,27 +116,6 @@ void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending)
     *out_pending = bytes_of_queues_alone(&all);
     free(queues);
     free(all.list);
-}
-
-bool gpuhal_queues_will_use(const gpuhal_buffer *buffer)
-{
-    size_t count = 0;
-    bool will = false;
-    gpuhal_queue **queues = gpuhal_service_queues(buffer->device->gpu, NULL, &count);
-    for (size_t i = 0; i < count; i++) {
-        gpuhal_queue_lock(queues[i]);
-        for (const gpuhal_deferred *deferred = queues[i]->deferred; deferred && !will; deferred = deferred->next) {
-            const gpuhal_uses *uses = deferred->op.uses;
-            will = deferred->op.to == buffer || deferred->op.from == buffer;
-            for (uint32_t u = 0; uses && u < uses->count && !will; u++) {
-                will = uses->buffers[u].buffer == buffer;
-            }
-        }
-        gpuhal_mutex_unlock(&queues[i]->mutex);
-        gpuhal_queue_release(queues[i]);
-    }
-    free(queues);
-    return will;
 }
 
 /* ---- waiting */

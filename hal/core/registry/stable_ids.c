@@ -410,40 +410,39 @@ bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *cha
     return true;
 }
 
-/* Rates how well the record matches the interface: 3 by UUID, 2 by name and PCI address, 1 by name only, 0 not at
- * all. */
+/* Rates how well a recorded interface matches, 0 for not at all. A UUID that differs, as after a driver update,
+ * excludes only interfaces with another number. */
 static int likeness(const gpuhal_database *database, const gpuhal_sighting *seen,
                     const gpuhal_database_interface *known)
 {
     const gpuhal_database_physical wanted = {.number = known->physical};
     const gpuhal_database_physical *physical = gpuhal_database_same(database, GPUHAL_DATABASE_PHYSICAL, &wanted);
     const char *pci = physical ? physical->pci : NULL;
-    if (same(seen->backend, known->backend) && states_same_uuid(seen, known)) {
-        return 3;
-    }
-    if (!has_same_name(seen, known) || (is_said(seen->uuid) && is_said(known->uuid))) {
+    const bool is_known = known->number == seen->known, has_uuid = states_same_uuid(seen, known),
+               has_pci = same_said(seen->pci, pci), has_name = has_same_name(seen, known);
+    if (!same(seen->backend, known->backend) || !same(seen->partition, known->partition) ||
+        (!has_uuid && !has_pci && is_said(seen->pci) && is_said(pci))) {
         return 0;
     }
-    return same_said(seen->pci, pci) ? 2 : !(is_said(seen->pci) && is_said(pci));
+    const bool may_be =
+        has_uuid || (is_known ? has_name || has_pci : has_name && !(is_said(seen->uuid) && is_said(known->uuid)));
+    return may_be ? 8 * has_uuid + 4 * has_pci + 2 * has_name + is_known : 0;
 }
 
-/* Among equally good matches, prefers the interface with the sighting's number. If only names match, and no match has
- * this number, there must be only one match. */
 uint32_t gpuhal_database_find(const gpuhal_database *database, const gpuhal_sighting *seen)
 {
-    size_t count, alike = 0;
+    size_t count;
     const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(database, &count);
     uint32_t number = 0;
     int best = 0;
     for (size_t f = 0; f < count; f++) {
         const int now = likeness(database, seen, &interfaces[f]);
-        alike += now == 1;
-        if (now > best || (now > 0 && now == best && interfaces[f].number == seen->known)) {
-            number = interfaces[f].number;
+        if (now > 0 && now >= best) {
+            number = now > best ? interfaces[f].number : 0; /* equal matches are ambiguous */
             best = now;
         }
     }
-    return best == 1 && alike > 1 && number != seen->known ? 0 : number;
+    return number;
 }
 
 /* ---- no change */

@@ -115,10 +115,10 @@ GPUHAL_API gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuha
                                             uint64_t *out_offset);
 
 /** Maps a range of the buffer into host memory. A buffer has at most one mapping; while the buffer is mapped, transfers
- *  with it return BUSY. Earlier work that uses the buffer must have ended. @p access: GPUHAL_ACCESS_ bits.
+ *  with it return BUSY. Earlier work that uses the buffer must have ended: a queue that reaches such work during the
+ *  mapping fails with BUSY. @p access: GPUHAL_ACCESS_ bits.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for 0 bytes), OUT_OF_RANGE, NOT_SUPPORTED, BUSY when the buffer is mapped,
- *  in a transfer that the device cannot do during a mapping, or used by queued work that a thread of the library
- *  executes, such as all work of the CPU; DEVICE_LOST, FORKED, DRIVER
+ *  or in a transfer that the device cannot do during a mapping; DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller, gpuhal_buffer_unmap() before the last release. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access,
                                            void **out_pointer);
