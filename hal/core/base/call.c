@@ -7,8 +7,6 @@
 
 enum { ASKED_AT_ONCE = 16 };
 
-/* Slots are only added at the front and never freed, so that the watchdog can walk the list without a lock while
- * threads start and end. */
 static _Atomic(gpuhal_call_slot *) first;
 /* slot for threads whose own slot could not be allocated; ignored by the watchdog */
 static _Thread_local gpuhal_call_slot nowhere;
@@ -41,8 +39,8 @@ static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
     return true;
 }
 
-/* Finds the slot of an ended thread, preferably a slot with this thread's id; returns NULL if there is none. Checks
- * only a few slots each time, so that a thread's first call stays cheap even if thousands of threads have slots. */
+/* Checks only a few slots each time, so that a thread's first call stays cheap even if thousands of threads have
+ * slots. */
 static gpuhal_call_slot *find_free(uint64_t thread)
 {
     static _Atomic(gpuhal_call_slot *) next; /* next slot to check; NULL for the first */
@@ -93,9 +91,7 @@ gpuhal_call_slot *gpuhal_call_slot_add(void)
     return gpuhal_own.slot;
 }
 
-/* Runs in the only thread of the child of a fork. The parent's calls are not in progress in the child, so the
- * watchdog's marks are cleared. The forking thread's slot keeps its old generation, so no other thread takes it
- * over. */
+/* The forking thread's slot keeps its old generation, so no other thread takes it over. */
 void gpuhal_call_slots_inherit(void)
 {
     for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {

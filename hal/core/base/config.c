@@ -63,7 +63,6 @@ static const char *read_variable(const gpuhal_settings *settings, const char *na
     return value && *value ? value : NULL;
 }
 
-/* The variable enables logging to standard error if there is no listener. */
 static gpuhal_status read_log_level(const gpuhal_config *config, gpuhal_settings *settings)
 {
     static const char words[][8] = {"error", "warning", "info", "debug", "trace"};
@@ -211,7 +210,7 @@ static gpuhal_status read_program_cache(gpuhal_settings *settings)
                                      value);
 }
 
-/* Reads the path of a trace. The trace is written when the gpuhal object is closed. */
+/* The trace is written when the gpuhal object is closed. */
 static gpuhal_status read_trace(gpuhal_settings *settings, const char *name, char **out_path)
 {
     const char *value = read_variable(settings, name);

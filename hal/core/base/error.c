@@ -62,7 +62,7 @@ static void point_inside(gpuhal_error_detail *detail)
     detail->error.vendor_text = detail->vendor_text;
 }
 
-/* Begins a detail. Keeps the stored report, since the new detail may be made from it. */
+/* Keeps the stored report, since the new detail may be made from it. */
 static void begin(gpuhal_status status)
 {
     last.error = (gpuhal_error){.size = sizeof last.error, .status = status};

@@ -21,7 +21,6 @@ gpuhal_status gpuhal_error_no_thread(int error);
 
 /* Stores a plugin's report (gpuhal_host.report()) until gpuhal_error_from_plugin uses it. */
 gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call, int64_t vendor_code, const char *text);
-/* Appends to the message of the stored report. */
 void gpuhal_error_extend_report(const char *text);
 /* Discards the report of an earlier plugin call. Must precede a call that may fail without a report. */
 void gpuhal_error_forget_report(void);
@@ -35,7 +34,6 @@ bool gpuhal_error_is_cause(gpuhal_status status);
  * invalid status becomes GPUHAL_ERROR_DRIVER. Returns the status. */
 gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend, const char *device, const char *what);
 void gpuhal_error_add_device(const char *backend, const char *device);
-/* Adds the name of a system or library call, and the `code` that the call returned. */
 void gpuhal_error_add_call(const char *call, int64_t code, const char *text);
 void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total);
 /* Adds to an out-of-memory error the number of bytes that are freed when queued work completes. */
@@ -49,7 +47,7 @@ void gpuhal_error_add_driver_free(uint64_t bytes);
 /* Adds the report on a failed allocation. Appends to the message the report's figures about stores and callbacks, and
  * the reason why stores cannot spill some bytes. Sets the report's size and fragmentation. */
 void gpuhal_error_add_report(const gpuhal_memory_report *report, const char *why_unspillable);
-/* Adds bytes freed by a rung. The sum saturates at UINT64_MAX, because callbacks may report any number. */
+/* The sum saturates at UINT64_MAX, because callbacks may report any number. */
 static inline void gpuhal_report_add(gpuhal_memory_report *report, gpuhal_rung rung, uint64_t bytes)
 {
     uint64_t *sum = &report->rungs[rung].bytes;
@@ -72,7 +70,6 @@ typedef struct gpuhal_error_detail {
     gpuhal_memory_report memory; /* a `size` of 0 means that there is no report; driver_free_bytes may be set even
                                   * then */
 } gpuhal_error_detail;
-/* Copies this thread's last detail. */
 void gpuhal_error_save(gpuhal_error_detail *out_detail);
 /* Makes the copy this thread's last detail and returns its status. */
 gpuhal_status gpuhal_error_restore(const gpuhal_error_detail *detail);

@@ -38,7 +38,7 @@ static void free_worker(gpuhal_job_worker *own)
     free(own);
 }
 
-/* Removes a thread from the idle list and returns it; returns NULL if the list is empty. Called with the mutex held. */
+/* Called with the mutex held. */
 static gpuhal_job_worker *take_idle(void)
 {
     gpuhal_job_worker *own = pool.idle;
@@ -182,7 +182,7 @@ static uint64_t wait_for(gpuhal_job_worker *own, const gpuhal_job *job, uint64_t
     return waited;
 }
 
-/* Starts a new thread for the job. Called with the mutex held. Returns NULL with *out_error on failure. */
+/* Called with the mutex held. Returns NULL with *out_error on failure. */
 static gpuhal_job_worker *start_worker(gpuhal_job *job, int *out_error)
 {
     gpuhal_job_worker *own = calloc(1, sizeof *own);
@@ -233,8 +233,7 @@ static void keep_worker(gpuhal_job_worker *own)
     pool.idle_count++;
 }
 
-/* Swaps the job's error detail and this thread's. This is a separate function, so that its stack space is free while
- * the job runs. */
+/* This is a separate function, so that its stack space is free while the job runs. */
 static __attribute__((noinline)) void swap_details(gpuhal_job *job)
 {
     gpuhal_error_detail own;
@@ -243,8 +242,7 @@ static __attribute__((noinline)) void swap_details(gpuhal_job *job)
     job->detail = own;
 }
 
-/* Runs the job on the caller's thread. Cancellation is deferred, since other threads may wait for locks and results of
- * this thread. */
+/* Cancellation is deferred, since other threads may wait for locks and results of this thread. */
 static void run_here(gpuhal_job *job)
 {
     gpuhal_job *outer = current;

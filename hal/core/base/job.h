@@ -45,10 +45,10 @@ struct gpuhal_job {
     gpuhal_error_detail detail;      /* the thread's last error when run() returned; valid for DONE */
 };
 
-/* Initialises the job with one reference, which belongs to the caller. `late` may be NULL. */
+/* Initialises the job with one reference, which belongs to the caller. */
 void gpuhal_job_init(gpuhal_job *job, gpuhal_job_fn *run, gpuhal_job_fn *late, gpuhal_job_fn *destroy);
-/* Runs the job and waits for it. Returns DONE, ABANDONED if `deadline_ns` passed without a step, or NO_THREAD with the
- * error detail if the job did not run. */
+/* Returns DONE, ABANDONED if `deadline_ns` passed without a step, or NO_THREAD with the error detail if the job did not
+ * run. */
 gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns);
 /* Makes the job its own caller, separate from the thread that begins it. Must be called before the job begins. Use it
  * for jobs that one thread runs concurrently, or abandons and repeats. Calls of such jobs are not mistaken for
@@ -69,7 +69,7 @@ void gpuhal_job_step(gpuhal_job *job);
 void gpuhal_job_retain(gpuhal_job *job);
 /* NULL does nothing. */
 void gpuhal_job_release(gpuhal_job *job);
-/* Ends and joins idle threads. Called when a gpuhal object is closed; later jobs start new threads. */
+/* Ends and joins idle threads. Later jobs start new threads. */
 void gpuhal_jobs_end(void);
 
 /* Returns the job that this thread is running; NULL if none. */

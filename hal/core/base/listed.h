@@ -25,7 +25,7 @@ bool gpuhal_listed_is_device(const gpuhal_listed_device *listed);
 /* Returns the number of entries that are devices. */
 size_t gpuhal_listed_devices_usable(const gpuhal_listed_devices *devices);
 const gpuhal_listed_device *gpuhal_listed_devices_find(const gpuhal_listed_devices *devices, uint32_t index);
-/* Copies every device with its facts. Returns false if out of memory. */
+/* Returns false if out of memory. */
 bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed_devices *to);
 /* Returns whether both lists have the same devices in the same order, with the same facts. Free memory is ignored,
  * since it changes constantly. */

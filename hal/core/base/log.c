@@ -124,7 +124,7 @@ void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...)
     gpuhal_mutex_unlock(&list_mutex);
 }
 
-/* Returns the log with the highest number below `number`. Called with list_mutex locked. */
+/* Called with list_mutex locked. */
 static gpuhal_log *next_below(uint64_t number)
 {
     gpuhal_log *log = first;

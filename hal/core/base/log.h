@@ -24,7 +24,6 @@ enum {
 /* Creates a log. If `listener` is NULL and `to_stderr` is false, lines are dropped. Returns NULL if out of memory. */
 gpuhal_log *gpuhal_log_create(gpuhal_log_fn *listener, void *user, uint32_t level, bool to_stderr);
 void gpuhal_log_destroy(gpuhal_log *log);
-/* Returns whether lines of this level are passed to a listener. */
 bool gpuhal_log_wants(const gpuhal_log *log, int32_t level);
 void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void gpuhal_log_to_all(int32_t level, const char *text);

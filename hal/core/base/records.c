@@ -70,9 +70,8 @@ bool gpuhal_records_is_clean(const char *text, size_t bytes)
     return true;
 }
 
-/* Returns whether the character changes how a terminal shows the text. U+0080 to U+009F are control characters. U+2028
- * and U+2029 end lines. U+061C, U+200E, U+200F, U+202A to U+202E, and U+2066 to U+2069 change the direction (UAX
- * #9). */
+/* U+0080 to U+009F are control characters. U+2028 and U+2029 end lines. U+061C, U+200E, U+200F, U+202A to U+202E, and
+ * U+2066 to U+2069 change the direction (UAX #9). */
 static bool is_deceptive(const unsigned char *at, size_t length)
 {
     if (length == 2) {
@@ -120,7 +119,6 @@ void gpuhal_records_finish(gpuhal_records_reader *reader)
     reader->next = reader->end;
 }
 
-/* Reading stops at an error, since the lines after it cannot be trusted. */
 static gpuhal_records_item fail(gpuhal_records_reader *reader, const char *what)
 {
     snprintf(reader->error, sizeof reader->error, "%s", what);

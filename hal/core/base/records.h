@@ -27,7 +27,7 @@ typedef struct gpuhal_records_reader {
     uint32_t line;     /* line number of the last item, from 1 */
     char name[64];     /* kind or key of the last item */
     gpuhal_text value; /* value of the last item, unescaped */
-    char error[128];   /* description of the error */
+    char error[128];
 } gpuhal_records_reader;
 
 typedef enum { GPUHAL_RECORDS_END, GPUHAL_RECORDS_KIND, GPUHAL_RECORDS_PAIR, GPUHAL_RECORDS_ERROR } gpuhal_records_item;

@@ -46,7 +46,7 @@ void gpuhal_text_append(gpuhal_text *text, const char *bytes, size_t count)
     text->data[text->length] = 0;
 }
 
-/* Formats into the available space. If that is too small, enlarges it and formats again. Never truncates. */
+/* Never truncates. */
 static void append_formatted(gpuhal_text *text, const char *format, va_list arguments)
 {
     if (!reserve(text, 0)) {

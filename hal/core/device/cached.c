@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* Returns a stated value; NULL if the value is doubted, because a value that several devices share does not identify
- * any of them. The values of a software device belong to other hardware, and the identity already omits them. */
+ * any of them. The identity already omits the values of software devices. */
 static const char *stated(const gpuhal_interface *iface, gpuhal_identity_level level)
 {
     return iface->doubted & 1u << level ? NULL : iface->values[level];
@@ -31,7 +31,7 @@ static gpuhal_sighting sighting_of(const gpuhal_interface *iface)
 }
 
 /* Returns the backends whose devices are completely known now, including backends without devices. The registry is not
- * updated for the other backends. The list ends with NULL. The result is NULL if out of memory. */
+ * updated for the other backends. The list ends with NULL. */
 static const char **listed_backends(const gpuhal_candidates *candidates)
 {
     const char **names = calloc(candidates->count + 1, sizeof *names);
@@ -91,9 +91,8 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 
 /* ---- differences after the plugin is loaded */
 
-/* Returns whether the record is already stored. This happens because two devices of one plugin find the same
- * difference. If another thread stores the record between this check and the update, it is stored twice with the same
- * contents. */
+/* Two devices of one plugin find the same difference. If another thread stores the record between this check and the
+ * update, it is stored twice with the same contents. */
 static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *record)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -103,7 +102,7 @@ static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *rec
     return same;
 }
 
-/* Returns whether the snapshot's record may be replaced. A result with another key must not replace it. */
+/* A result with another key must not replace the snapshot's record. */
 static bool has_record(const gpuhal *gpu, const gpuhal_candidate *candidate)
 {
     return candidate->identity && candidate->key.count > 0 && gpuhal_probe_cache_is_valid(&gpu->settings, candidate);
@@ -131,8 +130,7 @@ static void replace_record(gpuhal *gpu, const gpuhal_candidate *candidate, gpuha
     gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &record);
 }
 
-/* A driver that was started before the snapshot may have older information than the helper. In this case nothing is
- * compared. */
+/* A driver that was started before the snapshot may have older information than the helper, so it is not compared. */
 void gpuhal_cached_compare(gpuhal_device *device, const gpuhal_backend *backend, const gpuhal_listed_device *now)
 {
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(device->gpu);

@@ -88,13 +88,13 @@ static bool is_kept(const gpuhal_choice_request *request, const gpuhal_offer *of
            load <= (uint64_t)least + request->margin_permille;
 }
 
-/* Returns a value that orders by bytes, most first. Unknown sizes count as 0. */
+/* Unknown sizes count as 0. */
 static uint64_t most_first(uint64_t bytes)
 {
     return UINT64_MAX - (bytes == GPUHAL_UNKNOWN_BYTES ? 0 : bytes);
 }
 
-/* Returns the offer's value for a rule; lower is better. */
+/* Lower is better. */
 static uint64_t value_of(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule, uint32_t least)
 {
     const gpuhal_offer *offer = &request->offers[index];
@@ -174,7 +174,7 @@ uint32_t gpuhal_choose(const gpuhal_choice_request *request, gpuhal_chosen *out_
     return kept;
 }
 
-/* Counts the offers that are equal by all rules up to `rule`; with `until`, does not apply `rule` itself. */
+/* With `until`, does not apply `rule` itself. */
 static uint32_t count_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule, bool until)
 {
     const uint32_t least = least_load(request);

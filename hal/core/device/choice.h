@@ -16,7 +16,6 @@
 /* Means no unit, or no offer. */
 #define GPUHAL_NONE UINT32_MAX
 
-/* The reason why a device is not chosen. */
 typedef enum gpuhal_lack {
     GPUHAL_LACK_NOTHING = 0,
     /* from a list of selectors */
@@ -95,7 +94,7 @@ typedef struct gpuhal_naming {
     bool limited;         /* set by the last matching element with a limit */
     uint64_t limit_bytes; /* 0 if the limit is a share of an unknown size */
 } gpuhal_naming;
-/* Returns how the list names the device. The list must have passed gpuhal_selectors_check(). */
+/* The list must have passed gpuhal_selectors_check(). */
 gpuhal_naming gpuhal_name_device(const gpuhal_device_snapshot *snapshot, const char *list, const gpuhal_device *device);
 /* For each offer, writes the reason why the list excludes it. */
 void gpuhal_name_offers(const gpuhal_device_snapshot *snapshot, const char *list, const gpuhal_offers *offers,
@@ -123,7 +122,7 @@ typedef enum gpuhal_choice_rule {
     GPUHAL_BY_TYPE,
     GPUHAL_BY_TOTAL,
     GPUHAL_BY_UNITS,
-    GPUHAL_BY_PLACE /* position in the list of offers (unique) */
+    GPUHAL_BY_PLACE /* position in the list of offers */
 } gpuhal_choice_rule;
 
 typedef struct gpuhal_choice_request {
@@ -143,12 +142,11 @@ typedef struct gpuhal_chosen {
     gpuhal_choice_rule rule; /* the rule that places the offer after the previous offer */
 } gpuhal_chosen;
 
-/* Writes all offers in order. Offers that have a lack are at the end. With `one_each`, writes only one offer for each
- * unit. `out_chosen` must have room for `count`. Returns the number written. */
+/* Writes all offers in order. `out_chosen` must have room for `count`. Returns the number written. */
 uint32_t gpuhal_choose(const gpuhal_choice_request *request, gpuhal_chosen *out_chosen);
 /* Returns the number of offers that are equal to offer `index` by all rules up to and including `rule`. */
 uint32_t gpuhal_choice_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule);
-/* Like gpuhal_choice_alike(), but without `rule` itself. Returns the number of offers among which `rule` decides. */
+/* Like gpuhal_choice_alike(), but without `rule` itself. */
 uint32_t gpuhal_choice_rivals(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule);
 
 #endif

@@ -27,8 +27,7 @@ static void free_closing(gpuhal_job *job)
     free(job);
 }
 
-/* Closes the device on another thread, which is abandoned if the driver hangs. If out of memory, or if no thread can be
- * started, closes the device on the caller's thread. */
+/* If out of memory, or if no thread can be started, closes the device on the caller's thread. */
 static void begin_closing(gpuhal_device *device)
 {
     bool open = atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && gpuhal_device_is_reachable(device) &&
@@ -54,9 +53,8 @@ static void begin_closing(gpuhal_device *device)
     }
 }
 
-/* Waits for a close to end. Each close that ends restores the full timeout for the remaining devices, because a driver
- * may serialise the calls.
- */
+/* Each close that ends restores the full timeout for the remaining devices, because a driver may serialise the
+ * calls. */
 static void end_closing(gpuhal_device *device, uint64_t *left_ns)
 {
     if (device->closing && gpuhal_job_await(device->closing, left_ns) == GPUHAL_JOB_ABANDONED) {

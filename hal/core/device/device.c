@@ -27,7 +27,7 @@ gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candida
 }
 
 /* The list of the plugin in this process takes precedence over the snapshot's entry, which may come from a helper
- * process or a cached result. Both lists exist as long as the gpuhal object, so the result needs no reference. */
+ * process or a cached result. */
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load_explicit(&device->here, memory_order_acquire);
@@ -36,8 +36,7 @@ const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device)
     return here ? here : entry ? entry->listed : device->listed;
 }
 
-/* Rows are never moved, so a pointer to a link stays valid while rescans add devices. A row is zeroed before it is
- * stored. Only one thread at a time adds rows. */
+/* A row is zeroed before it is stored. Only one thread at a time adds rows. */
 gpuhal_status gpuhal_links_grow(gpuhal_device *device, uint32_t count)
 {
     for (uint32_t row = 0; (UINT32_C(1) << row) - 1 < count; row++) {

@@ -83,13 +83,13 @@ typedef struct gpuhal_layers {
     int (*serve)(gpuhal *gpu);
     void (*serve_released)(struct gpuhal_buffer *buffer);
     bool (*serve_call)(gpuhal *gpu, void (*call)(void *user, gpuhal_status status), void *user);
-    /* Implements gpuhal_sample_all(). Calls plugins. */
+    /* Calls plugins. */
     gpuhal_status (*sample_all)(gpuhal *gpu, struct gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns);
     /* `view` of the attachment that has sources; NULL if no attachment has sources */
     gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
     /* Called once when a device is lost, with the reason as this thread's last error. Must not call a plugin. */
     void (*on_lost)(gpuhal_device *device);
-    /* Start or stop watching the device's calls. `unwatch` does nothing if the device is not watched. */
+    /* `unwatch` does nothing if the device is not watched. */
     void (*watch)(gpuhal_device *device);
     void (*unwatch)(gpuhal_device *device);
     /* Called if the facts reported by the plugin in this process differ from the snapshot's facts. Must not call a
@@ -128,7 +128,6 @@ typedef struct gpuhal_fault_note {
     _Atomic int words; /* state of `detail`; device/fault_log.c */
     char detail[256];
 } gpuhal_fault_note;
-/* Number of fault kinds that a device can have. */
 enum { GPUHAL_FAULT_NOTES = GPUHAL_FAULT_OUT_OF_MEMORY - GPUHAL_FAULT_HANG + 1 };
 
 /* A tag is a string that states the purpose of buffers. Includes statistics of the buffers with this tag, without pool
@@ -291,8 +290,7 @@ static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
     }
     return GPUHAL_OK;
 }
-/* Returns whether the plugin may release objects of the device. The plugin must not do so if the device hangs, or in a
- * forked child. */
+/* The plugin must not release objects of the device if the device hangs, or in a forked child. */
 static inline bool gpuhal_device_is_reachable(const gpuhal_device *device)
 {
     return !gpuhal_is_inherited(device->gpu) &&
@@ -312,8 +310,7 @@ static inline gpuhal_status gpuhal_device_result(const gpuhal_device *device, gp
     bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;
     return __builtin_expect(late, 0) ? gpuhal_device_late() : status;
 }
-/* Begin and end a call that may compile in the driver. Such a call has no deadline, and may make other driver calls
- * wait. */
+/* A call that may compile in the driver has no deadline, and may make other driver calls wait. */
 static inline gpuhal_call gpuhal_device_begin_compiling(gpuhal_device *device)
 {
     atomic_fetch_add_explicit(&device->compiling, 1, memory_order_relaxed);
@@ -346,8 +343,7 @@ uint64_t gpuhal_busy_ns(gpuhal_device *device);
 void gpuhal_native_give(gpuhal_native *out_native, gpuhal_native native);
 /* Returns INVALID_ARGUMENT with its detail if the size is 0. */
 gpuhal_status gpuhal_native_check(const char *call, const gpuhal_native *out_native);
-/* Checks whether the device accepts a native object of this type. Returns OK, or INVALID_ARGUMENT or NOT_SUPPORTED with
- * its detail. */
+/* Returns INVALID_ARGUMENT or NOT_SUPPORTED, with its detail, if the device accepts no native object of this type. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native);
 /* Returns NOT_SUPPORTED for `what`, which the plugin does not support on this adopted device. The detail contains the
  * plugin's note about missing features. */

@@ -30,7 +30,6 @@ static bool same_text(const gpuhal_interface *a, const gpuhal_interface *b, gpuh
     return a->values[level] && b->values[level] && strcmp(a->values[level], b->values[level]) == 0;
 }
 
-/* UUIDs are compared only among devices of one maker. */
 static bool same_value(const gpuhal_interface *a, const gpuhal_interface *b, gpuhal_identity_level level)
 {
     return same_text(a, b, level) && (level != GPUHAL_IDENTITY_UUID || (a->maker && a->maker == b->maker));
@@ -150,8 +149,7 @@ static gpuhal_status add(gpuhal_identity_evidence_list *list, const gpuhal_inter
     return GPUHAL_OK;
 }
 
-/* Returns the reached interface with the strongest match. If several matches are equally strong, the root is
- * preferred. */
+/* If several matches are equally strong, the root is preferred. */
 static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *parents, uint32_t iface)
 {
     uint32_t best = NONE, best_cost = NONE;
@@ -168,8 +166,7 @@ static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *par
     return best;
 }
 
-/* Returns the next interface to reach. This is a visible interface if possible, otherwise a hidden interface that may
- * be a bridge. */
+/* Prefers a visible interface to a hidden interface that may be a bridge. */
 static uint32_t next_interface(const gpuhal_identity *identity, const bool *visible, const uint32_t *parents,
                                uint32_t *out_parent)
 {
@@ -187,8 +184,7 @@ static uint32_t next_interface(const gpuhal_identity *identity, const bool *visi
     return NONE;
 }
 
-/* The tree of a physical device starts at its first visible interface. The tree of the host's CPU starts at `cpu` if
- * `cpu` is visible. */
+/* The tree of the host's CPU starts at `cpu` if `cpu` is visible. */
 static bool is_root(const gpuhal_identity *identity, const bool *visible, uint32_t iface)
 {
     const gpuhal_interface *interfaces = identity->interfaces;
@@ -203,8 +199,7 @@ static bool is_root(const gpuhal_identity *identity, const bool *visible, uint32
     return visible[iface];
 }
 
-/* Reaches every interface from the root of its physical device. parents[i] is i for roots, and NONE for hidden
- * interfaces that are not needed as bridges. */
+/* parents[i] is i for roots, and NONE for hidden interfaces that are not needed as bridges. */
 static void grow_trees(const gpuhal_identity *identity, const bool *visible, uint32_t *parents)
 {
     for (uint32_t i = 0; i < identity->count; i++) {

@@ -228,7 +228,7 @@ static void write_in_background(void *gpu)
     (void)write_notes(gpu); /* the registry has logged the reason for a failure */
 }
 
-/* Wakes the worker. If no thread can be started, the recorded faults are written later. */
+/* If no thread can be started, the recorded faults are written later. */
 static void wake(gpuhal *gpu)
 {
     (void)gpuhal_worker_request(&gpu->fault_log->worker, gpu, write_in_background, gpu);

@@ -16,10 +16,9 @@ gpuhal_fault_log *gpuhal_fault_log_create(void);
 /* Writes the pending records and frees the log. The devices must still exist. Nothing may be recorded afterwards. */
 void gpuhal_fault_log_destroy(gpuhal *gpu);
 
-/* Counts one more fault. This thread's last error describes the fault. Calls no plugin. */
+/* This thread's last error describes the fault. Calls no plugin. */
 void gpuhal_fault_log_fault(gpuhal_device *device, gpuhal_fault_kind kind);
-/* Records the state of the link between two devices. With `at_once`, the worker writes the record immediately;
- * otherwise the next write includes it. */
+/* With `at_once`, the worker writes the record immediately; otherwise the next write includes it. */
 void gpuhal_fault_log_link(gpuhal_device *from, gpuhal_device *to, bool at_once);
 /* Writes all pending records, after a concurrent write has ended. Returns OK even if nothing is pending or there is no
  * registry. BLOCKS. */

@@ -22,7 +22,7 @@ static bool *decision_of(const filter *by, gpuhal_visibility *visibility)
     return by->number == 0 ? &visibility->allowed : &visibility->narrowed;
 }
 
-/* Returns whether this is the first enumeration. A rescan must not fail because a named device is gone. */
+/* A rescan must not fail because a named device is gone. */
 static bool is_first_time(const filter *by)
 {
     return !gpuhal_device_snapshot_now(by->gpu);

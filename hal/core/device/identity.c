@@ -23,8 +23,7 @@ typedef struct joiner {
     uint32_t count;
 } joiner;
 
-/* Returns the root of the interface's set. The loop terminates because unite() gives parents lower numbers than their
- * children. */
+/* The loop terminates because unite() gives parents lower numbers than their children. */
 static uint32_t root_of(const joiner *join, uint32_t iface)
 {
     while (join->parents[iface] != iface) {
@@ -33,7 +32,7 @@ static uint32_t root_of(const joiner *join, uint32_t iface)
     return iface;
 }
 
-/* Joins two sets. The lower number becomes the root, so the root is the set's first interface. */
+/* The lower number becomes the root, so the root is the set's first interface. */
 static void unite(joiner *join, uint32_t a, uint32_t b)
 {
     a = root_of(join, a);
@@ -125,8 +124,7 @@ static bool is_first_of_set(const joiner *join, uint32_t member)
     return true;
 }
 
-/* Finds the first contradiction among the members' sets. The order of the members may affect which contradiction is
- * found, but not whether there is one. */
+/* The order of the members may affect which contradiction is found, but not whether there is one. */
 static bool find_contradiction(const joiner *join, gpuhal_identity_level level, gpuhal_refusal *out_refusal)
 {
     for (uint32_t i = 0; i < join->count; i++) {
@@ -194,7 +192,7 @@ static uint64_t next_maker(const gpuhal_identity *identity, const char *uuid, ui
     return next;
 }
 
-/* UUIDs are unique only within one vendor, so each maker's interfaces are processed separately, in numerical order. */
+/* UUIDs are unique only within one vendor, so each maker's interfaces are processed separately. */
 static gpuhal_status join_uuid(joiner *join, const char *uuid)
 {
     gpuhal_identity *identity = join->identity;
@@ -253,8 +251,8 @@ static gpuhal_status join_level(joiner *join, gpuhal_identity_level level)
     }
 }
 
-/* Joins all interfaces. Interfaces of the CPU have no values, so the levels do not affect them. Sets are numbered by
- * their first interface. */
+/* Interfaces of the CPU have no values, so the levels do not affect them. Sets are numbered by their first
+ * interface. */
 static gpuhal_status join_all(joiner *join)
 {
     gpuhal_identity *identity = join->identity;
@@ -280,10 +278,9 @@ static gpuhal_status join_all(joiner *join)
     return GPUHAL_OK;
 }
 
-/* Returns whether the interface is one of several unnamed partitions. A driver that lists a physical device several
- * times lists its partitions (tiles), even if it does not name them. Only equal UUIDs show that the driver itself is
- * present twice and lists one device twice. In case of doubt, the interfaces count as partitions, so that no partition
- * is ignored. */
+/* A driver that lists a physical device several times lists its partitions (tiles), even if it does not name them. Only
+ * equal UUIDs show that the driver itself is present twice and lists one device twice. In case of doubt, the interfaces
+ * count as partitions, so that no partition is ignored. */
 static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
 {
     const gpuhal_interface *iface = &identity->interfaces[index];
@@ -320,10 +317,9 @@ static const char *partition_by_value(const gpuhal_identity *identity, const gpu
     return NULL;
 }
 
-/* Finds partitions. `numbers` has one element for each interface. Each loop reads only results of earlier loops and
- * writes no data that it reads itself, so the order of the interfaces does not matter. For this reason all siblings are
- * found before the first sibling is named, and all names that follow from values are found before the first name is
- * set. */
+/* `numbers` has one element for each interface. Each loop reads only results of earlier loops and writes no data that
+ * it reads itself, so the order of the interfaces does not matter. For this reason all siblings are found before the
+ * first sibling is named, and all names that follow from values are found before the first name is set. */
 static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
 {
     gpuhal_interface *interfaces = identity->interfaces;

@@ -35,7 +35,7 @@ typedef struct gpuhal_interface {
     /* Bit 1 << level is set if several devices state the level's value, which therefore identifies none of them. */
     uint32_t doubted;
     bool host;                                  /* a software device, or the CPU itself */
-    const char *partition_name;                      /* the partition's name; "" for the whole device */
+    const char *partition_name;                      /* "" for the whole device */
     char partition_space[24];                        /* buffer for the name if no fact contains it */
     /* The same number for all interfaces of one physical device; numbers start at 0. */
     uint32_t physical;
@@ -50,7 +50,7 @@ typedef enum gpuhal_doubt {
     GPUHAL_DOUBT_ONE_DRIVER, /* one driver lists both */
 } gpuhal_doubt;
 
-/* A value that does not join interfaces. UUIDs are compared only among devices of one maker. */
+/* A value that does not join interfaces. */
 typedef struct gpuhal_refusal {
     uint32_t iface; /* one interface that states the value */
     gpuhal_identity_level level;
@@ -66,7 +66,7 @@ typedef struct gpuhal_identity {
     uint32_t refusal_count, refusal_capacity;
 } gpuhal_identity;
 
-/* Groups the interfaces. Returns HOST_MEMORY or OK. */
+/* Returns HOST_MEMORY or OK. */
 gpuhal_status gpuhal_identity_find(gpuhal_identity *identity);
 void gpuhal_identity_finish(gpuhal_identity *identity);
 
@@ -82,7 +82,7 @@ bool gpuhal_interface_same_driver(const gpuhal_interface *a, const gpuhal_interf
 /* Writes a PCI address in canonical form. Returns false if `text` is not a PCI address. */
 bool gpuhal_identity_pci(const char *text, char out[24]);
 
-/* One piece of evidence; the sentence is malloc'ed. */
+/* The sentence is malloc'ed. */
 typedef struct gpuhal_identity_evidence {
     uint32_t physical;
     gpuhal_evidence evidence;

@@ -47,8 +47,8 @@ bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node)
     return address ? gpuhal_pci_node(device->gpu->settings.system_root, address, out_node) : node <= INT32_MAX;
 }
 
-/* Returns the kind of link. Interfaces of one partition always share memory. So do two devices in host memory. For all
- * other devices, the plugin's kind takes precedence. */
+/* Interfaces of one partition always share memory. So do two devices in host memory. For all other devices, the
+ * plugin's kind takes precedence. */
 static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_device *to, gpuhal_link_kind reported)
 {
     bool from_host = works_in_host_memory(from), to_host = works_in_host_memory(to);
@@ -77,8 +77,7 @@ static void set_missing(gpuhal_facts *facts, gpuhal_missing reason, const char *
     }
 }
 
-/* Queries the plugin. If the plugin fails or breaks a rule, its facts are discarded and marked missing for this
- * reason. */
+/* If the plugin fails or breaks a rule, its facts are discarded and marked missing for this reason. */
 static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *facts)
 {
     gpuhal_backend *backend = NULL, *other = NULL;
@@ -130,9 +129,9 @@ static gpuhal_status ask(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *f
     return status;
 }
 
-/* Returns the facts of a link. No lock is held during the plugin's call, so two threads may query at the same time. The
- * first result is kept. Published facts are complete, never change, and exist as long as the device, so callers may
- * keep pointers to their strings without a reference. */
+/* No lock is held during the plugin's call, so two threads may query at the same time. The first result is kept.
+ * Published facts are complete, never change, and exist as long as the device, so callers may keep pointers to their
+ * strings without a reference. */
 static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuhal_facts **out_facts)
 {
     gpuhal_link *link = gpuhal_link_between(from, to);
@@ -210,8 +209,8 @@ static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal
     return true;
 }
 
-/* Looks up a fact. If the fact has a value, sets *out_value or *out_text, and the reason is 0. Otherwise sets the
- * reason and *out_why. */
+/* If the fact has a value, sets *out_value or *out_text, and the reason is 0. Otherwise sets the reason and
+ * *out_why. */
 static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value,
                              const char **out_text, gpuhal_missing *out_missing, const char **out_why)
 {
@@ -232,7 +231,7 @@ static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key 
     return status;
 }
 
-/* Returns whether the key belongs to links. Links have their own range of keys. Also accepts vendors' keys. */
+/* Links have their own range of keys. Also accepts vendors' keys. */
 static bool is_link_key(gpuhal_key key)
 {
     return (key >= GPUHAL_LINK_KIND && key < GPUHAL_LINK_KIND + 0x1000) || key >= GPUHAL_VENDOR_FIRST;

@@ -17,7 +17,7 @@ typedef struct gpuhal_link {
 
     _Atomic uint32_t peer; /* a gpuhal_peer_state of transfer/peer.h */
     uint32_t enabled;      /* kinds of access that are enabled; written before `peer` */
-    _Atomic(char *) why_broken; /* reason why the link failed */
+    _Atomic(char *) why_broken;
 
     _Atomic uint32_t tried;    /* set after gpuhal_link_verify() has set the following members */
     _Atomic uint32_t verified; /* the bytes arrived unchanged */

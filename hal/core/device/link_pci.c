@@ -62,7 +62,7 @@ static char *read_text(const char *root, const char *folder, const char *name, c
     return text;
 }
 
-/* Returns whether the machine has only one node. Kernels without NUMA support list no nodes. */
+/* Kernels without NUMA support list no nodes. */
 static bool has_one_node(const char *root)
 {
     char *online = read_text(root, "devices/system", "node", "online");

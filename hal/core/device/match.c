@@ -57,7 +57,7 @@ const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices 
     return NULL;
 }
 
-/* The methods of matching a device with an entry, most certain first. */
+/* The methods of matching, most certain first. */
 enum { BY_INDEX, BY_NUMBER, BY_UUID, BY_ADDRESS, BY_ORDER, WAYS };
 
 static bool is_of_this_process(const gpuhal_candidate *candidate)
@@ -65,7 +65,7 @@ static bool is_of_this_process(const gpuhal_candidate *candidate)
     return !candidate->isolated && !candidate->cached;
 }
 
-/* Returns the device as listed by the driver in this process; NULL if unknown. This driver never reassigns an index. */
+/* The driver in this process never reassigns an index. */
 static const gpuhal_listed_device *listed_here(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load(&device->here);
@@ -78,8 +78,7 @@ static bool is_it(const gpuhal_device *device, const gpuhal_entry *entry, int wa
         !gpuhal_listed_same(device->listed, entry->listed)) {
         return false;
     }
-    /* An index is stable only within one process. Nameless devices are therefore matched by index if this process lists
-     * them, otherwise by order. */
+    /* An index is stable only within one process. */
     bool nameless = is_nameless(device->listed) && is_nameless(entry->listed);
     const gpuhal_listed_device *here = is_of_this_process(entry->candidate) ? listed_here(device) : NULL;
     if (nameless && here) {

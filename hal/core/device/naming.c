@@ -52,8 +52,8 @@ gpuhal_naming gpuhal_name_device(const gpuhal_device_snapshot *snapshot, const c
     return is;
 }
 
-/* Returns whether this interface is used for its partition. This is the preferred interface, or, if the list removes
- * it, the first remaining interface. With `only_usable`, lost interfaces are ignored. */
+/* The interface for a partition is the preferred interface, or, if the list removes it, the first remaining interface.
+ * With `only_usable`, lost interfaces are ignored. */
 static bool stands_for_partition(const gpuhal_device_snapshot *snapshot, const char *list, const gpuhal_device *device,
                                  bool only_usable)
 {

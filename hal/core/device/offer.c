@@ -27,9 +27,7 @@ int gpuhal_device_type_rank(const gpuhal_device *device)
     }
 }
 
-/* Returns whether the self-test failed in this process. If the self-test did not run in this process, returns whether
- * it failed in an earlier process with the same driver. gpuhal_device_verify() records the result as the device's link
- * to itself. */
+/* gpuhal_device_verify() records the self-test's result as the device's link to itself. */
 bool gpuhal_device_failed_self_test(const gpuhal_device *device)
 {
     const gpuhal_link *own = gpuhal_link_between(device, device);
@@ -40,8 +38,6 @@ bool gpuhal_device_failed_self_test(const gpuhal_device *device)
     return gpuhal_fault_log_recall(device, device, &known) && !known.verified;
 }
 
-/* Returns whether the administrator prohibits compute programs. Only a selector that names the device overrides
- * this. */
 bool gpuhal_device_is_prohibited(const gpuhal_device *device)
 {
     return gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_COMPUTE_MODE, 0) == GPUHAL_COMPUTE_PROHIBITED;
@@ -136,7 +132,7 @@ static uint64_t left_by_limits(gpuhal_device *device)
     return left < left_by_groups ? left : left_by_groups;
 }
 
-/* Applies the limits. If free memory was not measured, a limit below the total memory is used as free memory. */
+/* If free memory was not measured, a limit below the total memory is used as free memory. */
 static void use_limits(gpuhal_offers *offers)
 {
     for (uint32_t i = 0; i < offers->count; i++) {
@@ -156,7 +152,7 @@ static void drop(gpuhal_offers *offers, uint32_t index)
     memmove(&offers->devices[index], &offers->devices[index + 1], (offers->count - index) * sizeof *offers->devices);
 }
 
-/* Stores the samples. All interfaces of a unit get the values of its first interface. */
+/* All interfaces of a unit get the values of its first interface. */
 static void take(gpuhal_offers *offers, const gpuhal_sample *samples, uint32_t unit_count)
 {
     for (uint32_t i = offers->count; i-- > 0;) {

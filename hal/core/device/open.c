@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns alignment - 1. The fact was checked earlier. A value that is not a power of two counts as 1. */
+/* The fact was checked earlier. A value that is not a power of two counts as 1. */
 static uint64_t alignment_mask(const gpuhal_facts *facts, gpuhal_key key)
 {
     uint64_t alignment = gpuhal_facts_u64(facts, key, 1);
@@ -48,8 +48,8 @@ static gpuhal_status another_identity(const gpuhal_device *device, const gpuhal_
     return gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "%s: the driver lists another device in this process", device->id);
 }
 
-/* Reports a missing device. Most drivers keep the list of devices made at their start, even if the driver in a later
- * helper finds other devices. */
+/* Most drivers keep the list of devices made at their start, even if the driver in a later helper finds other
+ * devices. */
 static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuhal_listed_devices *devices)
 {
     const gpuhal_listed_device *there = gpuhal_listed_devices_find(devices, device->listed->index);
@@ -63,8 +63,7 @@ static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuh
     return status;
 }
 
-/* Marks the device as lost (hung) for every caller, and reports it once to listeners and the registry. Preserves the
- * last error. */
+/* Preserves the last error. */
 static void opening_hangs(gpuhal_device *device)
 {
     gpuhal_error_detail before;
@@ -207,8 +206,7 @@ static void free_opening(gpuhal_job *job)
     free(job);
 }
 
-/* Sets all members of an open device. Called only by the opening thread. Other threads read the members after `state`
- * has changed. */
+/* Called only by the opening thread. Other threads read the members after `state` has changed. */
 static void take_opening(gpuhal_device *device, const opening *own, const gpuhal_facts *facts)
 {
     memcpy(device->ops_space, own->ops_space, sizeof device->ops_space);
@@ -296,9 +294,8 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a < UINT64_MAX - b ? a + b : UINT64_MAX;
 }
 
-/* Claims the right to open the device. *out_state is CLOSED for the one thread that must open it, and OPENING for a
- * thread whose wait has timed out. The deadline is long enough for a start, a second listing and an opening within
- * their own deadlines. */
+/* *out_state is CLOSED for the one thread that must open it, and OPENING for a thread whose wait has timed out. The
+ * deadline is long enough for a start, a second listing and an opening within their own deadlines. */
 static void claim_opening(gpuhal_device *device, int *out_state, bool *out_by_itself)
 {
     const gpuhal_settings *settings = &device->gpu->settings;

@@ -365,8 +365,7 @@ static bool takes_away(const char *list)
     return takes;
 }
 
-/* Explains why no device is left. Either `auto` or `gpu` matched only devices that must not be used, or later elements
- * removed the named devices. */
+/* Either `auto` or `gpu` matched only devices that must not be used, or later elements removed the named devices. */
 static gpuhal_status refuse_all(const gpuhal_device_snapshot *snapshot, const char *text)
 {
     gpuhal_text failed = {0};

@@ -128,7 +128,7 @@ static gpuhal_status parse_uuid(const char *word, const char *text, const char *
     return GPUHAL_OK;
 }
 
-/* Parses the name of a vendor's variable. The variable's value is read when devices are matched. */
+/* The variable's value is read when devices are matched. */
 static gpuhal_status parse_variable(const char *word, const char *text, const char *source, gpuhal_selector *selector)
 {
     if (!gpuhal_variable_find(text)) {
@@ -211,9 +211,8 @@ static gpuhal_status parse_backend(const char *word, const char *source, size_t 
     return index_text ? parse_numbers(word, index_text, source, selector) : GPUHAL_OK;
 }
 
-/* Parses a plain number. It is a row of the list or, after an element such as "cuda:0", another device of the same
- * backend. After "!cuda:0" a plain number is refused, because it would be ambiguous. `whole` is the element with its
- * `!` and limit. */
+/* A plain number is a row of the list or, after an element such as "cuda:0", another device of the same backend. After
+ * "!cuda:0" a plain number is refused, because it would be ambiguous. `whole` is the element with its `!` and limit. */
 static gpuhal_status parse_row(const char *word, const char *whole, const char *source, const gpuhal_selector *before,
                                gpuhal_selector *selector)
 {

@@ -67,14 +67,13 @@ static inline bool gpuhal_selector_is_sampled(const gpuhal_selector *selector)
 {
     return selector->form == GPUHAL_SELECT_MOST_FREE || selector->form == GPUHAL_SELECT_LEAST_LOADED;
 }
-/* Returns whether the selector is `auto`, `gpu`, `most_free` or `least_loaded`, which do not name a device. */
+/* A general selector does not name a device. */
 static inline bool gpuhal_selector_is_general(const gpuhal_selector *selector)
 {
     return selector->form == GPUHAL_SELECT_AUTO || selector->form == GPUHAL_SELECT_GPU ||
            gpuhal_selector_is_sampled(selector);
 }
-/* Returns whether the selector names a physical device or a partition, as PCI addresses, UUIDs, numbers and variables
- * do. In this case any interface of the physical device or partition is acceptable. */
+/* If a selector names a physical device or a partition, any of its interfaces is acceptable. */
 static inline bool gpuhal_selector_names_hardware(const gpuhal_selector *selector)
 {
     return selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID ||
@@ -121,7 +120,7 @@ gpuhal_status gpuhal_devices_filter(const gpuhal *gpu, gpuhal_device_snapshot *s
                                     gpuhal_visibility *out_visibilities);
 
 /* Returns INVALID_ARGUMENT if the beginning of a UUID, or an address without its domain, matches several devices.
- * Returns NOT_FOUND if nothing matches, or if a number of a range has no device. Otherwise returns OK. */
+ * Returns NOT_FOUND if nothing matches, or if a number of a range has no device. */
 gpuhal_status gpuhal_selector_check(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                     const char *source);
 

@@ -18,8 +18,7 @@ static bool is_abbreviated(const gpuhal_selector *selector)
                                                  : false;
 }
 
-/* Returns whether both matches are the same device for this selector, and not two candidates. An address names the
- * whole physical device. So does a UUID that all partitions state, as on AMD GPUs. */
+/* An address names the whole physical device. So does a UUID that all partitions state, as on AMD GPUs. */
 static bool is_the_same(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, uint32_t a, uint32_t b)
 {
     const gpuhal_interface *one = &snapshot->identity.interfaces[a], *other = &snapshot->identity.interfaces[b];
@@ -83,8 +82,7 @@ static bool matches_any(const gpuhal_selector *selector, const gpuhal_device_sna
     return false;
 }
 
-/* Checks that every number of a range has a device. For example, "cuda:0-3" requires four devices. Stops at the first
- * missing number. */
+/* Stops at the first missing number. */
 static gpuhal_status check_range(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                  const char *source)
 {

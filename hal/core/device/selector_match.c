@@ -62,7 +62,7 @@ static bool glob_matches(const char *glob, const char *text)
 
 /* ---- PCI addresses */
 
-/* Compares addresses. An address without a domain matches in every domain. */
+/* An address without a domain matches in every domain. */
 static bool same_address(const char *stated, const char *wanted)
 {
     const char *colon = strchr(wanted, ':');
@@ -109,8 +109,7 @@ static bool begins_with(const char *uuid, const char *digits)
            (gpuhal_interface_unique_id(uuid, characters) && digits_begin(characters, digits));
 }
 
-/* Returns whether the device has the UUID. If several devices or a software device state a UUID, the UUID identifies
- * only interfaces, not physical devices. */
+/* If several devices or a software device state a UUID, the UUID identifies only interfaces, not physical devices. */
 static bool has_uuid(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device,
                      const gpuhal_selector *selector)
 {

@@ -104,7 +104,7 @@ static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_
     return GPUHAL_OK;
 }
 
-/* Allocates space for all earlier and new devices. The earlier devices have no entry yet. */
+/* The earlier devices have no entry yet. */
 static gpuhal_status make_room(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
 {
     uint32_t old = before ? before->device_count : 0;
@@ -335,9 +335,8 @@ static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return status;
 }
 
-/* Links must exist for every device before the device can be found. Only one thread at a time runs this function.
- * Readers take neither locks nor references. The atomic store makes the whole snapshot visible. Older snapshots exist
- * as long as the gpuhal object, because a reader may still use one of them. */
+/* Links must exist for every device before the device can be found. Only one thread at a time runs this function. The
+ * atomic store makes the whole snapshot visible. */
 static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     uint64_t now = gpuhal_os_wall_clock();

@@ -37,7 +37,7 @@ enum {
 _Static_assert(sizeof(gpuhal_ops) == FIRST_SLOT + sizeof(void (*)(void)) * SLOTS,
                "a slot is missing at the end of slots.inc");
 
-/* A traced call. The driver's time ends before the line is formatted. */
+/* The driver's time ends before the line is formatted. */
 typedef struct traced_call {
     gpuhal_call_slot *thread;
     const gpuhal_device *device;

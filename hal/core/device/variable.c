@@ -62,8 +62,7 @@ static const char *value_of(const char *name)
     return value ? value : "";
 }
 
-/* Returns whether the variable applies to this entry. A variable applies to the GPUs of its vendor, or to every
- * device. */
+/* A variable applies to the GPUs of its vendor, or to every device. */
 static bool is_governed(const gpuhal_variable *variable, const gpuhal_entry *entry)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
@@ -146,7 +145,7 @@ static void number(const gpuhal_variable *variable, place *places, uint32_t coun
     }
 }
 
-/* Reads the devices to select from. There is one for each partition or, for llama.cpp, one for each Vulkan device. */
+/* There is one place for each partition or, for llama.cpp, one for each Vulkan device. */
 static uint32_t read_places(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot, place *places)
 {
     const bool vulkan = is(variable, GPUHAL_VARIABLE_OF_VULKAN);
@@ -175,7 +174,7 @@ static uint32_t read_places(const gpuhal_variable *variable, const gpuhal_device
     return count;
 }
 
-/* Reads the text. The text determines the devices, because no library in this process has applied the variable. */
+/* The text determines the devices, because no library in this process has applied the variable. */
 static gpuhal_status read_text(const gpuhal_variable *variable, const char *value,
                                const gpuhal_device_snapshot *snapshot, gpuhal_picks *picks)
 {
@@ -200,8 +199,7 @@ static gpuhal_status read_text(const gpuhal_variable *variable, const char *valu
 
 /* ---- variables that a library has applied */
 
-/* Returns whether no other variable has an effect. If variables of both ROCr and HIP are set, the backend lists the
- * devices that both allow. */
+/* If variables of both ROCr and HIP are set, the backend lists the devices that both allow. */
 static bool is_alone(const gpuhal_variable *variable)
 {
     static const char *const of_amd[] = {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"};
@@ -235,7 +233,7 @@ static void read_listed(const gpuhal_variable *variable, const char *value, cons
     }
 }
 
-/* Returns whether the library lists devices. If the library lists no devices, its variable may not be the reason. */
+/* If the library lists no devices, its variable may not be the reason. */
 static bool has_listed(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot)
 {
     bool has = false;

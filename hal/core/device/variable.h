@@ -51,7 +51,7 @@ enum {
 
 /* The rules of one variable (a row of the table in variable.c). */
 struct gpuhal_variable {
-    const char *name, *reader;                                 /* the variable's name, and the name of its reader */
+    const char *name, *reader;
     const char *backend;                                       /* backend whose list contains the remaining devices;
                                                                 * NULL if none */
     uint32_t vendor;                                           /* vendor of the GPUs that the variable selects from; 0
@@ -62,7 +62,7 @@ struct gpuhal_variable {
     gpuhal_variable_repeat repeat;                             /* used by gpuhal_variable_read_list() */
 };
 
-/* Reads a list. The list ends at the first element that matches no device or several devices. */
+/* The list ends at the first element that matches no device or several devices. */
 gpuhal_variable_read_fn gpuhal_variable_read_list;
 /* Reads indices like strtoul(), or UUIDs or their beginnings. */
 void gpuhal_variable_read_cuda(struct gpuhal_variable_element *one);

@@ -35,8 +35,7 @@ static gpuhal_device_type type_of(const gpuhal_entry *entry)
     return (gpuhal_device_type)gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_TYPE, 0);
 }
 
-/* Returns whether the entry belongs to the backend. Level Zero is not a backend of this library, so level_zero means
- * the GPUs of Intel, with any interface. */
+/* Level Zero is not a backend of this library, so level_zero means the GPUs of Intel, with any interface. */
 static bool is_of_backend(const char *backend, const gpuhal_entry *entry)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
@@ -65,7 +64,7 @@ static bool fits(const target *wanted, const gpuhal_entry *entry)
             gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_NATIVE_INDEX, UINT64_MAX) == (uint64_t)wanted->number);
 }
 
-/* Counts the devices that fit a target without a number. Interfaces of one partition count once. */
+/* Interfaces of one partition count once. */
 static uint32_t count_fitting(const target *wanted, const gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;
@@ -139,9 +138,8 @@ static gpuhal_status read_device(const gpuhal_variable *variable, const char *va
     return GPUHAL_OK;
 }
 
-/* Checks a number. The number can be used only if SYCL's order is known, which is the case for CUDA and HIP devices, or
- * if there is only one device.
- */
+/* A number can be used only if SYCL's order is known, which is the case for CUDA and HIP devices, or if there is only
+ * one device. */
 static gpuhal_status check_number(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot,
                                   const target *wanted, const char *text, bool *out_is_beyond)
 {

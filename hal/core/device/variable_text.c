@@ -285,8 +285,8 @@ static bool read_ordinals(element *one, bool *out_has_part)
     return digits > 0 && digits <= 9 && (part > 0 || !*out_has_part) && !end[strspn(end, " ")];
 }
 
-/* Reads a mask. An element that names a sub-device selects the whole device. The number of sub-devices is unknown, so
- * with a flat hierarchy any number above 0 may name a sub-device of the first device. */
+/* An element that names a sub-device selects the whole device. The number of sub-devices is unknown, so with a flat
+ * hierarchy any number above 0 may name a sub-device of the first device. */
 gpuhal_status gpuhal_variable_read_mask(const gpuhal_variable *variable, const char *value,
                                         const gpuhal_counted *devices, uint32_t count, gpuhal_picks *picks)
 {

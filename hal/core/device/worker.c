@@ -46,7 +46,7 @@ static bool release_early(gpuhal *gpu)
     return false;
 }
 
-/* Counts a worker. All workers together have one reference to the object. Called with the mutex held. */
+/* All workers together have one reference to the object. Called with the mutex held. */
 static bool count(gpuhal *gpu)
 {
     bool counted = gpu->workers.count > 0 || gpuhal_reference(gpu);
@@ -54,10 +54,8 @@ static bool count(gpuhal *gpu)
     return counted;
 }
 
-/* Removes a worker from the count. Returns false and changes nothing if the removal would release the object's last
- * reference. Called with the mutex held, so that a thread in gpuhal_workers_settle() that finds no worker has the last
- * reference.
- */
+/* Returns false and changes nothing if the removal would release the object's last reference. Called with the mutex
+ * held, so that a thread in gpuhal_workers_settle() that finds no worker has the last reference. */
 static bool uncount(gpuhal *gpu)
 {
     if (gpu->workers.count == 1 && !release_early(gpu)) {

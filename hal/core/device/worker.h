@@ -21,8 +21,8 @@ typedef struct gpuhal_workers {
 void gpuhal_workers_init(gpuhal_workers *workers);
 void gpuhal_workers_finish(gpuhal_workers *workers);
 
-/* Starts a worker. The worker's last use of the object must be the call of gpuhal_worker_ends(). Returns 0 or an errno.
- * The caller must hold a reference to the object. */
+/* The worker's last use of the object must be the call of gpuhal_worker_ends(). Returns 0 or an errno. The caller must
+ * hold a reference to the object. */
 int gpuhal_worker_start(gpuhal *gpu, void *(*run)(void *user), void *user);
 void gpuhal_worker_ends(gpuhal *gpu);
 /* Marks this thread as a worker, so that a function called by a queue does not wait for its own worker. */
@@ -42,8 +42,7 @@ typedef struct gpuhal_worker {
 int gpuhal_worker_request(gpuhal_worker *worker, gpuhal *gpu, void (*run)(void *subject), void *subject);
 void gpuhal_worker_await(gpuhal *gpu, const gpuhal_worker *worker);
 
-/* Acquires a reference to the object. Fails if the last reference was released, because the object is being
- * destroyed. */
+/* Fails if the last reference was released, because the object is being destroyed. */
 bool gpuhal_reference(gpuhal *gpu);
 void gpuhal_workers_queue(gpuhal *gpu, int change);
 /* Called when the user closes the object (`closing`), and when the user destroys a queue after closing it. The last of

@@ -40,7 +40,7 @@ struct gpuhal_backend {
     gpuhal_backend *next;
     gpuhal_builtin_fn *builtin;
     uint64_t device, inode;
-    char *options; /* options for the plugin; NULL if none */
+    char *options; /* NULL if none */
     backend_progress progress;
     const void *starter;  /* gpuhal_job_caller() of the starting thread */
     gpuhal_job *job;      /* the job of the start; NULL if no start is in progress or it runs on the caller's thread */
@@ -79,8 +79,8 @@ static bool is_inherited(const gpuhal_backend *backend)
     return backend->generation != 0 && backend->generation != gpuhal_os_fork_generation();
 }
 
-/* Returns whether a parent process started the backend's driver. Such a driver does not work in this process, even if
- * it listed no devices. Only the library's own cpu plugin is known to be fork-safe during its start. */
+/* A driver that a parent process started does not work in this process, even if it listed no devices. Only the
+ * library's own cpu plugin is known to be fork-safe during its start. */
 static bool is_forked(const gpuhal_backend *backend)
 {
     if (!is_inherited(backend)) { /* another thread may be writing the members read below */
@@ -127,7 +127,7 @@ static gpuhal_backend *find_or_add(const gpuhal_candidate *candidate, uint64_t d
     return backend;
 }
 
-/* Copies the result of another thread's start. Requires list_mutex or a READY backend. */
+/* Requires list_mutex or a READY backend. */
 static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_load_context *load)
 {
     const gpuhal_load_context *outcome = &backend->outcome;
@@ -167,8 +167,7 @@ static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *loa
     }
 }
 
-/* Starts the plugin if necessary and makes it list its devices. The new list is discarded if it equals the newest list.
- */
+/* The new list is discarded if it equals the newest list. */
 static bool list(gpuhal_load_context *load, gpuhal_backend *backend)
 {
     backend_snapshot *newest = atomic_load(&backend->snapshot), *snapshot = calloc(1, sizeof *snapshot);
@@ -319,7 +318,7 @@ static bool stuck(gpuhal_load_context *load, gpuhal_backend *backend)
                                gpuhal_load_while(load->stage), (double)load->deadline_ns / 1e9);
 }
 
-/* Waits until the start ends or the deadline of `load` passes. Called with list_mutex held. */
+/* Called with list_mutex held. */
 static bool wait_for_start(gpuhal_load_context *load, gpuhal_backend *backend)
 {
     uint64_t waited = 0, deadline_ns = load->deadline_ns ? load->deadline_ns : UINT64_MAX;
@@ -333,7 +332,7 @@ static bool wait_for_start(gpuhal_load_context *load, gpuhal_backend *backend)
     return backend->progress != BACKEND_STARTING || stuck(load, backend);
 }
 
-/* Runs the start in a separate thread and waits for it. Called without locks. Returns false if the deadline passed. */
+/* Called without locks. Returns false if the deadline passed. */
 static bool start_in_time(gpuhal_load_context *load, gpuhal_backend *backend, start_job *own)
 {
     gpuhal_job_state state = gpuhal_job_run(&own->job, load->deadline_ns);
@@ -360,7 +359,6 @@ static bool is_first_of_process(const gpuhal_backend *backend)
     return true;
 }
 
-/* Called with list_mutex held. */
 static bool start_unlocks(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
     while (loads_here == gpuhal_os_fork_generation()) {
@@ -518,7 +516,7 @@ static bool is_listing(const gpuhal_backend *backend)
     return backend->lists == gpuhal_os_fork_generation();
 }
 
-/* Returns whether this caller must list. Calls of `enumerate` never overlap. Called with list_mutex held. */
+/* Calls of `enumerate` never overlap. Called with list_mutex held. */
 static bool claim_enumeration(const gpuhal_load_context *load, const gpuhal_backend *backend, uint64_t since_ns)
 {
     for (uint64_t waited = 0; is_listing(backend) && !backend->hangs_enumerating && waited < load->deadline_ns;) {

@@ -106,7 +106,6 @@ void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **
     move_text(&candidate->watch, watch);
 }
 
-/* Moves the strings out of the load context, which can then be used for the next step. */
 void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_load_context *load, bool good)
 {
     candidate->stage = load->stage;

@@ -12,11 +12,9 @@ gpuhal_candidate *gpuhal_candidates_add(gpuhal_candidates *candidates, const cha
 void gpuhal_candidates_add_note(gpuhal_candidates *candidates, gpuhal_log *log, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate);
-/* Returns whether the candidate is a cpu plugin. The cpu plugin is the last resort, and its failures are never
- * cached. */
+/* The cpu plugin is the last resort, and its failures are never cached. */
 bool gpuhal_candidate_is_cpu(const gpuhal_candidate *candidate);
-/* Returns whether the candidate is this library's own cpu plugin, which opens no driver and may therefore run in this
- * process. */
+/* The library's own cpu plugin opens no driver and may therefore run in this process. */
 bool gpuhal_candidate_is_own_cpu(const gpuhal_candidate *candidate);
 /* Takes ownership of the manifest's contributions to the cache key, and sets the caller's pointers to NULL. The strings
  * may be NULL. */

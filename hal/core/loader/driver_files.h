@@ -28,7 +28,6 @@ void gpuhal_driver_files_end(gpuhal_driver_files *files, const char *library);
 /* Returns the lines as a string that the caller frees. Includes libraries that were loaded in the meantime. Returns
  * NULL if unknown or out of memory. */
 char *gpuhal_driver_files_now(const gpuhal_driver_files *files);
-/* Returns whether the files in these lines are unchanged. */
 bool gpuhal_driver_files_are_current(const char *lines);
 
 #endif

@@ -122,8 +122,8 @@ static bool refuse_step(walk *at, int error)
 }
 
 /* A user who can write to a directory determines where the path leads. If all users can write to a directory, the entry
- * must belong to a trusted user, and other users must not be able to rename the entry. When the function is called,
- * `directory` describes the directory that contains the entry. On return it describes the entry itself. */
+ * must belong to a trusted user, and other users must not be able to rename the entry. On entry, `directory` describes
+ * the directory that contains the entry. On return it describes the entry itself. */
 static bool check_part(walk *at, const char *part, size_t name, gpuhal_file_info *directory)
 {
     gpuhal_file_info info;
@@ -208,7 +208,6 @@ static bool check_way(walk *at, const char *path)
     return good;
 }
 
-/* The rules apply to the resolved file and to every step of its path. Symbolic links are allowed. */
 bool gpuhal_file_check_trust(gpuhal_load_context *load, const char *path, gpuhal_checked_file *out_file)
 {
     *out_file = (gpuhal_checked_file){0};

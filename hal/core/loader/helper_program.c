@@ -35,7 +35,7 @@ static char *check_helper(const char *directory, gpuhal_log *log, char **out_rea
 }
 
 /* Searches the plugin directories. These directories need as much trust as the helper, because a user who can write to
- * them can install a plugin. Returns NULL if there is no helper. */
+ * them can install a plugin. */
 static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_reason)
 {
     size_t count = 0;
@@ -48,7 +48,6 @@ static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_
     return helper;
 }
 
-/* If a helper is configured, no other helper is used. */
 char *gpuhal_helper_find(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason)
 {
     if (gpuhal_os_privileged()) {

@@ -77,7 +77,6 @@ static void leave_out(round_of_runs *round, gpuhal_candidate *candidate, const c
     gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, "%s", reason);
 }
 
-/* If nothing receives log lines, the helper does not have to send them. */
 static uint32_t level_wanted(const gpuhal_settings *settings)
 {
     return settings->log || settings->log_to_stderr ? settings->log_level : 0;
@@ -230,7 +229,7 @@ static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuha
     }
 }
 
-/* There is no more output after the process has ended. Output of a process that is being terminated is ignored. */
+/* Output of a process that is being terminated is ignored. */
 static void read_output(const round_of_runs *round, helper_run *run)
 {
     size_t got = READ_BYTES;
@@ -241,11 +240,9 @@ static void read_output(const round_of_runs *round, helper_run *run)
     }
 }
 
-/* Writes the result into the load context. `late` means that the deadline has passed. Returns whether the plugin lists
- * devices.
+/* `late` means that the deadline has passed. Returns whether the plugin lists devices.
  *
- * Reads the output first, because finishing the process closes its descriptors.
- */
+ * Reads the output first, because finishing the process closes its descriptors. */
 static bool judge(round_of_runs *round, helper_run *run, bool late)
 {
     int value = 0;
@@ -299,8 +296,8 @@ static void store_result(round_of_runs *round, helper_run *run)
     gpuhal_texts_finish(&lines);
 }
 
-/* Ends a run and removes it from the list. Storing the result copies the devices. After that the devices are moved to
- * the candidate, and the stream is freed without them. */
+/* Storing the result copies the devices. After that the devices are moved to the candidate, and the stream is freed
+ * without them. */
 static void end_run(round_of_runs *round, size_t place, bool late)
 {
     helper_run *run = round->runs[place];
@@ -422,8 +419,7 @@ static gpuhal_status attend(round_of_runs *round)
     return GPUHAL_OK;
 }
 
-/* Runs as many helpers at once as poll and the system allow. Another helper is started whenever one ends. The time of
- * each helper counts from its start. */
+/* Runs as many helpers at once as poll and the system allow. The time of each helper counts from its start. */
 static gpuhal_status run_all(round_of_runs *round)
 {
     gpuhal_status status = GPUHAL_OK;

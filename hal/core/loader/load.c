@@ -131,8 +131,8 @@ static bool check_origin(gpuhal_load_context *load, const char *path, const void
     return good;
 }
 
-/* The order of the steps matters. No code except constructors may run before the checks that the symbol exists, is a
- * function and is in the checked file. A refused library stays loaded, because its threads may be running. */
+/* No code except constructors may run before the checks that the symbol exists, is a function and is in the checked
+ * file. A refused library stays loaded, because its threads may be running. */
 bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t device, uint64_t inode,
                         const gpuhal_plugin **out_plugin)
 {
@@ -143,7 +143,6 @@ bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t de
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it cannot be loaded: %s", reason);
     }
     gpuhal_load_enter(load, GPUHAL_STAGE_HANDSHAKE);
-    /* So far only constructors of the plugin and its dependencies have run. */
     void *address = gpuhal_os_library_symbol(library, "gpuhal_plugin_query");
     if (!address) {
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,

@@ -85,7 +85,6 @@ bool gpuhal_load_no_memory(gpuhal_load_context *load)
                             "out of host memory for the library's own records");
 }
 
-/* The first library is the driver. Libraries that the plugin opens later are auxiliary. */
 void gpuhal_load_set_driver(gpuhal_load_context *load, const char *path)
 {
     if (load->driver || !path) {

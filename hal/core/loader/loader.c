@@ -166,7 +166,7 @@ static void leave_forked(gpuhal_candidates *candidates)
     }
 }
 
-/* Probes a plugin in this process. During a rescan, makes a started plugin list its devices again. */
+/* During a rescan, makes a started plugin list its devices again. */
 static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     gpuhal_load_context load = {.name = candidate->name,
@@ -192,7 +192,7 @@ static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidat
 }
 
 /* Cached plugins are not probed. After the helpers have ended, this process probes the plugins that are still
- * undecided. These are built-in plugins, and the library's own cpu plugin if no helper can be started. */
+ * undecided. */
 static gpuhal_status probe_all(gpuhal_probe_cache *cache)
 {
     gpuhal_candidates *candidates = cache->candidates;
@@ -214,9 +214,8 @@ static gpuhal_status probe_all(gpuhal_probe_cache *cache)
     return status;
 }
 
-/* Returns whether to try a duplicate. Another plugin with its name or its file must have failed. No candidate with its
- * name or file may work, be undecided, or be unusable because of a fork, since the duplicate may use the same
- * driver. */
+/* Another plugin with the duplicate's name or file must have failed. No candidate with that name or file may work, be
+ * undecided, or be unusable because of a fork, since the duplicate may use the same driver. */
 static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_candidate *duplicate)
 {
     bool first_failed = false;

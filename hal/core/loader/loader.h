@@ -32,7 +32,7 @@ typedef struct gpuhal_candidate {
     uint64_t time_ns;
     bool isolated;
     bool ignore_environment; /* the plugin must not use a library named in the environment */
-    char *options;           /* options for the plugin; NULL if none */
+    char *options;           /* NULL if none */
     bool own;                /* the plugin is in this library's own directory */
     bool ambiguous;          /* the plugin is a duplicate only because of the order of file names */
     char *manifest, *libraries, *environment, *watch; /* the manifest's path, and its contributions to the cache key */

@@ -13,7 +13,7 @@ typedef struct gpuhal_output {
     size_t used;
 } gpuhal_output;
 
-/* Appends output. Only the last GPUHAL_OUTPUT_BYTES are kept. */
+/* Only the last GPUHAL_OUTPUT_BYTES are kept. */
 void gpuhal_output_add(gpuhal_output *output, const char *bytes, size_t count);
 /* Returns the last non-empty lines. Bytes that are unsafe on a terminal become `?`. */
 void gpuhal_output_lines(const gpuhal_output *output, gpuhal_texts *out_lines);

@@ -104,7 +104,7 @@ static bool sample(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuha
     return whole || gpuhal_load_no_memory(load);
 }
 
-/* Checks the facts again as a whole. The sink checks single facts and cannot detect missing facts. */
+/* The sink checks single facts and cannot detect missing facts. */
 static bool complete(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                      gpuhal_listed_devices *devices)
 {

@@ -80,9 +80,8 @@ void gpuhal_probe_cache_check_retry(const gpuhal_probe_cache *cache)
     }
 }
 
-/* Maps a cached state to the candidate's state, which is the same state, QUARANTINED, or NOT_PROBED. The cpu plugin is
- * the last resort and is probed even after failures. A plugin whose manifest watches nothing is probed again if it had
- * no devices, since a new device would not be detected otherwise. */
+/* Maps a cached state to the candidate's state, which is the same state, QUARANTINED, or NOT_PROBED. A plugin whose
+ * manifest watches nothing is probed again if it had no devices, since a new device would not be detected otherwise. */
 static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuhal_candidate *candidate,
                                      const gpuhal_database_plugin *record)
 {
@@ -99,8 +98,7 @@ static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuh
     case GPUHAL_PLUGIN_QUARANTINED:
         return record->state;
     case GPUHAL_PLUGIN_TIMED_OUT:
-        /* The plugin may succeed with a longer deadline. The deadline 0 marks a plugin that had listed its devices
-         * before. */
+        /* The deadline 0 marks a plugin that had listed its devices before. */
         return settings->helper_deadline_ns > record->deadline_ns ? GPUHAL_PLUGIN_NOT_PROBED
                                                                   : GPUHAL_PLUGIN_QUARANTINED;
     default:
@@ -171,8 +169,7 @@ static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_databas
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* `known` is a snapshot for the whole run, so results stored by other processes do not change it. A rescan probes all
- * plugins again except quarantined plugins. */
+/* `known` is a snapshot for the whole run, so results stored by other processes do not change it. */
 gpuhal_status gpuhal_probe_cache_recall(gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     if (!cache->known) {
@@ -298,7 +295,6 @@ static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *can
     return true;
 }
 
-/* A fault that another process may have caused counts only if the previous probe had such a fault as well. */
 static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record,
                         const gpuhal_probe_result *result)
 {
@@ -310,8 +306,7 @@ static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin 
     return known && known->signal == record->signal;
 }
 
-/* Returns whether the plugin has listed devices under the current key. If so, a single hang of the machine or the
- * driver does not cause quarantine, but a second hang in a row does. */
+/* Returns whether the plugin has listed devices under the current key. */
 static bool has_worked(gpuhal_probe_cache *cache, const gpuhal_candidate *candidate)
 {
     const gpuhal_database_plugin *known =

@@ -28,14 +28,14 @@ typedef struct query {
     uint32_t index, other;       /* `other` is only used for links */
     uint32_t flags;              /* passed to sample() or processes() */
     bool whole;                  /* the deadline is for all values together */
-    uint32_t count;              /* number of keys */
+    uint32_t count;
     _Atomic uint32_t at;         /* index of the key being read */
     gpuhal_status status;
     gpuhal_mutex mutex; /* protects facts, processes and sink.closed */
     gpuhal_facts facts;
     gpuhal_process_list processes;
     gpuhal_sink sink;
-    struct query *next; /* next in the list of abandoned queries */
+    struct query *next;
     bool listed, returned;
     gpuhal_key keys[];
 } query;
@@ -217,9 +217,7 @@ static void time_out(gpuhal_facts *facts, gpuhal_key key, const char *why)
     }
 }
 
-/* Reads the keys that have no result yet. If one value hangs, the other values are retried, because they may have
- * another source. For example, a management library that hangs must not affect values that the system provides in
- * files. */
+/* If one value hangs, the other values are retried, because they may have another source. */
 static gpuhal_job_state sample_rest(const gpuhal_query_request *request, uint64_t deadline_ns,
                                     gpuhal_status *out_status, gpuhal_facts *facts, char *out_problem)
 {

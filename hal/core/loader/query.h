@@ -34,8 +34,8 @@ typedef struct gpuhal_query_request {
  * memory, sets `out_facts->failed` and returns HOST_MEMORY with its detail. The plugin must have sample(). */
 gpuhal_status gpuhal_query_sample(const gpuhal_query_request *request, gpuhal_facts *out_facts,
                                   char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
-/* Reads a link's facts in the same way as gpuhal_query_sample() reads values. Returns TIMEOUT if the plugin exceeds the
- * deadline. The plugin must have link(). */
+/* Reads a link's facts like gpuhal_query_sample(). Returns TIMEOUT if the plugin exceeds the deadline. The plugin must
+ * have link(). */
 gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
                                 uint32_t to, uint64_t deadline_ns, gpuhal_facts *out_facts,
                                 char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);

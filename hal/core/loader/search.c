@@ -61,7 +61,6 @@ static bool is_known_directory(const search *at, const gpuhal_file_info *info)
     return false;
 }
 
-/* A directory named by the user should exist; a standard directory does not have to exist. */
 static void note_unreadable(search *at, const char *path, const char *source, int error)
 {
     if (source) {
@@ -166,8 +165,7 @@ static bool has_suffix(const char *name, const char *suffix)
     return length > end && strcmp(name + length - end, suffix) == 0;
 }
 
-/* Returns the name between prefix and suffix, or NULL if it is not a valid backend name. An invalid name is not an
- * error. */
+/* Returns NULL for an invalid name, which is not an error. */
 static char *name_inside(const char *file, const char *prefix, const char *suffix)
 {
     size_t front = strlen(prefix), back = strlen(suffix), length = strlen(file);
@@ -194,7 +192,7 @@ static bool note_library(search *at, const char *library)
     return libraries != NULL;
 }
 
-/* Adds a candidate for a manifest, even if the manifest is invalid. */
+/* Adds a candidate even if the manifest is invalid. */
 static gpuhal_status add_manifest(search *at, const searched_directory *directory, const char *file)
 {
     char *path = gpuhal_text_format("%s/%s", directory->path, file);
@@ -256,8 +254,7 @@ static bool has_name(const searched_directory *directory, const char *name)
            bsearch(name, directory->names, directory->count, sizeof *directory->names, compare_names) != NULL;
 }
 
-/* Adds a library that has the name of a plugin but no manifest. If the library has an invalid manifest, the manifest's
- * candidate states the reason. */
+/* If the library has an invalid manifest, the manifest's candidate states the reason. */
 static gpuhal_status add_stray(search *at, const searched_directory *directory, const char *file)
 {
     char *path = gpuhal_text_format("%s/%s", directory->path, file);

@@ -22,8 +22,7 @@ static bool is_cpu(const char *name)
     return name && strcmp(name, "cpu") == 0;
 }
 
-/* A vendor's manifest may change the priority of a known name, for example if its plugin is better. cpu is the last
- * resort, so its priority cannot be changed. */
+/* cpu is the last resort, so its priority cannot be changed. */
 int32_t gpuhal_selection_priority(const char *name, bool has_priority, int32_t priority)
 {
     if (has_priority && !is_cpu(name)) {
@@ -182,8 +181,7 @@ static const gpuhal_selection_list *excluding(const gpuhal_selection *selection,
                                                 : NULL;
 }
 
-/* A known name without a manifest is allowed, because the same list is used on machines with other hardware. The
- * candidate shows why the name has no effect. */
+/* A known name without a manifest is allowed, because the same list is used on machines with other hardware. */
 static gpuhal_status record_absent(const gpuhal_selection *selection, const gpuhal_selection_list *list,
                                    gpuhal_candidates *candidates)
 {

@@ -20,17 +20,16 @@ typedef struct gpuhal_selection {
     gpuhal_selection_list allowed, narrowed;
 } gpuhal_selection;
 
-/* Parses the lists. Returns INVALID_ARGUMENT for a malformed list. Does not check whether the names exist. */
+/* Returns INVALID_ARGUMENT for a malformed list. Does not check whether the names exist. */
 gpuhal_status gpuhal_selection_parse(const gpuhal_settings *settings, gpuhal_selection *out_selection);
 void gpuhal_selection_finish(gpuhal_selection *selection);
 /* Returns NOT_FOUND for a name that is neither known nor found. Otherwise adds a candidate for each selected backend
  * that is not installed, and excludes all backends that were not selected. Adds a note if the two lists have nothing in
  * common. */
 gpuhal_status gpuhal_selection_apply(const gpuhal_selection *selection, gpuhal_log *log, gpuhal_candidates *candidates);
-/* Sorts the candidates by priority. The sort is stable. */
+/* The sort is stable. */
 void gpuhal_selection_sort(const gpuhal_selection *selection, gpuhal_candidates *candidates);
-/* Returns a backend's priority. A priority in the manifest takes precedence over the priority in the table of known
- * names, except for cpu. */
+/* A priority in the manifest takes precedence over the priority in the table of known names, except for cpu. */
 int32_t gpuhal_selection_priority(const char *name, bool has_priority, int32_t priority);
 
 #endif

@@ -58,7 +58,7 @@ void gpuhal_sink_device(__attribute__((unused)) const gpuhal_host *host, gpuhal_
 }
 
 /* If the plugin's thread may be abandoned, the mutex prevents the thread from writing facts while the caller takes
- * them. The sink then rejects further facts because `closed` is set. */
+ * them. */
 static void lock(const gpuhal_sink *sink)
 {
     if (sink && sink->mutex) {

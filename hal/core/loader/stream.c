@@ -150,8 +150,8 @@ static bool begin_device(gpuhal_stream *stream)
            gpuhal_listed_devices_add(&stream->devices, 0);
 }
 
-/* Checks the completed device. Its index must be new, and its facts must obey the rules. The search returns the first
- * device with the index, which is the completed device unless the index occurs twice. */
+/* The device's index must be new, and its facts must obey the rules. The search returns the first device with the
+ * index, which is the completed device unless the index occurs twice. */
 static bool is_whole_device(gpuhal_stream *stream)
 {
     const gpuhal_listed_devices *devices = &stream->devices;

@@ -38,8 +38,6 @@ static bool enter_dlopen(void)
     return true;
 }
 
-/* Flags the job, because its thread may be abandoned in dlopen. The dynamic loader has one lock per process, so the
- * next dlopen would hang as well (job.h). */
 void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes)
 {
     gpuhal_job *job = gpuhal_job_current();

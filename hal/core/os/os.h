@@ -70,14 +70,12 @@ void gpuhal_condition_signal_all(gpuhal_condition *condition);
 int gpuhal_os_cancel_defer(void);
 void gpuhal_os_cancel_restore(int before);
 
-/* Starts a thread that blocks all asynchronous signals, so that the host's handlers never run on it. Returns 0 or
- * errno. */
+/* Starts a thread that blocks all asynchronous signals, so that the host's handlers never run on it. */
 typedef struct gpuhal_thread {
     uintptr_t system;
 } gpuhal_thread;
 int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *user);
 void gpuhal_thread_join(gpuhal_thread *thread);
-/* Starts a thread that is never joined. */
 int gpuhal_thread_start_detached(void *(*run)(void *), void *user);
 void gpuhal_thread_detach(gpuhal_thread *thread);
 bool gpuhal_thread_is_this(const gpuhal_thread *thread);
@@ -94,10 +92,10 @@ enum { GPUHAL_PROCESSORS_MAX = 8192 };
 typedef struct gpuhal_processors {
     uint64_t words[GPUHAL_PROCESSORS_MAX / 64];
 } gpuhal_processors;
-/* Lists the processors that the calling thread may run on. Returns 0 or errno. */
+/* Lists the processors that the calling thread may run on. */
 int gpuhal_os_thread_processors(gpuhal_processors *out_processors);
-/* Binds the calling thread to these processors, or to as many of them as the system allows. Returns 0 or errno: EINVAL
- * if the system allows none of them. */
+/* Binds the calling thread to these processors, or to as many of them as the system allows. Returns EINVAL if the
+ * system allows none of them. */
 int gpuhal_os_thread_bind(const gpuhal_processors *processors);
 
 /* ---- clock.c */
@@ -112,20 +110,19 @@ void gpuhal_os_sleep(uint64_t ns);
 /* ---- notifier.c */
 
 /* Creates a descriptor that is readable between set and clear. Other threads and the application poll copies of the
- * descriptor. Returns 0 or errno. */
+ * descriptor. */
 int gpuhal_os_notifier_create(intptr_t *out_notifier);
 void gpuhal_os_notifier_set(intptr_t notifier);
-/* Clears the notifier. Returns whether it was set. */
+/* Returns whether the notifier was set. */
 bool gpuhal_os_notifier_clear(intptr_t notifier);
 
-/* Creates a poller, which waits for any of several descriptors. Descriptors may be added and removed during a wait.
- * Returns 0 or errno. */
+/* Creates a poller, which waits for any of several descriptors. Descriptors may be added and removed during a wait. */
 int gpuhal_os_poller_create(intptr_t *out_poller);
 /* Does nothing if the descriptor is -1. */
 int gpuhal_os_poller_add(intptr_t poller, intptr_t descriptor);
 /* Must be called before a descriptor is closed. Does nothing if the descriptor was not added. */
 void gpuhal_os_poller_remove(intptr_t poller, intptr_t descriptor);
-/* Waits at most `timeout_ns`. Returns whether a descriptor is readable; may return false before the timeout. */
+/* Returns whether a descriptor is readable; may return false before the timeout. */
 bool gpuhal_os_poller_wait(intptr_t poller, uint64_t timeout_ns);
 
 /* ---- uevent.c */
@@ -147,14 +144,14 @@ unsigned gpuhal_os_hotplug_take(const gpuhal_hotplug_sources *sources);
 
 /* ---- file_watch.c */
 
-/* A set of watched files and folders, which need not exist yet. Create returns 0 or errno. */
+/* A set of watched files and folders, which need not exist yet. */
 typedef struct gpuhal_file_watch gpuhal_file_watch;
 int gpuhal_os_file_watch_create(gpuhal_file_watch **out_watch);
 /* NULL does nothing. */
 void gpuhal_os_file_watch_destroy(gpuhal_file_watch *watch);
 /* Watches a path and, if the path is a folder, the folder's entries. Call it again after each change, since a missing
  * folder may exist by then. Only one thread may add paths at a time; another thread may call
- * gpuhal_os_file_watch_take() concurrently. Returns 0 or errno. */
+ * gpuhal_os_file_watch_take() concurrently. */
 int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path);
 /* Returns the number of watched names in existing folders. The number grows if gpuhal_os_file_watch_add() registers a
  * new name. */
@@ -220,35 +217,31 @@ typedef struct gpuhal_file_info {
     bool group_writable, world_writable, sticky;
 } gpuhal_file_info;
 
-/* Follows symbolic links. Returns 0 or errno. */
+/* Follows symbolic links. */
 int gpuhal_os_file_info(const char *path, gpuhal_file_info *out_info);
-/* Does not follow a symbolic link in the last component. For a link, *out_target is its malloc'ed target, else NULL.
- * Returns 0 or errno. */
+/* Does not follow a symbolic link in the last component. For a link, *out_target is its malloc'ed target, else NULL. */
 int gpuhal_os_link_info(const char *path, gpuhal_file_info *out_info, char **out_target);
 /* Returns whether `file` is the standard output or standard error of this process. */
 bool gpuhal_os_is_own_output(const gpuhal_file_info *file);
 /* Returns the canonical path, malloc'ed; NULL on failure, with *out_errno set. */
 char *gpuhal_os_real_path(const char *path, int *out_errno);
 /* Reads a regular file of at most `limit` bytes. *out_text is malloc'ed; a 0 byte follows its *out_bytes bytes. Never
- * blocks on a FIFO or a device. Returns 0 or errno: EFBIG above the limit, EINVAL if it is not a regular file. */
+ * blocks on a FIFO or a device. Returns EFBIG above the limit, EINVAL if it is not a regular file. */
 int gpuhal_os_file_read(const char *path, size_t limit, char **out_text, size_t *out_bytes);
-/* Reads up to `bytes` bytes at `offset` of a regular file. Returns 0 or errno; *out_bytes is smaller at the end of the
- * file. */
+/* Reads up to `bytes` bytes at `offset` of a regular file. *out_bytes is smaller at the end of the file. */
 int gpuhal_os_file_read_at(const char *path, uint64_t offset, void *to, size_t bytes, size_t *out_bytes);
 /* Reads up to `bytes` bytes of a kernel file below /proc or /sys. Checks the file's type after opening. Uses a single
  * read(), which returns a whole value; only files with many records (/proc/cpuinfo) may be truncated. A relative path
  * is relative to the open directory `folder`, or -1 for none. Returns the same as gpuhal_os_file_read_at(). */
 int gpuhal_os_kernel_file_read(intptr_t folder, const char *path, void *to, size_t bytes, size_t *out_bytes);
-/* Copies the target of a symbolic link, truncated to the buffer. Returns 0 or errno; EINVAL if it is not a link. */
+/* Copies the target of a symbolic link, truncated to the buffer. Returns EINVAL if it is not a link. */
 int gpuhal_os_link_read(intptr_t folder, const char *path, char *to, size_t bytes);
 /* Opens a directory as the `folder` of the functions above; returns -1 on failure. */
 intptr_t gpuhal_os_directory_open(const char *path);
-/* Returns the names in a directory, sorted by strcmp, without "." and "..". Free them with gpuhal_os_names_free.
- * Returns 0 or errno. */
+/* Returns the names in a directory, sorted by strcmp, without "." and "..". */
 int gpuhal_os_directory_names(const char *path, char ***out_names, size_t *out_count);
 void gpuhal_os_names_free(char **names, size_t count);
-/* Calls `visit` with the name and the target of each symbolic link in a directory, until `visit` returns false. Returns
- * 0 or errno. */
+/* Calls `visit` with the name and the target of each symbolic link in a directory, until `visit` returns false. */
 int gpuhal_os_directory_links(const char *path, bool (*visit)(void *user, const char *name, const char *target),
                               void *user);
 /* Returns whether the number is an open descriptor or handle of this process. */
@@ -256,22 +249,21 @@ bool gpuhal_os_is_descriptor(intptr_t descriptor);
 void gpuhal_os_descriptor_close(intptr_t descriptor);
 /* Duplicates a descriptor as close-on-exec; returns -1 on failure. */
 intptr_t gpuhal_os_descriptor_copy(intptr_t descriptor);
-/* Returns the effective user id. Files of this user do not cause a warning. */
+/* Returns the effective user id. */
 uint32_t gpuhal_os_user(void);
 
 /* ---- file_io.c */
 
 /* Opens a file for reading or for writing in place; writing creates a missing file. The path may be relative. Never
- * blocks: files without offsets (directories, FIFOs, sockets, terminals) are refused with EISDIR or ESPIPE. Returns 0
- * or errno. */
+ * blocks: files without offsets (directories, FIFOs, sockets, terminals) are refused with EISDIR or ESPIPE. */
 int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file);
-/* Duplicates a descriptor of the application. Returns 0 or errno: EBADF if the descriptor was not opened for this
- * access, or EINVAL if it was opened for appending and `writes` is set. */
+/* Duplicates a descriptor of the application. Returns EBADF if the descriptor was not opened for this access, or EINVAL
+ * if it was opened for appending and `writes` is set. */
 int gpuhal_os_file_adopt(intptr_t descriptor, bool writes, intptr_t *out_file);
-/* Returns 0 or errno. *out_bytes is UINT64_MAX for a device, which has no known size. */
+/* *out_bytes is UINT64_MAX for a device, which has no known size. */
 int gpuhal_os_file_size(intptr_t file, uint64_t *out_bytes);
 /* Reads or writes `bytes` bytes, or fewer at the end of the file or after an error. *out_done is the number of bytes
- * transferred. Returns 0 or errno. */
+ * transferred. */
 int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t bytes, uint64_t *out_done);
 int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done);
 /* Returns whether the page at `offset` can be read without disk I/O. */
@@ -284,8 +276,7 @@ typedef struct gpuhal_direct_file {
 } gpuhal_direct_file;
 /* Returns 0, or errno if the file system does not support direct reads. */
 int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct);
-/* Creates an unnamed file in a folder, readable and writable only by its owner. The folder's path may be relative.
- * Returns 0 or errno. */
+/* Creates an unnamed file in a folder, readable and writable only by its owner. The folder's path may be relative. */
 int gpuhal_os_file_open_unnamed(const char *folder, intptr_t *out_file);
 int gpuhal_os_file_truncate(intptr_t file, uint64_t bytes);
 /* Returns whether the errno means that the disk is full or the user's quota is used up. */
@@ -307,16 +298,16 @@ typedef struct gpuhal_file_state {
 } gpuhal_file_state;
 /* Follows symbolic links. Returns 0, or errno with a zeroed state. */
 int gpuhal_os_file_state(const char *path, gpuhal_file_state *out_state);
-/* Checks, without opening the file, whether this process may read and write it. Returns 0 or errno: EPERM if a device
- * cgroup denies access, EACCES if the file mode denies it. */
+/* Checks, without opening the file, whether this process may read and write it. Returns EPERM if a device cgroup denies
+ * access, EACCES if the file mode denies it. */
 int gpuhal_os_may_use(const char *path);
-/* Creates the directory and missing parents, accessible only by their owner. Returns 0 or errno. */
+/* Creates the directory and missing parents, accessible only by their owner. */
 int gpuhal_os_directory_make(const char *path);
 /* Creates a new file, accessible only by its owner. Returns 0 once the file is on disk. Returns errno if the file
  * exists or an error occurs; a partly written file is removed. */
 int gpuhal_os_file_write_new(const char *path, const void *bytes, size_t count);
 int gpuhal_os_file_rename(const char *from, const char *to);
-/* Sets the modification time to now. Returns 0 or errno. */
+/* Sets the modification time to now. */
 int gpuhal_os_file_touch(const char *path);
 int gpuhal_os_file_link(const char *from, const char *to);
 int gpuhal_os_file_remove(const char *path);
@@ -333,24 +324,23 @@ void gpuhal_os_lock_give(intptr_t lock);
 /* Returns nanoseconds since boot, including suspended time. This clock is never set. */
 uint64_t gpuhal_os_boot_ns(void);
 /* Opens a regular file for reading and writing. Creates a missing file with exactly this mode, regardless of the umask;
- * with a mode of 0 the file must exist. Does not follow symbolic links. Returns 0 or errno. */
+ * with a mode of 0 the file must exist. Does not follow symbolic links. */
 int gpuhal_os_shared_open(const char *path, uint32_t mode, intptr_t *out_file);
-/* Describes an open file. *out_unlinked is true if the file no longer has a name. Returns 0 or errno. */
+/* Describes an open file. *out_unlinked is true if the file no longer has a name. */
 int gpuhal_os_shared_info(intptr_t file, gpuhal_file_info *out_info, bool *out_unlinked);
 /* Returns the name of the network file system ("NFS") of the file; NULL if the file system is local. */
 const char *gpuhal_os_network_file_system(intptr_t file);
-/* Writes all bytes at an offset, with as few system calls as possible. Returns 0 or errno. */
+/* Writes all bytes at an offset, with as few system calls as possible. */
 int gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, uint64_t count);
-/* Extends the file to at least `bytes` and reserves disk space for all of it if the file system supports that. Returns
- * 0 or errno. */
+/* Extends the file to at least `bytes` and reserves disk space for all of it if the file system supports that. */
 int gpuhal_os_shared_allocate(intptr_t file, uint64_t bytes);
 /* Locks one byte of a file, which may lie beyond its end. The lock belongs to the open file description, so it is
  * released when the last descriptor is closed, including descriptors inherited by children. Does not wait. Returns 0,
  * EAGAIN if another open file description has the lock, or errno. */
 int gpuhal_os_byte_lock(intptr_t file, uint64_t offset);
-/* Returns 0 or errno. After an error the byte stays locked until the file is closed. */
+/* After an error the byte stays locked until the file is closed. */
 int gpuhal_os_byte_unlock(intptr_t file, uint64_t offset);
-/* Sets *out_locked to whether another open file description has locked one of `count` bytes. Returns 0 or errno. */
+/* Sets *out_locked to whether another open file description has locked one of `count` bytes. */
 int gpuhal_os_byte_is_locked(intptr_t file, uint64_t offset, uint64_t count, bool *out_locked);
 /* Clears close-on-exec. */
 int gpuhal_os_descriptor_keep_on_exec(intptr_t descriptor);
@@ -381,10 +371,8 @@ typedef struct gpuhal_uring gpuhal_uring;
 int gpuhal_os_uring_create(uint32_t reads, gpuhal_uring **out_ring);
 /* NULL does nothing. No reads may be in progress. */
 void gpuhal_os_uring_destroy(gpuhal_uring *ring);
-/* Starts a read. Returns 0, or errno if the read was not started. */
 int gpuhal_os_uring_read(gpuhal_uring *ring, intptr_t file, uint64_t offset, void *to, uint32_t bytes, uint64_t tag);
-/* Waits until one read completes. *out_tag is the read's tag. *out_result is the number of bytes read, or -errno.
- * Returns 0 or errno. */
+/* Waits until one read completes. *out_tag is the read's tag. *out_result is the number of bytes read, or -errno. */
 int gpuhal_os_uring_wait(gpuhal_uring *ring, uint64_t *out_tag, int64_t *out_result);
 
 /* ---- library.c */
@@ -409,7 +397,7 @@ typedef struct gpuhal_loaded_library {
 } gpuhal_loaded_library;
 /* Returns how many libraries this process has loaded so far, including libraries unloaded since. */
 uint64_t gpuhal_os_libraries_loads(void);
-/* Lists all loaded libraries except the program. Returns 0 or errno. */
+/* Lists all loaded libraries except the program. */
 int gpuhal_os_libraries_list(gpuhal_loaded_library **out_libraries, size_t *out_count);
 /* Sets `mapped` to the path that the kernel reports for the mapped file. If the file was removed or replaced, this path
  * does not exist. */
@@ -438,11 +426,10 @@ typedef struct gpuhal_child {
     int output; /* like `stream`, for stdout and stderr */
     int pidfd;  /* -1 if not supported by the kernel */
 } gpuhal_child;
-/* `arguments` is NULL-terminated; arguments[0] is the absolute path of the program. Returns 0 or errno. */
+/* `arguments` is NULL-terminated; arguments[0] is the absolute path of the program. */
 int gpuhal_os_process_start(const char *const *arguments, gpuhal_child *out_process);
 /* Waits until a stream has data or is closed, a process has printed output or has ended, or `timeout_ns` has passed;
- * sets ready[i]. `count` is at most GPUHAL_PROCESSES_MAX. For a process whose stream is closed, only its end counts.
- * Returns 0 or errno. */
+ * sets ready[i]. `count` is at most GPUHAL_PROCESSES_MAX. For a process whose stream is closed, only its end counts. */
 #define GPUHAL_PROCESSES_MAX 64
 int gpuhal_os_process_wait(gpuhal_child *const *processes, size_t count, uint64_t timeout_ns, bool *ready);
 /* Reads the available bytes. Returns the number of bytes, 0 after the end of the stream or of the process, -1 if no
@@ -477,14 +464,13 @@ int64_t gpuhal_os_process_own(void);
 /* The helper program calls this first. Closes descriptors from 4 on, disables core dumps, makes this process the first
  * victim of the OOM killer, and kills it when its parent ends. Exits immediately if `parent` has already ended. */
 void gpuhal_os_helper_prepare(int64_t parent);
-/* Called in the helper program. Sends all bytes to the parent. Returns false if the parent no longer reads them.
- * Async-signal-safe. */
+/* Sends all bytes to the parent. Returns false if the parent no longer reads them. Async-signal-safe. */
 bool gpuhal_os_helper_send(const char *bytes, size_t count);
 /* Exits the helper program without running any exit handlers, not even the driver's. */
 _Noreturn void gpuhal_os_helper_exit(int code);
-/* Called in the helper program. Installs a handler for fatal signals. The handler calls `describe`, which must be
- * async-signal-safe, with the signal's number, and then ends the process. `describe` returns whether the parent
- * received the report. If not, the signal terminates the process, so that the exit status contains the signal. */
+/* Installs a handler for fatal signals. The handler calls `describe`, which must be async-signal-safe, with the
+ * signal's number, and then ends the process. `describe` returns whether the parent received the report. If not, the
+ * signal terminates the process, so that the exit status contains the signal. */
 void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number));
 
 #endif

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the checksum. `before` is the checksum of the preceding bytes, or 0 if there are none. */
+/* `before` is the checksum of the preceding bytes, or 0 if there are none. */
 uint32_t gpuhal_checksum(uint32_t before, const void *bytes, size_t count);
 /* Returns the contribution of a sum to the checksum after `bytes` more bytes. The checksum of concatenated blocks is
  * the XOR of all blocks' sums, each shifted by the number of bytes after the block. */

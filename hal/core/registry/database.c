@@ -101,7 +101,6 @@ void *gpuhal_database_same(const gpuhal_database *database, gpuhal_database_kind
     return NULL;
 }
 
-/* The generation is the first member of every record. */
 static uint64_t generation_of(const void *record)
 {
     uint64_t generation;
@@ -143,8 +142,8 @@ static const char *owner_of(const gpuhal_database *database, gpuhal_database_kin
     return found && found->backend ? found->backend : "";
 }
 
-/* Returns the backend with the most records of the kind. Surplus records of this backend are dropped. On a tie, returns
- * the first backend. Backends after the first OWNERS_MOST are not considered. */
+/* Returns the backend with the most records of the kind. On a tie, returns the first backend. Backends after the first
+ * OWNERS_MOST are not considered. */
 static const char *largest_owner(const gpuhal_database *database, gpuhal_database_kind kind)
 {
     enum { OWNERS_MOST = 32 };

@@ -18,7 +18,7 @@ typedef struct field {
     size_t offset;
     field_type type;
     bool needed;
-    uint64_t most; /* maximum value */
+    uint64_t most;
 } field;
 
 #define PLUGIN(member)    offsetof(gpuhal_database_plugin, member)

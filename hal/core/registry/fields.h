@@ -5,7 +5,6 @@
 #include "base/records.h"
 #include "registry/database.h"
 
-/* Result of reading. Out of memory is distinguished from damage. */
 typedef enum { GPUHAL_READ_OK, GPUHAL_READ_DAMAGED, GPUHAL_READ_NO_MEMORY } gpuhal_read_result;
 
 size_t gpuhal_record_size(gpuhal_database_kind kind);

@@ -35,7 +35,7 @@ void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines);
 /* Returns the text that identifies a device node. The text includes the node's access rights, since the driver's result
  * depends on them. `seen` is the node's path. Returns NULL if out of memory. */
 char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state);
-/* Makes a plugin's key; the machine's lines come last. */
+/* The machine's lines come last. */
 void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const gpuhal_texts *machine,
                      gpuhal_texts *out_lines);
 /* Returns whether every line is current. *out_why is the first outdated line, malloc'ed, or NULL; `out_why` may be
@@ -46,8 +46,7 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
 char *gpuhal_key_identity(const char *path);
 
 /* Cache of a database's lines that were found current during one listing. Plugins depend mostly on the same files, and
- * with the cache each file is checked only once. A zero-initialised cache is empty. Lines that do not fit into the
- * cache are checked again. */
+ * with the cache each file is checked only once. A zero-initialised cache is empty. */
 #define GPUHAL_KEY_SEEN 512u
 typedef struct gpuhal_key_seen {
     const char *lines[GPUHAL_KEY_SEEN]; /* owned by the database; hashed by checksum */

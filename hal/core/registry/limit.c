@@ -40,9 +40,7 @@ static void narrow(const char *root, const char *mount, const char *group, const
     free(text);
 }
 
-/* `path` is the process's own group. The last component of the path is removed repeatedly, up to the root. A group
- * outside the visible tree counts as the root.
- */
+/* `path` is the process's own group. A group outside the visible tree counts as the root. */
 static void narrow_by_all(const char *root, const char *mount, const char *path, const char *file, uint64_t *limit)
 {
     char *group = gpuhal_text_copy(strstr(path, "/..") ? "" : path);

@@ -160,7 +160,6 @@ static void end_quarantine(gpuhal_database *database, const char *identity)
     }
 }
 
-/* Copies the records as text. Stable numbers that were in use in either database are never reused. */
 static bool replace(gpuhal_database *database, const gpuhal_database *with)
 {
     gpuhal_database old = *database;
@@ -181,9 +180,8 @@ static bool replace(gpuhal_database *database, const gpuhal_database *with)
     return true;
 }
 
-/* The order of the steps matters. Replacing and forgetting come first, so that they do not affect new records. Numbers
- * are assigned before links and faults are added, because these refer to numbers. Trimming comes last, when all
- * references exist. After a failure the database is inconsistent, and the caller discards it. */
+/* Replacing and forgetting come first, so that they do not affect new records. Numbers are assigned before links and
+ * faults are added, because these refer to numbers. Trimming comes last, when all references exist. */
 bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes)
 {
     changes->left_out = 0;

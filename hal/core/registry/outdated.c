@@ -14,7 +14,7 @@
 
 typedef struct look {
     gpuhal_job job;
-    char *path, *identity; /* path and identity of the probed file */
+    char *path, *identity; /* of the probed file */
     bool gone;
 } look;
 

@@ -58,8 +58,8 @@ gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
     return snapshot;
 }
 
-/* Makes the database the newest snapshot. Returns false if out of memory. The old snapshot exists until its last reader
- * releases it. The registry's reference is released outside the mutex, since freeing takes time. */
+/* Makes the database the newest snapshot. Returns false if out of memory. The registry's reference is released outside
+ * the mutex, since freeing takes time. */
 static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
 {
     gpuhal_snapshot *snapshot = snapshot_of(database);
@@ -115,7 +115,7 @@ static const char *words_of(int error)
     return error == ETIMEDOUT ? "another process has locked it" : strerror(error);
 }
 
-/* Returns the reason why the file must not be replaced; NULL if it may be replaced. */
+/* Returns the reason why the file must not be replaced, or NULL. */
 static const char *stands_in_the_way(const gpuhal_store_reading *reading)
 {
     if (reading->error) {
@@ -240,9 +240,8 @@ bool gpuhal_registry_refresh(gpuhal_registry *registry)
 
 /* ---- writing */
 
-/* Merges the changes into `database` and writes its text. While the text is too long, drops the oldest records. Trims
- * after each drop, so that records that refer to a dropped object are dropped as well. Returns false if out of
- * memory. */
+/* While the text is too long, drops the oldest records. Trims after each drop, so that records that refer to a dropped
+ * object are dropped as well. Returns false if out of memory. */
 static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, gpuhal_text *out_text)
 {
     if (!gpuhal_database_merge(database, changes)) {
@@ -270,7 +269,7 @@ static bool publish_text(gpuhal_registry *registry, const gpuhal_text *text)
     return good;
 }
 
-/* Copies the newest snapshot as text. Returns false if out of memory. */
+/* Returns false if out of memory. */
 static bool copy_newest(gpuhal_registry *registry, gpuhal_database *out_content)
 {
     gpuhal_text text = {0};
@@ -302,8 +301,6 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     gpuhal_store_reading reading;
     gpuhal_text text = {0};
     gpuhal_status status = GPUHAL_OK;
-    /* The file is read again under the lock, so that changes of other processes since the last snapshot are merged and
-     * not overwritten. */
     gpuhal_store_read_database(registry->directory, &database, &reading);
     *out_why = reading.error == ENOMEM ? NULL : stands_in_the_way(&reading);
     if (reading.error == ENOMEM) {
@@ -344,8 +341,7 @@ static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes
 }
 
 /* `updating` excludes other threads that use this object. The file lock excludes all other objects and processes. It is
- * acquired after `updating`, with a timeout, since its owner may be stopped. If the file cannot be written for any
- * reason, the changes are applied to this object only. */
+ * acquired after `updating`, with a timeout, since its owner may be stopped. */
 static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -116,9 +116,7 @@ static bool take_kind(piece *to, const char *line, size_t length)
     return true;
 }
 
-/* Finds the next record with a correct checksum, and counts the damaged records before it. The checksum covers all
- * bytes from the `[` line up to the crc line. A `[` always begins a new record, so that damage affects only one
- * record. */
+/* Finds the next record with a correct checksum, and counts the damaged records before it. */
 static bool next_piece(cutter *at, piece *out_piece)
 {
     const char *line, *begin = NULL;
@@ -214,8 +212,8 @@ static bool numbers_were_given(const gpuhal_database *database, gpuhal_database_
     return true;
 }
 
-/* Adds the record. A second record of the same object, or a record above the limit, counts as damage. A record of an
- * unknown kind is skipped, since another version wrote it. */
+/* A second record of the same object, or a record above the limit, counts as damage. A record of an unknown kind is
+ * skipped, since another version wrote it. */
 static gpuhal_read_result take_record(gpuhal_database *database, const piece *from)
 {
     gpuhal_database_kind kind = gpuhal_record_kind_of(from->kind);
@@ -264,8 +262,7 @@ gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_dat
         gpuhal_database_finish(out_content);
         return result;
     }
-    /* The last record contains the number of records. If the number is different, or if records follow, the file was
-     * truncated or concatenated. */
+    /* If the number of records is different, or if records follow, the file was truncated or concatenated. */
     out_report->cut = usable && (expected != records || next_piece(&at, &found));
     out_report->damaged = at.damaged;
     gpuhal_database_trim(out_content);

@@ -40,7 +40,7 @@ gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_dat
                                       gpuhal_serial_report *out_report);
 /* Returns whether the text is damaged; false for newer versions. */
 bool gpuhal_serial_is_damaged(const gpuhal_serial_report *report);
-/* Writes the text. Sets to->failed if out of memory. */
+/* Sets to->failed if out of memory. */
 void gpuhal_serial_write(const gpuhal_database *database, gpuhal_text *to);
 
 #endif

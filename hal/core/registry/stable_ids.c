@@ -121,7 +121,6 @@ static bool states_same_uuid(const gpuhal_sighting *seen, const gpuhal_database_
     return same_said(seen->uuid, known->uuid) && same(seen->partition, known->partition);
 }
 
-/* The driver must be the same, because some drivers derive the UUID from their version. */
 static bool denies(const gpuhal_sighting *seen, const gpuhal_database_interface *known)
 {
     return same(seen->backend, known->backend) && same(seen->partition, known->partition) && is_said(seen->uuid) &&
@@ -194,7 +193,7 @@ static bool is_taken(const numbering *at, uint32_t number)
 }
 
 /* Tries groups in the order of their first sighting and physical devices in the order of their numbers, so that the
- * result is deterministic. Skips groups and numbers that are already matched. An earlier match is never revoked. */
+ * result is deterministic. An earlier match is never revoked. */
 static void match_all(const numbering *at, match_fn *matches)
 {
     size_t count;

@@ -143,9 +143,8 @@ static int set_aside(const char *directory, const char *path)
     return error;
 }
 
-/* Called with the lock between processes. The text is written to a new file, which is synced and renamed. After that
- * the directory is synced. The name `registry` therefore never refers to an incomplete text. A damaged file is kept
- * under another name only after the new file is on disk. */
+/* The text is written to a new file, which is synced and renamed. After that the directory is synced. A damaged file is
+ * kept under another name only after the new file is on disk. */
 int gpuhal_store_replace(const char *directory, const char *text, size_t bytes, bool damaged)
 {
     char *path = path_of(directory, FILE_NAME);

@@ -18,7 +18,7 @@ typedef struct gpuhal_store_reading {
     bool absent;               /* the file does not exist; the database is empty */
     gpuhal_serial_report report; /* describes the text that was read */
     bool damaged;
-    gpuhal_file_state state;   /* the file's state */
+    gpuhal_file_state state;
 } gpuhal_store_reading;
 
 /* Returns whether the directory belongs to another user; such a registry is only read. If the directory does not exist,
@@ -31,8 +31,8 @@ void gpuhal_store_read_database(const char *directory, gpuhal_database *out_cont
 /* Creates the directory if it is missing, and acquires the lock. Returns 0 or errno; ETIMEDOUT if another process keeps
  * the lock. */
 int gpuhal_store_lock(const char *directory, uint64_t timeout_ns, intptr_t *out_lock);
-/* Replaces the file's contents. The caller must have the lock. If `damaged` is set, keeps the old file under another
- * name. Returns 0 once the text is on disk, or errno. */
+/* The caller must have the lock. If `damaged` is set, keeps the old file under another name. Returns 0 once the text is
+ * on disk, or errno. */
 int gpuhal_store_replace(const char *directory, const char *text, size_t bytes, bool damaged);
 
 #endif

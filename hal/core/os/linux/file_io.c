@@ -16,8 +16,7 @@
 /* The O_DIRECT alignment of practically all disks, used if the kernel does not report it (before Linux 6.1). */
 enum { USUAL_ALIGNMENT = 4096 };
 
-/* Refuses files without offsets, which are directories, FIFOs, sockets and terminals. Whether a device has offsets is
- * known only after opening. */
+/* Whether a device has offsets is known only after opening. */
 static int check_form(mode_t mode, int file)
 {
     if (S_ISDIR(mode)) {
@@ -135,7 +134,7 @@ int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from,
 }
 
 /* RWF_NOWAIT (Linux 4.14) reads cached bytes and returns EAGAIN for uncached bytes. If a file system does not support
- * the flag, its files count as cached, because reading through the page cache is good enough in this case. */
+ * the flag, its files count as cached, because reading through the page cache is good enough. */
 bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset)
 {
 #ifdef RWF_NOWAIT

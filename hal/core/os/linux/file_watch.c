@@ -96,8 +96,6 @@ static int add(gpuhal_file_watch *watch, const char *folder, const char *name)
     return 0;
 }
 
-/* Removes last components from the path until the remaining path exists. The component that was removed last is the
- * name to watch for in the remaining path. */
 int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path)
 {
     struct stat info;

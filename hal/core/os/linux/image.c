@@ -98,8 +98,7 @@ static gpuhal_image foreign(const judged *at, const ElfW(Ehdr) * header)
     return GPUHAL_IMAGE_FOREIGN;
 }
 
-/* Checks the ELF header. If the file is for another machine, the dynamic loader would only report that the file does
- * not exist. */
+/* If the file is for another machine, the dynamic loader would only report that the file does not exist. */
 static gpuhal_image check_header(const judged *at, const ElfW(Ehdr) * header)
 {
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {

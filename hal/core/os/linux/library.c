@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* RTLD_NOW is used because a missing symbol must fail here, not in the middle of a copy. RTLD_LOCAL is used because two
- * vendors' copies of one library must not share symbols. The comment at the top explains RTLD_NODELETE. RTLD_DEEPBIND
- * is not used, because it breaks the host's allocators and sanitizers. */
+ * vendors' copies of one library must not share symbols. RTLD_DEEPBIND is not used, because it breaks the host's
+ * allocators and sanitizers. */
 void *gpuhal_os_library_open(const char *name, char *reason, size_t reason_bytes)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -26,7 +26,7 @@
 #define BLIND_NS             20000000u  /* interval between checks of a process without a pidfd */
 #define NO_PROCESS           ((gpuhal_child){.pid = 0, .stream = -1, .output = -1, .pidfd = -1})
 
-/* Creates a pipe whose descriptors are above the child's descriptors. The pipe's read end is non-blocking. */
+/* Creates a pipe whose descriptors are above the child's descriptors. */
 static int make_pipe(int ends[2])
 {
     int raw[2];
@@ -67,7 +67,6 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return error ? error : posix_spawnattr_setsigmask(attributes, &none);
 }
 
-/* The descriptors of both pipes are above the descriptors that are replaced here. */
 static int set_actions(posix_spawn_file_actions_t *actions, int stream, int output)
 {
     int error = posix_spawn_file_actions_adddup2(actions, stream, STREAM);
@@ -154,9 +153,8 @@ static int poll_time(uint64_t ns)
     return milliseconds > INT32_MAX ? INT32_MAX : (int)milliseconds;
 }
 
-/* Checks whether the process has ended, without reaping it. Returns 1 if it has ended, 0 if it runs, or -1 if it is no
- * longer a child of this process. Until the process is reaped, no other process can have its id, and its group can
- * still be signalled. */
+/* Does not reap the process. Returns 1 if it has ended, 0 if it runs, or -1 if it is no longer a child of this
+ * process. */
 static int peek(const gpuhal_child *process, siginfo_t *out_info)
 {
     *out_info = (siginfo_t){0};
@@ -207,7 +205,6 @@ int gpuhal_os_process_wait(gpuhal_child *const *processes, size_t count, uint64_
     return 0;
 }
 
-/* Returns -1 if no data is available, -2 on an error. */
 static int64_t read_once(int from, void *to, size_t bytes)
 {
     for (;;) {
@@ -323,8 +320,7 @@ static gpuhal_ended ended_how(const siginfo_t *info, int *out_value)
     return info->si_code == CLD_EXITED ? GPUHAL_ENDED_EXIT : GPUHAL_ENDED_SIGNAL;
 }
 
-/* The group is killed before its leader is reaped, because until then the group's id cannot be reused. A kill signal
- * sent here is not reported as the process's result. */
+/* The group is killed before its leader is reaped, because until then the group's id cannot be reused. */
 gpuhal_ended gpuhal_os_process_finish(gpuhal_child *process, uint64_t grace_ns, uint64_t term_ns, int *out_value)
 {
     siginfo_t info;

@@ -31,7 +31,7 @@ uint64_t gpuhal_os_boot_ns(void)
 }
 
 /* With O_NONBLOCK, opening a FIFO does not block. The mode of a new file is set again, since the umask may deny other
- * users access. The mode of an existing file is kept. */
+ * users access. */
 int gpuhal_os_shared_open(const char *path, uint32_t mode, intptr_t *out_file)
 {
     const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;

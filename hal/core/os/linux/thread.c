@@ -48,9 +48,8 @@ void gpuhal_mutex_finish(gpuhal_mutex *mutex)
     pthread_mutex_destroy(own_mutex(mutex));
 }
 
-/* In the child of a fork, the lock's owner may not exist, so exactly one thread reinitialises the lock. A static mutex
- * is also initialised here. The protected data can be inconsistent only if the parent forked in the middle of a
- * change. */
+/* In the child of a fork, the lock's owner may not exist, so exactly one thread reinitialises the lock. The protected
+ * data can be inconsistent only if the parent forked in the middle of a change. */
 static void make_anew(gpuhal_mutex *mutex, uint32_t seen, uint32_t now)
 {
     if (seen != being_made(now) && atomic_compare_exchange_strong(&mutex->generation, &seen, being_made(now))) {
