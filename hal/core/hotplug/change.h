@@ -18,7 +18,7 @@ typedef struct gpuhal_notifier {
     _Atomic uint64_t generation; /* written with the mutex held */
     gpuhal_mutex mutex;          /* protects the members below */
     gpuhal_condition condition;
-    bool closing; /* the object is being closed */
+    bool closing;
 
     gpuhal_change_fn *listener; /* NULL if none */
     void *user;

@@ -106,8 +106,7 @@ void gpuhal_address_index_add(gpuhal_address_index *index, gpuhal_address_range 
     gpuhal_mutex_lock(&index->mutex);
     for (int kind = 0; kind < GPUHAL_ADDRESS_KINDS; kind++) {
         gpuhal_address_range *range = &ranges[kind];
-        /* Imports may overlap memory of another buffer; the buffer that was added first keeps the addresses. A length
-         * of 0 means that this range is not in the tree. */
+        /* Imports may overlap memory of another buffer; the buffer that was added first keeps the addresses. */
         if (range->bytes && *place_of(&index->roots[kind], range->begin, range->bytes)) {
             range->bytes = 0;
         } else if (range->bytes) {
@@ -133,7 +132,6 @@ gpuhal_buffer *gpuhal_address_index_find(gpuhal_address_index *index, gpuhal_add
 {
     gpuhal_mutex_lock(&index->mutex);
     gpuhal_address_range *range = *place_of(&index->roots[kind], address, 1);
-    /* A buffer with a count of 0 is being freed by a thread that waits for this mutex to remove it. */
     gpuhal_buffer *buffer = range && gpuhal_buffer_try_retain(range->buffer) ? range->buffer : NULL;
     *out_offset = buffer ? address - range->begin : 0;
     gpuhal_mutex_unlock(&index->mutex);

@@ -19,7 +19,7 @@ enum {
     BINS = CLASSES * PER_CLASS
 };
 
-/* Maximum number of blocks of one bin that are compared to find the smallest block that fits. */
+/* Maximum number of blocks of one bin that are compared. */
 enum { COMPARED = 8 };
 
 enum { FIRST_CAPACITY = 64 };
@@ -278,7 +278,7 @@ static void insert(gpuhal_block *table, gpuhal_block_id id, gpuhal_block block)
     table[block.after].before = id;
 }
 
-/* Splits a free block. A remainder keeps the free block's entry, and the used block has a new entry. */
+/* A remainder keeps the free block's entry, and the used block has a new entry. */
 static gpuhal_block_id split(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t front, uint64_t bytes, uint64_t rest)
 {
     const gpuhal_block_id used = new_entry(blocks), behind = front > 0 && rest > 0 ? new_entry(blocks) : 0;
@@ -438,7 +438,7 @@ uint64_t gpuhal_bins_whole_bytes(const gpuhal_bins *bins)
     return bins->whole_bytes;
 }
 
-/* Returns the last bin that is not empty. At least one bin must not be empty. */
+/* At least one bin must not be empty. */
 static unsigned last_bin(const gpuhal_bins *bins)
 {
     const unsigned class = 63 - (unsigned)__builtin_clzll(bins->classes);

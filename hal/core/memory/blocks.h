@@ -14,8 +14,8 @@
 
 typedef uint32_t gpuhal_block_id; /* 0 means none */
 
-/* Free blocks sorted by size: two-level segregated fit. A free block belongs to one gpuhal_bins, a used block to none.
- * Only free neighbours in the same bins are merged. */
+/* Free blocks sorted by size: two-level segregated fit. A free block belongs to one gpuhal_bins, a used block to
+ * none. */
 typedef struct gpuhal_bins gpuhal_bins;
 
 /* Callers may read all members, but may write only the members marked as the caller's. */
@@ -68,14 +68,13 @@ gpuhal_block_id gpuhal_blocks_extend(gpuhal_blocks *blocks, gpuhal_bins *bins, g
  * split runs out of memory, returns the whole block, which is larger than `bytes`; returns 0 if the block's beginning
  * is not aligned. Neither happens after gpuhal_blocks_reserve(). */
 gpuhal_block_id gpuhal_blocks_take(gpuhal_blocks *blocks, gpuhal_bins *bins, uint64_t bytes, uint64_t alignment);
-/* Do the work of gpuhal_blocks_take() in two steps. The first function returns a free block that fits, or 0. The second
- * takes the bytes out of that block. */
+/* Do the work of gpuhal_blocks_take() in two steps. The first function returns a free block that fits, or 0. */
 gpuhal_block_id gpuhal_blocks_find(const gpuhal_blocks *blocks, const gpuhal_bins *bins, uint64_t bytes,
                                    uint64_t alignment);
 gpuhal_block_id gpuhal_blocks_take_found(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t bytes,
                                          uint64_t alignment);
-/* Takes `bytes` (not 0) at `offset` of the region out of the free block that contains them; the rest stays free.
- * Returns 0 if out of memory. Cannot fail after gpuhal_blocks_reserve(). */
+/* Takes `bytes` (not 0) at `offset` of the region out of the free block that contains them. Returns 0 if out of
+ * memory. */
 gpuhal_block_id gpuhal_blocks_take_at(gpuhal_blocks *blocks, gpuhal_block_id block, uint64_t offset, uint64_t bytes);
 /* Returns a used block to `bins`, and merges it with its free neighbours in `bins`. Returns the merged block. Cannot
  * fail. */

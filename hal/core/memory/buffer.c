@@ -178,7 +178,6 @@ static gpuhal_status create(void *user)
     return GPUHAL_OK;
 }
 
-/* Tries to release unused memory before it reports a shortage. */
 static gpuhal_status create_or_relieve(creation *own)
 {
     const uint64_t held = atomic_load(&own->device->allocated_bytes);

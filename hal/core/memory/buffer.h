@@ -28,8 +28,7 @@ struct gpuhal_buffer {
     const gpuhal_buffer *root; /* the buffer that owns the memory: this buffer, its original, or its whole buffer's
                                 * root */
     /* The whole buffer, which has the plugin's memory object: this buffer or, for a suballocation, the pool's segment.
-     * A transfer first checks its range in this buffer, and then uses the whole buffer at `begin` plus the offset. So
-     * queues and lower layers only see whole buffers. */
+     * A transfer first checks its range in this buffer, and then uses the whole buffer at `begin` plus the offset. */
     gpuhal_buffer *whole;
     uint64_t begin;
     /* `used_in` is the last queue that used a suballocation. It saves a call to the pool for each use; see
@@ -38,8 +37,7 @@ struct gpuhal_buffer {
     struct gpuhal_pool *pool; /* set in a segment, to find the suballocation at an address; else NULL */
     _Atomic(const void *) used_in;
     gpuhal_plugin_range *range; /* for reserved addresses that are only partly backed by memory (range.c); else NULL */
-    gpuhal_memory memory; /* has no plugin object in a suballocation with neighbours; only the whole buffer has a plugin
-                           * object */
+    gpuhal_memory memory; /* has no plugin object in a suballocation with neighbours */
     uint64_t bytes;   /* as requested; memory.bytes may be larger */
     _Atomic(gpuhal_tag *) tag; /* counts this buffer unless it is a suballocation; NULL for a segment, or if no log
                                 * needs it */
@@ -104,12 +102,11 @@ void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
 /* Returns the granularity for reserving and committing addresses, or 0 if the plugin has no virtual memory or does not
  * report a granularity. Preserves the error detail. */
 uint64_t gpuhal_memory_page_bytes(gpuhal_device *device);
-/* The first function reserves addresses without memory for a buffer. The second releases the addresses and all memory
- * committed to them. */
+/* The second function releases the addresses and all memory committed to them. */
 gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                     gpuhal_plugin_range **out_range);
 void gpuhal_memory_release_range(gpuhal_buffer *buffer);
-/* Commit memory to a part of the range, and decommit memory again. Only one thread at a time may call them. */
+/* Only one thread at a time may call these functions. */
 gpuhal_status gpuhal_memory_commit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 gpuhal_status gpuhal_memory_decommit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 /* Returns an empty buffer of this size, not charged and not yet in the index. Returns NULL if out of memory. */
@@ -209,7 +206,7 @@ static inline void gpuhal_buffer_leave(gpuhal_buffer *buffer, bool writes)
     }
 }
 
-/* Enter or leave both buffers of a transfer. Either buffer may be NULL. */
+/* Either buffer may be NULL. */
 static inline void gpuhal_buffers_leave(gpuhal_buffer *to, gpuhal_buffer *from)
 {
     if (from) {

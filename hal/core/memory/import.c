@@ -70,8 +70,8 @@ typedef struct host_range {
     uint64_t bytes, lead; /* lead is the number of bytes before the caller's memory, included in `bytes` */
 } host_range;
 
-/* Rounds the caller's range outwards. Both sums are computed from the caller's numbers, so they are checked for
- * overflow: the rounded range must not be smaller than the caller's range. */
+/* Both sums are computed from the caller's numbers, so they are checked for overflow: the rounded range must not be
+ * smaller than the caller's range. */
 static bool round_outwards(const gpuhal_host_import *import, uint64_t unit, host_range *out_range)
 {
     uintptr_t lead = (uintptr_t)import->memory & (uintptr_t)(unit - 1), end = 0;
@@ -184,8 +184,8 @@ gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind k
     return GPUHAL_OK;
 }
 
-/* Exports memory. Exporting a host pointer needs no plugin call. All other kinds must have been requested when the
- * memory was allocated. */
+/* Exporting a host pointer needs no plugin call. All other kinds must have been requested when the memory was
+ * allocated. */
 gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle)
 {
     uint64_t offset = 0;

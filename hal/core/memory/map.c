@@ -7,8 +7,6 @@
 
 #include <inttypes.h>
 
-/* If the memory is not coherent, makes the device's bytes visible to the host, or the host's bytes visible to the
- * device. */
 static gpuhal_status clean(gpuhal_buffer *buffer, int32_t invalidate)
 {
     return buffer->needs_clean ? gpuhal_buffer_clean(buffer, buffer->mapped_offset, buffer->mapped_bytes, invalidate)
@@ -33,8 +31,8 @@ static gpuhal_status map_now(gpuhal_buffer *buffer)
     return status ? gpuhal_device_failed(device, status, "mapping %" PRIu64 " bytes", buffer->mapped_bytes) : GPUHAL_OK;
 }
 
-/* Checks a request. With DISCARD the application must not read the mapping, so DISCARD is valid only together with
- * WRITE and without READ. */
+/* With DISCARD the application must not read the mapping, so DISCARD is valid only together with WRITE and without
+ * READ. */
 static gpuhal_status check_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access)
 {
     const uint32_t known = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE | GPUHAL_ACCESS_DISCARD;

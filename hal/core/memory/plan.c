@@ -72,7 +72,6 @@ static gpuhal_status too_large(const gpuhal_device *device, uint64_t bytes)
     return GPUHAL_ERROR_TOO_LARGE;
 }
 
-/* Checks that the device supports all requested export kinds for this kind of memory. */
 static gpuhal_status check_export_kinds(gpuhal_device *device, const gpuhal_buffer_desc *desc)
 {
     uint64_t offered = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_EXPORT_KINDS, 0);

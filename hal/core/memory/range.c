@@ -46,7 +46,6 @@ static gpuhal_status commit(void *user)
     return status;
 }
 
-/* Like gpuhal_buffer_create_segment(), reclaims memory of completed work before it reports a shortage. */
 gpuhal_status gpuhal_range_commit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = range->device;

@@ -23,7 +23,7 @@ typedef struct reasons {
     size_t length;
 } reasons;
 
-/* Adds a reason. There are at most three reasons, and there is room for all of them even with the longest ids. */
+/* There are at most three reasons, and there is room for all of them even with the longest ids. */
 static bool refuse(reasons *why, const char *format, const char *who, const char *what)
 {
     size_t room = sizeof why->text - why->length;
@@ -169,8 +169,8 @@ static bool fits(const gpuhal_buffer *buffer, const gpuhal_device *user, uint64_
         user->id, number);
 }
 
-/* Shares by address. The new buffer has a reference to the original, because the memory must not be freed while another
- * driver uses its pages. */
+/* The new buffer has a reference to the original, because the memory must not be freed while another driver uses its
+ * pages. */
 static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uint64_t bytes, gpuhal_buffer **out_shared)
 {
     const gpuhal_alloc alloc = {
@@ -182,9 +182,9 @@ static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uin
     return gpuhal_buffer_of_import(user, &alloc, root->bytes, (gpuhal_origin){.original = root}, out_shared);
 }
 
-/* Shares by descriptor. Size, alignment and kinds must be the same as in the exporting allocation, because Vulkan
- * imports an opaque descriptor only with the same values (plugin.h). The descriptor is always closed, because the
- * plugin has its own copy (vendor.c). */
+/* Size, alignment and kinds must be the same as in the exporting allocation, because Vulkan imports an opaque
+ * descriptor only with the same values (plugin.h). The descriptor is always closed, because the plugin has its own copy
+ * (vendor.c). */
 static gpuhal_status share_descriptor(gpuhal_buffer *root, gpuhal_device *user, gpuhal_handle_kind kind,
                                       gpuhal_buffer **out_shared)
 {

@@ -32,8 +32,7 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
     return status;
 }
 
-/* If the driver hangs, the plugin is not called, because the driver may still be using the memory. If the device was
- * lost for another reason, the plugin is called. */
+/* If the driver hangs, the plugin is not called, because the driver may still be using the memory. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
 {
     if (gpuhal_device_is_reachable(device)) {
@@ -146,8 +145,8 @@ static void release_range(gpuhal_device *device, gpuhal_plugin_range *range, uin
     }
 }
 
-/* Reserves addresses. Refuses memory with a host address: the application would receive this address, but could not
- * know which addresses have memory. */
+/* Refuses memory with a host address: the application would receive this address, but could not know which addresses
+ * have memory. */
 gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                     gpuhal_plugin_range **out_range)
 {

@@ -1,7 +1,7 @@
 /* pool/compact.c: vacates a stretch of a segment. The parts in the stretch are moved by their owners.
  *
- * The stretch's free memory is in separate bins, the fence. No search uses these bins, so no block is allocated in the
- * stretch. Statistics count the fence's memory as waiting for work. A pool has at most one stretch at a time. */
+ * The stretch's free memory is in separate bins, the fence. No search uses these bins. Statistics count the fence's
+ * memory as waiting for work. A pool has at most one stretch at a time. */
 #include "pool/pool.h"
 
 /* Adjacent blocks that are free or can move. */
@@ -87,8 +87,8 @@ static stretch cut(const gpuhal_pool *pool, stretch s, gpuhal_block_id last, uin
     return s;
 }
 
-/* Searches the segment whose first block is `head` for a stretch. If `bytes` is 0, the stretch is the whole segment.
- * Replaces *best by a stretch with fewer bytes to move. */
+/* Searches the segment whose first block is `head` for a stretch. Replaces *best by a stretch with fewer bytes to
+ * move. */
 static void choose_in(const gpuhal_pool *pool, gpuhal_block_id head, uint64_t bytes, stretch *best)
 {
     const uint32_t region = block_of(pool, head)->region;
@@ -215,7 +215,6 @@ void gpuhal_compact_release(gpuhal_pool *pool, gpuhal_buffer *const *moved, size
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-/* Sweeps, and returns whether the whole stretch is free. */
 static bool is_swept(gpuhal_pool *pool)
 {
     gpuhal_mutex_lock(&pool->mutex);

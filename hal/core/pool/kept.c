@@ -3,8 +3,7 @@
  * other request of the queue, and any search for free memory, first releases the kept parts.
  *
  * A part is kept only if, since the part's allocation, the queue has allocated and released only kept parts. Without
- * keeping, the pool would have the same free memory as before the allocation, so keeping wastes nothing. Only the order
- * of free blocks of similar size may differ. */
+ * keeping, the pool would have the same free memory as before the allocation, so keeping wastes nothing. */
 #include "pool/pool.h"
 
 /* Each store has release order, as in the pool's statistics. */

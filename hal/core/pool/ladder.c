@@ -30,7 +30,6 @@ static bool search(climb *c)
     return c->block != 0;
 }
 
-/* Makes memory common if its work has ended since the last poll. */
 static bool poll(climb *c)
 {
     if (!(c->request->pool->desc.flags & GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC)) {
@@ -39,7 +38,6 @@ static bool poll(climb *c)
     return search(c);
 }
 
-/* Takes memory that another queue released before an event, if the application made this queue wait for that event. */
 static bool follow_events(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -121,8 +119,8 @@ static bool may_grow(const climb *c)
     return !(c->request->flags & GPUHAL_ALLOCATE_WITHIN_POOL);
 }
 
-/* Adds a segment. If the driver or a limit refuses the segment, releases unused segments to make room. Searches first,
- * because another thread may have made room while this thread waited for its turn. */
+/* If the driver or a limit refuses the segment, releases unused segments to make room. Searches first, because another
+ * thread may have made room while this thread waited for its turn. */
 static gpuhal_status grow(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -183,10 +181,9 @@ static bool wait(climb *c, uint64_t deadline_ns)
     return false;
 }
 
-/* Decides whether to keep waiting. Another thread may have taken the freed memory, or released its own memory behind
- * newer work. Waiting is useful only if the memory behind newer work would be enough; otherwise the request is refused,
- * however long work continues. If there are sources to call, the thread stops waiting early, because sources may
- * release memory immediately. */
+/* Another thread may have taken the freed memory, or released its own memory behind newer work. Waiting is useful only
+ * if the memory behind newer work would be enough; otherwise the request is refused, however long work continues. If
+ * there are sources to call, the thread stops waiting early, because sources may release memory immediately. */
 bool gpuhal_ladder_waits_on(const gpuhal_shortage *shortage, uint64_t deadline_ns, uint64_t callers_deadline_ns)
 {
     /* If enough memory is left, the refusal had another reason, and more free memory does not help. */
@@ -217,7 +214,7 @@ static bool waits_on(const climb *c, uint64_t deadline_ns)
 
 /* ---- the order of the steps */
 
-/* Tries all steps that take no memory from other owners. Returns OUT_OF_MEMORY if these steps are not enough. */
+/* Tries all steps that take no memory from other owners. */
 static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
@@ -238,8 +235,7 @@ uint64_t gpuhal_ladder_patience(uint64_t deadline_ns)
     return now_ns + (half_ns < most_ns ? half_ns : most_ns);
 }
 
-/* Calls the sources of a rung. The memory that they release may be behind work, so the whole climb is repeated after
- * each call. */
+/* The memory that sources release may be behind work, so the whole climb is repeated after each call. */
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
 {
     const gpuhal_request *request = c->request;

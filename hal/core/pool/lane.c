@@ -9,8 +9,7 @@
 /* A queue counts as idle after this many releases without new work. */
 enum { IDLE_RELEASES = 256 };
 
-/* Frees the lanes of FINISHED queues. A FINISHED queue was destroyed, all its work has ended, and it accepts no new
- * work. */
+/* Frees the lanes of FINISHED queues. */
 static void free_finished_lanes(gpuhal_pool *pool)
 {
     for (gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
@@ -146,8 +145,7 @@ static uint64_t bytes_from(const gpuhal_pool *pool, const gpuhal_lane *lane, gpu
     return sum;
 }
 
-/* Returns the first block of the smallest sufficient run of neighbours that the queue can use, or 0 if there is no such
- * run. */
+/* Returns the first block of the smallest sufficient run of neighbours that the queue can use, or 0. */
 static gpuhal_block_id smallest_row(const gpuhal_pool *pool, const gpuhal_lane *lane, uint64_t bytes)
 {
     gpuhal_block_id best = 0;

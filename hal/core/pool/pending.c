@@ -1,5 +1,5 @@
 /* pool/pending.c: memory that becomes free when work ends. These functions record events behind the work, poll the
- * events, and wait for them. Queues are called without the pool's mutex. Entries with users stay in the list. */
+ * events, and wait for them. Entries with users stay in the list. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -289,7 +289,6 @@ bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, 
     return follows;
 }
 
-/* Returns whether the lane's queue released the block before it recorded the timepoint. */
 static bool is_before(const gpuhal_block *block, const gpuhal_lane *lane, const gpuhal_timepoint *timepoint)
 {
     return block->bytes > 0 && block->bins == lane->bins && block->stamp < timepoint->ordinal;
@@ -318,7 +317,6 @@ static gpuhal_pending *part_before(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_
     return pending;
 }
 
-/* Calls part_before() if the application made the queue wait for the lane's queue. */
 static gpuhal_pending *part_before_event(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);

@@ -3,8 +3,8 @@
  * into segments. Each piece is returned to the driver individually, at any position, once no buffer uses a byte of it.
  *
  * The range is one region of the table. Addresses without memory are free blocks in separate bins, `holes`, which no
- * search uses. While a piece is being returned, its block counts as used. `changing` is set while one thread calls the
- * driver without the mutex; only this thread may then remove holes or add pieces. */
+ * search uses. `changing` is set while one thread calls the driver without the mutex; only this thread may then remove
+ * holes or add pieces. */
 #include "pool/pool.h"
 
 #include "base/error.h"

@@ -56,8 +56,8 @@ static uint64_t lower_limit(uint64_t one, uint64_t other)
     return one == 0 || (other != 0 && other < one) ? other : one;
 }
 
-/* Returns the unit of all blocks. Every buffer begins and ends at a multiple of the unit, so that a unit that the
- * device copies, fills or binds as a whole belongs to only one buffer. */
+/* Every buffer begins and ends at a multiple of the unit, so that a unit that the device copies, fills or binds as a
+ * whole belongs to only one buffer. */
 static uint64_t unit_of(const gpuhal_device *device, uint64_t asked)
 {
     const gpuhal_facts *facts = &device->listed->facts;
@@ -282,7 +282,6 @@ static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *
     return GPUHAL_OK;
 }
 
-/* The caller holds the mutex. */
 static gpuhal_status find_block_unlocks(const gpuhal_request *request, gpuhal_block_id *out_block)
 {
     gpuhal_pool *pool = request->pool;
@@ -511,8 +510,7 @@ static gpuhal_buffer *find_in(gpuhal_pool *pool, const gpuhal_buffer *segment, c
     return found;
 }
 
-/* Finds the part at an offset. The caller has a reference to the segment but not to its pool, which may have been
- * freed. */
+/* The caller has a reference to the segment but not to its pool, which may have been freed. */
 gpuhal_buffer *gpuhal_part_find(gpuhal_buffer *segment, uint64_t *offset)
 {
     gpuhal_pools *pools = segment->device->gpu->layers.pools;

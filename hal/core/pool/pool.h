@@ -168,8 +168,7 @@ struct gpuhal_pool {
 
     gpuhal_mutex mutex;
     gpuhal_condition condition; /* signalled when a thread has finished growing the pool or changing the range */
-    bool growing;               /* a thread requests a segment; other threads wait, so that no superfluous segment is
-                                 * requested */
+    bool growing;               /* a thread requests a segment; other threads wait */
     gpuhal_memory_report *report; /* used only by the thread that grows the pool */
     bool insists;                 /* the thread that grows the pool requests no more than it needs */
     bool destroyed;
@@ -325,7 +324,7 @@ static inline void gpuhal_trace_part(const gpuhal_part *part, gpuhal_trace_opera
 
 /* ---- piece.c */
 
-/* Waits until no thread changes the range, or the driver hangs. The caller holds the mutex. */
+/* Waits until no thread changes the range, or the driver hangs. */
 void gpuhal_pool_await_pieces_unlocks(gpuhal_pool *pool);
 /* Chooses a place for a piece of about `bytes` bytes. The piece has at most `room` bytes, and enough that one free
  * block will have `need` bytes. After true is returned, only this thread may change the range until
@@ -334,8 +333,7 @@ bool gpuhal_pool_begin_piece(gpuhal_pool *pool, uint64_t bytes, uint64_t need, u
 /* Adds the committed bytes to the pool; 0 means that the commit failed. If out of host memory, returns the bytes to the
  * driver, and returns HOST_MEMORY. The caller must not hold the mutex. */
 gpuhal_status gpuhal_pool_end_piece(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes);
-/* The first function returns the bytes of unused pieces. The second returns whether a free block contains a whole
- * piece. The caller holds the mutex. */
+/* The second function returns whether a free block contains a whole piece. The caller holds the mutex. */
 uint64_t gpuhal_pool_unused_piece_bytes(const gpuhal_pool *pool);
 bool gpuhal_pool_has_piece(const gpuhal_pool *pool, const gpuhal_block *block);
 /* Excludes unused pieces from allocation until at least `want_bytes` are excluded. Returns the number of excluded
@@ -443,8 +441,7 @@ gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, u
  * unused pieces. */
 uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool);
 uint64_t gpuhal_pool_unused_now(gpuhal_pool *pool);
-/* Releases a list from gpuhal_pool_take_unused(). The caller must hold a reference to the pool, and must not hold the
- * mutex. */
+/* The caller must hold a reference to the pool, and must not hold the mutex. */
 void gpuhal_segments_release(gpuhal_buffer *list);
 
 /* ---- check.c: checking mode; call without the mutex */
@@ -467,11 +464,10 @@ uint64_t gpuhal_pool_poll(gpuhal_pool *pool);
 /* Makes the lane of each other queue pending if it has `bytes` in one block. Returns the newest entry's number. */
 uint64_t gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* Makes the queue wait for the oldest entry that has `bytes` in one block. The queue can then use all blocks of the
- * entry; *out_bytes is their size. Returns false if there is no such entry. */
+ * entry; *out_bytes is their size. */
 bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes);
 /* If this queue already waits for an event of another queue, lets it use the memory that the other queue released
- * before that event. One block of the memory must have `bytes`. *out_bytes is the memory's size. Returns false if there
- * is no such memory. */
+ * before that event. One block of the memory must have `bytes`. *out_bytes is the memory's size. */
 bool gpuhal_pool_follow_event(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes);
 /* Makes each queue keep the segments alive as long as its work may use them. */
 void gpuhal_pool_hold_segments(gpuhal_pool *pool);
@@ -491,8 +487,7 @@ bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes);
 uint64_t gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
                               uint64_t deadline_ns);
 bool gpuhal_compact_has(gpuhal_pool *pool, const gpuhal_buffer *buffer);
-/* Releases the old blocks of parts that were moved. No block is allocated in the old places until
- * gpuhal_compact_end(). */
+/* Releases the old blocks of parts that were moved. */
 void gpuhal_compact_release(gpuhal_pool *pool, gpuhal_buffer *const *moved, size_t count);
 /* Makes the stretch common. Returns false if part of the stretch is still in use, for example because work on the old
  * blocks did not end before the deadline. */

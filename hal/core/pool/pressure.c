@@ -59,7 +59,6 @@ static gpuhal_pressure *pressure_of(const gpuhal_device *device)
 
 /* ---- the list */
 
-/* Returns whether the entry comes after a source with this rung, priority and number in calling order. */
 static bool comes_after(const gpuhal_pressure_entry *entry, gpuhal_pressure_rung rung, int32_t priority,
                         uint64_t number)
 {
@@ -115,8 +114,7 @@ gpuhal_status gpuhal_pressure_add(gpuhal_device *device, const gpuhal_pressure_s
     return GPUHAL_OK;
 }
 
-/* Returns the turn that is calling the source, or NULL. Each source belongs to one device, and each device has at most
- * one turn at a time. The caller holds the mutex. */
+/* Each source belongs to one device, and each device has at most one turn at a time. The caller holds the mutex. */
 static gpuhal_pressure_turn *turn_that_asks(const gpuhal_pressure *pressure, const gpuhal_pressure_entry *entry)
 {
     gpuhal_pressure_turn *turn = pressure->turns;
@@ -126,8 +124,7 @@ static gpuhal_pressure_turn *turn_that_asks(const gpuhal_pressure *pressure, con
     return turn;
 }
 
-/* Removes the source at `link` from the list, waits until a running call of the source has returned, and frees the
- * source. The caller holds the mutex; this function unlocks it. */
+/* The caller holds the mutex; this function unlocks it. */
 static void take_out(gpuhal_pressure *pressure, gpuhal_pressure_entry **link)
 {
     gpuhal_pressure_entry *entry = *link;
@@ -194,7 +191,7 @@ gpuhal_status gpuhal_device_off_pressure(gpuhal_device *device, gpuhal_pressure_
 
 /* ---- turns; call with the mutex held */
 
-/* Returns the device's current turn. *out_own is true if this thread is inside a source of any device. */
+/* *out_own is true if this thread is inside a source of any device. */
 static const gpuhal_pressure_turn *other_turn(const gpuhal_pressure *pressure, const gpuhal_device *device,
                                               bool *out_own)
 {
@@ -207,8 +204,7 @@ static const gpuhal_pressure_turn *other_turn(const gpuhal_pressure *pressure, c
     return found;
 }
 
-/* Returns whether to keep waiting for a turn. A thread with a timeout of 0 waits only for a prompt turn, which takes no
- * longer than growing a pool. */
+/* A thread with a timeout of 0 waits only for a prompt turn, which takes no longer than growing a pool. */
 static bool may_wait(const gpuhal_pressure_turn *own, const gpuhal_pressure_turn *other, uint64_t end_ns)
 {
     return (own->deadline_ns > 0 || other->prompt) && gpuhal_os_monotonic_ns() < end_ns &&
@@ -281,8 +277,7 @@ static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure,
     return entry;
 }
 
-/* The caller holds the mutex. Returns false in the child if the source has forked; the child must not touch the
- * parent's objects. */
+/* Returns false in the child if the source has forked; the child must not touch the parent's objects. */
 static bool give_once_unlocks(gpuhal_pressure *pressure, gpuhal_pressure_turn *own,
                               const gpuhal_pressure_attempt *attempt, uint64_t *out_given)
 {

@@ -52,8 +52,7 @@ static gpuhal_status trim(climb *c, gpuhal_rung rung)
     return status;
 }
 
-/* Retires work and trims pools. If the allocation is a segment that is larger than its pool needs, does not trim other
- * pools. */
+/* If the allocation is a segment that is larger than its pool needs, does not trim other pools. */
 static gpuhal_status give_back(climb *c, gpuhal_rung rung)
 {
     const gpuhal_pool *pool = c->relief->pool;
@@ -92,7 +91,7 @@ static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns, bool *out_end
     return status;
 }
 
-/* Returns whether to keep waiting. Used only for a buffer outside pools, because a pool waits in ladder.c. */
+/* Used only for a buffer outside pools, because a pool waits in ladder.c. */
 static bool waits_on(const climb *c, uint64_t deadline_ns)
 {
     const gpuhal_relief *relief = c->relief;
@@ -121,8 +120,7 @@ static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
     return status == GPUHAL_ERROR_OUT_OF_MEMORY && deadline_ns > 0 ? wait_on(c, deadline_ns) : status;
 }
 
-/* Calls the sources of a rung. If a source releases a part of a pool, returns the part's segment to the driver if it is
- * unused. */
+/* If a source releases a part of a pool, returns the part's segment to the driver if it is unused. */
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung)
 {
     const gpuhal_relief *relief = c->relief;

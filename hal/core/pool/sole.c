@@ -1,7 +1,7 @@
 /* pool/sole.c: a second view of the blocks while only one queue uses the pool. In the pool's own view, common blocks
  * and blocks behind the queue's work are in different bins, so neighbours of different kinds are not merged, although
- * the queue can use both kinds. The second view has both kinds in one set of bins and merges them. So the queue's work
- * causes no fragmentation. All functions run with the pool's mutex held and call no plugin. */
+ * the queue can use both kinds. The second view has both kinds in one set of bins and merges them. All functions run
+ * with the pool's mutex held and call no plugin. */
 #include "pool/pool.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool has_one_queue(const gpuhal_pool *pool)
     return queues == 1;
 }
 
-/* Copies the blocks. All free blocks are still common. */
+/* All free blocks are still common. */
 void gpuhal_sole_begin(gpuhal_pool *pool, const gpuhal_lane *lane)
 {
     gpuhal_sole *sole = &pool->sole;

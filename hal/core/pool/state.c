@@ -119,8 +119,7 @@ void gpuhal_pools_report(const gpuhal_device *device, gpuhal_memory_report *repo
         }
     }
     gpuhal_mutex_unlock(&pools->mutex);
-    /* Pools may have grown since the sums were computed. In this case the number of used bytes is too large by the
-     * growth. */
+    /* Pools may have grown since the sums were computed. Then the number of used bytes is too large by the growth. */
     const uint64_t held = atomic_load(&device->allocated_bytes), idle = report->free_bytes + report->ordered_bytes;
     report->used_bytes = held > idle ? held - idle : 0;
     report->reserved_bytes = report->used_bytes + idle;

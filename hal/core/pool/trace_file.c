@@ -81,8 +81,7 @@ gpuhal_status gpuhal_trace_write_pools(gpuhal *gpu, const char *path)
     return write_trace(&gpu->layers.pools->trace, path);
 }
 
-/* Checks the file when the gpuhal object is opened, so that a wrong path is reported early. An existing file stays
- * unchanged until the trace is complete. */
+/* Checks the file when the gpuhal object is opened, so that a wrong path is reported early. */
 gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.pool_trace;

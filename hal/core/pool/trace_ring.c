@@ -1,5 +1,5 @@
 /* pool/trace_ring.c: the ring of records. Records are copied under the ring's mutex. They are therefore ordered by
- * time, and readers never see a partly written record. Readers copy a few records at a time. */
+ * time, and readers never see a partly written record. */
 #include "pool/pool.h"
 
 #include "base/error.h"

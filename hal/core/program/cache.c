@@ -48,8 +48,7 @@ static char *path_of(const gpuhal_device *device, const gpuhal_program_key *key)
 
 /* ---- reading */
 
-/* Returns whether only this user can write the file. A driver must not load code that another user could have
- * written. */
+/* A driver must not load code that another user could have written. */
 static bool is_ours(const char *path, bool directory)
 {
     gpuhal_file_info info;
@@ -57,7 +56,6 @@ static bool is_ours(const char *path, bool directory)
            !info.world_writable && (directory ? info.directory : info.regular);
 }
 
-/* Returns whether the file begins with the cache's magic number, of any version. */
 static bool is_of_cache(const char *path)
 {
     uint64_t magic = 0;
@@ -142,7 +140,6 @@ static int by_use(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Returns whether the name has the form of the cache's names. Other files are ignored. */
 static bool is_name(const char *name)
 {
     return (strlen(name) == NAME_CHARACTERS && strspn(name, "0123456789abcdef") == NAME_CHARACTERS) ||
@@ -173,8 +170,7 @@ static uint64_t list_files(const char *folder, char **names, size_t count, kept_
     return total;
 }
 
-/* Removes the least recently used files until there is room for `bytes` more bytes. Returns false if there is not
- * enough room. */
+/* Removes the least recently used files until there is room for `bytes` more bytes. */
 static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
 {
     char **names = NULL;
@@ -205,7 +201,6 @@ static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
 
 /* ---- writing */
 
-/* Returns whether the cache may write a file with this path: there is no such file, or the cache may replace it. */
 static bool is_free(const char *path)
 {
     gpuhal_file_info info;
@@ -317,8 +312,7 @@ static size_t complete(gpuhal_program *program, char **block, uint64_t compiled)
     return larger ? files_at + files_bytes : 0;
 }
 
-/* Writes the file. The driver's files are listed after the compiler call, because the call may have loaded some of
- * them. */
+/* The driver's files are listed after the compiler call, because the call may have loaded some of them. */
 static void put(gpuhal_program *program)
 {
     uint64_t compiled = 0;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Maximum size of a value argument. The size is limited because launches copy values. */
+/* The size is limited because launches copy values. */
 #define VALUE_BYTES_MAX 65536u
 
 static __attribute__((format(printf, 2, 3))) gpuhal_status bad_desc(const char *name, const char *format, ...)
@@ -228,7 +228,7 @@ gpuhal_status gpuhal_kernel_create(gpuhal_program *program, const gpuhal_kernel_
     return status;
 }
 
-/* Relaxed, because the caller has a reference, so the count cannot become 0 during the call. */
+/* Relaxed, because the caller has a reference. */
 gpuhal_kernel *gpuhal_kernel_retain(gpuhal_kernel *kernel)
 {
     if (kernel) {

@@ -58,7 +58,6 @@ refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, con
     return status;
 }
 
-/* Refuses a buffer or a queue of a device other than the kernel's. */
 static gpuhal_status refuse_foreign(const gpuhal_kernel *kernel, const gpuhal_device *device, uint32_t argument)
 {
     const char *what = argument == WHOLE ? "queue" : "buffer";
@@ -306,7 +305,6 @@ static gpuhal_uses *keep_uses(const gpuhal_uses *uses)
     return refer(own);
 }
 
-/* Allocates one block for the record, the values and the lists. */
 static gpuhal_uses *copy_record(const gpuhal_uses *uses)
 {
     const record *from = (const record *)uses;
@@ -377,7 +375,7 @@ static uint32_t width_bits(const gpuhal_kernel *kernel, const uint32_t *groups)
     return 64u - (uint32_t)__builtin_clzll(width);
 }
 
-/* Fills in a record and its lists, which must be large enough. Argument values stay in the caller's memory. */
+/* Fills in a record and its lists, which must be large enough. */
 static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *launch, struct gpuhal_use *buffers,
                     gpuhal_plugin_argument *arguments, const gpuhal_memory **memories)
 {
@@ -437,10 +435,9 @@ static gpuhal_status failed(const record *own, gpuhal_status status)
                  : status;
 }
 
-/* Records that the driver accepted the launch. Drivers compile at a kernel's first launch (lavapipe, PoCL), and again
- * for wide grids (PoCL, from 65535 threads). A launch with a wider grid than all previous launches therefore counts as
- * a first launch. Only the bit lengths of widths are compared, so that not every launch of a slowly growing grid
- * counts. */
+/* Drivers compile at a kernel's first launch (lavapipe, PoCL), and again for wide grids (PoCL, from 65535 threads). A
+ * launch with a wider grid than all previous launches therefore counts as a first launch. Only the bit lengths of
+ * widths are compared, so that not every launch of a slowly growing grid counts. */
 static void note_launched(const record *own)
 {
     gpuhal_kernel *kernel = own->uses.kernel;

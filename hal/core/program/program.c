@@ -111,7 +111,7 @@ static void take_log(void *user, const char *text)
     }
 }
 
-/* Returns whether another alternative may succeed. Returns false if memory is short or the device is lost. */
+/* Returns false if memory is short or the device is lost. */
 static bool is_passed_over(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_ERROR_INCOMPATIBLE ||
@@ -326,7 +326,7 @@ gpuhal_status gpuhal_program_create(gpuhal_device *device, const gpuhal_program_
 
 /* ---- references */
 
-/* Relaxed, because the caller has a reference, so the count cannot become 0 during the call. */
+/* Relaxed, because the caller has a reference. */
 gpuhal_program *gpuhal_program_retain(gpuhal_program *program)
 {
     if (program) {

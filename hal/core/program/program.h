@@ -73,7 +73,7 @@ bool gpuhal_code_is_self_contained(const gpuhal_code *code, char out_why[GPUHAL_
 
 /* ---- key.c */
 
-/* Creates the key. The key has no text if the compiled code for this device or input must not be cached. */
+/* The key has no text if the compiled code for this device or input must not be cached. */
 void gpuhal_program_key_make(gpuhal_device *device, const gpuhal_code *code, gpuhal_program_key *out_key);
 /* Returns whether the environment is still the same as when the key was created. */
 bool gpuhal_program_key_is_current(gpuhal_device *device, const gpuhal_program_key *key);

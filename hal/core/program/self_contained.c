@@ -69,8 +69,7 @@ static bool is_one(const char *const *list, size_t count, const char *word, size
     return is;
 }
 
-/* Returns whether options may read files. A word that is not an option may be a file name, or the value of an unknown
- * option. */
+/* A word that is not an option may be a file name, or the value of an unknown option. */
 static bool options_read_files(const char *options)
 {
     bool has_value = false, open = false;

@@ -1,12 +1,10 @@
-/* queue/call.c: application functions that a queue calls in order, and buffers that a queue keeps alive. Both are
- * ordinary deferred work. */
+/* queue/call.c: application functions that a queue calls in order, and buffers that a queue keeps alive. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
 
-/* Calls an application function on the worker. The watchdog sets no time limit, because the thread is not inside a
- * plugin. The call fails with CANCELLED if the function returns a status that is neither OK nor an error, or an error
- * that has another meaning for queues. */
+/* The watchdog sets no time limit, because the thread is not inside a plugin. The call fails with CANCELLED if the
+ * function returns a status that is neither OK nor an error, or an error that has another meaning for queues. */
 static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal_native *native)
 {
     atomic_store(&queue->caller, gpuhal_os_thread_id());
@@ -102,8 +100,7 @@ gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn
     return gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &native_kind, .queue = queue, .native_fn = fn, .user = user});
 }
 
-/* Keeps a buffer alive. During native access no other work is enqueued, and the application's own submissions have no
- * number yet. */
+/* During native access no other work is enqueued, and the application's own submissions have no number yet. */
 static gpuhal_status keep(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
     const gpuhal_op op = {.kind = &keep_kind, .kept = buffer};
@@ -146,8 +143,7 @@ gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffe
     return status;
 }
 
-/* Returns whether to wait for another thread's plugin call. If work is deferred, no wait is needed. A function that
- * this queue calls must not wait for itself. */
+/* If work is deferred, no wait is needed. A function that this queue calls must not wait for itself. */
 static bool must_wait(const gpuhal_queue *queue)
 {
     const bool defers = gpuhal_queue_has_deferred(queue) && !gpuhal_queue_has_failed(queue);
@@ -174,8 +170,7 @@ static gpuhal_status track_unlocks(gpuhal_queue *queue, const gpuhal_op *op)
     return GPUHAL_OK;
 }
 
-/* The timepoint makes the library notice the end of the work. If the queue refuses the timepoint, the buffer is
- * released when the queue is reset or finished. */
+/* The timepoint makes the library notice the end of the work. */
 gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
     const gpuhal_op op = {.kind = &keep_kind, .kept = buffer};

@@ -22,8 +22,8 @@ static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal
     gpuhal_queue_note_busy(queue);
 }
 
-/* Drops deferred work. If the worker is busy with the first element, the worker removes the element later. The
- * element's timepoint still ends now, because the worker may be stuck and waiting threads must be notified. */
+/* If the worker is busy with the first element, the worker removes the element later. The element's timepoint still
+ * ends now, because the worker may be stuck and waiting threads must be notified. */
 static void drop_held(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     gpuhal_deferred **rest = &queue->deferred;
@@ -74,7 +74,7 @@ void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submi
 }
 
 /* Returns the failure of the first failed timepoint among those that the plugin's queue waited for up to the given
- * submission. Returns NULL if none failed. The caller holds the mutex. */
+ * submission. The caller holds the mutex. */
 static gpuhal_failure *failure_of_awaited(const gpuhal_queue *queue, uint64_t number)
 {
     for (size_t i = 0; i < queue->submission_count; i++) {

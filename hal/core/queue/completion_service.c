@@ -12,7 +12,7 @@ struct gpuhal_service {
     gpuhal_condition condition;
     gpuhal_queue *queues;
     gpuhal_completion *callbacks, **callbacks_end;
-    gpuhal_buffer *released, **released_end; /* list of buffers whose owners the service thread must call back */
+    gpuhal_buffer *released, **released_end; /* buffers whose owners the service thread must call back */
     gpuhal_completion *listed, **listed_end;
     intptr_t notifier;    /* readable while `listed` is not empty; -1 if not requested yet */
     gpuhal_thread thread;
@@ -49,8 +49,7 @@ static void release(gpuhal_service *service)
 }
 
 /* The thread makes all pending callbacks before it ends. If a callback released the last reference to the gpuhal
- * object, this function runs on the service thread itself. In this case the service thread frees the service when it
- * ends. */
+ * object, this function runs on the service thread itself. Then the service thread frees the service when it ends. */
 void gpuhal_service_destroy(gpuhal_service *service)
 {
     if (!service) {
@@ -126,7 +125,7 @@ bool gpuhal_service_has_unfinished(const gpuhal_device *device)
     return any;
 }
 
-/* Makes the next callback without holding a lock. Returns false if there is no callback to make. */
+/* Makes the next callback without holding a lock. Returns false if there is none. */
 static bool call_next_unlocks(gpuhal *gpu, gpuhal_service *service)
 {
     gpuhal_completion *completion = service->callbacks;

@@ -96,7 +96,7 @@ gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_signal: the event was signalled before");
 }
 
-/* Returns the newest recording with a reference, or NULL if the event was never recorded and thus counts as done. */
+/* Returns the newest recording with a reference, or NULL if the event was never recorded. */
 static gpuhal_status recording(gpuhal_event *event, const char *call, gpuhal_timepoint **out_point)
 {
     gpuhal_status status = event ? gpuhal_check(event->gpu) : null_error(call);
@@ -109,7 +109,7 @@ static gpuhal_status recording(gpuhal_event *event, const char *call, gpuhal_tim
     return GPUHAL_OK;
 }
 
-/* Creates a completion for the event's descriptor. The caller arms it later. */
+/* The caller arms the completion later. */
 static gpuhal_completion *waitable_completion(gpuhal_waitable *waitable)
 {
     gpuhal_completion *completion = calloc(1, sizeof *completion);
@@ -218,7 +218,7 @@ gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event)
     return status;
 }
 
-/* Adds a completion. An event that was never recorded counts as done without a failure. */
+/* An event that was never recorded counts as done without a failure. */
 static gpuhal_status watch(gpuhal_timepoint *timepoint, gpuhal_completion *completion)
 {
     if (timepoint) {

@@ -11,8 +11,7 @@ typedef struct gpuhal_failure {
     gpuhal_error_detail detail;
 } gpuhal_failure;
 
-/* Saves this thread's last error. If out of memory, returns a static failure with status HOST_MEMORY. Never returns
- * NULL. */
+/* Saves this thread's last error. If out of memory, returns a static failure with status HOST_MEMORY. */
 gpuhal_failure *gpuhal_failure_create(void);
 /* This function and the next accept NULL. */
 gpuhal_failure *gpuhal_failure_retain(gpuhal_failure *failure);

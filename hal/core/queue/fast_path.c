@@ -26,10 +26,9 @@ void gpuhal_queue_seal_submission(gpuhal_queue *queue)
     }
 }
 
-/* Closes the fast path. The caller holds the mutex, so that no other thread can open the path. The first load may be
- * relaxed, because the closed bit changes only with the mutex held. The exchange has acquire order because sealing
- * needs the submission number, which the last call on the path wrote before it left. A call that is still in progress
- * increments the number again, so it seals the submission itself. */
+/* The caller holds the mutex, so that no other thread can open the path. The first load may be relaxed, because the
+ * closed bit changes only with the mutex held. The exchange has acquire order because sealing needs the submission
+ * number, which the last call on the path wrote before it left. */
 static void shut(gpuhal_queue *queue)
 {
     if (atomic_load_explicit(&queue->fast_path, memory_order_relaxed) & GPUHAL_FAST_PATH_CLOSED) {
@@ -82,10 +81,9 @@ void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
     atomic_store_explicit(&queue->fast_path, 0, memory_order_release);
 }
 
-/* Leaves the fast path. The exchange has release order, because the next thread that takes or closes the path must see
- * this call's count. If the exchange fails, the path was closed in the meantime. This thread then seals the submission
- * and wakes threads that wait for the call to end. It must not use gpuhal_queue_lock(), because only this thread may
- * clear TAKEN. */
+/* The exchange has release order, because the next thread that takes or closes the path must see this call's count. If
+ * the exchange fails, the path was closed in the meantime. This thread must not use gpuhal_queue_lock(), because only
+ * this thread may clear TAKEN. */
 static void leave(gpuhal_queue *queue)
 {
     uint32_t mine = GPUHAL_FAST_PATH_TAKEN;
@@ -144,8 +142,7 @@ bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal
                                                  memory_order_relaxed)) {
         return false;
     }
-    /* Checked after the exchange, because until this thread leaves the path no other thread submits or records.
-     * Timepoints are recorded on the general path. */
+    /* Checked after the exchange, because until this thread leaves the path no other thread submits or records. */
     gpuhal_uses *more = NULL;
     if (gpuhal_queue_unrecorded(queue) + 1 >= GPUHAL_TIMEPOINT_EVERY || !fits(queue, op, &more)) {
         leave(queue);

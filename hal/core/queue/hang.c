@@ -1,5 +1,4 @@
-/* queue/hang.c: handles the queues of lost devices and of devices whose driver hangs (queue/watchdog.c). Only
- * gpuhal_queues_go_on() calls a plugin. */
+/* queue/hang.c: handles the queues of lost devices and of devices whose driver hangs (queue/watchdog.c). */
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
@@ -53,8 +52,7 @@ void gpuhal_queues_lost(gpuhal_device *device)
     gpuhal_failure_release(failure);
 }
 
-/* Returns whether the newest submitted timepoint of a queue shows that work is still executing. If no timepoint follows
- * the newest work, the worker records one as soon as it has the right to call. */
+/* Returns whether the newest submitted timepoint of a queue shows that work is still executing. */
 static bool goes_on(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);

@@ -21,7 +21,7 @@ typedef struct gpuhal_observer {
     gpuhal_transition_fn *deferred; /* with the mutex held */
     gpuhal_transition_fn *submits;  /* with the right to call, before each attempt to submit the work to the plugin */
     gpuhal_transition_fn *runs;     /* before the worker runs the work */
-    /* Each piece of work ends with exactly one of these three transitions. Afterwards it has no observer pointer. */
+    /* Each piece of work ends with exactly one of these three transitions. */
     gpuhal_transition_fn *submitted_unlocks; /* with the mutex and the right to call; also for a recording that is
                                               * done */
     gpuhal_transition_fn *ran;

@@ -165,7 +165,7 @@ gpuhal_status gpuhal_queue_flush(gpuhal_queue *queue)
     if (!queue) {
         return null_error("gpuhal_queue_flush");
     }
-    /* The timepoint makes the queue notice when its buffers can be released. Recording a timepoint also flushes. */
+    /* The timepoint makes the queue notice when its buffers can be released. */
     gpuhal_timepoint *timepoint = NULL;
     gpuhal_status status = gpuhal_queue_record(queue, false, &timepoint);
     gpuhal_timepoint_release(timepoint);
@@ -256,7 +256,7 @@ static gpuhal_status try_native(gpuhal_queue *queue, uint64_t timeout_ns)
     return status;
 }
 
-/* Locks the vendor's queue. The caller has the right to call. Returns NOT_READY at the deadline. */
+/* The caller has the right to call. Returns NOT_READY at the deadline. */
 static gpuhal_status lock_native(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_status status = GPUHAL_NOT_READY;

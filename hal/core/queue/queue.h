@@ -61,7 +61,7 @@ typedef struct gpuhal_op_kind {
      * caller must retry later. Neither status sets an error detail or has side effects. If `submit` is NULL, the worker
      * always uses `run`. */
     gpuhal_status (*submit)(gpuhal_plugin_queue *queue, const gpuhal_op *op);
-    /* Does the work. Blocks until it is done. */
+    /* Blocks until the work is done. */
     gpuhal_status (*run)(const gpuhal_op *op);
     enum {
         GPUHAL_OP_WRITE,
@@ -83,7 +83,7 @@ struct gpuhal_op {
     gpuhal_timepoint *record;       /* timepoint to submit, or to finish if the plugin has no queues */
     gpuhal_timepoint *await;        /* timepoint of another queue that later work must wait for */
     gpuhal_buffer *to, *from;   /* either may be NULL */
-    gpuhal_buffer *kept;        /* a buffer to keep alive until the work has ended; usually NULL */
+    gpuhal_buffer *kept;        /* a buffer to keep alive until the work has ended */
     gpuhal_uses *uses;          /* set for a launch; otherwise NULL */
     void *observed;             /* the observer's pointer; NULL if not observed */
     uint64_t to_offset, from_offset, bytes;
@@ -122,7 +122,7 @@ typedef struct gpuhal_deferred {
     struct gpuhal_deferred_rect {
         gpuhal_rect rects[2];
         uint64_t extent[3];
-    } rect[]; /* one element for GPUHAL_OP_RECT, otherwise no element */
+    } rect[]; /* one element for GPUHAL_OP_RECT, otherwise none */
 } gpuhal_deferred;
 
 /* The objects that submitted work keeps alive. */
@@ -134,7 +134,6 @@ typedef struct gpuhal_submission {
                                 * event */
 } gpuhal_submission;
 
-/* A plugin queue with a reference count. */
 typedef struct gpuhal_vendor_queue {
     _Atomic uint32_t references; /* held by the queue, and by each timepoint with an event of this plugin queue */
     gpuhal_plugin_queue *queue;
@@ -243,7 +242,6 @@ static inline bool gpuhal_queue_has_failed(const gpuhal_queue *queue)
     return queue->health != GPUHAL_QUEUE_USABLE;
 }
 
-/* Returns whether there is deferred work. If so, new work must be deferred as well. */
 static inline bool gpuhal_queue_has_deferred(const gpuhal_queue *queue)
 {
     return queue->deferred || queue->worker == GPUHAL_QUEUE_RUNNING;
@@ -333,7 +331,7 @@ gpuhal_status gpuhal_queue_native_error(const gpuhal_queue *queue);
 /* Returns OK if work can be deferred now, else the queue's failure or BUSY. The caller holds the mutex. */
 gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue);
 /* Sets and returns BUSY if this thread is running an application function for the queue, because waiting for the queue
- * would deadlock. Otherwise returns OK. */
+ * would deadlock. */
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
 void gpuhal_queue_wake(gpuhal_queue *queue);
 /* Sets TIMEOUT with the message `what`, and adds the name of the kernel that the driver may still be compiling. The
@@ -353,8 +351,8 @@ void gpuhal_queue_end_call(gpuhal_queue *queue);
 /* Makes room for a submission, or sets `joined` if the work can join the newest submission. The caller holds the mutex
  * and has the right to call. */
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op);
-/* The caller holds the mutex. The first function returns whether the queue has nothing left to do, the second whether
- * the oldest submission has ended, and the third whether completed work can be retired. */
+/* The caller holds the mutex. The second function returns whether the oldest submission has ended, and the third
+ * whether completed work can be retired. */
 bool gpuhal_queue_is_idle(const gpuhal_queue *queue);
 static inline bool gpuhal_queue_oldest_has_ended(const gpuhal_queue *queue)
 {
@@ -366,15 +364,13 @@ bool gpuhal_queue_has_completed(const gpuhal_queue *queue);
 
 /* Returns a structure with one reference, or NULL if out of memory. The caller fills in the plugin queue. */
 gpuhal_vendor_queue *gpuhal_vendor_queue_create(void);
-/* Destroys the spare events and releases the plugin's queue. The plugin's queue is destroyed together with its last
- * event. The caller has the right to call. */
+/* Destroys the spare events and releases the plugin's queue. The caller has the right to call. */
 void gpuhal_queue_drop_vendor(gpuhal_queue *queue);
 /* Returns NULL if there is no spare event. The caller has the right to call. */
 gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed);
 /* Keeps an unrecorded event for the next timepoint, or destroys it. The caller has the right to call. */
 void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed);
-/* Assigns the recorded event to the timepoint. The timepoint's queue becomes the event's first user. The caller has the
- * right to call. */
+/* Assigns the recorded event to the timepoint. The caller has the right to call. */
 void gpuhal_timepoint_give_event(gpuhal_timepoint *timepoint, gpuhal_plugin_event *event);
 /* Begin and end the use of the timepoint's event in a plugin call. gpuhal_timepoint_use_event() returns false if the
  * timepoint is done or was never submitted. */
@@ -427,8 +423,7 @@ gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
 /* ---- record.c */
 
 /* Fails the queue with this thread's last error because the plugin refused a call. Earlier submissions are not
- * affected. BUSY does not fail the queue, because the plugin will accept the work later. The caller must not hold the
- * mutex. */
+ * affected. BUSY does not fail the queue. The caller must not hold the mutex. */
 gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status);
 /* Submits a timepoint to the plugin, as gpuhal_queue_submit() submits work. On success the caller must track the
  * timepoint with one of the next two functions. */
@@ -499,9 +494,8 @@ gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline
 /* Makes all work that is enqueued from now on wait for the timepoint. Accepts NULL. */
 gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
 /* Submits a transfer to the plugin, with the right to call and without the mutex. Returns NOT_SUPPORTED if the worker
- * must do the work, or NOT_READY if the worker must retry. Neither status sets an error detail. Any other failure
- * leaves a gap in the queue's order and fails the queue. On success the caller must call the next function with the
- * mutex held. */
+ * must do the work, or NOT_READY if the worker must retry. Any other failure leaves a gap in the queue's order and
+ * fails the queue. On success the caller must call the next function with the mutex held. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op);
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op);
 /* Returns whether the library records a timepoint at the end of native access. Drivers with HONORS_TIMEOUTS do not need
@@ -519,7 +513,7 @@ void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access);
 void gpuhal_queue_look_through(gpuhal_queue *queue);
 /* gpuhal_queue_has_finished() returns whether the queue was destroyed, its work has ended, and the work that it follows
  * has ended. gpuhal_queue_is_quiet() returns whether the queue is usable and idle as far as the library knows; never
- * true for an adopted queue. gpuhal_queue_is_broken() returns whether the queue has failed. */
+ * true for an adopted queue. */
 bool gpuhal_queue_has_finished(gpuhal_queue *queue);
 bool gpuhal_queue_is_quiet(gpuhal_queue *queue);
 bool gpuhal_queue_is_broken(gpuhal_queue *queue);
@@ -554,7 +548,7 @@ void gpuhal_queue_finish(gpuhal_queue *queue);
 
 /* ---- reset.c */
 
-/* Makes a failed queue usable, or saves the reason for the failed reset. Runs on the worker, with the mutex held. */
+/* Makes a failed queue usable, or saves the reason for the failed reset. Runs on the worker. */
 void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue);
 
 /* ---- worker.c */
@@ -566,8 +560,8 @@ void gpuhal_queue_work(gpuhal_queue *queue);
 
 /* ---- call.c */
 
-/* Keeps a buffer alive until all work enqueued so far has ended. Works in any state of the queue: if the queue has
- * failed, keeps the buffer alive until the queue is reset or finished. May return HOST_MEMORY or DEVICE_LOST. */
+/* Keeps a buffer alive until all work enqueued so far has ended. If the queue has failed, keeps the buffer alive until
+ * the queue is reset or finished. May return HOST_MEMORY or DEVICE_LOST. */
 gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer);
 
 /* ---- hang.c */

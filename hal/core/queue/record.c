@@ -50,7 +50,6 @@ void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepo
     atomic_store_explicit(&timepoint->state, GPUHAL_TIMEPOINT_SUBMITTED, memory_order_release);
 }
 
-/* The queue may have failed in the meantime even if the plugin accepted the timepoint. */
 void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions)
 {
     if (gpuhal_queue_has_failed(queue)) {

@@ -31,8 +31,8 @@ static gpuhal_status drain(gpuhal_queue *queue)
     return gpuhal_queue_check(queue);
 }
 
-/* Replaces the failed plugin queue. The old plugin queue is released only after the new one was created, so a failed
- * reset changes nothing. The caller has the right to call. */
+/* The old plugin queue is released only after the new one was created, so a failed reset changes nothing. The caller
+ * has the right to call. */
 static gpuhal_status replace(gpuhal_queue *queue, gpuhal_vendor_queue **out_fresh)
 {
     gpuhal_status status = gpuhal_queue_make_vendor(queue, out_fresh);
@@ -102,7 +102,6 @@ void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue)
     }
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
-    /* Completions call the application, so no mutex may be held. */
     gpuhal_completions_notify(completions);
     gpuhal_queue_lock(queue);
 }

@@ -1,7 +1,5 @@
-/* queue/state.c: a queue's references, and the right to call the plugin on it. No function in this file calls a plugin.
- *
- * One thread at a time has the right to call; other threads wait on the queue's condition until the right is
- * released. */
+/* queue/state.c: a queue's references, and the right to call the plugin on it. No function in this file calls a
+ * plugin. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"

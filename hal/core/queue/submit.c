@@ -12,8 +12,8 @@ static bool is_plain(const gpuhal_buffer *buffer)
     return !buffer || !buffer->needs_clean;
 }
 
-/* Returns whether the work must be deferred. A plugin that returns either code has done nothing (plugin.h), so the
- * worker can start the work from the beginning. */
+/* A plugin that returns either code has done nothing (plugin.h), so the worker can start the work from the
+ * beginning. */
 static bool is_deferred(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
@@ -44,7 +44,7 @@ gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
 }
 
 /* Called after the plugin accepted the work and before the right to call is released, so that the numbers are in the
- * plugin's order. Cannot fail, because gpuhal_queue_reserve() has made room. */
+ * plugin's order. */
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
 {
     queue->submitted++;
@@ -135,8 +135,7 @@ gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op)
                                              : defer_locked(queue, op);
 }
 
-/* The general path. The fast path handles only transfers with the same buffers as the transfer before, and launches
- * after launches. */
+/* The general path. */
 static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_queue_lock(queue);
@@ -247,8 +246,7 @@ static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint
 }
 
 /* After native access, a driver with a full ring may block in this function until the application's own submissions
- * make progress. So the native access counts as ongoing until the call returns. If there is no memory for the event, or
- * the driver does not record it now, work continues without the event. */
+ * make progress. So the native access counts as ongoing until the call returns. */
 void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access)
 {
     gpuhal_completion *none = NULL; /* stays empty, because no other thread has the timepoint before it is in the
@@ -285,9 +283,8 @@ static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timep
                : status;
 }
 
-/* If there is no work to wait for, the timepoint is done immediately, without a plugin call. If the plugin does not
- * honor timeouts, the timepoint is deferred, and the worker calls the plugin. If deferring fails, this thread calls the
- * plugin. */
+/* If there is no work to wait for, the timepoint is done immediately, without a plugin call. If deferring fails, this
+ * thread calls the plugin. */
 static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
                                             gpuhal_completion **completions)
 {
@@ -374,9 +371,9 @@ static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint 
            gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
 }
 
-/* Makes the plugin's queue wait. Returns NOT_SUPPORTED if the worker must wait instead, or if the timepoint is done or
- * has failed in the meantime. On OK this queue's work is a user of the event, and the caller must track the work. The
- * caller has the right to call, but not the mutex. */
+/* Returns NOT_SUPPORTED if the worker must wait instead, or if the timepoint is done or has failed in the meantime. On
+ * OK this queue's work is a user of the event, and the caller must track the work. The caller has the right to call,
+ * but not the mutex. */
 static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_error_detail detail;

@@ -296,8 +296,7 @@ static void place(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status
     traced->placed = true;
 }
 
-/* Appends the piece to the queue's list. A recording's end is its timepoint, unless the timepoint was refused. The
- * caller holds the mutex. */
+/* A recording's end is its timepoint, unless the timepoint was refused. The caller holds the mutex. */
 static void append(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_traced *traced = op->observed;

@@ -153,7 +153,7 @@ typedef struct writing {
     uint64_t pieces; /* number of pieces written so far */
 } writing;
 
-/* Returns NULL if the ring does not contain the record. The caller holds the ring's mutex. */
+/* The caller holds the ring's mutex. */
 static const gpuhal_traced_record *find(const gpuhal_timeline *timeline, uint64_t number)
 {
     const gpuhal_traced_record *place = timeline->ring ? &timeline->ring[number % timeline->capacity] : NULL;
@@ -250,8 +250,7 @@ gpuhal_status gpuhal_timeline_write(gpuhal *gpu, const char *path)
     return write_trace(gpu, path);
 }
 
-/* Checks the path when the object is opened, so that a wrong path is reported early. An existing file is not replaced
- * before a trace exists. */
+/* Checks the path when the object is opened, so that a wrong path is reported early. */
 gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.trace;

@@ -241,7 +241,6 @@ static void notify(gpuhal_completion *completion)
     gpuhal_completion_free(completion);
 }
 
-/* The list is reversed first, because completions were prepended. */
 void gpuhal_completions_notify(gpuhal_completion *list)
 {
     gpuhal_completion *in_order = NULL;

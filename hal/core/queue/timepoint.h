@@ -105,8 +105,7 @@ void gpuhal_completion_free(gpuhal_completion *completion);
 
 /* Creates a timepoint that the host signals. Returns NULL if out of memory. */
 gpuhal_timepoint *gpuhal_host_timepoint_create(void);
-/* Ends the timepoint. If `failure` is NULL, the timepoint succeeds. Returns false if the timepoint had already
- * ended. */
+/* Ends the timepoint. Returns false if the timepoint had already ended. */
 bool gpuhal_host_timepoint_signal(gpuhal_timepoint *timepoint, gpuhal_failure *failure);
 gpuhal_status gpuhal_host_timepoint_wait(gpuhal_timepoint *timepoint, uint64_t deadline_ns);
 

@@ -50,7 +50,7 @@ static gpuhal_status read_slot(gpuhal_device *device, gpuhal_plugin_queue *queue
 }
 
 /* If the plugin has no write for this memory, but the host side is page-locked memory of this library, the device can
- * copy the bytes. Such a copy needs neither the worker nor staging. */
+ * copy the bytes. */
 static gpuhal_status submit_write(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     gpuhal_device *device = op->to->device;

@@ -2,8 +2,8 @@
  *
  * A plugin must never receive an event of a queue that was destroyed. So the plugin's queue is destroyed only after all
  * of its events. A timepoint has its event from submission until the timepoint is done and no thread is in a call with
- * the event. After that only the result is kept. A timed timepoint keeps its event, because the application may compare
- * the event's time with that of a much later event. */
+ * the event. A timed timepoint keeps its event, because the application may compare the event's time with that of a
+ * much later event. */
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 

@@ -37,8 +37,7 @@ static gpuhal_status sleep_once(gpuhal_timepoint *timepoint, uint64_t deadline_n
 }
 
 /* Blocks in the plugin on this thread; only one thread at a time does so. Returns NOT_READY if another thread is
- * blocking, if the plugin cannot return in time, or if the deadline has passed. In these cases the worker waits
- * instead. */
+ * blocking, if the plugin cannot return in time, or if the deadline has passed. Then the worker waits. */
 static gpuhal_status wait_in_plugin(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = timepoint->queue;
@@ -177,7 +176,7 @@ int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint)
     return error;
 }
 
-/* Removes a completion. Returns false if the timepoint has ended and taken the completion. */
+/* Returns false if the timepoint has ended and taken the completion. */
 static bool forget(gpuhal_timepoint *timepoint, const gpuhal_completion *completion)
 {
     gpuhal_timepoint_lock(timepoint);

@@ -56,7 +56,7 @@ static void wake(void)
     }
 }
 
-/* Removes the device from a list. The caller holds the mutex. */
+/* The caller holds the mutex. */
 static bool take_out(gpuhal_device **link, const gpuhal_device *device)
 {
     while (*link && *link != device) {
@@ -85,8 +85,7 @@ static uint64_t period_ns(void)
     return period;
 }
 
-/* Returns the device of a call. For a call to a whole plugin, returns the plugin's device with the shortest limit.
- * Returns NULL if no such device is watched. */
+/* Returns the device of a call. For a call to a whole plugin, returns the plugin's device with the shortest limit. */
 static gpuhal_device *find(const void *subject)
 {
     gpuhal_device *found = NULL;
@@ -170,8 +169,7 @@ static void take_answers(void)
     }
 }
 
-/* Returns whether the driver may be compiling for any of its devices, because the driver's other calls may wait for the
- * compilation. */
+/* Returns whether the driver may be compiling for any of its devices. */
 static bool is_compiling(const gpuhal_device *device)
 {
     const gpuhal_device *other = dog.devices;
@@ -226,7 +224,7 @@ static void ask(void *user)
     gpuhal_mutex_unlock(&dog.mutex);
 }
 
-/* Starts workers. If no thread can be started, the next check tries again. The caller holds the mutex. */
+/* The caller holds the mutex. */
 static void start_workers(void)
 {
     while (dog.reports && !gpuhal_worker_request(&dog.reports->watched.report, dog.reports->gpu, report, dog.reports)) {
@@ -279,7 +277,7 @@ static void take_all(void)
     }
 }
 
-/* Starts rescans that are due. If no thread can be started, tries again later, as after a new event. */
+/* If no thread can be started, tries again later, as after a new event. */
 static void start_rescans(uint64_t now)
 {
     for (gpuhal_heard *heard = dog.heard; heard; heard = heard->next) {

@@ -100,7 +100,7 @@ static void sleep_before_retry_unlocks(gpuhal_queue *queue)
     gpuhal_queue_wait_at(queue, GPUHAL_WAITS_RETRY, gpuhal_deadline(queue->retry_ns));
 }
 
-/* Records a timepoint after all submissions. If the plugin refuses the timepoint, fails the queue. */
+/* If the plugin refuses the timepoint, fails the queue. */
 static void record_tail_unlocks(gpuhal_queue *queue)
 {
     gpuhal_completion *completions = NULL;
@@ -152,7 +152,6 @@ static bool tail_has_ended_unlocks(gpuhal_queue *queue)
     return false;
 }
 
-/* Runs the first list element with blocking calls, once all submissions have ended. */
 static void run_first(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -193,7 +192,7 @@ static void submit_first(gpuhal_queue *queue)
         return; /* the work was dropped in the meantime */
     }
     bool space = gpuhal_queue_reserve(queue, &deferred->op);
-    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING); /* keeps the element at the front of the list */
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING);
     gpuhal_mutex_unlock(&queue->mutex);
     if (!space) {
         status = gpuhal_error_host_memory();
@@ -275,7 +274,7 @@ static bool look_at_wait(gpuhal_queue *queue)
     return true;
 }
 
-/* Does the next step. Returns false if the worker must wait. The caller holds the mutex. */
+/* Returns false if the worker must wait. The caller holds the mutex. */
 static bool step(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;

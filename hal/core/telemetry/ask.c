@@ -42,8 +42,7 @@ static bool may_have(const gpuhal_device *iface, gpuhal_key key)
     return !refused && (!api_alone || key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES);
 }
 
-/* Returns whether to query the value. The interface that the caller named is queried for all values, because it
- * provides the reasons for missing values. */
+/* The interface that the caller named is queried for all values, because it provides the reasons for missing values. */
 static bool is_for(const gpuhal_gather *own, const gpuhal_device *iface, uint32_t i)
 {
     return own->wanted[i] && (iface == own->device || may_have(iface, own->values[i].key));
@@ -118,8 +117,7 @@ static asking *make(gpuhal_gather *gather, gpuhal_device *iface, uint64_t share_
 
 /* ---- results */
 
-/* Stores one result. Each value has either a number or a reason. If a plugin returns a string for a number, the value
- * counts as failed. */
+/* If a plugin returns a string for a number, the value counts as failed. */
 static void take_fact(const asking *own, gpuhal_value *value)
 {
     const gpuhal_fact *fact = gpuhal_facts_find(&own->facts, value->key);
@@ -150,7 +148,7 @@ static gpuhal_missing reason_of(gpuhal_status status)
                                                   : GPUHAL_MISSING_FAILED;
 }
 
-/* Stores all results, including values that a plugin returned before it failed. */
+/* Stores all results, even if the plugin failed later. */
 static void take_all(const asking *own, const char *sentence)
 {
     gpuhal_gather *gather = own->gather;
@@ -168,8 +166,7 @@ static void take_all(const asking *own, const char *sentence)
     }
 }
 
-/* Stores the results. If the interface that the caller named failed, also stores its status and this thread's error
- * detail. */
+/* If the interface that the caller named failed, also stores its status and this thread's error detail. */
 static void take(asking *own)
 {
     gpuhal_gather *gather = own->gather;
@@ -189,7 +186,7 @@ static void take(asking *own)
 
 #define LATE_NS UINT64_C(1000000000) /* for all remaining devices of a backend after one device timed out */
 
-/* Begins a query. Without an overall deadline, a single query needs no job, because its steps have deadlines. */
+/* Without an overall deadline, a single query needs no job, because its steps have deadlines. */
 static void begin(asking *own, bool alone)
 {
     const bool is_quick = gpuhal_backend_started(own->iface->candidate) || !own->whole;

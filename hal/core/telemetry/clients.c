@@ -60,7 +60,7 @@ bool gpuhal_client_is_of(const gpuhal_client *client, const gpuhal_client_match 
                                    strcmp(client->place, match->nodes[1]) == 0;
 }
 
-/* Returns the same client in another walk, or NULL. Lists are sorted. */
+/* Returns the same client in another walk, or NULL. */
 static const gpuhal_client *find(const gpuhal_clients *clients, const gpuhal_client *wanted)
 {
     uint32_t low = 0, high = clients->count;
@@ -142,8 +142,7 @@ bool gpuhal_walks_has(gpuhal_key key)
            key == GPUHAL_VALUE_MEMORY_FREE_BYTES;
 }
 
-/* Returns whether the two walks can be compared. If the earlier walk missed a client, the client's entire time would
- * count. */
+/* If the earlier walk missed a client, the client's entire time would count. */
 static bool are_two(const gpuhal_walks *walks)
 {
     return walks->before.time_ns != 0 && !walks->before.partial &&

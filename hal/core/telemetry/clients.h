@@ -55,7 +55,7 @@ bool gpuhal_walks_has(gpuhal_key key);
 void gpuhal_walks_value(gpuhal_walks *walks, const gpuhal_client_match *match, uint64_t memory_total,
                         gpuhal_value *value);
 
-/* Adds the clients of one process. `path` is its directory below /proc. Returns 0 or errno. */
+/* `path` is the process's directory below /proc. Returns 0 or errno. */
 int gpuhal_clients_of_process(gpuhal_clients *clients, const char *path, uint32_t pid);
 void gpuhal_clients_finish(gpuhal_clients *clients);
 

@@ -12,7 +12,6 @@ typedef struct memory_sums {
     bool has_resident, has_older;
 } memory_sums;
 
-/* Returns the part of the key after the prefix, or NULL if the prefix does not match. */
 static const char *after(const char *key, const char *prefix)
 {
     const size_t length = strlen(prefix);
@@ -40,8 +39,7 @@ static bool read_amount(const char *text, uint64_t *out_amount)
     return number <= UINT64_MAX / 2 / unit; /* larger numbers are invalid, for example -1 */
 }
 
-/* Returns the engine with this name. If the client does not have the engine yet, adds the engine, or returns NULL if
- * there is no room. */
+/* If the client does not have the engine yet, adds the engine, or returns NULL if there is no room. */
 static gpuhal_engine *engine_of(gpuhal_client *client, const char *name)
 {
     for (uint32_t i = 0; i < client->engine_count; i++) {

@@ -74,7 +74,7 @@ static bool read_flags(const char *directory, const char *status, const char *pr
     return true;
 }
 
-/* Reads the throttle reasons. amdgpu reports them as bits of its metrics table, xe and i915 as files. */
+/* amdgpu reports the reasons as bits of its metrics table, xe and i915 as files. */
 void gpuhal_frequency_throttle(gpuhal_files *files, gpuhal_value *value)
 {
     char directory[GPUHAL_PATH_BYTES];

@@ -91,8 +91,7 @@ static void read_files(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const g
 
 /* ---- the clients */
 
-/* Returns whether the clients may provide the value. Returns false for the memory of amdgpu devices and of devices that
- * share the host's memory. */
+/* Returns false for the memory of amdgpu devices and of devices that share the host's memory. */
 static bool may_have(const gpuhal_gather *own, uint32_t i)
 {
     const gpuhal_key key = own->values[i].key;

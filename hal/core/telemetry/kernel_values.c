@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the memory sizes. If the device's interface reports much more memory than the dedicated memory, the device also
- * allocates from host memory, as integrated GPUs do; amdgpu counts this memory as GTT. If the interface reports much
- * less, the device is a part of the GPU, and the other parts may be hidden. */
+/* If the device's interface reports much more memory than the dedicated memory, the device also allocates from host
+ * memory, as integrated GPUs do; amdgpu counts this memory as GTT. If the interface reports much less, the device is a
+ * part of the GPU, and the other parts may be hidden. */
 static bool read_memory(gpuhal_files *files, uint64_t *out_total, uint64_t *out_used, gpuhal_value *value)
 {
     const uint64_t listed = files->memory_total;
@@ -104,8 +104,7 @@ static void read_percent(gpuhal_files *files, const char *name, gpuhal_value *va
     }
 }
 
-/* Reads the utilization. The unit of Tegra's file is permille: 237 means 23.7 percent (glances#3580,
- * autoware_universe#11326). */
+/* The unit of Tegra's file is permille: 237 means 23.7 percent (glances#3580, autoware_universe#11326). */
 static void read_busy(gpuhal_files *files, gpuhal_value *value)
 {
     uint64_t permille = 0;
@@ -123,7 +122,6 @@ static void read_memory_busy(gpuhal_files *files, gpuhal_value *value)
     read_percent(files, "mem_busy_percent", value);
 }
 
-/* Reads the utilization of the engine that both encodes and decodes. */
 static void read_video_busy(gpuhal_files *files, gpuhal_value *value)
 {
     read_percent(files, "vcn_busy_percent", value);

@@ -33,8 +33,8 @@ static void copy_name(char out_name[GPUHAL_CLIENT_PLACE_BYTES], const char *pref
     snprintf(out_name, GPUHAL_CLIENT_PLACE_BYTES, "%s%u", prefix, number);
 }
 
-/* Finds the names of device nodes. Card numbers start at 0, render node numbers at 128. The two nodes of a device have
- * the same offset from these numbers, unless a device in the system has only one node. */
+/* Card numbers start at 0, render node numbers at 128. The two nodes of a device have the same offset from these
+ * numbers, unless a device in the system has only one node. */
 static void find_nodes(const char *node, gpuhal_client_match *match)
 {
     unsigned major = 0, minor = 0;
@@ -62,8 +62,7 @@ static bool look_at_link(void *user, const char *name, const char *target)
     return false;
 }
 
-/* Finds a Tegra GPU. This GPU is not on a bus, and CUDA reports no location, but it is the only device of NVIDIA's
- * Tegra driver. */
+/* A Tegra GPU is not on a bus, and CUDA reports no location, but it is the only device of NVIDIA's Tegra driver. */
 static void find_tegra(const char *root, gpuhal_location *place)
 {
     char drivers[GPUHAL_PLACE_BYTES];

@@ -55,8 +55,8 @@ static bool read_field(const gpuhal_files *files, field which, uint64_t *out_num
     return *out_number != UINT64_MAX;
 }
 
-/* Reads the energy. One count is 2 to the -16th joule (15625/1024 microjoules). Most display GPUs leave the counter at
- * zero. To prevent an overflow, divides before multiplying, and then adds the remainder. */
+/* One count is 2 to the -16th joule (15625/1024 microjoules). Most display GPUs leave the counter at zero. To prevent
+ * an overflow, divides before multiplying, and then adds the remainder. */
 void gpuhal_metrics_energy(gpuhal_files *files, gpuhal_value *value)
 {
     uint64_t count = 0;
@@ -70,8 +70,8 @@ void gpuhal_metrics_energy(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* Reads the throttling bits, in three groups: power and current limits (reached under full load even without a fault),
- * temperatures, and external requests. */
+/* The bits have three groups: power and current limits (reached under full load even without a fault), temperatures,
+ * and external requests. */
 void gpuhal_metrics_throttle(gpuhal_files *files, gpuhal_value *value)
 {
     uint64_t bits = 0;

@@ -20,7 +20,7 @@ static bool is_bridge_of(const char *directory, const char *vendor)
            gpuhal_files_line(directory, "class", text, sizeof text, &ignored) && strncmp(text, "0x0604", 6) == 0;
 }
 
-/* Removes the last path component. Returns false if the path has no component to remove. */
+/* Removes the last path component. */
 static bool go_up(char *path)
 {
     char *last = strrchr(path, '/');
@@ -30,9 +30,6 @@ static bool go_up(char *path)
     return last != NULL;
 }
 
-/* Returns the directory that describes the card's link to the machine: the directory of the device or of the card's
- * topmost bridge.
- */
 static const char *find_link(gpuhal_files *files)
 {
     char vendor[16], above[GPUHAL_PATH_BYTES];
@@ -80,7 +77,7 @@ static void read_generation(gpuhal_files *files, const char *name, gpuhal_value 
     gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not know the speed of its link");
 }
 
-/* Reads a width. 0 means that there is no link. 255 means that the device has fallen off the bus. */
+/* 0 means that there is no link. 255 means that the device has fallen off the bus. */
 static void read_width(gpuhal_files *files, const char *name, gpuhal_value *value)
 {
     uint64_t lanes = 0;
@@ -122,8 +119,8 @@ void gpuhal_pci_replays(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* Reads the traffic. amdgpu counts messages for one second during the read. The file has three numbers: messages
- * received and messages sent in this second, and the maximum size of a message. The product is an upper bound. */
+/* amdgpu counts messages for one second during the read. The file has three numbers: messages received and messages
+ * sent in this second, and the maximum size of a message. The product is an upper bound. */
 static void read_traffic(gpuhal_files *files, bool sent, gpuhal_value *value)
 {
     uint64_t numbers[3] = {0};

@@ -138,8 +138,7 @@ static void destroy(gpuhal_job *job)
     gpuhal_unreference(gpu);
 }
 
-/* Adds a plugin's list. In a container, drivers list the machine's pids. The same pid in the container belongs to
- * another process. */
+/* In a container, drivers list the machine's pids. The same pid in the container belongs to another process. */
 static void take(listing *own, gpuhal_process_list *to)
 {
     char problem[GPUHAL_QUERY_PROBLEM_BYTES] = "";

@@ -21,7 +21,7 @@ typedef struct naming {
     gpuhal_process list[];
 } naming;
 
-/* Sets the name. A program may have set any name for itself. */
+/* A program may have set any name for itself. */
 static void set_name(gpuhal_process *process, char *name)
 {
     name[strcspn(name, "\n")] = 0;
@@ -29,8 +29,8 @@ static void set_name(gpuhal_process *process, char *name)
     snprintf(process->command, sizeof process->command, "%s", name);
 }
 
-/* Sets the container. Docker, containerd, CRI-O and Podman include its id, 64 hexadecimal digits, in the control
- * group's name ("docker-ID.scope", "/docker/ID"). The last id is used, because containers can be nested. */
+/* Docker, containerd, CRI-O and Podman include the container's id, 64 hexadecimal digits, in the control group's name
+ * ("docker-ID.scope", "/docker/ID"). The last id is used, because containers can be nested. */
 static void set_container(gpuhal_process *process, const char *groups)
 {
     enum { ID_DIGITS = 64 };
@@ -44,8 +44,8 @@ static void set_container(gpuhal_process *process, const char *groups)
     }
 }
 
-/* Sets a process's name and user. If the process's memory is not readable, the process's directory in /proc belongs to
- * root, so the real user is read from a file in the directory. */
+/* If the process's memory is not readable, the process's directory in /proc belongs to root, so the real user is read
+ * from a file in the directory. */
 static void name_one(const char *root, gpuhal_process *process)
 {
     char path[GPUHAL_SYSTEM_ROOT_BYTES + 64], status[2048], name[64], groups[4096];

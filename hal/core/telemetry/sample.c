@@ -143,8 +143,7 @@ static bool begin(gpuhal_gather *own)
     return any;
 }
 
-/* Completes the values. If a plugin failed, its values are missing. If no other source has a value either, returns the
- * plugin's error. */
+/* If a plugin failed, its values are missing. If no other source has a value either, returns the plugin's error. */
 static gpuhal_status result(gpuhal_gather *own)
 {
     calculate(own);
@@ -158,7 +157,7 @@ static gpuhal_status result(gpuhal_gather *own)
     return own->status && (is_fatal || !own->has_any) ? gpuhal_error_restore(&own->detail) : GPUHAL_OK;
 }
 
-/* Samples the devices and values in `list`; the results are in the members `status`. */
+/* The results are in the members `status`. */
 static gpuhal_status sample_all(gpuhal *gpu, gpuhal_gather *list, uint32_t count, uint64_t timeout_ns)
 {
     uint64_t hang_ns = gpu->settings.hang_ns;

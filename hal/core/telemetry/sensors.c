@@ -19,7 +19,6 @@ static bool read_sensor(gpuhal_files *files, const char *name, gpuhal_value *val
     return false;
 }
 
-/* Reads the first file or, if it does not exist, the second file. */
 static void read_either(gpuhal_files *files, const char *one, const char *other, gpuhal_value *value)
 {
     gpuhal_value second = {.key = value->key};
@@ -78,8 +77,8 @@ static bool is_zone_of_gpu(const char *type)
     return same == strlen(beginning);
 }
 
-/* Reads a Tegra zone. If the GPU is switched off, its sensor is switched off as well, and the read fails or returns
- * -256000 (wentbackward/nv-monitor#17, laminair/jetson_stats_node_exporter#29). */
+/* If the GPU is switched off, its sensor is switched off as well, and the read fails or returns -256000
+ * (wentbackward/nv-monitor#17, laminair/jetson_stats_node_exporter#29). */
 static void read_zone_of_tegra(const char *zone, gpuhal_value *value)
 {
     char text[32];
@@ -150,7 +149,7 @@ void gpuhal_sensors_power(gpuhal_files *files, gpuhal_value *value)
     read_either(files, "power1_average", "power1_input", value);
 }
 
-/* Reads the power limit. i915 and xe report the active limit in the file for the maximum. */
+/* i915 and xe report the active limit in the file for the maximum. */
 void gpuhal_sensors_power_limit(gpuhal_files *files, gpuhal_value *value)
 {
     read_either(files, "power1_cap", "power1_max", value);

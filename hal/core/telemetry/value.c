@@ -45,7 +45,7 @@ static uint64_t largest(gpuhal_key key)
     }
 }
 
-/* Returns whether the number is plausible. Vendor keys may have any number. */
+/* Vendor keys may have any number. */
 static bool is_plausible(gpuhal_key key, uint64_t number)
 {
     const bool link = key >= GPUHAL_VALUE_PCIE_GENERATION && key <= GPUHAL_VALUE_PCIE_WIDTH_MAX;

@@ -103,8 +103,7 @@ typedef struct walk {
     char root[GPUHAL_SYSTEM_ROOT_BYTES];
 } walk;
 
-/* Sorts the clients. A client may have been passed to other processes, so each client is kept only for the process with
- * the lowest pid. */
+/* A client may have been passed to other processes, so each client is kept only for the process with the lowest pid. */
 static void sort(gpuhal_clients *clients)
 {
     uint32_t kept = 0;

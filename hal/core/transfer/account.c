@@ -14,8 +14,6 @@ void gpuhal_count_time(gpuhal_counter *counter, uint64_t bytes, uint64_t begin_n
     atomic_fetch_add_explicit(&counter->timed_ns, gpuhal_os_monotonic_ns() - begin_ns, memory_order_relaxed);
 }
 
-/* Reads a counter. Each number is exact, but while transfers are being counted, the numbers may be from different
- * moments. */
 static gpuhal_traffic traffic_of(const gpuhal_counter *counter)
 {
     return (gpuhal_traffic){

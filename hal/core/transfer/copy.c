@@ -159,10 +159,10 @@ static gpuhal_status cross_staged(const gpuhal_buffer_copy *c)
                                       c->from_offset, c->bytes);
 }
 
-/* Makes one copy between the plugin's own memory and a cached import. If the import cannot be used after all, sets
- * *out_done to false, and returns no error. If the import is not coherent, flushes before the device reads, and
- * invalidates after the device wrote. In the opposite order the copy would read stale bytes, or stale host bytes would
- * hide the new bytes. */
+/* Makes one copy between the plugin's own memory and a cached import. If the import cannot be used, sets *out_done to
+ * false, and returns no error. If the import is not coherent, flushes before the device reads, and invalidates after
+ * the device wrote. In the opposite order the copy would read stale bytes, or stale host bytes would hide the new
+ * bytes. */
 static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is_imported, bool *out_done)
 {
     gpuhal_buffer *imported = source_is_imported ? c->from : c->to;

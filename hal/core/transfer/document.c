@@ -38,8 +38,7 @@ static char *fresh_name(const char *place)
     return gpuhal_text_format("%s.new-%" PRId64 "-%u", place, gpuhal_os_process_own(), atomic_fetch_add(&number, 1));
 }
 
-/* Protects other files from being replaced because of a mistake in the name. Refuses a file that cannot be read,
- * because its contents are unknown. */
+/* Refuses a file that cannot be read, because its contents are unknown. */
 static gpuhal_status check_replaceable(const gpuhal_document *document)
 {
     char begin[64];

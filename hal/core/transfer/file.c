@@ -80,8 +80,8 @@ static gpuhal_status check_offsets(const char *call, uint64_t offset, uint64_t b
     return GPUHAL_OK;
 }
 
-/* Checks the range. For GPUHAL_WHOLE_SIZE, the size of the rest of the buffer is known now; the size of the rest of the
- * file is read when the transfer begins. */
+/* For GPUHAL_WHOLE_SIZE, the size of the rest of the buffer is known now; the size of the rest of the file is read when
+ * the transfer begins. */
 static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
 {
     const gpuhal_buffer *buffer = job->buffer;
@@ -109,8 +109,7 @@ static gpuhal_status check_whole(const gpuhal_file_job *job)
     return GPUHAL_OK;
 }
 
-/* Determines how much to read. A device file does not report its size, so a transfer notices the end only on reaching
- * it. */
+/* A device file does not report its size, so a transfer notices the end only on reaching it. */
 static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_bytes)
 {
     uint64_t size = 0;
@@ -144,8 +143,7 @@ static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
     return error ? gpuhal_file_failed(job->name, "syncing", job->file_offset, "fdatasync", error) : GPUHAL_OK;
 }
 
-/* Enters the buffer before the first byte moves, and leaves it after the last byte or a failure. The file is truncated
- * and synced only after success, so a failed transfer removes no bytes from the file. */
+/* The file is truncated and synced only after success, so a failed transfer removes no bytes from the file. */
 static gpuhal_status transfer(gpuhal_file_job *job)
 {
     gpuhal_buffer *buffer = job->buffer;

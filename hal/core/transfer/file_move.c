@@ -71,7 +71,7 @@ static uint64_t timed_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t 
 
 /* Reads one sample through the cache, a second sample without the cache, and the rest by the better path. Bypassing is
  * preferred if it is about as fast, because it uses less CPU time and evicts no other pages. `direct` changes only
- * between passes, when no other thread moves pieces. After a failure in one pass the next pass ends immediately. */
+ * between passes, when no other thread moves pieces. */
 static void read_both_ways(gpuhal_file_moving *moving, const gpuhal_direct_file *direct, uint64_t begin, uint64_t end)
 {
     uint64_t through = timed_pass(moving, begin, begin + TRIAL_BYTES);
@@ -99,7 +99,6 @@ static void move_middle(gpuhal_file_moving *moving, uint64_t begin, uint64_t end
     }
 }
 
-/* Moves the partial alignment block at one end of the range. */
 static gpuhal_status move_edge(gpuhal_file_moving *moving, uint64_t at, uint64_t bytes)
 {
     const gpuhal_file_job *job = moving->job;

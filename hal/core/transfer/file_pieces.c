@@ -6,8 +6,7 @@
  * passed between threads. If the page cache is bypassed and io_uring is available, each thread keeps several reads in
  * flight.
  *
- * A thread holds a chunk for one piece only, so a large file does not block short copies. No thread waits for a chunk
- * while it holds another chunk. */
+ * A thread holds a chunk for one piece only, so a large file does not block short copies. */
 #include "transfer/file_pieces.h"
 
 #include "transfer/move.h"
@@ -18,8 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Chooses the status by how the caller can fix the problem. The application provides the descriptor, so an invalid
- * descriptor is a bug in the application. */
+/* The application provides the descriptor, so an invalid descriptor is a bug in the application. */
 gpuhal_status gpuhal_file_status(int error)
 {
     switch (error) {
@@ -84,8 +82,8 @@ static gpuhal_direction direction_of(const gpuhal_file_job *job)
     return job->writes ? GPUHAL_FROM_DEVICE : GPUHAL_TO_DEVICE;
 }
 
-/* Claims the next piece. If the page cache is bypassed, all pieces but the first begin at a disk block boundary. The
- * first piece is shorter by its offset within its block. Called with the mutex held. */
+/* If the page cache is bypassed, all pieces but the first begin at a disk block boundary. The first piece is shorter by
+ * its offset within its block. Called with the mutex held. */
 static bool take_piece(gpuhal_file_moving *moving, slot *piece)
 {
     uint64_t skew =
@@ -134,9 +132,9 @@ static void begin_reading(reader *self, slot *piece)
                                           piece->memory, (uint32_t)piece->bytes, (uint64_t)(piece - self->slots)) == 0;
 }
 
-/* Claims a piece and takes a chunk for it. Waits for a chunk only if this thread has no piece in flight. Takes the
- * chunk before it claims the piece, because a claimed piece must be moved, and the wait for a chunk may be long. Checks
- * for work first, so that no chunk is taken needlessly. */
+/* Waits for a chunk only if this thread has no piece in flight. Takes the chunk before it claims the piece, because a
+ * claimed piece must be moved, and the wait for a chunk may be long. Checks for work first, so that no chunk is taken
+ * needlessly. */
 static bool begin_piece(reader *self, slot *piece, bool first)
 {
     gpuhal_file_moving *moving = self->moving;
@@ -176,8 +174,8 @@ static void look(const gpuhal_file_job *job, const slot *piece, uint64_t from, u
     }
 }
 
-/* Reads the bytes that io_uring did not deliver with ordinary read() calls. Bypasses the page cache if possible. Uses
- * the cache if the system refuses to bypass it, or for a partial block at the end of the file. */
+/* Reads the bytes that io_uring did not deliver with ordinary read() calls. Uses the cache if the system refuses to
+ * bypass it, or for a partial block at the end of the file. */
 static gpuhal_status read_piece(const gpuhal_file_moving *moving, const slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -251,7 +249,7 @@ static void report_progress_unlocks(gpuhal_file_moving *moving)
     moving->reporting = false;
 }
 
-/* Finishes a piece. After a failure of another piece, only returns the chunk. */
+/* After a failure of another piece, only returns the chunk. */
 static void end_piece(gpuhal_file_moving *moving, slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -274,11 +272,10 @@ static void end_piece(gpuhal_file_moving *moving, slot *piece)
     gpuhal_mutex_unlock(&moving->mutex);
 }
 
-/* Returns the next piece to finish, or NULL if there is none. Pieces outside the ring are returned first: this thread
- * reads them while the ring's reads continue. If waiting on the io_uring fails (because the program closed the ring's
- * descriptor), the kernel may still be writing to the chunks of the ring's reads, so these chunks are never reused.
- * Without chunks, bytes may arrive in the buffer after the transfer has failed, because the library cannot find out
- * when the kernel is done. */
+/* Pieces outside the ring are returned first: this thread reads them while the ring's reads continue. If waiting on the
+ * io_uring fails (because the program closed the ring's descriptor), the kernel may still be writing to the chunks of
+ * the ring's reads, so these chunks are never reused. Without chunks, bytes may arrive in the buffer after the transfer
+ * has failed, because the library cannot find out when the kernel is done. */
 static slot *next_piece(reader *self)
 {
     bool any = false;

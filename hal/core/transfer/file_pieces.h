@@ -22,8 +22,8 @@ typedef struct gpuhal_file_moving {
     gpuhal_error_detail error;
 } gpuhal_file_moving;
 
-/* Moves the job's bytes from `begin` to `end`, unless an earlier pass has failed. Keeps the first failure. If the
- * destination accepts only aligned pieces, `begin` and `end` must be aligned in the buffer. */
+/* Moves the job's bytes from `begin` to `end`, unless an earlier pass has failed. If the destination accepts only
+ * aligned pieces, `begin` and `end` must be aligned in the buffer. */
 void gpuhal_file_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t end);
 
 /* Returns the status for an errno value, chosen by how the caller can fix the problem. */

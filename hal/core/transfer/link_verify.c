@@ -55,8 +55,7 @@ static gpuhal_status make_buffers(verification *v)
     return status;
 }
 
-/* Reports wrong bytes. If the bytes came over a link between the devices, the link is at fault. On any other path a
- * device is at fault. */
+/* If the bytes came over a link between the devices, the link is at fault. On any other path a device is at fault. */
 static gpuhal_status found_wrong(const verification *v, uint64_t bytes, uint64_t at)
 {
     char how[256];
@@ -180,7 +179,7 @@ static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
     return GPUHAL_ERROR_DRIVER;
 }
 
-/* Records the result. Preserves the test's error detail if recording fails. */
+/* Preserves the test's error detail if recording fails. */
 static void record(gpuhal_device *from, gpuhal_device *to)
 {
     gpuhal_error_detail detail;

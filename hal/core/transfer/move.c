@@ -16,8 +16,8 @@
 /* ---- page-locked host memory */
 
 /* Returns the buffer that contains all of these bytes, with a reference, if the buffer is page-locked for this driver:
- * it must be of kind UPLOAD or READBACK and allocated by this backend, or be imported from the application. Otherwise
- * returns NULL. Memory that the application page-locked with the vendor's API is not recognized. */
+ * it must be of kind UPLOAD or READBACK and allocated by this backend, or be imported from the application. Memory that
+ * the application page-locked with the vendor's API is not recognized. */
 static gpuhal_buffer *find_page_locked(const gpuhal_device *device, void *host, uint64_t bytes, uint64_t *out_offset)
 {
     gpuhal_buffer *buffer =
@@ -163,8 +163,8 @@ static gpuhal_status move_staged(gpuhal_direction direction, gpuhal_device *devi
 
 /* ---- the rule */
 
-/* Moves an aligned range with the slot, or through staging memory if that is faster. Falls back to the slot if staging
- * memory runs out, even after some bytes were moved: moving these bytes twice does no harm. */
+/* Falls back to the slot if staging memory runs out, even after some bytes were moved: moving these bytes twice does no
+ * harm. */
 static gpuhal_status move_quickly(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                   uint64_t offset, void *host, uint64_t bytes)
 {
@@ -193,8 +193,7 @@ static gpuhal_status move_whole_blocks(gpuhal_direction direction, gpuhal_device
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? move_staged(direction, device, memory, offset, host, bytes) : status;
 }
 
-/* Moves a range that no slot accepts. Device memory of any offset can be read into chunks, so reading needs no slot for
- * unaligned ends. */
+/* Device memory of any offset can be read into chunks, so reading needs no slot for unaligned ends. */
 static gpuhal_status move_without_slot(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                        uint64_t offset, void *host, uint64_t bytes)
 {

@@ -14,8 +14,8 @@ gpuhal_move_fn gpuhal_move_any;
 gpuhal_status gpuhal_move_after(gpuhal_status status, gpuhal_direction direction, gpuhal_device *device,
                                 const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes);
 
-/* Moves a range of any offset and size, with any plugin. Unaligned ends are read, modified and written back. Inline, so
- * that small moves reach the plugin's function without overhead. */
+/* Moves a range of any offset and size, with any plugin. Inline, so that small moves reach the plugin's function
+ * without overhead. */
 static inline __attribute__((always_inline)) gpuhal_status gpuhal_move(gpuhal_direction direction,
                                                                        gpuhal_device *device,
                                                                        const gpuhal_memory *memory, uint64_t offset,

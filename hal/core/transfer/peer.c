@@ -68,8 +68,8 @@ static void disable_one(gpuhal_device *device, gpuhal_device *other)
     gpuhal_call_end(call);
 }
 
-/* Enables access in both directions. If the source's device could not access the destination, a driver that runs the
- * copy on the source's device would choose another path. */
+/* If the source's device could not access the destination, a driver that runs the copy on the source's device would
+ * choose another path. */
 static gpuhal_status enable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
 {
     gpuhal_status status = enable_one(to, from);
@@ -164,9 +164,9 @@ static gpuhal_status copy_pattern(const proof *p, gpuhal_plugin_queue *queue)
     return peer_copy(queue, p->to_device, &p->to, p->to_offset, p->from_device, &p->from, p->from_offset, p->bytes);
 }
 
-/* Copies on a new queue. Objects that a stuck driver uses cannot be released and are leaked. The event is recorded and
- * awaited even after a failed copy: part of the copy may still be accessing both memories, which are released next.
- * Returns the first failure. */
+/* Objects that a stuck driver uses cannot be released and are leaked. The event is recorded and awaited even after a
+ * failed copy: part of the copy may still be accessing both memories, which are released next. Returns the first
+ * failure. */
 static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
 {
     gpuhal_plugin_queue *queue = NULL;
@@ -226,8 +226,7 @@ static gpuhal_status lay_out(proof *p, uint32_t seed)
     return status ? status : gpuhal_move(GPUHAL_TO_DEVICE, p->to_device, &p->to, 0, p->got, PROOF_BYTES);
 }
 
-/* Compares the destination with the expected bytes. `got` contains the destination's bytes before the copy; the copy is
- * repeated in it. `sent` is overwritten. */
+/* `got` contains the destination's bytes before the copy; the copy is repeated in it. `sent` is overwritten. */
 static gpuhal_status compare(proof *p, const gpuhal_device *runner)
 {
     memcpy(p->got + p->to_offset, p->sent + p->from_offset, (size_t)p->bytes);
@@ -247,8 +246,8 @@ static gpuhal_status compare(proof *p, const gpuhal_device *runner)
     return status;
 }
 
-/* Tests the link with one device as the runner of the copy. A link failure is not returned as an error, because the
- * caller's copy can use other paths; its description is saved. */
+/* A link failure is not returned as an error, because the caller's copy can use other paths; its description is
+ * saved. */
 static gpuhal_status prove(proof *p, gpuhal_device *runner)
 {
     gpuhal_status status = lay_out(p, runner == p->to_device ? 1 : 2);
@@ -372,9 +371,8 @@ static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const g
     return true;
 }
 
-/* Only one thread tests the link. Other threads do not wait for the test: state TRYING is not usable, so their copies
- * take another path. The state is stored last, with release order, so that a thread that reads it with acquire order
- * sees `enabled` and `why_broken`. */
+/* The state is stored last, with release order, so that a thread that reads it with acquire order sees `enabled` and
+ * `why_broken`. */
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);
@@ -404,9 +402,8 @@ void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device)
     atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_UNKNOWN);
 }
 
-/* Marks the link as broken. Access stays enabled until the gpuhal object is freed, because other threads' copies may be
- * in flight. The state is TRYING while `why_broken` is written, so that no other thread owns the link or reads the
- * string. */
+/* Access stays enabled until the gpuhal object is freed, because other threads' copies may be in flight. The state is
+ * TRYING while `why_broken` is written, so that no other thread owns the link or reads the string. */
 void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);

@@ -54,7 +54,7 @@ static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side 
     return GPUHAL_OK;
 }
 
-/* Returns the offset of a row. Rows are numbered across all slices. */
+/* Rows are numbered across all slices. */
 static uint64_t row_offset(const side *s, const box *extent, uint64_t row)
 {
     return s->offset + row / extent->rows * s->slice_pitch + row % extent->rows * s->row_pitch;
@@ -93,8 +93,7 @@ static gpuhal_plugin_rect plugin_rect(const side *s)
                                 s->slice_pitch};
 }
 
-/* Uses the plugin's slot. Returns NOT_SUPPORTED without an error detail if the plugin has no slot or the slot cannot
- * copy this box. */
+/* Returns NOT_SUPPORTED without an error detail if the plugin has no slot or the slot cannot copy this box. */
 static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue, const side *to, const side *from,
                                const box *extent)
 {
@@ -114,7 +113,7 @@ static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue
     return failed ? gpuhal_device_failed(device, status, "copying a rectangle") : status;
 }
 
-/* Copies one row. At least one side is a buffer. If both sides are buffers, they belong to the same device. */
+/* At least one side is a buffer. If both sides are buffers, they belong to the same device. */
 static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *from, uint64_t from_offset,
                               uint64_t bytes)
 {
@@ -130,7 +129,6 @@ static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *fr
                               bytes);
 }
 
-/* Uses the plugin's slot if it accepts this box, otherwise copies row by row. */
 static gpuhal_status copy_on_one_device(gpuhal_device *device, const side *to, const side *from, const box *extent)
 {
     gpuhal_status status = by_plugin(device, NULL, to, from, extent);

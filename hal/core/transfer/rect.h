@@ -9,7 +9,7 @@
 /* Checks the box, and replaces pitches of 0 by computed pitches. Returns INVALID_ARGUMENT, OUT_OF_RANGE or a device
  * error, and sets the error detail. */
 gpuhal_status gpuhal_rect_check(gpuhal_rect *to, gpuhal_rect *from, const uint64_t extent[3]);
-/* Copies a checked box. Blocks. */
+/* Copies a checked box. */
 gpuhal_status gpuhal_rect_blocking(const gpuhal_rect *to, const gpuhal_rect *from, const uint64_t extent[3]);
 /* Submits a checked box to the plugin's queue. Returns NOT_SUPPORTED without an error detail if the plugin does not
  * accept the box. */

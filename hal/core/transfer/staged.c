@@ -34,9 +34,8 @@ static gpuhal_status fill_plain(gpuhal_chunk *chunk, const gpuhal_memory *from, 
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_slot_no_way(device, GPUHAL_FROM_DEVICE) : status;
 }
 
-/* Starts a copy. A copy from the device copies whole alignment blocks, so it may copy extra bytes at both ends; the
- * payload size leaves room for these bytes (gpuhal_staging_payload_bytes()). `lead` is the number of extra bytes at the
- * beginning until end_copy() removes them. */
+/* A copy from the device copies whole alignment blocks, so it may copy extra bytes at both ends; the payload size
+ * leaves room for these bytes (gpuhal_staging_payload_bytes()). */
 static gpuhal_status start_copy(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                                 uint64_t offset, uint64_t bytes)
 {
@@ -57,8 +56,8 @@ static gpuhal_status start_copy(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue,
     return status ? gpuhal_device_failed(device, status, "copying to staging memory") : GPUHAL_OK;
 }
 
-/* Finishes a copy after the device is done. Makes the bytes visible and moves them to the beginning of the chunk.
- * Clears the members first, so that the same piece is not finished twice if this function fails. */
+/* Makes the bytes visible and moves them to the beginning of the chunk. Clears the members first, so that the same
+ * piece is not finished twice if this function fails. */
 static gpuhal_status end_copy(gpuhal_chunk *chunk)
 {
     const uint64_t bytes = chunk->arriving, lead = chunk->lead, mask = chunk->device->copy_mask;
@@ -99,9 +98,8 @@ static gpuhal_status make_queue(gpuhal_chunk *chunk)
     return status;
 }
 
-/* Starts a copy that await_copy() finishes. If the event cannot be recorded after the copy, no thread could wait for
- * the copy later. In this case the queue is destroyed now; its destruction waits for the copy. The next use of the
- * chunk creates a new queue. */
+/* If the event cannot be recorded after the copy, no thread could wait for the copy later. Then the queue is destroyed;
+ * its destruction waits for the copy. The next use of the chunk creates a new queue. */
 static gpuhal_status begin_copy(gpuhal_chunk *chunk, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = chunk->device;
@@ -170,8 +168,7 @@ typedef struct slot {
 
 enum { SLOTS = 2 };
 
-/* Prevents more pieces from being claimed. Each thread still waits for its pieces in flight. The caller receives the
- * first failure. */
+/* Prevents more pieces from being claimed. Each thread still waits for its pieces in flight. */
 static void fail(ring *r, gpuhal_status status)
 {
     gpuhal_mutex_lock(&r->mutex);
@@ -183,8 +180,8 @@ static void fail(ring *r, gpuhal_status status)
     gpuhal_mutex_unlock(&r->mutex);
 }
 
-/* Claims the next piece. Returns false if no piece is left. Pieces begin at multiples of piece_bytes, counted from
- * `phase` bytes before the copy. So the first piece is shorter by `phase`, and the last piece ends with the copy. */
+/* Returns false if no piece is left. Pieces begin at multiples of piece_bytes, counted from `phase` bytes before the
+ * copy. So the first piece is shorter by `phase`, and the last piece ends with the copy. */
 static bool claim(ring *r, slot *s)
 {
     gpuhal_mutex_lock(&r->mutex);
@@ -221,8 +218,8 @@ static void learn(ring *r, bool starved)
     }
 }
 
-/* Starts a piece. If the copy has only one piece, a blocking copy is faster than an asynchronous copy, because there is
- * no other piece to overlap with. */
+/* If the copy has only one piece, a blocking copy is faster than an asynchronous copy, because there is no other piece
+ * to overlap with. */
 static gpuhal_status begin_piece(ring *r, slot *s)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -236,8 +233,7 @@ static gpuhal_status begin_piece(ring *r, slot *s)
                                                 : gpuhal_staged_move_chunk(s->chunk, copy->memory, offset, s->bytes);
 }
 
-/* Finishes a piece. After a failure of another piece, waits for the bytes in flight but does not pass them to
- * `move`. */
+/* After a failure of another piece, waits for the bytes in flight but does not pass them to `move`. */
 static gpuhal_status end_piece(ring *r, slot *s, bool go_on)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -248,8 +244,7 @@ static gpuhal_status end_piece(ring *r, slot *s, bool go_on)
     return take ? copy->move(copy->user, s->chunk->host, s->done, bytes) : status;
 }
 
-/* Runs one thread, which uses its slots in turn: it waits for the older piece and starts the next piece in its place.
- * The first loop may end with pieces in flight in any slot. The second loop therefore waits for all slots, even after a
+/* The first loop may end with pieces in flight in any slot. The second loop therefore waits for all slots, even after a
  * failure: a chunk must have no copy in flight when it is returned (staging.h). */
 static void carry(ring *r, slot *slots, uint32_t count)
 {
@@ -293,8 +288,7 @@ static void carry_with(ring *r, gpuhal_chunk *first)
     }
 }
 
-/* Runs a helper. If there is no free chunk, the helper ends and no more helpers are added, because chunks are scarce,
- * not threads. */
+/* If there is no free chunk, the helper ends and no more helpers are added, because chunks are scarce, not threads. */
 static void help(void *user)
 {
     ring *r = user;
@@ -321,8 +315,8 @@ static void plan(ring *r)
     r->pieces = (r->phase + copy->bytes - 1) / r->piece_bytes + 1;
 }
 
-/* Chooses the number of threads. A thread is worth waking for two pieces or more. Without queues there are two threads,
- * because both sides make blocking calls, and the library cannot find out which side waits. */
+/* A thread is worth waking for two pieces or more. Without queues there are two threads, because both sides make
+ * blocking calls, and the library cannot find out which side waits. */
 static void plan_threads(ring *r, const gpuhal_chunk *chunk)
 {
     const gpuhal_staged_copy *copy = r->copy;

@@ -33,9 +33,8 @@ struct gpuhal_staging {
     _Atomic uint32_t threads; /* atomic, not protected; see gpuhal_staging_threads() */
 };
 
-/* Returns whether staging is faster with queues. Without event_block, the library would have to poll. A software device
- * copies with the CPU, so an asynchronous copy would not free the CPU, and a blocking copy is faster
- * (docs/measurements). */
+/* Without event_block, the library would have to poll. A software device copies with the CPU, so an asynchronous copy
+ * would not free the CPU, and a blocking copy is faster (docs/measurements). */
 bool gpuhal_staging_has_engine(const gpuhal_device *device)
 {
     return device->ops.queue_create && device->ops.event_block &&
@@ -49,7 +48,7 @@ static uint64_t chunk_bytes(const gpuhal_device *device)
     return half < wanted ? half & ~(uint64_t)4095 : wanted;
 }
 
-/* Returns the pool. It is created on first use, because most devices never stage. */
+/* The pool is created on first use, because most devices never stage. */
 static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_direction direction)
 {
     gpuhal_mutex_lock(&device->mutex);
@@ -68,7 +67,7 @@ static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_direction di
 
 /* ---- one chunk */
 
-/* Creates a chunk. Called with no lock held: a plugin may take long to page-lock memory. */
+/* Called with no lock held: a plugin may take long to page-lock memory. */
 static gpuhal_status chunk_create(gpuhal_device *device, gpuhal_direction direction, uint64_t bytes,
                                   gpuhal_chunk **out_chunk)
 {
@@ -130,7 +129,7 @@ static void chunk_destroy(gpuhal_chunk *chunk)
 
 /* ---- the limit of the process */
 
-/* Takes a free chunk from any pool of the gpuhal object. Returns NULL if no chunk is free. */
+/* Takes a free chunk from any pool of the gpuhal object. */
 static gpuhal_chunk *take_anybodys(gpuhal *gpu)
 {
     for (uint32_t i = 0; i < 2 * gpuhal_device_count(gpu); i++) {
@@ -155,7 +154,7 @@ static gpuhal_chunk *take_anybodys(gpuhal *gpu)
     return NULL;
 }
 
-/* Locks the counter. In a forked child, resets it first. */
+/* In a forked child, resets the counter first. */
 static void lock_process(void)
 {
     uint32_t now = gpuhal_os_fork_generation();
@@ -216,8 +215,8 @@ static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
     return chunk;
 }
 
-/* Creates the chunk that take_free() allowed. If there is no room for the chunk but the pool has other chunks, sets
- * *out_wait so that the caller waits for one of these. */
+/* If there is no room for the chunk but the pool has other chunks, sets *out_wait so that the caller waits for one of
+ * these. */
 static gpuhal_status make(gpuhal_device *device, gpuhal_direction direction, struct gpuhal_staging *pool,
                           gpuhal_chunk **out_chunk, bool *out_wait)
 {

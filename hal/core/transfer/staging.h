@@ -30,7 +30,7 @@ typedef struct gpuhal_chunk {
     uint64_t arriving, lead; /* number of bytes in transit to the host, and number of unwanted bytes before them */
 } gpuhal_chunk;
 
-/* Returns whether chunks are page-locked memory from the device; otherwise they are plain pages. */
+/* Returns whether chunks are page-locked memory from the device. */
 static inline bool gpuhal_staging_has_memory(const gpuhal_device *device, gpuhal_direction direction)
 {
     return device->memory_kinds & 1u << gpuhal_slot_kind(direction);
@@ -38,8 +38,7 @@ static inline bool gpuhal_staging_has_memory(const gpuhal_device *device, gpuhal
 /* Returns whether the device has queues that are worth using for staging. */
 bool gpuhal_staging_has_engine(const gpuhal_device *device);
 
-/* Takes a chunk. If necessary, waits until a chunk is free. Fails only if the pool has no chunk and cannot create a
- * chunk. */
+/* If necessary, waits until a chunk is free. Fails only if the pool has no chunk and cannot create a chunk. */
 gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_direction direction, gpuhal_chunk **out_chunk);
 /* Takes a chunk without waiting. Returns NULL if no chunk is free and a bound is reached. */
 gpuhal_chunk *gpuhal_staging_try_take(gpuhal_device *device, gpuhal_direction direction);

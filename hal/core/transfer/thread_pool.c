@@ -66,8 +66,7 @@ static void *serve(void *user)
     return NULL;
 }
 
-/* Returns the pool, or NULL if out of memory. The pool is created on first use, because many gpuhal objects never need
- * it. */
+/* The pool is created on first use, because many gpuhal objects never need it. */
 static struct gpuhal_thread_pool *pool_of(gpuhal *gpu)
 {
     struct gpuhal_thread_pool *pool = atomic_load_explicit(&gpu->layers.thread_pool, memory_order_acquire);
@@ -118,8 +117,6 @@ void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-/* From here on no thread begins to help the job, and on return no thread uses the job, so the caller may free it. In
- * between, running helpers may request more helpers; `withdrawn` makes such requests have no effect. */
 void gpuhal_thread_pool_cancel(gpuhal *gpu, gpuhal_thread_pool_job *job)
 {
     struct gpuhal_thread_pool *pool = atomic_load_explicit(&gpu->layers.thread_pool, memory_order_acquire);

@@ -1,8 +1,7 @@
 /* transfer/thread_pool.h: helper threads for transfers, shared by all transfers of a gpuhal object.
  *
- * A thread that submits work can also do all the work alone; helpers join only if they are free. So no thread ever
- * waits for a free helper. Helper threads start on demand, sleep while there is no work, and end with the gpuhal
- * object. */
+ * A thread that submits work can also do all the work alone; helpers join only if they are free. Helper threads start
+ * on demand, sleep while there is no work, and end with the gpuhal object. */
 #ifndef GPUHAL_TRANSFER_THREAD_POOL_H
 #define GPUHAL_TRANSFER_THREAD_POOL_H
 
@@ -26,7 +25,7 @@ uint32_t gpuhal_thread_pool_most(void);
 void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_t helpers);
 /* Prevents more helpers from joining, and returns when all running helpers have ended. */
 void gpuhal_thread_pool_cancel(gpuhal *gpu, gpuhal_thread_pool_job *job);
-/* Ends the threads. Does not wait for a thread that is stuck in a driver; in this case the pool's memory is leaked. */
+/* Ends the threads. Does not wait for a thread that is stuck in a driver. */
 void gpuhal_thread_pool_destroy(gpuhal *gpu);
 
 #endif
