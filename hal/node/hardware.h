@@ -26,7 +26,7 @@
 #define GPUHAL_VENDOR_NVIDIA 0x10deu
 #define GPUHAL_VENDOR_INTEL  0x8086u
 
-/* Maximum number of entries. The largest machines have 16 GPUs with 8 virtual functions each. */
+/* The largest machines have 16 GPUs with 8 virtual functions each. */
 enum { GPUHAL_HARDWARE_MAX = 256, GPUHAL_HARDWARE_PATH_BYTES = 768, GPUHAL_HARDWARE_FIX_BYTES = 448 };
 
 typedef struct gpuhal_hardware {
@@ -49,7 +49,7 @@ typedef struct gpuhal_hardware {
     bool is_seen_by_vendor; /* hardware_join.c: CUDA or HIP lists it */
 } gpuhal_hardware;
 
-/* The environment that started this process. It determines which GPUs the process is given. */
+/* The environment that started this process. */
 typedef enum gpuhal_hardware_place {
     GPUHAL_PLACE_HOST,
     GPUHAL_PLACE_CONTAINER, /* container of unknown kind */
@@ -87,7 +87,7 @@ typedef struct gpuhal_hardware_machine {
     bool is_usable; /* a device matches some hardware */
     gpuhal_hardware_place place;
     gpuhal_hardware_system system;
-    char release[64]; /* kernel release, or "" if unknown */
+    char release[64]; /* "" if unknown */
 } gpuhal_hardware_machine;
 
 /* The reason why hardware is not usable, and the remedy. `why` is sanitised when it is copied to the hardware; each
@@ -147,7 +147,6 @@ bool gpuhal_hardware_value(const char *text, const char *key, char *to, size_t b
 void gpuhal_hardware_text(char *to, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Appends a sanitised line of at most 67 columns to a command: another command, or a comment after "# ". */
 void gpuhal_hardware_add_line(char *to, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Returns the last component of a path. */
 const char *gpuhal_hardware_leaf(const char *path);
 
 /* ---- hardware_machine.c */
@@ -182,7 +181,7 @@ uint32_t gpuhal_hardware_count_named(const char *value);
 uint32_t gpuhal_hardware_count_of_job(void);
 /* The GPUs that the vendor's container runtime was supposed to give this container. */
 typedef struct gpuhal_hardware_order {
-    const char *name, *value; /* name and value of the variable; valid until the environment changes */
+    const char *name, *value; /* valid until the environment changes */
     uint32_t count;           /* minimum number of GPUs */
     bool is_all;              /* all GPUs, the default in images */
     bool names_it;            /* includes the GPU `one` */
@@ -204,7 +203,6 @@ void gpuhal_hardware_found(gpuhal_hardware_finding *out, gpuhal_hardware_state s
                            const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Converts a time in seconds since 1970 to a date such as "2026-11-24". */
 void gpuhal_hardware_day(uint64_t seconds, char *to, size_t bytes);
-/* Appends the warning and the command for restarting the machine. */
 void gpuhal_hardware_add_restart(char *to, size_t bytes);
 /* Each function writes commands that install the vendor's kernel module or a user library, give the device to this
  * container, pod or job ("" if unknown), or show the kernel's messages about the device. */

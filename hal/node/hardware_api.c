@@ -265,7 +265,6 @@ bool gpuhal_hardware_has_library(const gpuhal_hardware_survey *survey, const gpu
     return candidate && candidate->driver && candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
 }
 
-/* Names the vendor's API, or the two vendor-neutral APIs if the vendor has none. */
 static void find_no_library(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                             const gpuhal_candidates *candidates, const char *const *apis, gpuhal_hardware_finding *out)
 {

@@ -25,7 +25,6 @@ static bool is_there_and_refused(const gpuhal_hardware_survey *survey, const cha
     return gpuhal_hardware_is_there(survey, "%s", node) && gpuhal_os_may_use(path) == EPERM;
 }
 
-/* Counts the GPUs of this driver whose nodes this process may use. */
 static uint32_t count_given(const gpuhal_hardware_survey *survey, const char *driver)
 {
     uint32_t count = 0;

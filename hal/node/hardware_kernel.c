@@ -264,7 +264,6 @@ static bool find_node(gpuhal_hardware_survey *survey, const gpuhal_hardware *one
     return false;
 }
 
-/* Describes a GPU that is bound to nouveau although CUDA's library is installed. */
 static void find_nouveau(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
     const bool is_installed = state_of_module(survey, 0) >= MODULE_INSTALLED;

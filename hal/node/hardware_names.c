@@ -222,8 +222,7 @@ static void take_vendor(gpuhal_hardware_survey *survey, pci_ids *at, uint32_t ve
     }
 }
 
-/* Returns whether entry `i` is its vendor's first entry without a name. One search names all of the vendor's
- * hardware. */
+/* Returns whether entry `i` is its vendor's first entry without a name. */
 static bool is_looked_for(const gpuhal_hardware_survey *survey, uint32_t i)
 {
     const gpuhal_hardware *one = &survey->list[i];

@@ -120,8 +120,8 @@ static bool names(const char *value, uint32_t number, const char *uuid, bool *ou
     return found;
 }
 
-/* NVIDIA's runtime does nothing if its variable is "void" or empty; in this case another runtime may have given GPUs to
- * the container. A path refers to a list elsewhere. Entries of other forms (AMD UUIDs, PCI addresses, CDI names) are
+/* NVIDIA's runtime does nothing if its variable is "void" or empty; another runtime may have given GPUs to the
+ * container. A path refers to a list elsewhere. Entries of other forms (AMD UUIDs, PCI addresses, CDI names) are
  * inconclusive. */
 bool gpuhal_hardware_find_order(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_order *out)
 {

@@ -71,7 +71,6 @@ static bool is_own_mount(const char *line)
     return false;
 }
 
-/* Appends as many of the runtime's own mounts as fit. */
 static void add_mounts(gpuhal_hardware_survey *survey, char *text, size_t bytes)
 {
     enum { MOUNTS = 256 << 10 };

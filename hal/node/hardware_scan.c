@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PCI_DEVICES "/sys/bus/pci/devices"
-/* PCI classes. */
+#define PCI_DEVICES       "/sys/bus/pci/devices"
 #define CLASS_DISPLAY     0x03u
 #define CLASS_ACCELERATOR 0x12u
 /* Value read from the configuration space of a device that does not respond. */
@@ -138,7 +137,6 @@ static void read_driver(gpuhal_hardware_survey *survey, gpuhal_hardware *one, co
                                "/sys/module/%s/version", module);
 }
 
-/* Reads the list of CPUs near the device, such as "0-15,32-47". */
 static void read_processors(gpuhal_hardware_survey *survey, gpuhal_hardware *one)
 {
     if (!gpuhal_hardware_line(survey, one->local_cpus, sizeof one->local_cpus, PCI_DEVICES "/%s/local_cpulist",

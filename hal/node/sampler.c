@@ -49,8 +49,7 @@ static void stop(gpuhal_sampler *sampler)
     gpuhal_mutex_unlock(&sampler->mutex);
 }
 
-/* Stops all samplers, so that none begins another sample. gpuhal_close() waits for all workers, including those of
- * samplers. */
+/* Stops all samplers, so that none begins another sample. */
 static void end_all(gpuhal *gpu)
 {
     gpuhal_samplers *samplers = samplers_of(gpu);
@@ -85,8 +84,8 @@ static bool make_device(gpuhal_sampler *sampler, uint32_t d, gpuhal_device *devi
     return own->values && own->ring && own->missing;
 }
 
-/* Creates a sampler and moves the caller's reference to the gpuhal object into it. Returns NULL if memory is short; in
- * this case the caller keeps the reference. */
+/* Creates a sampler and moves the caller's reference to the gpuhal object into it. Returns NULL if memory is short; the
+ * caller then keeps the reference. */
 static gpuhal_sampler *make(gpuhal *gpu, const gpuhal_sampler_desc *desc)
 {
     gpuhal_sampler *sampler = calloc(1, sizeof *sampler);

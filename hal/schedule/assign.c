@@ -109,7 +109,6 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Makes the balance's key for an item's device. */
 static char *make_key(const gpuhal_assign_call *own, uint32_t index)
 {
     const gpuhal_assign_need *from = &own->steps[index];

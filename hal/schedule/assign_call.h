@@ -4,11 +4,10 @@
 
 #include "schedule/assign.h"
 
-/* The members of a step that this version uses. */
 typedef struct gpuhal_assign_need {
     const char *name; /* may be NULL */
     uint32_t flags, group, busy_permille;
-    bool needs; /* whether the step needs a device */
+    bool needs;
     gpuhal_need need;
     uint32_t item; /* index of the step's item in the current attempt */
 } gpuhal_assign_need;
@@ -21,7 +20,7 @@ typedef struct gpuhal_assign_call {
     gpuhal_assign_place *places;
     gpuhal_assign_unit *units;
     uint32_t *chosen;
-    bool *divides; /* for each step: whether its group is divided, so that the steps may be on different units */
+    bool *divides; /* for each step: whether its group is divided */
     uint32_t item_count;
 } gpuhal_assign_call;
 

@@ -35,7 +35,7 @@ typedef struct search {
     uint64_t *limited; /* bytes on each offer with a limit */
     uint64_t *busy;
     uint32_t *steps, *items;
-    uint32_t *chosen; /* the unit of each item */
+    uint32_t *chosen;
     frame *frames;
 } search;
 
@@ -294,7 +294,6 @@ static void order_by_size(const gpuhal_assign_problem *problem, uint32_t *order)
     }
 }
 
-/* Searches in the policy's order with its limits, then without limits, then in order of size. */
 static gpuhal_assign_result attempt(search *own, bool has_limits, uint32_t *order, uint32_t *out_stuck)
 {
     const gpuhal_assign_problem *problem = own->problem;

@@ -84,7 +84,6 @@ static uint64_t earlier(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Waits until the request's word has changed, the request is cancelled, or `until_ns` is reached. */
 static void wait_for_word(const gpuhal_lease *lease, uint32_t word, uint64_t until_ns)
 {
     uint64_t now = gpuhal_os_monotonic_ns();

@@ -10,7 +10,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* Appends a string from the shared ledger. Replaces control characters and invalid UTF-8. */
+/* Replaces control characters and invalid UTF-8. */
 static void append_text(gpuhal_text *json, const char *text)
 {
     char *printable = gpuhal_text_copy(text);

@@ -116,7 +116,7 @@ static bool add(const gpuhal_lease *lease, gpuhal_ledger_state *state)
     return fits;
 }
 
-/* Removes the request that this section entered; the ledger is otherwise unchanged. */
+/* Removes the request that this section entered. */
 static gpuhal_status give_up(gpuhal_ledger *ledger, uint64_t ticket, gpuhal_status status)
 {
     gpuhal_error_detail why;

@@ -29,7 +29,6 @@ static bool is_leased(const gpuhal_ledger_state *state, uint32_t index)
     return leased;
 }
 
-/* Adds GPUs, and other devices that leases have named. */
 static void add_devices(gpuhal *gpu, gpuhal_lease_view *out)
 {
     const uint32_t count = gpuhal_device_count(gpu);

@@ -13,7 +13,6 @@
 
 enum { GPUHAL_LEASE_PROCESSES = 32, GPUHAL_LEASE_COMMAND_BYTES = 64 };
 
-/* The last sample of a device's use and health. */
 typedef struct gpuhal_lease_reading {
     uint64_t when_ns, used_bytes; /* when_ns is 0 before the first sample */
     uint64_t own_bytes;           /* bytes of used_bytes that this object has allocated */
@@ -37,7 +36,6 @@ typedef struct gpuhal_lease_reading {
     } processes[GPUHAL_LEASE_PROCESSES];
 } gpuhal_lease_reading;
 
-/* Why a device is excluded. */
 typedef enum {
     GPUHAL_LEASE_TAKES_IT = 0,
     GPUHAL_LEASE_IS_LOST,
@@ -116,7 +114,6 @@ struct gpuhal_lease {
     intptr_t notifier; /* -1 until requested */
 };
 
-/* The work slots of a device; slots.c. */
 typedef struct gpuhal_work_slots gpuhal_work_slots;
 
 typedef struct gpuhal_leases {
@@ -212,8 +209,8 @@ const char *gpuhal_lease_left_out_name(gpuhal_lease_left_out reason);
  * bytes that this process may use, NO_DEVICE if the request is for any device, or DEVICE_LOST. The message names the
  * excluded devices and the reasons. */
 gpuhal_status gpuhal_lease_check_health(gpuhal_lease *lease);
-/* Writes which named devices of the request are used exclusively by other processes, such as "; cuda:0 is exclusive,
- * and another process has it", truncated to the buffer. Writes "" if there are none. */
+/* Writes which named devices of the request are used exclusively by other processes, truncated to the buffer. Writes ""
+ * if there are none. */
 void gpuhal_lease_name_taken(const gpuhal_lease *lease, char *to, size_t bytes);
 
 /* ---- lease_memory.c: memory that other programs use. */

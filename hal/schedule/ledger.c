@@ -103,8 +103,7 @@ static bool is_linked(intptr_t file)
     return gpuhal_os_shared_info(file, &info, &unlinked) == 0 && !unlinked;
 }
 
-/* Locks the ledger. If the files were removed, opens new files and leaves the removed files to the processes that have
- * opened them. */
+/* If the files were removed, opens new files and leaves the removed files to the processes that have opened them. */
 static gpuhal_status lock(gpuhal_ledger *ledger, uint64_t until_ns)
 {
     for (int tries = 0; tries < 4; tries++) {

@@ -63,8 +63,8 @@ typedef struct gpuhal_ledger_record {
     uint64_t lesser;     /* mask of places whose device ranks below the device at the previous place */
     uint64_t bytes;      /* bytes on each device */
     uint64_t since_ns;   /* gpuhal_os_boot_ns() when the record entered its state */
-    uint64_t asked_ns;   /* time of the request */
-    uint64_t expires_ns; /* expiry time of a lease, duration of a request; 0 for never */
+    uint64_t asked_ns;
+    uint64_t expires_ns;     /* expiry time of a lease, duration of a request; 0 for never */
     uint64_t space, started; /* identify the process together with `pid` */
     int64_t pid;
     uint32_t place; /* index of the record's byte and word */
@@ -119,7 +119,6 @@ const gpuhal_ledger_record *gpuhal_ledger_find_const(const gpuhal_ledger_state *
 void gpuhal_ledger_remove(gpuhal_ledger_state *state, uint64_t ticket);
 /* Returns false if the table is full. */
 bool gpuhal_ledger_add_item(gpuhal_ledger_state *state, const gpuhal_ledger_item *item);
-/* The leased slots and bytes of each device. */
 typedef struct gpuhal_ledger_use {
     uint64_t slots[GPUHAL_LEDGER_DEVICES], bytes[GPUHAL_LEDGER_DEVICES];
 } gpuhal_ledger_use;
@@ -144,9 +143,9 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
 
 /* ---- ledger_folder.c */
 
-/* Finds the folder. Uses `named` if it is not NULL, else /run/gpuhal below `root` if an administrator has created it
- * and this user may write to it, else a folder of the user. The caller frees *out_folder. *out_shared is false for a
- * folder of the user. */
+/* Uses `named` if it is not NULL, else /run/gpuhal below `root` if an administrator has created it and this user may
+ * write to it, else a folder of the user. The caller frees *out_folder. *out_shared is false for a folder of the
+ * user. */
 gpuhal_status gpuhal_ledger_folder_find(const char *root, const char *named, char **out_folder, bool *out_shared);
 
 /* ---- ledger_file.c: the files. */

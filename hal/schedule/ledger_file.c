@@ -246,7 +246,6 @@ static uint64_t copy_offset(uint32_t copy)
     return FIRST_COPY + (uint64_t)copy * COPY_BYTES;
 }
 
-/* Returns false if the file is too short. */
 static bool read_all(intptr_t file, uint64_t offset, void *to, uint64_t bytes, int *out_error)
 {
     uint64_t done = 0;

@@ -78,9 +78,9 @@ typedef struct gpuhal_place_model {
     uint32_t relaxed;
 } gpuhal_place_model;
 
-/* The states of a search. In a fixed order, the last used device of state s is at position s - 1, and all used devices
- * are at positions below s. In a free order, a state has one digit for each class of identical devices, which is the
- * number of used devices in the class. */
+/* In a fixed order, the last used device of state s is at position s - 1, and all used devices are at positions below
+ * s. In a free order, a state has one digit for each class of identical devices, which is the number of used devices in
+ * the class. */
 typedef struct gpuhal_place_order {
     bool is_free;
     uint32_t count;                               /* number of positions or classes */

@@ -66,7 +66,6 @@ static from first_from(const gpuhal_place_order *order, uint64_t state, uint32_t
     return order->is_free ? (from){before, before + 1, 0} : (from){0, before + 1, 0};
 }
 
-/* Returns false if there are no more predecessors. */
 static bool next_from(const gpuhal_place_order *order, from *f, uint64_t *out_state, uint32_t *out_last)
 {
     for (; f->state < f->end; f->state++, f->last = 0) {

@@ -50,8 +50,7 @@ static void sort(const gpuhal_plan_search *s, uint16_t *list, uint32_t count)
     }
 }
 
-/* Returns the lowest position of a box that was passed over. Such a box must lie on a box that is placed later, and can
- * no longer be at its own lowest position. */
+/* Returns the lowest position of a box that was passed over. Such a box can no longer be at its own lowest position. */
 static double place_on_others(const gpuhal_plan_search *s, const tile *own, double from)
 {
     double place = (double)UINT64_MAX;
@@ -204,10 +203,8 @@ static void sum_sections(gpuhal_plan_search *s, const uint16_t *list, uint32_t c
     }
 }
 
-/* Ranks the boxes of a part. Among boxes with the same position, the box in the fullest section, the longest box or the
- * largest box comes first, depending on `order`. No order is good for all problems, but the right order often leads
- * directly to a plan.
- */
+/* Among boxes with the same position, the box in the fullest section, the longest box or the largest box comes first,
+ * depending on `order`. No order is good for all problems, but the right order often leads directly to a plan. */
 static void rank(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, const part *own)
 {
     sum_sections(s, list, count, own);
@@ -303,7 +300,7 @@ static bool is_over(gpuhal_plan_search *s)
     return over;
 }
 
-/* Never places a box so high that another box fits beneath it. Never places a box below earlier boxes. */
+/* Never places a box so high that another box fits beneath it. */
 static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own)
 {
     double room = (double)UINT64_MAX;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the number of sections. */
 static uint32_t make_sections(const gpuhal_skyline_box *boxes, uint32_t box_count, uint32_t *columns,
                               uint32_t column_count)
 {

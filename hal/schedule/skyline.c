@@ -202,7 +202,6 @@ static void merge(gpuhal_skyline *s, uint32_t x)
     }
 }
 
-/* Raises the segment to the height of its lower neighbour. */
 static void raise(gpuhal_skyline *s, uint32_t x)
 {
     const uint64_t left = height_of(s, s->segments[x].left), right = height_of(s, right_of(s, x));
@@ -213,7 +212,7 @@ static void raise(gpuhal_skyline *s, uint32_t x)
     merge(s, x);
 }
 
-/* Puts the box on segment x. The rest of the segment keeps its height. */
+/* The rest of the segment keeps its height. */
 static void put(gpuhal_skyline *s, uint32_t x, const gpuhal_skyline_box *box)
 {
     const segment before = s->segments[x];

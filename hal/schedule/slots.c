@@ -25,9 +25,9 @@ struct gpuhal_work_slot {
     int32_t priority;
     uint64_t asked_ns;
     slot_state state;
-    gpuhal_condition condition; /* signalled when the state has changed */
-    intptr_t notifier;          /* -1 until requested */
-    struct due *due;            /* pending callback, or NULL */
+    gpuhal_condition condition;
+    intptr_t notifier; /* -1 until requested */
+    struct due *due;   /* pending callback, or NULL */
 };
 
 /* A callback, which may outlive the slot. */
@@ -101,7 +101,6 @@ static void end_wait(gpuhal_work_slot *slot, slot_state state)
     }
 }
 
-/* Returns the first request with the highest priority. */
 static gpuhal_work_slot *first_of(const gpuhal_work_slots *slots)
 {
     const uint64_t now_ns = gpuhal_os_monotonic_ns();

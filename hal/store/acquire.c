@@ -55,7 +55,6 @@ static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* The caller holds the mutex. */
 static gpuhal_status make_unlocks(const request *r, gpuhal_entry **out_entry)
 {
     gpuhal_store *store = r->store;
@@ -75,8 +74,7 @@ static gpuhal_status make_unlocks(const request *r, gpuhal_entry **out_entry)
     return status;
 }
 
-/* Abandons the entry. Removes it from the table, and passes its failure to the threads that wait for it. The caller
- * holds the mutex. */
+/* Abandons the entry. Removes it from the table, and passes its failure to the threads that wait for it. */
 static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_store *store = r->store;
@@ -96,7 +94,7 @@ static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* Replaces an unknown status, and sets the error message. */
+/* Replaces an unknown status. */
 static gpuhal_status call_loader(const request *r, gpuhal_item *item)
 {
     gpuhal_error_clear();
@@ -113,8 +111,8 @@ static gpuhal_status call_loader(const request *r, gpuhal_item *item)
                             is_known ? ": " : "", is_known ? why.sentence : "");
 }
 
-/* Runs the loader and records a timepoint after its work. Allocates the buffers without the queue, because the loader
- * may use them immediately, with or without the queue. The caller must not hold the mutex. */
+/* Allocates the buffers without the queue, because the loader may use them immediately, with or without the queue. The
+ * caller must not hold the mutex. */
 static gpuhal_status run_loader(const request *r, gpuhal_entry *entry, gpuhal_entry_use *out_use)
 {
     gpuhal_item item = {.store = r->store, .entry = entry};
@@ -125,7 +123,6 @@ static gpuhal_status run_loader(const request *r, gpuhal_entry *entry, gpuhal_en
     return status || !r->queue ? status : gpuhal_queue_record(r->queue, false, &out_use->timepoint);
 }
 
-/* The caller holds the mutex. */
 static gpuhal_status load_unlocks(request *r)
 {
     gpuhal_store *store = r->store;
@@ -159,7 +156,7 @@ static gpuhal_status load_unlocks(request *r)
 
 /* ---- finding an entry */
 
-/* Removes the entry from the table, so that a new entry is created. The caller holds the mutex. */
+/* Removes the entry from the table, so that a new entry is created. */
 static gpuhal_status forget_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_entry *gone = gpuhal_entry_remove(r->store, entry);
@@ -169,8 +166,7 @@ static gpuhal_status forget_unlocks(const request *r, gpuhal_entry *entry)
     return GPUHAL_NOT_READY;
 }
 
-/* Handles an entry after the work that fills or modifies it has failed. If other callers have pinned the entry, its
- * buffers stay until they release it. */
+/* If other callers have pinned the entry, its buffers stay until they release it. */
 static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
 {
     if (entry->host || entry->file) {
@@ -187,7 +183,7 @@ static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
     return gpuhal_failure_status(entry->failure);
 }
 
-/* The caller holds the mutex. Returns NOT_READY if the caller must repeat the lookup. */
+/* Returns NOT_READY if the caller must repeat the lookup. */
 static gpuhal_status look_unlocks(request *r)
 {
     gpuhal_entry *entry = gpuhal_index_find(r->store, r->key, r->key_bytes, r->hash);
@@ -215,7 +211,7 @@ static gpuhal_status look_unlocks(request *r)
     return status;
 }
 
-/* Pins the entry if no work or wait is needed. look_unlocks() handles all other cases. The caller holds the mutex. */
+/* Pins the entry if no work or wait is needed. The caller holds the mutex. */
 static bool hit(request *r)
 {
     gpuhal_entry *entry = gpuhal_index_find(r->store, r->key, r->key_bytes, r->hash);
@@ -353,7 +349,6 @@ static gpuhal_status acquire_slowly(request *r)
     return status;
 }
 
-/* Returns the number of leading requests that needed only a pin. */
 static uint32_t pin_hits(request *requests, uint32_t count)
 {
     gpuhal_store *store = requests[0].store;
@@ -367,7 +362,6 @@ static uint32_t pin_hits(request *requests, uint32_t count)
     return hits;
 }
 
-/* How long a call may wait. */
 typedef struct patience {
     uint64_t timeout_ns, deadline_ns;
     bool begun;

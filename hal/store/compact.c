@@ -12,7 +12,6 @@
  * for many. */
 enum { PLACES = 64 };
 
-/* Entries that can move, their parts, and the buffers that they no longer use. */
 typedef struct moving {
     gpuhal_store *store;
     uint64_t deadline_ns;
@@ -77,7 +76,7 @@ static void release_entry(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_entry_free(gone);
 }
 
-/* Keeps only the entries with a part in the chosen range, and frees the list of parts. */
+/* Keeps only the entries with a part in the chosen range. */
 static void keep_inside(moving *m, bool begun)
 {
     const size_t count = m->entry_count;

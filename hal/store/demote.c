@@ -8,7 +8,7 @@
 
 /* Drops the copy of an entry that is also in device memory. First waits until the work that restored the entry has
  * succeeded, because until then only the copy has the entry's bytes. If the entry was used during the wait, another
- * thread may be restoring it again. The caller holds the mutex. */
+ * thread may be restoring it again. */
 static bool drop_copy_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_host_copy *copy = NULL;
@@ -29,7 +29,6 @@ static bool drop_copy_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t
     return copy != NULL;
 }
 
-/* The caller holds the mutex. Returns true if the entry now has a copy in the file. */
 static bool copy_to_file_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_file_copy *copy = NULL;
@@ -43,7 +42,7 @@ static bool copy_to_file_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 }
 
 /* Moves an entry that is not in device memory to the file. If that fails and a loader can restore the entry, removes it
- * from the store. The caller holds the mutex. */
+ * from the store. */
 static bool leave_host_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_host_copy *copy = NULL;
@@ -66,7 +65,7 @@ static bool leave_host_unlocks(gpuhal_store *store, gpuhal_entry *entry)
     return leaves;
 }
 
-/* Returns whether the copy may leave host memory. Of thousands of copies, only one may be allowed to leave. */
+/* Of thousands of copies, only one may be allowed to leave. */
 static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, const void *user)
 {
     uint64_t room = 0, largest_room = 0, largest = 0;
@@ -78,7 +77,6 @@ static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, cons
     return gpuhal_file_bytes(entry, &largest) <= room && largest <= largest_room;
 }
 
-/* Returns false if no copy can leave. */
 static bool free_one(gpuhal_store *store, uint64_t attempt, uint64_t deadline_ns)
 {
     bool freed = false;
@@ -108,8 +106,7 @@ static uint64_t bytes_in_host(gpuhal_store *store)
     return bytes;
 }
 
-/* Makes room. Returns whether less than `used` bytes of host memory are in use now, even if only other threads made
- * room. */
+/* Returns whether less than `used` bytes of host memory are in use now, even if only other threads made room. */
 static bool find_room(gpuhal_store *store, uint64_t used, uint64_t attempt, uint64_t deadline_ns)
 {
     return free_one(store, attempt, deadline_ns) || bytes_in_host(store) < used;

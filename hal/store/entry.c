@@ -61,7 +61,6 @@ gpuhal_status gpuhal_item_desc_take(const char *call, const gpuhal_item_desc *gi
                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: desc has %s loader", call, loads ? "no" : "a");
 }
 
-/* Returns the given parts, or a single unnamed part if there are none. */
 static uint32_t parts_of(const gpuhal_item_desc *desc, gpuhal_item_part *one, const gpuhal_item_part **out_parts)
 {
     *one = (gpuhal_item_part){.bytes = desc->bytes};
@@ -301,7 +300,7 @@ gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry)
     return gpuhal_entry_unreference(store, entry);
 }
 
-/* Inserts the entry into its lists. `insert` is gpuhal_entry_append() or gpuhal_entry_return(). */
+/* `insert` is gpuhal_entry_append() or gpuhal_entry_return(). */
 static void enlist(gpuhal_store *store, gpuhal_entry *entry,
                    void (*insert)(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list))
 {

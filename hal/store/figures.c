@@ -44,7 +44,6 @@ static room find_room(const gpuhal_store *store)
     return r;
 }
 
-/* Returns false if there is not enough room for the entry's copy. */
 static bool take_room(room *r, const gpuhal_entry *entry)
 {
     uint64_t largest = 0;

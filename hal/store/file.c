@@ -38,7 +38,7 @@ void gpuhal_file_close(gpuhal_store *store)
     }
 }
 
-/* The file may be sparse. Only written bytes occupy disk space. */
+/* Only written bytes occupy disk space. */
 static bool set_up(struct gpuhal_store_file *own, const char *folder, uint64_t limit)
 {
     const size_t bytes = strlen(folder) + sizeof "a store's file in ";
@@ -193,7 +193,7 @@ static gpuhal_status create(gpuhal_store *store, const gpuhal_entry *entry, gpuh
 /* The checksums of a part's chunks. The bytes may be added in any order. */
 typedef struct summing {
     _Atomic uint32_t *sums;
-    uint64_t size; /* size of the part */
+    uint64_t size;
 } summing;
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -324,7 +324,6 @@ gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, c
     return status;
 }
 
-/* Reads and verifies a whole chunk. */
 static gpuhal_status read_piece(const gpuhal_store *store, const gpuhal_file_copy *copy, const gpuhal_entry *entry,
                                 uint32_t part, uint64_t at, char *to)
 {

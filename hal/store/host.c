@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Creates a pool of READBACK memory (the device writes, the host reads) or else of UPLOAD memory. Pageable memory needs
- * no pool. */
+/* Creates a pool of READBACK memory (the device writes, the host reads) or else of UPLOAD memory. */
 gpuhal_status gpuhal_host_open(gpuhal_store *store)
 {
     const uint32_t kinds = store->device->memory_kinds;
@@ -53,7 +52,6 @@ gpuhal_host_copy *gpuhal_host_retain(gpuhal_host_copy *copy)
     return copy;
 }
 
-/* Allocates from the pool, or allocates pageable memory if there is no pool. */
 static gpuhal_status allocate(gpuhal_pool *pool, uint64_t bytes, gpuhal_host_part *part)
 {
     if (!pool) {

@@ -53,7 +53,7 @@ static void insert(gpuhal_store *store, gpuhal_entry *entry)
     *row = entry;
 }
 
-/* Enlarges the table. If host memory is short, keeps the table, so its rows become longer. */
+/* If host memory is short, keeps the table, so its rows become longer. */
 static void grow(gpuhal_store *store)
 {
     gpuhal_entry **old = store->rows;

@@ -18,8 +18,8 @@ gpuhal_buffer *gpuhal_item_buffer(const gpuhal_item *item, const char *name)
     return NULL;
 }
 
-/* Records the use. If recording fails, the use is recorded later, when a thread waits for it. But if the queue has
- * failed, the contents are unknown, and *out_failure is the reason. The caller must not hold the mutex. */
+/* If recording fails, the use is recorded later, when a thread waits for it. But if the queue has failed, the contents
+ * are unknown, and *out_failure is the reason. The caller must not hold the mutex. */
 static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
 {
     gpuhal_error_detail before;
@@ -45,8 +45,8 @@ static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
     gpuhal_error_restore(&before);
 }
 
-/* Ends the modification of the entry through the item. Returns a timepoint or NULL, and the outdated copies. The caller
- * must release all of them without the mutex. The caller holds the mutex. */
+/* Returns a timepoint or NULL, and the outdated copies. The caller must release all of them without the mutex. The
+ * caller holds the mutex. */
 static gpuhal_timepoint *end_use(const gpuhal_item *item, const gpuhal_entry_use *use, gpuhal_failure *failure,
                                  gpuhal_host_copy **out_host, gpuhal_file_copy **out_file)
 {
@@ -96,7 +96,7 @@ static void end_modifying(gpuhal_item *item, gpuhal_queue *queue)
 /* Number of items processed before other threads can lock the mutex. */
 enum { TURN = 32 };
 
-/* Ends items of one store. Locks the mutex only once unless an entry or store has to be freed. */
+/* Locks the mutex only once unless an entry or store has to be freed. */
 static void end_reading(gpuhal_item *const *items, uint32_t count, gpuhal_queue *queue)
 {
     gpuhal_store *store = items[0]->store;

@@ -38,8 +38,7 @@ static bool is_same(const gpuhal_file_state *one, const gpuhal_file_state *other
            one->modified_ns == other->modified_ns && one->changed_ns == other->changed_ns;
 }
 
-/* Loads the file's contents. gpuhal_read_file() opens the file that has this name at some time between the two checks.
- */
+/* gpuhal_read_file() opens the file that has this name at some time between the two checks. */
 static gpuhal_status load(void *user, gpuhal_queue *queue, gpuhal_item *item)
 {
     const contents *own = user;

@@ -16,7 +16,6 @@ typedef struct reading {
     void *to;
 } reading;
 
-/* NULL matches any name. */
 static bool is_named(const gpuhal_entry_part *part, const char *name)
 {
     return !name || (part->name && strcmp(part->name, name) == 0);
@@ -41,7 +40,6 @@ static gpuhal_status find_part(const reading *r, const gpuhal_entry *entry, uint
                                   r->bytes, r->offset, size);
 }
 
-/* The caller holds the mutex. */
 static gpuhal_status read_host_unlocks(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_host_copy *copy = gpuhal_host_retain(entry->host);
@@ -52,7 +50,6 @@ static gpuhal_status read_host_unlocks(const reading *r, gpuhal_entry *entry, ui
     return GPUHAL_OK;
 }
 
-/* The caller holds the mutex. */
 static gpuhal_status read_file_unlocks(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_store *store = r->store;
@@ -69,7 +66,6 @@ static gpuhal_status read_file_unlocks(const reading *r, gpuhal_entry *entry, ui
     return status;
 }
 
-/* The caller holds the mutex. */
 static gpuhal_status read_device_unlocks(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_store *store = r->store;

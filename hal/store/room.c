@@ -17,8 +17,7 @@ void gpuhal_entry_release_parts(gpuhal_entry *entry)
     }
 }
 
-/* Completes the departure of an entry that has a copy or needs none. Releases the entry's memory. The caller holds the
- * mutex. */
+/* Completes the departure of an entry that has a copy or needs none. */
 static void end_leaving_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_mutex_unlock(&store->mutex);
@@ -41,7 +40,6 @@ typedef struct search {
     uint64_t deadline_ns;
 } search;
 
-/* Returns whether `bytes` exceed the room in all other tiers. */
 static bool is_too_large(const gpuhal_store *store, uint64_t bytes)
 {
     const uint64_t limit = store->desc.host_bytes, used = store->in_host.bytes + store->host_reserved;
@@ -50,8 +48,7 @@ static bool is_too_large(const gpuhal_store *store, uint64_t bytes)
     return (used < limit ? limit - used : 0) < bytes && in_file < bytes;
 }
 
-/* Copies an entry that has to leave. If there is no room for the copy, the search skips entries of at least this size.
- * The caller holds the mutex. */
+/* If there is no room for the copy, the search skips entries of at least this size. */
 static bool copy_out_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     gpuhal_mutex_unlock(&store->mutex);
@@ -70,7 +67,7 @@ static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, cons
     return (rung & s->rungs) && (rung == GPUHAL_ROOM_EVICT || entry->reloadable || entry->bytes < s->too_large);
 }
 
-/* Returns the number of bytes released. The caller holds the mutex. */
+/* Returns the number of bytes released. */
 static uint64_t leave_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     const uint64_t bytes = entry->bytes;
@@ -135,7 +132,7 @@ static bool await_room(gpuhal_store *store, uint64_t deadline_ns)
     return waits;
 }
 
-/* Returns whether there is more room. Room made by other threads also counts. */
+/* Room made by other threads also counts. */
 static bool find_room(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns)
 {
     const uint32_t both = GPUHAL_ROOM_EVICT | GPUHAL_ROOM_SPILL;
@@ -247,7 +244,7 @@ static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t 
 }
 
 /* With a timeout of 0, a pool still waits up to a second for other threads that request memory. A caller whose deadline
- * has passed must not wait, so the timeout is 1 ns in this case. */
+ * has passed must not wait, so the timeout is 1 ns. */
 static gpuhal_status try_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue, uint32_t flags,
                               uint64_t deadline_ns)
 {
@@ -264,9 +261,8 @@ static uint64_t soon(uint64_t deadline_ns)
     return slice_ns < deadline_ns ? slice_ns : deadline_ns;
 }
 
-/* Allocates a part. If moving entries may be enough, the store's entries move first. Then they leave in their order,
- * regardless of the cost. If this is not enough, other sources are used. No entry leaves for a request that alone
- * exceeds the pool's limit. */
+/* If moving entries may be enough, the store's entries move first. Then they leave in their order, regardless of the
+ * cost. If this is not enough, other sources are used. */
 static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue,
                                    uint64_t deadline_ns, bool hopeless)
 {

@@ -36,7 +36,7 @@ typedef enum gpuhal_entry_order {
 typedef struct gpuhal_entry_link {
     gpuhal_entry *older, *newer;
     bool in_list;
-    uint64_t stamp;   /* sequence number; newer entries have larger numbers */
+    uint64_t stamp;   /* newer entries have larger numbers */
     uint64_t attempt; /* last search for room that took the entry or began before the entry was added */
 } gpuhal_entry_link;
 
@@ -97,7 +97,7 @@ struct gpuhal_entry {
     gpuhal_failure *failure; /* reason why the entry is FAILED or was not loaded */
     gpuhal_entry_use *uses;  /* array with room for one more use per pin, because a release must not fail */
     size_t use_count, use_space;
-    uint64_t use_number; /* number of the newest use */
+    uint64_t use_number;
     uint64_t bytes, hash, key_bytes;
     const unsigned char *key;
     uint32_t part_count;
@@ -157,7 +157,6 @@ void gpuhal_entry_append(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_
 void gpuhal_entry_return(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list);
 /* Does nothing if the entry is not in the list. */
 void gpuhal_entry_unlink(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list);
-/* Returns whether a search can use an entry. */
 typedef bool gpuhal_entry_filter(const gpuhal_store *store, const gpuhal_entry *entry, const void *user);
 /* Returns the oldest entry of the lowest priority that passes the filter, or NULL. Marks the entry as taken by this
  * search. Skips entries that were added after the search began or were taken by this or a later search. Each call
@@ -193,7 +192,7 @@ bool gpuhal_uses_reserve(gpuhal_entry *entry);
 /* Adds the use that an item's release has recorded, and takes ownership of the use's references. Returns a timepoint
  * that the caller must release without the mutex, or NULL. */
 gpuhal_timepoint *gpuhal_uses_add(gpuhal_entry *entry, gpuhal_entry_use use);
-/* Adds a read by the queue. Returns the same as gpuhal_uses_add(). */
+/* Returns the same as gpuhal_uses_add(). */
 gpuhal_timepoint *gpuhal_uses_add_read(gpuhal_entry *entry, gpuhal_queue *queue);
 /* Returns whether the modifying uses (or `all` uses) precede later work of the queue or, if the queue is NULL, have
  * ended. Returns false if a use is known to have failed. */
@@ -217,7 +216,7 @@ void gpuhal_uses_free(gpuhal_entry *entry);
 /* Creates the pool for copies, if the store needs one. Returns the same as gpuhal_pool_create(). */
 gpuhal_status gpuhal_host_open(gpuhal_store *store);
 void gpuhal_host_close(gpuhal_store *store);
-/* Allocates memory for a copy of the entry. Returns OK, OUT_OF_MEMORY or HOST_MEMORY. */
+/* Returns OK, OUT_OF_MEMORY or HOST_MEMORY. */
 gpuhal_status gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 /* Allocates pageable memory for a copy, which no limit counts. */
 gpuhal_status gpuhal_host_create_spare(const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
@@ -231,7 +230,7 @@ gpuhal_status gpuhal_host_give(const gpuhal_host_copy *copy, const gpuhal_entry 
 
 /* ---- file.c: call without the mutex */
 
-/* Creates the file. Returns the same as gpuhal_store_create(). gpuhal_file_close() must follow even after an error. */
+/* Returns the same as gpuhal_store_create(). gpuhal_file_close() must follow even after an error. */
 gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder);
 void gpuhal_file_close(gpuhal_store *store);
 /* Copies the parts to the file from the copy in host memory or, if `host` is NULL, from device memory. Returns OK,
@@ -357,7 +356,7 @@ void gpuhal_store_withdraw(gpuhal_store *store);
  * can use the copy's place. Returns OUT_OF_MEMORY with the caller's error detail if this would not help or such memory
  * is short. Returns FILE if the copy is damaged. */
 gpuhal_status gpuhal_exchange_begin(gpuhal_store *store, gpuhal_entry *entry);
-/* Ends the exchange. If the entry is in device memory again, drops the copy; otherwise finds a place for the copy. */
+/* If the entry is in device memory again, drops the copy; otherwise finds a place for the copy. */
 void gpuhal_exchange_end(gpuhal_store *store, gpuhal_entry *entry, bool is_back);
 
 /* ---- restore.c */

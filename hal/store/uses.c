@@ -118,7 +118,7 @@ static gpuhal_status record(gpuhal_entry_use *use, uint64_t deadline_ns)
     return status;
 }
 
-/* Waits for a use. A failed read does not affect the wait. */
+/* A failed read does not affect the wait. */
 static gpuhal_status wait_for(gpuhal_entry_use *use, gpuhal_queue *queue, uint64_t deadline_ns)
 {
     gpuhal_status status = use->timepoint ? GPUHAL_OK : record(use, deadline_ns);

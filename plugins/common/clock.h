@@ -21,7 +21,6 @@ static inline struct timespec gpuhal_plugin_time(uint64_t ns)
                              .tv_nsec = (long)(ns % GPUHAL_PLUGIN_SECOND_NS)};
 }
 
-/* Initializes a condition whose timed waits use this clock. */
 static inline void gpuhal_plugin_condition_init(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;

@@ -46,8 +46,8 @@ typedef struct gpuhal_cpu_pool gpuhal_cpu_pool;
 struct gpuhal_plugin_instance {
     gpuhal_cpu_counters counters;
     _Atomic(gpuhal_cpu_pool *) pool; /* shared by all devices; NULL until a launch has several groups */
-    _Atomic uint32_t opened;         /* number of open devices */
-    uint32_t threads;                /* number of threads that run one launch, including the caller's */
+    _Atomic uint32_t opened;
+    uint32_t threads; /* number of threads that run one launch, including the caller's */
     bool has_mask;
     cpu_set_t mask; /* the pool's threads run on these processors, whichever thread starts them */
     uint32_t count;
@@ -55,14 +55,12 @@ struct gpuhal_plugin_instance {
     gpuhal_cpu_entry entries[GPUHAL_CPU_DEVICES_MAX];
 };
 
-/* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_plugin_instance *instance;
     gpuhal_cpu_entry *entry;
 };
 
-/* A program is a library or a table of functions. */
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
     void *library;                         /* from dlopen(); NULL for a table */
@@ -103,10 +101,10 @@ int gpuhal_cpu_allocate_shareable(const gpuhal_alloc *alloc, gpuhal_memory *out_
 gpuhal_status gpuhal_cpu_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
 gpuhal_status gpuhal_cpu_export(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
                                 gpuhal_handle *out_handle, uint64_t *out_offset);
-/* Releases the memory. Returns the number of bytes that were counted against the entry. */
+/* Returns the number of bytes that were counted against the entry. */
 uint64_t gpuhal_cpu_release_shared(gpuhal_memory *memory);
 
-/* Fills in the description of memory. All kinds of memory have the same properties in this plugin. */
+/* All kinds of memory have the same properties in this plugin. */
 static inline void gpuhal_cpu_show(void *object, void *start, uint64_t bytes, gpuhal_memory *out_memory)
 {
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED | GPUHAL_MEMORY_DEVICE_LOCAL;

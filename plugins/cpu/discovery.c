@@ -64,7 +64,7 @@ static gpuhal_status refuse_option(const gpuhal_host *host, const char *value)
     return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
 }
 
-/* Reads the option cpu.threads. *out_threads is 0 if the option is not set. */
+/* *out_threads is 0 if the option is not set. */
 static gpuhal_status read_threads(const gpuhal_host *host, uint32_t *out_threads)
 {
     char given[64], *end = given, text[256];

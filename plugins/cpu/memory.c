@@ -17,10 +17,9 @@
 /* Number of allocated bytes between two readings of /proc. A reading takes as long as committing half a MiB. */
 #define LOOK_EVERY (UINT64_C(64) << 20)
 
-/* Returns whether @p bytes are free. Reads the free memory only after LOOK_EVERY further bytes. Otherwise, or if no
- * file reports the free memory, relies on the system to reject the allocation. Several threads may reach LOOK_EVERY and
- * read at the same time; this only costs time. Bytes added during a reading may be lost, but the count only triggers
- * readings. */
+/* Reads the free memory only after LOOK_EVERY further bytes. Otherwise, or if no file reports the free memory, relies
+ * on the system to reject the allocation. Several threads may reach LOOK_EVERY and read at the same time; this only
+ * costs time. Bytes added during a reading may be lost, but the count only triggers readings. */
 static bool machine_has(uint64_t bytes)
 {
     static _Atomic uint64_t unseen;
@@ -32,8 +31,8 @@ static bool machine_has(uint64_t bytes)
     return !gpuhal_cpu_system_memory("", &memory) || bytes <= memory.free;
 }
 
-/* Counts the bytes against the limit that all opened devices share. Uses no lock, because a fork could leave it locked.
- * total - allocated is never negative, since bytes are added only if they fit. */
+/* Counts the bytes against the limit that all opened devices share. total - allocated is never negative, since bytes
+ * are added only if they fit. */
 static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
 {
     uint64_t before = atomic_load(&entry->allocated);
@@ -65,7 +64,6 @@ static gpuhal_status no_memory(const gpuhal_host *host, const char *call, int er
                         "the machine, or the control group of this process, has too little free memory");
 }
 
-/* Allocates private memory or, for an export, memory with a descriptor. */
 static gpuhal_status allocate_own(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;

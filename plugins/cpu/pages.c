@@ -52,7 +52,7 @@ static int commit_huge(char *start, uint64_t length)
     while (quick && error == 0 && at < length) {
         const uint64_t piece = length - at < HUGE_PIECE ? length - at : HUGE_PIECE;
         const uint64_t began = gpuhal_plugin_now_ns();
-        /* Fails if huge pages are disabled; the mapping uses ordinary pages in that case. */
+        /* Fails if huge pages are disabled; the mapping uses ordinary pages. */
         quick = madvise(start + at, (size_t)piece, MADV_HUGEPAGE) == 0;
         error = gpuhal_cpu_commit(start + at, piece);
         quick = quick && gpuhal_plugin_now_ns() - began < SLOW_NS;

@@ -6,7 +6,7 @@
  * work and shrink towards the end. All threads finish at about the same time, even if items differ in duration.
  *
  * A launch wakes one thread. Each thread that joins wakes two more threads while there is work and an idle thread. A
- * few steps therefore wake many threads, and no thread wakes for a finished launch. Waiting threads sleep.
+ * few steps therefore wake many threads, and no thread wakes for a finished launch.
  *
  * The threads are started by the first launch with several groups, and end when the last device is closed. The child of
  * a fork has no threads, and its copy of the pool's lock may be locked. So the child creates a new pool, and keeps the
@@ -36,8 +36,7 @@ typedef struct job {
     struct job *next;
     pthread_cond_t left; /* signalled when the last helper has left */
     uint64_t taken_slots[GPUHAL_CPU_THREADS_MAX / 64];
-    _Alignas(64) _Atomic uint64_t taken; /* number of items taken so far; has its own cache line, since threads write it
-                                          * often */
+    _Alignas(64) _Atomic uint64_t taken; /* has its own cache line, since threads write it often */
 } job;
 
 struct gpuhal_cpu_pool {
@@ -87,7 +86,6 @@ static void do_blocks(job *own, uint32_t slot, _Atomic uint32_t *posted, uint32_
     }
 }
 
-/* Returns the launch with the fewest helpers among the launches that need another helper. */
 static job *choose(gpuhal_cpu_pool *pool)
 {
     job *best = NULL;
@@ -100,7 +98,7 @@ static job *choose(gpuhal_cpu_pool *pool)
     return best;
 }
 
-/* Returns a free slot. Slot 0 is the caller's. A slot is always free, because there are fewer helpers than slots. */
+/* Slot 0 is the caller's. A slot is always free, because there are fewer helpers than slots. */
 static uint32_t join(job *own)
 {
     uint32_t slot = 1;

@@ -57,7 +57,6 @@ static gpuhal_status refuse_library(const gpuhal_host *host, const char *library
 
 /* ---- checks of the file, before it is loaded */
 
-/* Returns false if the file is too short or cannot be read. */
 static bool read_at(int file, uint64_t offset, void *to, size_t bytes)
 {
     size_t used = 0;
@@ -281,7 +280,7 @@ static gpuhal_status load_path(const gpuhal_host *host, const char *path, gpuhal
     return status;
 }
 
-/* Checks the functions up to the NULL name. If the code has a size, the NULL name must lie within it. */
+/* If the code has a size, the NULL name must lie within it. */
 static gpuhal_status check_functions(const gpuhal_host *host, const gpuhal_code *code)
 {
     const gpuhal_host_function *functions = code->code;

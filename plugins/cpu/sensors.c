@@ -144,7 +144,6 @@ static const struct {
     {"zenpower", "Tdie"},        {"zenpower", "Tctl"}, {"cpu_thermal", ""},
 };
 
-/* Reads the highest temperature of one chip's sensors with this label. */
 static bool read_chip(const char *root, unsigned chip, const char *label, uint64_t *out_value)
 {
     bool found = false;
@@ -177,7 +176,6 @@ static bool read_hwmon(const char *root, const folders *all, const char *driver,
     return found;
 }
 
-/* Reads the highest temperature of the zones of this type. */
 static bool read_zone(const char *root, const folders *all, const char *type, uint64_t *out_value)
 {
     char path[96];
@@ -218,8 +216,8 @@ gpuhal_cpu_reading gpuhal_cpu_read_temperature(const char *root)
 
 #define PACKAGE "/sys/class/powercap/intel-rapl:%u/"
 
-/* Lists the packages. AMD processors use the same names as Intel. Other zones (psys) are skipped, because they would
- * count the packages' energy again. */
+/* AMD processors use the same names as Intel. Other zones (psys) are skipped, because they would count the packages'
+ * energy again. */
 static void list_packages(const char *root, folders *out)
 {
     list_folders(root, "/sys/class/powercap", "intel-rapl:", "name", out);

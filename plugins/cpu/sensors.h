@@ -5,7 +5,6 @@
 
 #include "device.h"
 
-/* A value and its source, or the reason why the value is missing. */
 typedef struct gpuhal_cpu_reading {
     gpuhal_missing reason; /* 0 if the value exists */
     uint64_t value;

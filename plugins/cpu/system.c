@@ -138,7 +138,7 @@ typedef struct group_limit {
     void (*narrow)(const char *root, const group_version *version, const char *group, void *bound);
 } group_limit;
 
-/* Writes the path of a group's file. @p group is "" for the topmost group. */
+/* @p group is "" for the topmost group. */
 static bool group_path(const group_version *version, const char *group, const char *file, char path[PATH_BYTES])
 {
     int length = snprintf(path, PATH_BYTES, "%s%s/%s", version->mount, group, file);
@@ -214,8 +214,8 @@ static const group_limit memory_limit = {",memory,", &version_1, &version_2, &ve
 static const group_limit processor_limit = {",cpu,", &processors_1, &processors_2, &processors_2_hybrid,
                                             narrow_processors};
 
-/* Visits the groups from the process's own up to the root of the hierarchy. In a container the upper part of the path
- * is often not visible. Missing levels are skipped, and the group at the mount point is the container's own group. */
+/* In a container the upper part of the path is often not visible. Missing levels are skipped, and the group at the
+ * mount point is the container's own group. */
 static void bound_by_groups(const char *root, const group_limit *limit, const group_version *version, const char *line,
                             void *bound)
 {
@@ -306,8 +306,8 @@ static const struct {
     {"0xd0c", "Neoverse-N1"}, {"0xd40", "Neoverse-V1"}, {"0xd49", "Neoverse-N2"}, {"0xd4f", "Neoverse-V2"},
 };
 
-/* Sets the vendor. Sets the name if it is still empty. Each implementer has its own part numbers; the part numbers in
- * the table are Arm's. */
+/* Sets the name if it is still empty. Each implementer has its own part numbers; the part numbers in the table are
+ * Arm's. */
 static void name_arm(const char *text, gpuhal_cpu_processor *processor)
 {
     char implementer[16], part[16];
@@ -432,7 +432,6 @@ uint32_t gpuhal_cpu_system_processors(const char *root)
     return processors;
 }
 
-/* Returns whether the line contains the flag as a whole word. */
 static bool has_flag(const char *flags, const char *flag)
 {
     const size_t length = strlen(flag), end = strcspn(flags, "\n");

@@ -40,7 +40,6 @@ uint32_t gpuhal_cpu_system_data_types(const char *root);
 uint32_t gpuhal_cpu_system_affinity(const char *root);
 /* Returns the same number, limited by the process's control groups; at least 1. */
 uint32_t gpuhal_cpu_system_processors(const char *root);
-/* Returns the kernel release, such as "6.1.0-18-amd64". */
 bool gpuhal_cpu_system_release(const char *root, char *out_text, size_t size);
 
 #endif

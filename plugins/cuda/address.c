@@ -1,9 +1,8 @@
 /* cuda/address.c: queries the driver about addresses. */
 #include "device.h"
 
-/* Finds the device address of host memory. The two addresses are equal, except on systems without unified addressing.
- * The driver is queried only for the start of an allocation or registration, because the documentation does not cover
- * other addresses. */
+/* The addresses for host and device are equal, except on systems without unified addressing. The driver is queried only
+ * for the start of an allocation or registration, because the documentation does not cover other addresses. */
 CUresult gpuhal_cuda_show_host(void *host, uint64_t *out_address)
 {
     CUdeviceptr address = 0;
@@ -39,9 +38,9 @@ static const char *piece_fault(const gpuhal_plugin_device *device, CUdeviceptr a
     return NULL;
 }
 
-/* Called inside the context. Returns NULL if the device's memory at the address has at least @p bytes. The driver
- * reports one piece of physical memory at a time, and allocators that grow in place map many consecutive pieces. The
- * next allocation may begin at the end of this allocation, but belongs to a different range. */
+/* Called inside the context. The driver reports one piece of physical memory at a time, and allocators that grow in
+ * place map many consecutive pieces. The next allocation may begin at the end of this allocation, but belongs to a
+ * different range. */
 const char *gpuhal_cuda_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;

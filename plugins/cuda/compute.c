@@ -34,7 +34,6 @@ static const struct {
     {GPUHAL_DATA_FP8, 89},      /* PTX: mma with .e4m3 and .e5m2 "requires sm_89 or higher" */
 };
 
-/* Returns 0 if the driver does not know the value. */
 static uint64_t positive(CUdevice device, CUdevice_attribute attribute)
 {
     const int value = gpuhal_cuda_attribute(device, attribute, 0);

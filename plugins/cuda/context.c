@@ -6,8 +6,7 @@
 
 /* ---- entering and leaving */
 
-/* Returns whether the application destroyed the context or reset the primary context. All objects of the context are
- * destroyed too. */
+/* Returns whether the application destroyed the context or reset the primary context. */
 static bool is_of_gone(CUresult code)
 {
     return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -42,11 +41,11 @@ bool gpuhal_cuda_is_gone(gpuhal_plugin_device *device)
     return is_of_gone(atomic_load_explicit(&device->own_lost, memory_order_relaxed));
 }
 
-/* Queries the current context first. In an application the plugin's context is nearly always current already, and the
- * query is very cheap. While an application captures a graph on any thread, by default no thread may allocate memory or
- * query events; such a call invalidates the graph. This plugin's calls do not involve streams that are being captured,
- * so the thread's capture mode is relaxed during the calls. If the mode cannot be changed, the call continues, because
- * the mode matters only during a capture. */
+/* In an application the plugin's context is nearly always current already, and the query is very cheap. While an
+ * application captures a graph on any thread, by default no thread may allocate memory or query events; such a call
+ * invalidates the graph. This plugin's calls do not involve streams that are being captured, so the thread's capture
+ * mode is relaxed during the calls. If the mode cannot be changed, the call continues, because the mode matters only
+ * during a capture. */
 CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope)
 {
     CUcontext current = NULL;
@@ -106,9 +105,8 @@ CUresult gpuhal_cuda_may_record(CUstream stream, const char **out_call)
 }
 
 /* Keeps the first code, because later codes are less specific. If several threads fail, the exchange keeps the first
- * thread's code. A destroyed or reset context affects only the devices opened in it: the next opened device gets a new
- * context. A primary context's sticky code is stored in the entry, so that later attempts to open the device are also
- * refused; see retain(). */
+ * thread's code. A primary context's sticky code is stored in the entry, so that later attempts to open the device are
+ * also refused; see retain(). */
 gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call, CUresult code)
 {
     if (code == CUDA_SUCCESS) {
@@ -237,8 +235,8 @@ void gpuhal_cuda_release_context(gpuhal_plugin_device *device)
     }
 }
 
-/* Called inside the context. Allocates memory that is freed with the context, and reads its buffer ID, which CUDA never
- * reuses. An opened device without the marker also works, but detects a reset only by the codes of its calls. */
+/* Allocates memory that is freed with the context, and reads its buffer ID, which CUDA never reuses. An opened device
+ * without the marker also works, but detects a reset only by the codes of its calls. */
 void gpuhal_cuda_make_marker(gpuhal_plugin_device *device)
 {
     unsigned long long id = 0;

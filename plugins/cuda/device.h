@@ -30,7 +30,7 @@
 #define GPUHAL_CUDA_PER_THREAD                                                                                         \
     2u /* CU_STREAM_PER_THREAD: a different stream on each thread, so threads cannot share it */
 
-/* One device of the process. Constant once find() returns it, except for atomic members. */
+/* Constant once find() returns it, except for atomic members. */
 typedef struct gpuhal_cuda_entry {
     CUdevice device;
     uint32_t ordinal;
@@ -59,7 +59,7 @@ struct gpuhal_plugin_device {
     _Atomic CUresult *lost;    /* points to the entry's member or to own_lost */
     _Atomic CUresult own_lost; /* used for an adopted context, and for a context that the application destroyed */
     CUdeviceptr marker;        /* the loss of this memory reveals a reset of the context */
-    uint64_t marker_id;        /* CUDA's buffer ID for the marker; 0 if CUDA provides none */
+    uint64_t marker_id;        /* 0 if CUDA provides none */
     gpuhal_internal_streams internal;
 };
 

@@ -14,7 +14,6 @@ int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int oth
     return gpuhal_cuda_api.cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS ? value : otherwise;
 }
 
-/* Information about the GPUs and the driver of the whole machine. */
 typedef struct survey {
     const char *source; /* the component that counted the GPUs, or NULL */
     unsigned int count;

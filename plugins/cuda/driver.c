@@ -16,9 +16,9 @@ static const char *const library_names[] = {
     NULL,
 };
 
-/* NVML is opened second, because the report shows the first opened library as the driver. Without NVML only its facts
- * are missing. The first successful start() writes the function table. Afterwards threads of other copies of the core
- * may call functions through the table, so it never changes, even if later starts find another library. */
+/* NVML is opened second, because the report shows the first opened library as the driver. The first successful start()
+ * writes the function table. Afterwards threads of other copies of the core may call functions through the table, so it
+ * never changes, even if later starts find another library. */
 gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
@@ -54,9 +54,7 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
 
 /* gpuhal's status for each code. Codes that mean "your argument is wrong" are DRIVER: the core has checked the
  * arguments, so gpuhal's caller cannot correct them. Codes of later drivers that are not in the table are also DRIVER.
- * LOST marks the sticky codes and the codes for a context that the application destroyed. According to the
- * documentation, a sticky error leaves the process in an inconsistent state and any further work returns the same
- * error. */
+ * LOST marks the sticky codes and the codes for a context that the application destroyed. */
 #define LOST GPUHAL_ERROR_DEVICE_LOST
 static const struct {
     CUresult code;

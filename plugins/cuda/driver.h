@@ -23,17 +23,15 @@ extern gpuhal_cuda_functions gpuhal_cuda_api;
 
 gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
-/* Returns gpuhal's status for a code. DEVICE_LOST means that the context is unusable.
- */
+/* DEVICE_LOST means that the context is unusable. */
 gpuhal_status gpuhal_cuda_status(CUresult code);
-/* Ignores a code that is not reported. Unlike HIP, CUDA has no last error that would have to be cleared. */
+/* Unlike HIP, CUDA has no last error that would have to be cleared. */
 static inline void gpuhal_cuda_ignore(CUresult code)
 {
     (void)code;
 }
 /* Reports an error to the host, with its name and the driver's description, and returns its status. */
 gpuhal_status gpuhal_cuda_report(const gpuhal_host *host, const char *call, CUresult code);
-/* Like gpuhal_cuda_report(), with the given status and message. */
 gpuhal_status gpuhal_cuda_report_as(const gpuhal_host *host, gpuhal_status status, const char *call, CUresult code,
                                     const char *sentence);
 /* Returns a static string such as "CUDA_ERROR_NO_DEVICE". */

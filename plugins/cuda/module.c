@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The initial and maximum size of each of the compiler's two logs. A log that fills its buffer was truncated. */
+/* The initial and maximum size of each of the compiler's two logs. */
 #define LOG_BYTES     8192u
 #define LOG_BYTES_MAX (8u << 20)
 
@@ -141,7 +141,6 @@ bool gpuhal_cuda_takes_options(const gpuhal_code *code, char *out_unknown, size_
 
 /* ---- modules */
 
-/* Joins the compiler's log into one line. */
 static void make_line(char *text)
 {
     size_t length = strlen(text);

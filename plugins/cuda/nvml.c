@@ -62,7 +62,6 @@ static const char *result_name(nvmlReturn_t code)
     }
 }
 
-/* Returns an explanation for codes whose names are not clear enough. */
 static const char *meaning(nvmlReturn_t code)
 {
     switch (code) {
@@ -137,9 +136,7 @@ static nvmlReturn_t initialise(void)
     return unknown ? gpuhal_cuda_nvml.nvmlInit_v2() : code;
 }
 
-/* NVML counts initialisations. One initialisation is enough, and this plugin never shuts NVML down. If another user in
- * the process has shut NVML down more often than it initialised NVML, work() returns UNINITIALIZED. In that case the
- * caller calls this function a second time, which initialises NVML again. */
+/* NVML counts initialisations. One initialisation is enough, and this plugin never shuts NVML down. */
 static nvmlReturn_t run(nvmlReturn_t (*work)(void *request), void *request)
 {
     nvmlReturn_t code = initialised ? NVML_SUCCESS : initialise();
@@ -188,9 +185,7 @@ static nvmlReturn_t find_at_address(const gpuhal_cuda_entry *entry, nvmlDevice_t
                                  : gpuhal_cuda_nvml.nvmlDeviceGetHandleByPciBusId_v2(entry->pci, out_device);
 }
 
-/* Finds a device by address. Inside a virtual machine NVML and CUDA may see different addresses, so the UUID must match
- * if it is known.
- */
+/* Inside a virtual machine NVML and CUDA may see different addresses, so the UUID must match if it is known. */
 static nvmlReturn_t find_by_address(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device)
 {
     if (entry->is_mig) {

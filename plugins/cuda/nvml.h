@@ -1,7 +1,6 @@
 /* cuda/nvml.h: NVML, which reports values of devices that need not be open. Everything else works without NVML.
  *
- * NVML calls have been seen to hang forever when a GPU has fallen off the bus. The core can abandon a thread that hangs
- * in sample(), processes() or link(), so only these functions call NVML directly (../stream/management.c). Discovery
+ * NVML calls may hang, so only sample(), processes() and link() call NVML directly (../stream/management.c). Discovery
  * calls NVML on a separate thread that can be abandoned (nvml_patience.c).
  */
 #ifndef GPUHAL_CUDA_NVML_H
@@ -18,7 +17,6 @@ typedef struct gpuhal_cuda_nvml_functions {
 
 extern gpuhal_cuda_nvml_functions gpuhal_cuda_nvml;
 
-/* Opens the library if it is installed. */
 void gpuhal_cuda_nvml_open(const gpuhal_host *host);
 
 /* Waits for this thread's turn, initialises NVML and runs work(request). If the work reports that NVML is not
@@ -52,7 +50,6 @@ bool gpuhal_cuda_nvml_is_lost(const gpuhal_cuda_entry *entry);
 #define GPUHAL_CUDA_NVML_NO_EVENT        0xfffffff2u
 #define GPUHAL_CUDA_NVML_NO_LIMIT        0xfffffff3u
 
-/* Returns the reason why a value with this code is missing. */
 gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code);
 
 /* nvml_values.c: the values that are read from NVML. */

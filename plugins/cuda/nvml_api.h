@@ -2,8 +2,7 @@
  * documentation. The lists are used as in cuda_api.h; GPUHAL_NVML_LISTS_ONLY omits our types. Every function returns
  * nvmlReturn_t.
  *
- * Without NVML only its facts are missing. Every driver since 2016 has the required functions; the optional functions
- * are looked up one by one.
+ * Every driver since 2016 has the required functions; the optional functions are looked up one by one.
  */
 #ifndef GPUHAL_CUDA_NVML_API_H
 #define GPUHAL_CUDA_NVML_API_H

@@ -46,7 +46,6 @@ static bool is_of_application(unsigned long long xid)
     return found;
 }
 
-/* Creates a set for the GPU. The GPU's previous set became invalid when the previous NVML session ended. */
 static nvmlReturn_t watch(nvmlDevice_t board, watched *own)
 {
     nvmlEventSet_t set = NULL;
@@ -64,7 +63,6 @@ static nvmlReturn_t watch(nvmlDevice_t board, watched *own)
     return code;
 }
 
-/* Finds or creates the GPU's record, with or without a set. */
 static nvmlReturn_t find_kept(nvmlDevice_t board, watched **out_watched)
 {
     char uuid[sizeof first->uuid] = "";

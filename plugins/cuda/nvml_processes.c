@@ -57,7 +57,7 @@ static nvmlReturn_t read_once(lister *ask, nvmlDevice_t device, unsigned *room, 
                : code;
 }
 
-/* Reads the list. The caller must free the list, even after a failure. */
+/* The caller must free the list, even after a failure. */
 static nvmlReturn_t read_list(lister *ask, nvmlDevice_t device, nvmlProcessInfo_t **out_list, unsigned *out_count)
 {
     nvmlReturn_t code = NVML_ERROR_FUNCTION_NOT_FOUND;
@@ -208,7 +208,7 @@ typedef struct request {
 static void give(const request *own, const nvmlProcessInfo_t *one, uint32_t flags)
 {
     gpuhal_plugin_process process = {.pid = one->pid, .flags = flags};
-    /* The value is all ones if it is not available. A number that exceeds the GPU's memory is not plausible. */
+    /* A number that exceeds the GPU's memory is not plausible. */
     if (one->usedGpuMemory <= own->entry->total) {
         process.flags |= GPUHAL_PROCESS_MEMORY_KNOWN;
         process.memory_bytes = one->usedGpuMemory;

@@ -152,7 +152,6 @@ static nvmlReturn_t temperature_memory(nvmlDevice_t device, uint64_t *out_value)
                                                           : from_celsius(code, field.value.siVal, out_value);
 }
 
-/* Calls a function that reads an unsigned int, and multiplies the result. */
 static nvmlReturn_t scaled(nvmlReturn_t (*ask)(nvmlDevice_t device, unsigned int *value), nvmlDevice_t device,
                            uint64_t factor, uint64_t *out_value)
 {

@@ -32,8 +32,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_AT(address)     ((CUdeviceptr)(address))
 #define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(pointer))
 #define GPUHAL_VENDOR_CONTEXT(opened) ((opened)->context)
-/* The error code that reported the device loss, or 0 while the device works. */
-#define GPUHAL_VENDOR_LOST(opened) gpuhal_cuda_lost_code(opened)
+#define GPUHAL_VENDOR_LOST(opened)    gpuhal_cuda_lost_code(opened)
 
 /* rect.c and peer.c */
 #define GPUHAL_VENDOR_REFUSES_PITCH(code) ((code) == CUDA_ERROR_INVALID_VALUE)

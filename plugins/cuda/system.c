@@ -27,7 +27,7 @@ bool gpuhal_cuda_read_module_version(char *out_text, size_t size)
     return gpuhal_cuda_read_line(path, out_text, size);
 }
 
-/* Counts the folders. Each GPU has a folder with its PCI address as the name. */
+/* Each GPU has a folder with its PCI address as the name. */
 uint32_t gpuhal_cuda_count_system(void)
 {
     char path[GPUHAL_STREAM_PATH];

@@ -2,10 +2,9 @@
  * a sleeping GPU (a notebook's GPU sleeps if no process uses it), so sysfs is read first to find out whether the GPU
  * sleeps.
  *
- * If NVML hangs, only the values are missing; the caller is not blocked (nvml.h). NVML measures PCI Express traffic for
- * 20 ms in each of two calls, and keeps recording events after the first call for events. So these functions are called
- * only if their values are requested. For a MIG device NVML reports memory and ECC counts. All other values are the
- * whole GPU's, and their source is called nvml-board.
+ * NVML measures PCI Express traffic for 20 ms in each of two calls, and keeps recording events after the first call for
+ * events. So these functions are called only if their values are requested. For a MIG device NVML reports memory and
+ * ECC counts. All other values are the whole GPU's, and their source is called nvml-board.
  */
 #include "nvml.h"
 

@@ -145,7 +145,6 @@ uint32_t gpuhal_cuda_find_empty_mig(bool is_wanted)
     return empty;
 }
 
-/* Copies the instance IDs to the MIG devices that CUDA lists. The other MIG devices stay unlisted. */
 static void match(survey *own, gpuhal_cuda_entry *entries, uint32_t count)
 {
     uint32_t left = 0;

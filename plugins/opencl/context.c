@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* The queue is in-order and has no profiling. A call enqueues its commands and waits for the last command. */
+/* The queue is in-order and has no profiling. */
 cl_command_queue gpuhal_opencl_create_stream(gpuhal_plugin_device *device, cl_int *out_code)
 {
     return gpuhal_opencl_api.clCreateCommandQueue(device->context, device->entry->id, 0, out_code);

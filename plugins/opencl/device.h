@@ -1,9 +1,8 @@
 /* opencl/device.h: declarations that the files of this plugin share.
  *
- * An entry is one OpenCL device. Each entry keeps its index until the process exits. An opened device has a context and
- * a few command queues ("internal streams"). A call without a queue acquires an unused internal stream, enqueues its
- * commands there, waits only for these commands, and releases the stream. A call with a queue enqueues its commands on
- * the queue's command queue.
+ * An entry is one OpenCL device. An opened device has a context and a few command queues ("internal streams"). A call
+ * without a queue acquires an unused internal stream, enqueues its commands there, waits only for these commands, and
+ * releases the stream. A call with a queue enqueues its commands on the queue's command queue.
  *
  * DEVICE memory is a buffer that the host can access only by mapping it. If the device is the CPU and its driver
  * supports fine-grained shared memory, the buffer uses such memory and is always host-visible. UPLOAD and READBACK
@@ -32,7 +31,7 @@
 typedef cl_program CL_API_CALL gpuhal_opencl_create_il(cl_context context, const void *code, size_t bytes,
                                                        cl_int *out_code);
 
-/* One device of the process. Immutable once gpuhal_opencl_find() returns it. */
+/* Immutable once gpuhal_opencl_find() returns it. */
 typedef struct gpuhal_opencl_entry {
     cl_platform_id platform;
     cl_device_id id;
@@ -46,7 +45,6 @@ typedef struct gpuhal_opencl_entry {
     gpuhal_opencl_create_il *create_il; /* loads SPIR-V; NULL if not supported */
 } gpuhal_opencl_entry;
 
-/* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     const gpuhal_opencl_entry *entry;
@@ -85,7 +83,7 @@ typedef struct gpuhal_opencl_buffer {
 /* A command queue for one call. */
 typedef struct gpuhal_opencl_stream {
     cl_command_queue queue;
-    _Atomic bool *taken; /* NULL if the stream is shared, because all streams are in use */
+    _Atomic bool *taken; /* NULL if the stream is shared */
 } gpuhal_opencl_stream;
 
 /* The destination of one call's commands. */
@@ -97,7 +95,6 @@ typedef struct gpuhal_opencl_track {
     cl_event last;
 } gpuhal_opencl_track;
 
-/* A program that the driver has built. */
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
     cl_program program;
@@ -150,7 +147,7 @@ gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, gpuhal_plugin_instance
 void gpuhal_opencl_close(gpuhal_plugin_device *device);
 
 /* context.c */
-/* Creates the command queue of an internal stream. Returns NULL with the error code. */
+/* Returns NULL with the error code. */
 cl_command_queue gpuhal_opencl_create_stream(gpuhal_plugin_device *device, cl_int *out_code);
 gpuhal_opencl_stream gpuhal_opencl_take_stream(gpuhal_plugin_device *device);
 /* Releases the stream. @p code is the result of its commands. If they failed, the stream's command queue is
@@ -165,7 +162,7 @@ gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *cal
 gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *call, cl_int code);
 /* Reports DEVICE_LOST if the device is known to be lost. */
 gpuhal_status gpuhal_opencl_alive(gpuhal_plugin_device *device);
-/* Reports invalid code, or an invalid kernel or launch. Returns the status. */
+/* Reports invalid code, or an invalid kernel or launch. */
 gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void gpuhal_opencl_describe_context(gpuhal_ops *ops);
@@ -183,7 +180,7 @@ gpuhal_status gpuhal_opencl_end(gpuhal_plugin_device *device, gpuhal_opencl_trac
 cl_mem gpuhal_opencl_create_part(cl_mem mem, uint64_t offset, uint64_t bytes, cl_int *out_code);
 /* Returns a sub-buffer from the memory's cache, or creates it. The caller must release the sub-buffer. */
 cl_mem gpuhal_opencl_take_part(gpuhal_opencl_buffer *buffer, uint64_t offset, uint64_t bytes, cl_int *out_code);
-/* Releases the cached sub-buffers. Must be called before the buffer itself is released. */
+/* Must be called before the buffer itself is released. */
 void gpuhal_opencl_release_parts(gpuhal_opencl_buffer *buffer);
 
 /* program.c, reflect.c and kernel.c. Programs require gpuhal_opencl_has_queues(). */
@@ -227,8 +224,7 @@ gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_al
 void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_buffer *buffer);
 void gpuhal_opencl_describe_share(gpuhal_ops *ops);
 
-/* Returns the address of page-locked memory of the plugin, or NULL for any other memory. No command uses the buffer of
- * page-locked memory. */
+/* Returns the address of page-locked memory of the plugin, or NULL for any other memory. */
 static inline char *gpuhal_opencl_mapped(const gpuhal_memory *memory)
 {
     return ((const gpuhal_opencl_buffer *)memory->object)->mapped ? memory->host : NULL;

@@ -78,9 +78,7 @@ static gpuhal_opencl_create_il *find_create_il(cl_platform_id platform, cl_devic
     return found;
 }
 
-/* Returns the device's index; adds an entry for a new device. Returns ENTRIES_MAX if the table is full. Requires the
- * lock.
- */
+/* Returns ENTRIES_MAX if the table is full. Requires the lock. */
 static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
 {
     uint32_t count = atomic_load(&entry_count);
@@ -118,9 +116,9 @@ static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
     return count;
 }
 
-/* Lists the devices of one platform. A platform that fails does not affect the others. If two .icd files name the same
- * library, the loader lists its platform twice (ocl-icd 2.3.1 and 2.3.3). @p listed marks the indices of listed
- * devices, so that no device is listed twice. Returns the number of listed devices. */
+/* A platform that fails does not affect the others. If two .icd files name the same library, the loader lists its
+ * platform twice (ocl-icd 2.3.1 and 2.3.3). @p listed marks the indices of listed devices, so that no device is listed
+ * twice. Returns the number of listed devices. */
 static uint32_t list_platform(const gpuhal_host *host, gpuhal_sink *sink, cl_platform_id platform, bool *listed)
 {
     cl_device_id ids[ENTRIES_MAX];

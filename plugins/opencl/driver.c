@@ -20,8 +20,8 @@ static const char *const library_names[] = {
 };
 
 /* Each copy of the core opens the library through its own host, so that the host's report names the library. The
- * process uses the first library found, and the table never changes afterwards. Readers need no lock, because each
- * reader calls this function first, and the function acquires the lock. */
+ * process uses the first library found. Readers need no lock, because each reader calls this function first, and the
+ * function acquires the lock. */
 gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;

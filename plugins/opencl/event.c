@@ -17,7 +17,6 @@
 
 #include <stdlib.h>
 
-/* The polling interval of event_block. */
 #define LOOK_NS UINT64_C(50000000)
 
 /* Signalled when a recording has ended. A signal may be late and belong to an earlier recording. */
@@ -25,7 +24,7 @@ typedef struct condition {
     atomic_int references; /* one for the event, and one for each registered callback */
     pthread_mutex_t mutex; /* protects signals */
     pthread_cond_t condition;
-    uint64_t signals; /* number of signals so far */
+    uint64_t signals;
 } condition;
 
 struct gpuhal_plugin_event {
@@ -49,8 +48,7 @@ static condition *condition_create(void)
     return made;
 }
 
-/* Releases a reference to the condition. The last reference is the event's or, if the event was destroyed earlier, a
- * callback's. */
+/* The last reference is the event's or, if the event was destroyed earlier, a callback's. */
 static void condition_release(condition *b)
 {
     if (atomic_fetch_sub(&b->references, 1) == 1) {
@@ -191,7 +189,7 @@ gpuhal_status gpuhal_opencl_event_query(gpuhal_plugin_event *event)
 }
 
 /* Requests one callback per recording, for any number of waiters. Takes the callback's reference before the driver can
- * call it. If the driver rejects the callback, event_block still polls. */
+ * call it. */
 static void arm(gpuhal_plugin_event *event)
 {
     if (atomic_exchange(&event->armed, true)) {
@@ -222,7 +220,7 @@ gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t tim
     return status;
 }
 
-/* Reads the device time at the end of the recording. Returns OK with time 0 if the driver does not time markers. */
+/* Returns OK with time 0 if the driver does not time markers. */
 static gpuhal_status read_time(gpuhal_plugin_event *event, cl_ulong *out_ns)
 {
     const gpuhal_status status = gpuhal_opencl_event_query(event);

@@ -187,7 +187,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
         return status;
     }
     cl_int code = CL_SUCCESS;
-    /* Map the whole buffer until it is freed, because its address must not change. So no command may use the buffer. */
+    /* Map the whole buffer until it is freed, because its address must not change. */
     buffer->mapped = map_blocking(device, buffer->mem, CL_MAP_READ | CL_MAP_WRITE, 0, alloc->bytes + slack, &code);
     if (!buffer->mapped) {
         gpuhal_opencl_api.clReleaseMemObject(buffer->mem);

@@ -50,8 +50,7 @@ static gpuhal_opencl_parts *table_of(gpuhal_opencl_buffer *buffer)
     return table;
 }
 
-/* Returns the place of an offset. Offsets are multiples of large numbers, so the upper bits of a product are used
- * (Fibonacci hashing). */
+/* Offsets are multiples of large numbers, so the upper bits of a product are used (Fibonacci hashing). */
 static part *place_of(gpuhal_opencl_parts *table, uint64_t offset)
 {
     return &table->places[(offset * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - PLACE_BITS)];

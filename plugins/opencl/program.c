@@ -103,7 +103,7 @@ static uint32_t word_at(const gpuhal_code *code, uint64_t index)
     return word;
 }
 
-/* Visits all instructions. The upper half of an instruction's first word is its number of words. */
+/* The upper half of an instruction's first word is its number of words. */
 static gpuhal_status check_spirv(const gpuhal_plugin_device *device, const gpuhal_code *code)
 {
     const uint64_t words = code->bytes / sizeof(uint32_t);
@@ -197,7 +197,7 @@ static cl_program create_program(const gpuhal_plugin_program *program, const gpu
     return made;
 }
 
-/* Builds the program once. The caller must free `*out_log`. */
+/* The caller must free `*out_log`. */
 static cl_int build_once(gpuhal_plugin_program *program, const gpuhal_code *code, const char *options,
                          const char **out_call, char **out_log)
 {
@@ -243,8 +243,7 @@ static gpuhal_status compile(gpuhal_plugin_program *program, const gpuhal_code *
     return status;
 }
 
-/* Returns whether arguments are described. Checks the first kernel with arguments, since a driver describes all or
- * none. */
+/* Checks the first kernel with arguments, since a driver describes all or none. */
 static bool describes(const gpuhal_plugin_program *program)
 {
     const gpuhal_opencl_functions *api = &gpuhal_opencl_api;

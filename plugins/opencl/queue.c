@@ -98,8 +98,8 @@ static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, int32_t p
     return GPUHAL_OK;
 }
 
-/* Returns whether all work of the queue has ended. If not even a marker can be enqueued, no work is known to be
- * running. Does not wait if the device is lost, because its unfinished work never ends. */
+/* If not even a marker can be enqueued, no work is known to be running. Does not wait if the device is lost, because
+ * its unfinished work never ends. */
 static bool has_ended(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;

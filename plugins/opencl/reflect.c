@@ -159,7 +159,7 @@ static gpuhal_status refuse_unsized(const gpuhal_plugin_program *program, cl_ker
 }
 
 /* Sets the argument to shared memory, as a launch does. All drivers reject shared memory for images and samplers. They
- * may accept a cl_mem, as PoCL 3.1 does. Described arguments do not need this test. */
+ * may accept a cl_mem, as PoCL 3.1 does. */
 static bool takes_shared(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index)
 {
     const gpuhal_plugin_device *device = program->device;

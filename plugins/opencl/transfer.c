@@ -29,9 +29,9 @@ static void keep(gpuhal_opencl_track *t, cl_event event)
     t->last = event ? event : t->last;
 }
 
-/* On success with a queue, the queue takes ownership of the event, and the core keeps the caller's memory alive. If a
- * command could not be enqueued, the call waits for earlier commands, because they use the caller's memory. The stream
- * is released last, with the result of its commands. */
+/* On success with a queue, the queue takes ownership of the event. If a command could not be enqueued, the call waits
+ * for earlier commands, because they use the caller's memory. The stream is released last, with the result of its
+ * commands. */
 gpuhal_status gpuhal_opencl_end(gpuhal_plugin_device *device, gpuhal_opencl_track *t, const char *call, cl_int code)
 {
     if (t->last && t->queue && code == CL_SUCCESS) {
@@ -154,14 +154,12 @@ static gpuhal_status opencl_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
                              fill_device(&t, gpuhal_opencl_mem(memory), offset, bytes, twice, pattern_bytes));
 }
 
-/* One side of a rectangular copy, either a buffer or a host address. */
 typedef struct side {
     cl_mem mem;
     char *host;
     uint64_t offset, row_pitch, slice_pitch;
 } side;
 
-/* Treats the plugin's page-locked memory as host memory. */
 static side resolve(const gpuhal_plugin_rect *rect)
 {
     side result = {.row_pitch = rect->row_pitch, .slice_pitch = rect->slice_pitch};

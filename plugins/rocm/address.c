@@ -12,8 +12,7 @@ bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes)
     return code == hipSuccess;
 }
 
-/* Returns the device address of host memory. The two addresses are equal, except on systems without unified
- * addressing. */
+/* The addresses for host and device are equal, except on systems without unified addressing. */
 hipError_t gpuhal_rocm_show_host(void *host, uint64_t *out_address)
 {
     void *address = NULL;
@@ -53,9 +52,8 @@ static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t addr
     return *out_bytes > 0 ? NULL : "HIP does not report the size of the allocation";
 }
 
-/* Requires the device to be current. Returns the fault, or NULL if the device's memory at the address has at least @p
- * bytes. HIP reports one piece of physical memory at a time, and allocators that grow in place map many consecutive
- * pieces. */
+/* Requires the device to be current. HIP reports one piece of physical memory at a time, and allocators that grow in
+ * place map many consecutive pieces. */
 const char *gpuhal_rocm_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;

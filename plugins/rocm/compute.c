@@ -62,7 +62,6 @@ static const struct {
     {120000, 120001, 16}, /* Navi 44 and 48 */
 };
 
-/* Returns 0 if HIP does not report the value. */
 static uint64_t positive(hipDevice_t device, hipDeviceAttribute_t attribute)
 {
     const int value = gpuhal_rocm_attribute(device, attribute, 0);

@@ -42,11 +42,11 @@ bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device)
     return atomic_load_explicit(&device->gone, memory_order_relaxed) != hipSuccess;
 }
 
-/* Queries the current device first. In an application the plugin's device is nearly always current already, and the
- * query is very cheap. While an application captures a graph on another thread, by default no thread may allocate
- * memory or query events; such a call invalidates the graph. The plugin's calls do not involve captured streams, so the
- * thread's capture mode is relaxed during the calls. HIP has a current device per thread but no stack of devices, so
- * the scope stores the previous device. */
+/* In an application the plugin's device is nearly always current already, and the query is very cheap. While an
+ * application captures a graph on another thread, by default no thread may allocate memory or query events; such a call
+ * invalidates the graph. The plugin's calls do not involve captured streams, so the thread's capture mode is relaxed
+ * during the calls. HIP has a current device per thread but no stack of devices, so the scope stores the previous
+ * device. */
 static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
     out_scope->failed = "hipGetDevice";
@@ -65,9 +65,8 @@ static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_s
     return code;
 }
 
-/* Called before every HIP call, because no error code shows that the device was reset. HIP would use streams and
- * addresses that no longer exist or belong to another owner. A reset between the check and the call cannot be detected;
- * the application must not reset a device that its other threads use. */
+/* Called before every HIP call, because no error code shows that the device was reset. A reset between the check and
+ * the call cannot be detected; the application must not reset a device that its other threads use. */
 hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device)
 {
     if (gpuhal_rocm_lost_code(device) == hipSuccess) {
@@ -217,8 +216,8 @@ void gpuhal_rocm_release_context(gpuhal_plugin_device *device)
     (void)device;
 }
 
-/* Requires the device to be current. Allocates memory that a reset frees, and reads its id. HIP never assigns this id
- * to other memory. Without the marker an opened device still works, but does not detect a reset. HIP 5.0 has no ids. */
+/* Allocates memory that a reset frees, and reads its id. HIP never assigns this id to other memory. Without the marker
+ * an opened device still works, but does not detect a reset. HIP 5.0 has no ids. */
 void gpuhal_rocm_make_marker(gpuhal_plugin_device *device)
 {
     hipError_t code = gpuhal_rocm_api.hipMalloc(&device->marker, 1);

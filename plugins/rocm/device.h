@@ -39,7 +39,7 @@ typedef struct gpuhal_rocm_kernel {
     uint32_t render_minor; /* render node of the device or partition */
 } gpuhal_rocm_kernel;
 
-/* One device of the process. Immutable once find() returns it, except for atomic members. */
+/* Immutable once find() returns it, except for atomic members. */
 typedef struct gpuhal_rocm_entry {
     hipDevice_t device;
     uint32_t ordinal;
@@ -51,7 +51,7 @@ typedef struct gpuhal_rocm_entry {
     bool exports_fd;
     bool has_address;
     uint32_t domain, bus, slot; /* valid if has_address */
-    int32_t partition;          /* partition number; -1 if the device is a whole GPU */
+    int32_t partition;          /* -1 if the device is a whole GPU */
     /* The plugin assigned the partition number, in HIP's order. Other software, or HIP in another environment, may
      * number partitions differently. */
     bool is_counted;
@@ -62,14 +62,13 @@ typedef struct gpuhal_rocm_entry {
     _Atomic hipError_t lost; /* error code of the device loss; 0 while the device works */
 } gpuhal_rocm_entry;
 
-/* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_rocm_entry *entry;
     _Atomic hipError_t gone; /* HIP's code after a device reset; 0 if not reset */
     hipStream_t foreign;     /* blocking calls first wait for this stream of the caller; NULL if none */
     void *marker;            /* memory that shows whether the device was reset */
-    uint32_t marker_id;      /* HIP's id of the marker; 0 if HIP has no ids */
+    uint32_t marker_id;      /* 0 if HIP has no ids */
     gpuhal_internal_streams internal;
 };
 
@@ -111,7 +110,6 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count);
 
 /* system.c */
 #define GPUHAL_ROCM_NODES "/sys/class/kfd/kfd/topology/nodes" /* CPUs are nodes as well */
-/* Finds a name in @p directory that begins with @p prefix. */
 bool gpuhal_rocm_find_name(const char *directory, const char *prefix, char *out_name, size_t size);
 /* Counts the GPUs of the kernel's compute driver, including GPUs that this process may not use. Returns 0 without the
  * driver. */
@@ -129,8 +127,7 @@ hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device);
 int gpuhal_rocm_stream_device(hipStream_t stream);
 
 /* address.c: returns whether HIP knows memory at the address, and the number of bytes from the address to the end of
- * this memory. Uses the only query that is safe for unknown memory in every version. If queried for the type of unknown
- * memory, HIP before 6.2 dereferences the contents of the address as a pointer. */
+ * this memory. Uses the only query that is safe for unknown memory in every version. */
 bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes);
 
 #include "../stream/stream.h"

@@ -177,7 +177,7 @@ gpuhal_status gpuhal_rocm_make_list(const gpuhal_host *host, gpuhal_rocm_entry *
         entries[i].ordinal = i;
         fill_in(&entries[i]);
     }
-    /* Requires all entries, because only its siblings distinguish partition 0 from a whole GPU. */
+    /* Requires all entries. */
     gpuhal_rocm_find_partitions(entries, listed);
     gpuhal_rocm_read_nodes(entries, listed);
     explain_hidden(host, listed);

@@ -26,7 +26,7 @@ extern gpuhal_rocm_version gpuhal_rocm_runtime;
 
 gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
-/* Returns the status for a code. DEVICE_LOST means that the code leaves the device unusable in this process. */
+/* DEVICE_LOST means that the code leaves the device unusable in this process. */
 gpuhal_status gpuhal_rocm_status(hipError_t code);
 /* Clears this thread's last error, which the previous HIP call stored. Returns @p code. */
 hipError_t gpuhal_rocm_forget(hipError_t code);
@@ -34,7 +34,6 @@ hipError_t gpuhal_rocm_forget(hipError_t code);
 void gpuhal_rocm_ignore(hipError_t code);
 /* Reports an error to the host, with its name and HIP's description, and returns its status. Clears the error. */
 gpuhal_status gpuhal_rocm_report(const gpuhal_host *host, const char *call, hipError_t code);
-/* Like gpuhal_rocm_report(), with the given status and message. */
 gpuhal_status gpuhal_rocm_report_as(const gpuhal_host *host, gpuhal_status status, const char *call, hipError_t code,
                                     const char *sentence);
 /* Returns a static string such as "hipErrorNoDevice". */

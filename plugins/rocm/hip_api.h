@@ -14,7 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each line contains the return type, the name and the arguments. */
 #define GPUHAL_HIP_FUNCTIONS(REQUIRED, OPTIONAL) \
     REQUIRED(hipError_t, hipInit, (unsigned int flags)) \
     REQUIRED(hipError_t, hipRuntimeGetVersion, (int *version)) \

@@ -16,7 +16,6 @@ static bool is_in_file(uint64_t type)
     return type != 0 && type != 8;
 }
 
-/* Returns whether the image is an ELF file for the machine AMDGPU. */
 static bool is_code_object(const unsigned char *image, uint64_t bytes)
 {
     return is_elf(image, bytes, is_in_file) && number_at(image, 18, 2) == 224;
@@ -110,7 +109,7 @@ hipError_t gpuhal_rocm_of_function(int *out_value, unsigned int attribute, hipFu
                : hipSuccess;
 }
 
-/* There is nothing to prepare. HIP does not limit shared memory, and has already loaded the code. */
+/* HIP does not limit shared memory, and has already loaded the code. */
 hipError_t gpuhal_rocm_prepare_function(hipFunction_t function, uint32_t own, uint32_t most, const char **out_call)
 {
     (void)function, (void)own, (void)most, (void)out_call;

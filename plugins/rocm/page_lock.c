@@ -25,8 +25,7 @@ uint64_t gpuhal_rocm_id_at(uintptr_t address)
 hipError_t gpuhal_rocm_page_lock(const gpuhal_stream_registration *own, uintptr_t start, uint64_t bytes,
                                  const char **out_call)
 {
-    /* Check first that the application has registered neither end of the range. HIP would register the range again, and
-     * the plugin's release would end the application's registration. */
+    /* Check first that the application has registered neither end of the range. */
     uint64_t known;
     *out_call = NULL;
     if (gpuhal_rocm_is_known(start, &known) || gpuhal_rocm_is_known(start + bytes - 1, &known)) {

@@ -11,7 +11,7 @@ gpuhal_rocm_amd_smi_functions gpuhal_rocm_amd_smi;
 
 static _Atomic int opened;           /* the open library; set after its table was filled in */
 static bool initialised;             /* initialisation was attempted; accessed only by the thread that has the turn */
-static uint32_t initialisation_code; /* result of the attempt; accessed only by the thread that has the turn */
+static uint32_t initialisation_code; /* result of the attempt */
 
 /* AMD's version numbers: 23 is ROCm 6.0, 24 is 6.1 to 6.3, 25 is 6.4, 26 is 7, 27 is 10. Debian 13 uses 0 for ROCm 6.1.
  * Earlier versions have different functions. The name without a version number belongs to development packages, and is

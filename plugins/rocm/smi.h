@@ -31,7 +31,6 @@ typedef enum { GPUHAL_ROCM_SMI_NONE, GPUHAL_ROCM_SMI_AMD, GPUHAL_ROCM_SMI_ROCM }
 /* OTHER_MEMORY means that the library reported memory that HIP does not allocate from. */
 #define GPUHAL_ROCM_SMI_OTHER_MEMORY 0xfffffff1u
 
-/* The open library's handle of a device. */
 typedef struct gpuhal_rocm_smi_device {
     uint32_t index;                    /* ROCm SMI */
     amdsmi_processor_handle processor; /* AMD SMI */

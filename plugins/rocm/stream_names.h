@@ -32,8 +32,7 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_AT(address)     gpuhal_rocm_at(address)
 #define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(uintptr_t)(pointer))
 #define GPUHAL_VENDOR_CONTEXT(opened) ((opened)->entry->device)
-/* The error code of the device loss, or 0 while the device works. The macro first checks whether the device was reset,
- * because HIP would dereference pointers that the reset made invalid. */
+/* The macro first checks whether the device was reset. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_rocm_check_reset(opened)
 
 /* rect.c and peer.c */

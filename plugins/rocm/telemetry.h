@@ -17,7 +17,7 @@ typedef struct gpuhal_rocm_sample_request {
 /* smi_values.c */
 extern const gpuhal_key gpuhal_rocm_keys_of_values[GPUHAL_ROCM_VALUES];
 bool gpuhal_rocm_smi_has(gpuhal_key key);
-/* Reads the wanted values. Writes each number or, in @p whys, the reason why it is missing. */
+/* Writes each number or, in @p whys, the reason why it is missing. */
 void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_stream_why *whys);
 
 #endif

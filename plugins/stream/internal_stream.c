@@ -1,5 +1,4 @@
-/* stream/internal_stream.c: runs blocking calls. Each call takes one of the opened device's streams, enqueues its work,
- * waits for this work, and gives the stream back. */
+/* stream/internal_stream.c: runs blocking calls. */
 #include "device.h"
 
 /* For at least this many bytes the waiting thread sleeps instead of spinning. Waking up costs some tens of

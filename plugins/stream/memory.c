@@ -42,8 +42,7 @@ static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_a
     return GPUHAL_OK;
 }
 
-/* Called inside the context. Finds the device address of a block's host memory. The driver is queried only for the
- * registration's start. An address inside the registration has the same offset on the device as on the host. */
+/* Called inside the context. An address inside the registration has the same offset on the device as on the host. */
 static vendor_code show(gpuhal_memory *memory)
 {
     const gpuhal_stream_block *block = memory->object;

@@ -57,7 +57,7 @@ static bool is_format(const char *format)
     return false;
 }
 
-/* Reports errors in the code that can be found without the driver, or returns OK. @p target is the device's target. */
+/* Reports errors in the code that can be found without the driver, or returns OK. */
 static gpuhal_status check_code(const gpuhal_plugin_device *device, const gpuhal_code *code, const char *target)
 {
     if (!is_format(code->format)) {

@@ -1,9 +1,8 @@
 /* stream/queue.c: a queue is a stream, an event is a vendor event.
  *
- * Streams do not synchronize with the default stream. No work is deferred, so flush has nothing to do. cuLaunchHostFunc
- * and hipLaunchHostFunc are not used for notifications, because they stall the stream while the host function runs, and
- * never call this function after an error. A thread in event_block() avoids both problems. Each plugin's event.c
- * creates and records events.
+ * No work is deferred, so flush has nothing to do. cuLaunchHostFunc and hipLaunchHostFunc are not used for
+ * notifications, because they stall the stream while the host function runs, and never call this function after an
+ * error. A thread in event_block() avoids both problems. Each plugin's event.c creates and records events.
  */
 #include "device.h"
 
@@ -75,7 +74,7 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
     return GPUHAL_OK;
 }
 
-/* There is nothing to submit. Reports the loss of the device if a call has detected the loss. */
+/* Reports the loss of the device if a call has detected the loss. */
 static gpuhal_status flush(gpuhal_plugin_queue *queue)
 {
     return GPUHAL_OWN(result)(queue->device, NULL, GPUHAL_OWN(lost_code)(queue->device));

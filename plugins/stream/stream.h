@@ -1,10 +1,9 @@
 /* stream/stream.h: the declarations that this folder and a plugin share.
  *
- * CUDA and HIP have most concepts in common: devices, in-order streams, events, and addresses that host and devices
- * share. This folder contains the common code. It is compiled into both the cuda and the rocm plugin, each time with
- * the vendor's names from the plugin's stream_names.h. Contexts, queues, memory, discovery, the driver and telemetry
- * differ between the vendors, so each plugin has its own sources for them. Each plugin's device.h includes this header
- * at its end. All files of the plugin and of this folder include that device.h.
+ * CUDA and HIP have most concepts in common. This folder contains the common code. It is compiled into both the cuda
+ * and the rocm plugin, each time with the vendor's names from the plugin's stream_names.h. Contexts, queues, memory,
+ * discovery, the driver and telemetry differ between the vendors, so each plugin has its own sources for them. Each
+ * plugin's device.h includes this header at its end. All files of the plugin and of this folder include that device.h.
  *
  * "Inside the context" means for HIP that the device is current on the thread.
  */
@@ -19,7 +18,6 @@
 #define GPUHAL_LOCKED_PIECE (UINT64_C(256) << 30)
 
 typedef GPUHAL_OWN(entry) gpuhal_stream_entry;
-/* The thread's state before it entered the context. Leaving the context restores this state. */
 typedef GPUHAL_OWN(scope) gpuhal_stream_scope;
 
 /* Page-locked memory of the caller. One registration may contain several blocks. */
@@ -49,7 +47,7 @@ typedef struct gpuhal_stream_call {
     gpuhal_plugin_device *device;
     vendor_stream stream;
     vendor_event event; /* the internal stream's event; NULL for a queue's stream */
-    uint32_t bit;       /* the internal stream's bit; 0 if the stream is shared, because all streams are in use */
+    uint32_t bit;       /* the internal stream's bit; 0 if the stream is shared */
     gpuhal_stream_scope scope;
 } gpuhal_stream_call;
 
@@ -126,7 +124,7 @@ void GPUHAL_OWN(identify)(gpuhal_stream_entry *entry);
 void GPUHAL_OWN(list_identity)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 /* Appends the GPU partition to the device's name, unless the driver's name already contains the partition. */
 void GPUHAL_OWN(name_part)(const gpuhal_stream_entry *entry, char *name, size_t size);
-/* Lists a number. Lists the value 0 as missing, because it means that the driver does not know the number. */
+/* Lists the value 0 as missing, because it means that the driver does not know the number. */
 static inline void GPUHAL_OWN(list_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     if (value > 0) {
@@ -150,7 +148,7 @@ gpuhal_status GPUHAL_OWN(processes)(const gpuhal_host *host, gpuhal_plugin_insta
 /* context.c: acquire() retains the device's context, or checks and adopts the caller's context. */
 gpuhal_status GPUHAL_OWN(acquire)(gpuhal_plugin_device *device, const gpuhal_native *adopt);
 void GPUHAL_OWN(release_context)(gpuhal_plugin_device *device);
-/* Inside the context: allocates the marker. The loss of this memory reveals a reset. */
+/* Inside the context: allocates the marker. */
 void GPUHAL_OWN(make_marker)(gpuhal_plugin_device *device);
 gpuhal_status GPUHAL_OWN(native_device)(gpuhal_plugin_device *device, gpuhal_native *out_native);
 /* Makes the context current, or returns the loss code if the device is lost. Call leave() only after a successful
@@ -181,8 +179,7 @@ gpuhal_status GPUHAL_OWN(result)(gpuhal_plugin_device *device, const char *call,
 /* Like result(), for a lookup call. A runtime may return the device-lost code for an unknown name (chipStar does), so
  * the device counts as lost only if another call confirms the loss. Otherwise the status is DRIVER. */
 gpuhal_status GPUHAL_OWN(result_of_lookup)(gpuhal_plugin_device *device, const char *call, vendor_code code);
-/* Like result(), for a call on @p device that uses an object of @p other. A probe determines which of the two devices
- * is lost. */
+/* Like result(), for a call on @p device that uses an object of @p other. */
 gpuhal_status GPUHAL_OWN(result_of_two)(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         vendor_code code);
 static inline gpuhal_status GPUHAL_OWN(enter_or_report)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope)
@@ -263,7 +260,7 @@ bool GPUHAL_OWN(api_version)(char *out_text, size_t size);
 /* Reserves addresses. If the alignment is 0, they are aligned to the granularity. */
 vendor_code GPUHAL_OWN(reserve)(uint64_t bytes, uint64_t alignment, gpuhal_stream_reservation *out_reserved);
 void GPUHAL_OWN(unmap)(uint64_t address, uint64_t bytes);
-/* Imports memory from a descriptor. The caller keeps the descriptor. */
+/* The caller keeps the descriptor. */
 vendor_code GPUHAL_OWN(import_handle)(int descriptor, vendor_allocation *out_handle);
 
 /* compute.c: finds the device's target (such as `sm_90` or `gfx942`), or "" if the target is not certain. */
@@ -305,7 +302,7 @@ void GPUHAL_OWN(close)(gpuhal_plugin_device *device);
 /* Returns OK while the CPU may access the opened device's page-locked memory. CUDA unmaps this memory when the context
  * is destroyed. HIP unmaps it when the device is reset, on a machine with one GPU. */
 gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device);
-/* Called inside the context. Reports a failed allocation; an out-of-memory error includes the device's free memory. */
+/* Called inside the context. An out-of-memory error includes the device's free memory. */
 gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
                                             uint64_t bytes);
 
@@ -380,7 +377,7 @@ bool GPUHAL_OWN(waits)(gpuhal_plugin_device *device, const void *to, const void 
 
 /* virtual_memory.c: these functions run inside the context. */
 vendor_code GPUHAL_OWN(granularity)(const gpuhal_plugin_device *device, uint64_t *out_bytes);
-/* Creates physical memory on the device; @p exported makes it exportable. */
+/* Creates physical memory on the device. */
 vendor_code GPUHAL_OWN(create)(const gpuhal_plugin_device *device, uint64_t bytes, bool exported,
                                vendor_allocation *out_handle);
 /* Maps physical memory at reserved addresses and gives the device and its peers read and write access. @p out_call is
@@ -403,7 +400,7 @@ vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream
 gpuhal_status GPUHAL_OWN(allocate_shared)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                           gpuhal_memory *out_memory);
 gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
-/* Called inside the context. Releases the resources of a shared block. */
+/* Called inside the context. */
 void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block);
 
 /* Fill in their slots, as far as the device supports them. */

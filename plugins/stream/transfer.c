@@ -109,8 +109,7 @@ static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queu
 static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                           uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    /* The plugin's host memory is page-locked, so only host-to-host copies make the driver wait. There is no need to
-     * query the driver. */
+    /* The plugin's host memory is page-locked, so only host-to-host copies make the driver wait. */
     if (queue && to->host && from->host) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
@@ -119,7 +118,6 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
 
 /* ---- fill */
 
-/* Sets the bytes before and after the aligned middle. */
 static vendor_code fill_bytes(vendor_stream stream, uint64_t at, const unsigned char *pattern, uint64_t count,
                               const char **out_name)
 {

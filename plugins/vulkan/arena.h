@@ -24,14 +24,13 @@ typedef struct gpuhal_vulkan_arena {
     gpuhal_vulkan_page *current; /* all earlier pages are full; NULL means the first page */
 } gpuhal_vulkan_arena;
 
-/* The memory for the values of one launch. */
 typedef struct gpuhal_vulkan_values {
     VkBuffer buffer;
     uint64_t offset;
     void *host;
 } gpuhal_vulkan_values;
 
-/* Empties the arena. The device must not be using the arena's resources. */
+/* The device must not be using the arena's resources. */
 gpuhal_status gpuhal_vulkan_arena_reset(gpuhal_plugin_device *device, gpuhal_vulkan_arena *arena);
 void gpuhal_vulkan_arena_finish(gpuhal_plugin_device *device, gpuhal_vulkan_arena *arena);
 /* Allocates the resources for one launch: a descriptor set (NULL if descriptors are pushed) and space for the values

@@ -1,13 +1,11 @@
 /* vulkan/device.h: declarations that the files of this plugin share.
  *
  * A gpuhal_vulkan_hardware describes one VkPhysicalDevice. An entry describes a VkPhysicalDevice of the plugin's
- * instance; each entry keeps its index until the process exits. An opened device is a new or an adopted VkDevice with
- * the VkQueues that the plugin may use. Each VkQueue has a queue wrapper with the lock that Vulkan requires around
- * submissions.
+ * instance. An opened device is a new or an adopted VkDevice with the VkQueues that the plugin may use. Each VkQueue
+ * has a queue wrapper with the lock that Vulkan requires around submissions.
  *
  * A transfer with a NULL queue uses an internal stream: a command buffer with a fence that no other call uses. A
- * plugin.h queue is a series of command buffers in flight on one wrapper, with its own timeline semaphore. Several
- * queues may share a wrapper.
+ * plugin.h queue is a series of command buffers in flight on one wrapper, with its own timeline semaphore.
  *
  * Each allocation is one VkBuffer bound to its own VkDeviceMemory. It is shared (CONCURRENT) between the queue families
  * of all wrappers. If it is host-visible, it stays mapped until it is freed.
@@ -28,8 +26,7 @@
 /* The largest nonCoherentAtomSize that Vulkan allows. */
 #define GPUHAL_VULKAN_ATOM_MAX 256u
 
-/* Maximum duration of one wait for an event. After each wait the caller checks whether another thread has found the
- * device lost. */
+/* Maximum duration of one wait for an event. */
 #define GPUHAL_VULKAN_SLICE_NS UINT64_C(1000000000)
 /* Number of retries, one millisecond apart, if a wait runs out of memory. This error does not mean that the work
  * failed. */
@@ -61,7 +58,6 @@ enum {
     (GPUHAL_VULKAN_TIMELINE | GPUHAL_VULKAN_HOST_QUERY_RESET | GPUHAL_VULKAN_BUFFER_ADDRESS |                         \
      GPUHAL_VULKAN_SUBGROUP_SIZE | GPUHAL_VULKAN_MAINTENANCE4)
 
-/* The properties of a physical device. */
 typedef struct gpuhal_vulkan_hardware {
     VkPhysicalDevice handle;
     uint32_t api_version; /* the lower of the instance's and the device's versions */
@@ -89,7 +85,7 @@ typedef struct gpuhal_vulkan_hardware {
     uint32_t memory_kinds;                      /* bit 1 << gpuhal_memory_kind for each supported kind */
 } gpuhal_vulkan_hardware;
 
-/* One device of the process. Immutable once gpuhal_vulkan_find() returns it. */
+/* Immutable once gpuhal_vulkan_find() returns it. */
 typedef struct gpuhal_vulkan_entry {
     uint32_t index;
     uint32_t native_index; /* index in vkEnumeratePhysicalDevices when the device was first seen */
@@ -123,7 +119,6 @@ typedef struct gpuhal_vulkan_wrapper {
     uint64_t taker;       /* the thread that began the native access */
 } gpuhal_vulkan_wrapper;
 
-/* An internal stream: a command buffer for one blocking call. */
 typedef struct gpuhal_vulkan_stream {
     VkCommandPool pools[2]; /* [0]: copy family; [1]: launch family, if different */
     VkCommandBuffer buffers[2];
@@ -136,7 +131,6 @@ typedef struct gpuhal_vulkan_stream {
 
 typedef struct gpuhal_vulkan_features gpuhal_vulkan_features;
 
-/* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_vulkan_hardware hardware; /* for an adopted device, queried through the caller's instance */
@@ -150,7 +144,7 @@ struct gpuhal_plugin_device {
     uint32_t wrapper_count; /* compute wrappers first; at least one */
     gpuhal_vulkan_wrapper wrappers[GPUHAL_VULKAN_WRAPPERS];
     uint32_t copy_wrapper; /* for blocking copies; uses a dedicated transfer family if the device has one */
-    uint32_t family_count; /* distinct families of the wrappers; buffers are shared between these families */
+    uint32_t family_count; /* distinct families of the wrappers */
     uint32_t families[GPUHAL_VULKAN_WRAPPERS];
     _Atomic uint32_t next_wrapper;         /* round-robin position for new queues */
     void (*lock)(void *user, void *queue); /* the adopting caller's lock functions, or NULL */
@@ -168,8 +162,8 @@ struct gpuhal_plugin_device {
     pthread_cond_t stream_freed; /* used with `growing`; a stream became idle or broken */
     uint32_t stream_count;
     gpuhal_vulkan_stream streams[GPUHAL_VULKAN_INTERNAL_STREAMS];
-    _Atomic uint32_t idle_streams;                 /* bit i: streams[i] exists and is unused */
-    _Atomic uint32_t stream_waiters;               /* number of callers that wait for a stream */
+    _Atomic uint32_t idle_streams; /* bit i: streams[i] exists and is unused */
+    _Atomic uint32_t stream_waiters;
     gpuhal_vulkan_wrapper *extra_wrappers;         /* VkQueues adopted individually on an adopted device */
     struct gpuhal_vulkan_timeline *idle_timelines; /* unreferenced timelines, reused for new queues */
     _Atomic bool lost;                             /* a call returned DEVICE_LOST; never reset */
@@ -224,7 +218,6 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_
 /* Copies the known structures of a caller's chain. Returns NULL if out of memory. Owner: caller, free(). */
 gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain);
 const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulkan_features *features);
-/* Returns the GPUHAL_VULKAN_FEATURE_BITS of the enabled features. */
 uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features);
 /* The first function returns whether a feature controls this SPIR-V capability, the second whether a module may declare
  * the capability. */
@@ -262,7 +255,7 @@ gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *cal
 /* Returns OK, or reports DEVICE_LOST. Every slot that calls Vulkan calls this function first. */
 gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device);
 
-/* type.c: returns the memory kinds that the memory types support. Called by gpuhal_vulkan_survey(). */
+/* type.c: returns the memory kinds that the memory types support. */
 uint32_t gpuhal_vulkan_memory_kinds(const gpuhal_vulkan_hardware *hardware);
 
 /* wrapper.c: submissions. */

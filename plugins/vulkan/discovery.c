@@ -26,7 +26,7 @@ static bool is_same(const gpuhal_vulkan_hardware *a, const gpuhal_vulkan_hardwar
            memcmp(a->id.driverUUID, b->id.driverUUID, VK_UUID_SIZE) == 0;
 }
 
-/* Returns the device's entry; adds one for a new device. Returns NULL if the table is full. Requires the lock. */
+/* Returns NULL if the table is full. Requires the lock. */
 static const gpuhal_vulkan_entry *find_or_add(const gpuhal_vulkan_hardware *hardware, uint32_t native_index)
 {
     const uint32_t count = atomic_load(&entry_count);

@@ -105,12 +105,11 @@ typedef struct gpuhal_vulkan_device_functions {
 } gpuhal_vulkan_device_functions;
 #undef GPUHAL_VULKAN_MEMBER
 
-/* Opens the library and creates the process's only instance. A second copy of the core shares the library and the
- * instance. An instance in use is never destroyed, because destroying it would unload drivers whose threads and
- * thread-local data still exist. */
+/* Opens the library and creates the process's only instance. An instance in use is never destroyed, because destroying
+ * it would unload drivers whose threads and thread-local data still exist. */
 gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
-/* The process's instance. Valid after gpuhal_vulkan_start(). */
+/* Valid after gpuhal_vulkan_start(). */
 typedef struct gpuhal_vulkan_instance {
     VkInstance handle;
     uint32_t api_version; /* requested API version: the lower of the loader's version and 1.3 */

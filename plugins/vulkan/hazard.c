@@ -9,8 +9,8 @@ static bool overlap(const gpuhal_vulkan_span *a, const gpuhal_vulkan_span *b)
     return a->buffer == b->buffer && a->begin < b->end && b->begin < a->end;
 }
 
-/* Returns whether the list overlaps the span. First compares the span with the list's bounds. If the list has several
- * buffers, there are no bounds (their buffer is NULL), so every span is compared. */
+/* First compares the span with the list's bounds. If the list has several buffers, there are no bounds (their buffer is
+ * NULL), so every span is compared. */
 static bool touches(const gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
 {
     if (list->bounds.buffer && !overlap(&list->bounds, span)) {

@@ -103,8 +103,7 @@ static gpuhal_status no_type(gpuhal_plugin_device *device)
     return not_offered(device, "the driver has no memory type that such memory can be imported as");
 }
 
-/* Returns the coherent memory types. Flushing non-coherent memory would require a mapping, but the host must use the
- * caller's address. */
+/* Flushing non-coherent memory would require a mapping, but the host must use the caller's address. */
 static uint32_t coherent_bits(const gpuhal_vulkan_hardware *hardware)
 {
     const VkMemoryPropertyFlags needed = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;

@@ -195,7 +195,7 @@ static void barrier(gpuhal_plugin_device *device, VkCommandBuffer commands, cons
     device->api.vkCmdPipelineBarrier(commands, before, after, 0, 1, memory, 0, NULL, 0, NULL);
 }
 
-/* The first scope is all commands, so it covers all earlier submissions to the VkQueue, including other submitters'. */
+/* The first scope is all commands, so it covers all earlier submissions to the VkQueue. */
 gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
 {
     const VkCommandBufferBeginInfo begin = {
@@ -215,8 +215,7 @@ gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkComman
     return GPUHAL_OK;
 }
 
-/* Makes writes visible to later submissions and to the host. A fence or a semaphore alone does not make writes visible
- * to the host. */
+/* A fence or a semaphore alone does not make writes visible to the host. */
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
 {
     const VkMemoryBarrier memory = {
@@ -230,8 +229,7 @@ gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkComma
     return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_result(device, "vkEndCommandBuffer", code);
 }
 
-/* Orders commands within a command buffer. The compute stage is named only if there are launches, because transfer-only
- * queues do not support it. */
+/* The compute stage is named only if there are launches, because transfer-only queues do not support it. */
 void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands, bool dispatches)
 {
     const VkAccessFlags reads = VK_ACCESS_TRANSFER_READ_BIT | (dispatches ? VK_ACCESS_SHADER_READ_BIT : 0u),

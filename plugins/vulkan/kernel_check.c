@@ -250,8 +250,7 @@ static uint32_t fixed_extent(const gpuhal_vulkan_kernel_plan *p, uint32_t d)
     return 0;
 }
 
-/* Determines the group size from the description or the code. If the code computes its group size from specialization
- * constants, sets these constants from the description. */
+/* If the code computes its group size from specialization constants, sets these constants from the description. */
 static bool fix_group(gpuhal_vulkan_kernel_plan *p)
 {
     const uint32_t *wanted = p->desc->group_size;

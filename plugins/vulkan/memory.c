@@ -82,8 +82,8 @@ static bool is_mapping(const void *start)
     return start && (uintptr_t)start % LEAST_MAP_ALIGNMENT == 0;
 }
 
-/* Imported host memory already has its address. All other host-visible memory is mapped until it is freed. A GPU's
- * device memory is usable even if mapping fails; on a software device the mapping is the memory itself. */
+/* Imported host memory already has its address. A GPU's device memory is usable even if mapping fails; on a software
+ * device the mapping is the memory itself. */
 static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request, void **out_start)
 {
     const gpuhal_alloc *alloc = request->alloc;
@@ -121,8 +121,8 @@ static gpuhal_status misaligned(gpuhal_plugin_device *device, const gpuhal_vulka
     return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, text);
 }
 
-/* Maps and binds. Imported memory has no space after the buffer, so it is never moved. The device address, if any, is
- * known only after binding. Its alignment is checked, not assumed. */
+/* Imported memory has no space after the buffer, so it is never moved. The device address, if any, is known only after
+ * binding. Its alignment is checked, not assumed. */
 static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, gpuhal_memory *out_memory)
 {
     gpuhal_vulkan_buffer *buffer = request->buffer;

@@ -88,7 +88,7 @@ static gpuhal_status load_table(gpuhal_plugin_device *device)
     return device->host->report(device->host, GPUHAL_ERROR_DRIVER, "vkGetDeviceProcAddr", 0, text);
 }
 
-/* Creates a new VkDevice. gpuhal_vulkan_open() cleans up after a failure. */
+/* gpuhal_vulkan_open() cleans up after a failure. */
 static gpuhal_status open_own(gpuhal_plugin_device *device)
 {
     const gpuhal_vulkan_instance *instance = gpuhal_vulkan_our_instance();
@@ -276,9 +276,9 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance
     return GPUHAL_OK;
 }
 
-/* The order matters. Destroying timelines first drains the VkQueues; draining requires the wrappers and a stream's
- * fence. Streams are freed next, together with the wrappers of individually adopted queues. The VkDevice owns all of
- * these, so it is destroyed last. */
+/* Destroying timelines first drains the VkQueues; draining requires the wrappers and a stream's fence. Streams are
+ * freed next, together with the wrappers of individually adopted queues. The VkDevice owns all of these, so it is
+ * destroyed last. */
 void gpuhal_vulkan_close(gpuhal_plugin_device *device)
 {
     gpuhal_vulkan_timelines_stop(device);

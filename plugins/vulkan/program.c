@@ -10,7 +10,6 @@
 #define FLOAT_CONTROLS     4464u /* the first of five capabilities */
 #define CACHE_HEADER_BYTES 32u
 
-/* Returns the newest SPIR-V version that the opened device accepts. */
 static uint32_t newest_of(const gpuhal_plugin_device *device)
 {
     const uint32_t version = device->hardware.api_version;

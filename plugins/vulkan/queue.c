@@ -366,9 +366,9 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
     free(queue);
 }
 
-/* Commands that precede the wait are submitted first and do not wait. Events of this queue need no wait, because they
- * precede later commands in submission order. Events that were never recorded need no wait either. The batch retains
- * the awaited timeline, because the event may be destroyed or recorded again before the batch has finished. */
+/* Events of this queue need no wait, because they precede later commands in submission order. Events that were never
+ * recorded need no wait either. The batch retains the awaited timeline, because the event may be destroyed or recorded
+ * again before the batch has finished. */
 static gpuhal_status vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);

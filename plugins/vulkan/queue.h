@@ -23,7 +23,7 @@ typedef struct gpuhal_vulkan_timeline {
     _Atomic uint32_t references;
 } gpuhal_vulkan_timeline;
 
-/* A query pool with one timestamp. Reference-counted. */
+/* A query pool with one timestamp. */
 typedef struct gpuhal_vulkan_stamp {
     gpuhal_plugin_device *device;
     VkQueryPool pool;
@@ -67,7 +67,7 @@ struct gpuhal_plugin_event {
     gpuhal_vulkan_timeline *timeline; /* the queue's timeline, which outlives the event; NULL if never recorded */
     uint64_t value;
     gpuhal_vulkan_stamp *stamp; /* NULL if no timestamp was recorded */
-    uint32_t valid_bits;        /* valid bits of the timestamp */
+    uint32_t valid_bits;
 };
 
 /* queue.c */

@@ -87,7 +87,7 @@ enum {
     GPUHAL_SPIRV_STORAGE_BUFFER = 12
 };
 
-/* A module. The low half of words[at] is the opcode of an instruction, the high half its length in words. */
+/* The low half of words[at] is the opcode of an instruction, the high half its length in words. */
 typedef struct gpuhal_vulkan_module {
     uint32_t *words; /* a copy */
     uint32_t count, bound;
@@ -121,13 +121,12 @@ typedef struct gpuhal_vulkan_interface {
     uint64_t local_bytes;
 } gpuhal_vulkan_interface;
 
-/* A status with its reason. */
 typedef struct gpuhal_vulkan_fault {
     gpuhal_status status;
     char text[320];
 } gpuhal_vulkan_fault;
 
-/* Sets status and text. Always returns false. */
+/* Always returns false. */
 bool gpuhal_vulkan_fault_set(gpuhal_vulkan_fault *fault, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

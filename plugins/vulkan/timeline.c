@@ -56,9 +56,8 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_retain(gpuhal_vulkan_timeline *ti
     return timeline;
 }
 
-/* After the last release the timeline is idle and can be reused; it is not destroyed. No batch in flight uses an idle
- * timeline, because batches retain the timelines that they wait for, and a queue is destroyed only after its own work
- * has finished. */
+/* No batch in flight uses an idle timeline, because batches retain the timelines that they wait for, and a queue is
+ * destroyed only after its own work has finished. */
 void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline)
 {
     if (timeline && atomic_fetch_sub(&timeline->references, 1) == 1) {
@@ -131,7 +130,7 @@ VkResult gpuhal_vulkan_timeline_await(const gpuhal_vulkan_timeline *timeline, ui
     return code;
 }
 
-/* Ends after a slice if another thread has found the device lost. Only the last slice exhausts the timeout. */
+/* Only the last slice exhausts the timeout. */
 gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns)
 {
     gpuhal_plugin_device *device = timeline->device;

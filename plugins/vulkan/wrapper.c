@@ -8,7 +8,7 @@
 #include "../common/clock.h"
 #include "device.h"
 
-/* Returns a unique number for this thread. pthread_self() values are reused after a thread has ended. */
+/* pthread_self() values are reused after a thread has ended. */
 static uint64_t this_thread(void)
 {
     static _Atomic uint64_t last;
