@@ -1,5 +1,5 @@
-/* queue/state.c: a queue's references, and the right to call the plugin on it. No function in this file calls a
- * plugin. */
+/* queue/state.c: a queue's references, the right to call the plugin on it, and waits that time out. No function in this
+ * file calls a plugin. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
