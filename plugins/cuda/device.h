@@ -86,12 +86,12 @@ typedef struct gpuhal_cuda_scope {
 bool gpuhal_cuda_read_module_version(char *out_text, size_t size);
 /* Counts the kernel driver's GPUs that this process can see. Returns 0 if no file lists them. */
 uint32_t gpuhal_cuda_count_system(void);
-/* Returns a number that changes if the kernel driver is loaded, unloaded or reloaded, or if its device nodes change.
- * After such a change cuInit may return another code. */
+/* Returns a number that changes if the kernel driver is loaded, unloaded or reloaded, or if this process gains or loses
+ * access to /dev/nvidiactl or /dev/nvidia-uvm. After such a change cuInit may return another code. */
 uint64_t gpuhal_cuda_see_system(void);
 /* Returns whether the kernel driver is loaded but the device node nvidia-uvm is missing. Only CUDA needs this node. */
 bool gpuhal_cuda_lacks_uvm(void);
-/* Returns an explanation and advice for an unknown error of the driver. The string is static. */
+/* Returns an explanation and advice for CUDA_ERROR_UNKNOWN. The string is static. */
 const char *gpuhal_cuda_explain_unknown(void);
 /* Explains why libcuda may not find a device, because libcuda itself does not report the reason. Returns the matching
  * status. */

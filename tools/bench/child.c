@@ -65,8 +65,8 @@ bool gpuhal_bench_child_time(const char *file, const char *option, double *out_n
     if (nowhere >= 0) {
         close(nowhere);
     }
-    /* gpuhal-probe exits with 3 if there is no device and with 4 if a device failed. These are properties of the
-     * machine and not failures of the program. */
+    /* gpuhal-probe exits with 3 if there is no device, and with 4 if a GPU or a plugin failed, or the registry is
+     * damaged. These are properties of the machine and not failures of the program. */
     const int code = status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return code == 0 || code == 3 || code == 4 || gpuhal_bench_failed("%s failed", file);
 }

@@ -1,4 +1,4 @@
-/* checks_sample.c: device values, which must be available even if the device is not open. */
+/* checks_sample.c: the values that the plugin samples; the device need not be open. */
 #include "work.h"
 
 #include <gpuhal/direct.h>

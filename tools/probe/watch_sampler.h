@@ -14,7 +14,7 @@ gpuhal_watch_sampler *gpuhal_watch_sampler_start(gpuhal_probe_machine *machine, 
                                                  uint64_t period_ns);
 /* Returns a descriptor that is readable when there is a new frame. */
 int gpuhal_watch_sampler_descriptor(const gpuhal_watch_sampler *sampler);
-/* Returns the newest frame, which the caller must free, or NULL if it was already returned. */
+/* Returns the newest frame, which the caller must free, or NULL if there is no frame since the last call. */
 gpuhal_watch_frame *gpuhal_watch_sampler_take(gpuhal_watch_sampler *sampler);
 /* Sets the period, and pauses or resumes. No driver is called during a pause. */
 void gpuhal_watch_sampler_set(gpuhal_watch_sampler *sampler, uint64_t period_ns, bool paused);

@@ -3,12 +3,12 @@
  * Every call of a plugin function must be enclosed by one of the begin functions below and by gpuhal_call_end() or
  * gpuhal_device_result() (device/device.h). A rule test checks this. Begin stores the call's subject and its time limit
  * in the calling thread's slot; end restores the previous contents, so calls may nest. Neither function reads a clock,
- * takes a lock, or writes a cache line shared with another thread. The watchdog marks the calls that it sees. Every
- * store by the thread removes the mark, so a call that is still marked at the next check is the same call.
+ * takes a lock, or writes a cache line that another calling thread writes. The watchdog marks the calls that it sees.
+ * Every store by the thread removes the mark, so a call that is still marked at the next check is the same call.
  *
  * Slots are in a linked list on the heap. They are never removed, so the list can be read without a lock. A new thread
- * reuses the slot of an ended thread; no thread-exit destructor is needed. In the child of a fork, only the forking
- * thread's slot is used. The slots of the parent's other threads stay unused.
+ * reuses the slot of an ended thread; no thread-exit destructor is needed. In the child of a fork, the slots of the
+ * parent's other threads stay unused.
  */
 #ifndef GPUHAL_BASE_CALL_H
 #define GPUHAL_BASE_CALL_H

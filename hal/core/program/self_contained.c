@@ -22,7 +22,8 @@ static const char *const closed_formats[] = {"cubin", "fatbin", "ptx", "hsaco", 
 static const char *const open_words[] = {"include", "import",   "embed",    "incbin",
                                          "imacros", "__DATE__", "__TIME__", "__TIMESTAMP__"};
 
-/* Options that read no file and whose value is never in the next word. `-I` by itself reads no file. */
+/* Beginnings of options that read no file. A value is in the same word, except for the options in the next list. `-I`
+ * by itself reads no file. */
 static const char *const closed_options[] = {"-D", "-U", "-I",         "-cl-",    "-w",     "-W",
                                              "-O", "-g", "-spir-std=", "-march=", "-mcpu=", "-mtune="};
 /* Options that may have their value in the next word. */

@@ -84,8 +84,8 @@ bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes)
     return is_one_of(subsystem, subsystems) && !(type && strcmp(type, "drm_connector") == 0);
 }
 
-/* All pending messages count as one notification, because one device change causes several messages, and the devices
- * are listed once for all of them. */
+/* Reads at most MESSAGES_AT_ONCE pending messages. They count as one notification, because one device change causes
+ * several messages, and the devices are listed once for all of them. */
 static unsigned take_messages(int source)
 {
     unsigned found = GPUHAL_HOTPLUG_QUIET;
