@@ -1,8 +1,8 @@
 /* wait_for_value.c SELECTOR VALUE above|below LIMIT [SECONDS]: waits until a value of a device passes a limit. For
  * scripts, as in "wait_for_value cuda:0 memory_free_bytes above 20000000000 600 && ./train". VALUE is a name from
- * gpuhal-probe --json. The exit status is 0 if the value has passed the limit, 3 after the timeout, 4 if the device is
- * lost, and 1 for any other failure. A sampler reads the values. The program sleeps until the sampler reports an
- * event. */
+ * gpuhal-probe --json. The exit status is 0 if the value has passed the limit, 2 for wrong arguments, 3 after the
+ * timeout, 4 if the device is lost, and 1 for any other failure. A sampler reads the values. The program sleeps until
+ * the sampler reports an event, but at most for one period at a time. */
 #include <gpuhal/node.h>
 
 #include <errno.h>

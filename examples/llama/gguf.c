@@ -229,8 +229,8 @@ static bool check_dimensions(llama_reader *in)
     return true;
 }
 
-/* Discards the vocabulary if it has no scores or is of a kind that tokenizer.c does not support. The special tokens
- * must be in the vocabulary. */
+/* Discards the vocabulary if it lacks scores or token kinds, or if tokenizer.c does not support its kind. Also discards
+ * a special token that is not in the vocabulary. */
 static void check_vocabulary(llama_reader *in)
 {
     llama_model *model = in->model;

@@ -12,7 +12,7 @@ enum {
 /* A tensor as the file describes it. */
 typedef struct llama_entry {
     char name[NAME_BYTES];
-    uint64_t offset; /* from the end of the header */
+    uint64_t offset; /* from the aligned end of the header */
     llama_tensor tensor;
 } llama_entry;
 

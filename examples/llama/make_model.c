@@ -115,7 +115,7 @@ static void put_array(writer *out, const char *key, uint64_t type, uint64_t coun
     put_number(out, count, 8);
 }
 
-/* ---- the vocabulary in SentencePiece's format. It consists of words of one or more letters, ordered by length. */
+/* ---- the vocabulary in SentencePiece's format. Its words have one or more letters, and are ordered by length. */
 
 static void word_of(uint64_t index, char text[64])
 {

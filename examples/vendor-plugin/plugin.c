@@ -140,8 +140,8 @@ static gpuhal_status example_copy(gpuhal_plugin_device *device, gpuhal_plugin_qu
     return GPUHAL_OK;
 }
 
-/* These three slots are the required minimum. The core implements write, read, fill and all other operations unless the
- * plugin fills in their slots. */
+/* These three slots are the required minimum. For write, read, fill and some other empty slots the core has a fallback;
+ * for the rest it returns NOT_SUPPORTED. */
 static gpuhal_status example_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                       gpuhal_ops *out_ops)
 {

@@ -7,7 +7,7 @@
  *     cc -c $flags -Iheaders-0.4 -DGPUHAL_PLUGIN_QUERY=example_query_0_4 plugin.c -o plugin-0.4.o
  *     cc -shared -fPIC -fvisibility=hidden -Iheaders-0.4 versions.c plugin-0.3.o plugin-0.4.o -o gpuhal-example.so
  *
- * The two objects share no state, because a process uses only one of them. */
+ * The two objects share no state and need none, because a process uses only one of them. */
 #include <gpuhal/plugin.h>
 
 gpuhal_plugin_query_fn example_query_0_3, example_query_0_4;

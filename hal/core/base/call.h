@@ -7,7 +7,7 @@
  * Every store by the thread removes the mark, so a call that is still marked at the next check is the same call.
  *
  * Slots are in a linked list on the heap. They are never removed, so the list can be read without a lock. A new thread
- * reuses the slot of an ended thread; no thread-exit destructor is needed. In the child of a fork, the slots of the
+ * can reuse the slot of an ended thread; no thread-exit destructor is needed. In the child of a fork, the slots of the
  * parent's other threads stay unused.
  */
 #ifndef GPUHAL_BASE_CALL_H

@@ -19,7 +19,7 @@ typedef struct gpuhal_settings {
     char *user_plugin_directory; /* directory of the user's plugins; may be NULL */
     char *helper_path;
     char *devices, *environment_devices; /* from gpuhal_config, and from GPUHAL_DEVICES, which restricts it further */
-    char *decision; /* describes the setting that selected a single device; may be NULL */
+    char *decision; /* why values, such as free memory, selected the device in gpuhal_open(); may be NULL */
     char *registry;         /* absolute directory of the registry; NULL disables the registry */
     char *program_cache;    /* absolute directory of compiled programs; NULL disables the cache */
     uint64_t program_cache_bytes;

@@ -36,8 +36,8 @@ static void drop_cut_character(char *text)
     }
 }
 
-/* Copies a string, truncated at a character boundary. Removes unsafe bytes, because vendor messages and file names may
- * contain any bytes, and are shown on terminals, in logs and in JSON. */
+/* Copies a string, truncated at a character boundary. Replaces unsafe characters, because vendor messages and file
+ * names may contain any bytes, and are shown on terminals, in logs and in JSON. */
 static void put(char *to, size_t capacity, const char *from)
 {
     size_t length = from ? strlen(from) : 0;

@@ -13,9 +13,9 @@
  *
  * To run several jobs concurrently, call gpuhal_job_begin() for each and then gpuhal_job_await() for each.
  *
- * The threads are shared by the whole process. A thread whose job ended in time stays idle until it gets the next job
- * or a gpuhal object is closed. An abandoned thread is never reused or joined. Asynchronous signals are blocked on all
- * these threads.
+ * The threads are shared by the whole process. A thread whose job ended in time ends if enough threads are idle.
+ * Otherwise it stays idle until it gets the next job or a gpuhal object is closed. An abandoned thread is never reused
+ * or joined. Asynchronous signals are blocked on all these threads.
  */
 #ifndef GPUHAL_BASE_JOB_H
 #define GPUHAL_BASE_JOB_H

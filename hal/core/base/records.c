@@ -264,7 +264,8 @@ static size_t plain_length(const char *bytes, size_t count)
     return length;
 }
 
-/* Escapes the bytes that the reader would change: blanks at either end, line ends, and bytes that are not UTF-8. */
+/* Escapes the bytes that the reader would change or reject: blanks at either end, `\`, control characters, and bytes
+ * that are not UTF-8. */
 void gpuhal_records_write(gpuhal_text *to, const char *key, const char *value)
 {
     gpuhal_text_append(to, key, strlen(key));

@@ -30,8 +30,8 @@ static gpuhal_sighting sighting_of(const gpuhal_interface *iface)
     };
 }
 
-/* Returns the backends whose devices are completely known now, including backends without devices. The registry is not
- * updated for the other backends. The list ends with NULL. */
+/* Returns the backends whose devices are completely known now, including backends without devices. No device
+ * of the other backends is recorded as absent. The list ends with NULL. */
 static const char **listed_backends(const gpuhal_candidates *candidates)
 {
     const char **names = calloc(candidates->count + 1, sizeof *names);
@@ -91,8 +91,8 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 
 /* ---- differences after the plugin is loaded */
 
-/* Two devices of one plugin find the same difference. If another thread stores the record between this check and the
- * update, it is stored twice with the same contents. */
+/* Two devices of one plugin find the same difference, and this check makes the second one skip the update. If another
+ * thread stores the record between this check and the update, it is stored twice with the same contents. */
 static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *record)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);

@@ -1,5 +1,5 @@
-/* device/close.c: closes all devices of a gpuhal object concurrently. A hung driver blocks a separate thread, but never
- * the caller. */
+/* device/close.c: closes all devices of a gpuhal object concurrently. A hung driver blocks a separate thread instead of
+ * the caller, if a thread can be started. */
 #include "base/error.h"
 #include "base/job.h"
 #include "device/snapshot.h"

@@ -87,7 +87,8 @@ typedef struct gpuhal_layers {
     gpuhal_status (*sample_all)(gpuhal *gpu, struct gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns);
     /* `view` of the attachment that has sources; NULL if no attachment has sources */
     gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
-    /* Called once when a device is lost, with the reason as this thread's last error. Must not call a plugin. */
+    /* Called when a device is lost, and again if a lost device then hangs, with the reason as this thread's last error.
+     * Must not call a plugin. */
     void (*on_lost)(gpuhal_device *device);
     /* `unwatch` does nothing if the device is not watched. */
     void (*watch)(gpuhal_device *device);
@@ -267,7 +268,7 @@ static inline bool gpuhal_serve_call(gpuhal *gpu, void (*call)(void *user, gpuha
 }
 
 /* The rule for forks: in a child process, no call accesses the parent's objects or their locks. A public call that
- * returns a status returns FORKED before it does anything else. A call that releases an object does nothing. */
+ * returns a status returns FORKED before it uses the object. A call that releases an object does nothing. */
 static inline bool gpuhal_is_inherited(const gpuhal *gpu)
 {
     return __builtin_expect(gpu->generation != gpuhal_os_fork_generation(), 0);

@@ -2,7 +2,7 @@
  *
  * Recording never blocks on I/O, because it only sets counters and flags. A worker (device/worker.h) immediately writes
  * the important records, which are the first fault of each kind of each device, and a failed link. The other records
- * are written by gpuhal_close(), and are lost if the process is killed before that.
+ * wait for the next write, at the latest by gpuhal_close(), and are lost if the process is killed before that.
  */
 #ifndef GPUHAL_DEVICE_FAULT_LOG_H
 #define GPUHAL_DEVICE_FAULT_LOG_H

@@ -1,5 +1,5 @@
-/* device/for_node.h: the headers of the core that the part node needs besides the public functions. Most of them
- * declare the machine data that views show. Files in hal/node include no other header of the core. */
+/* device/for_node.h: the headers of the core that the part node needs besides the public functions. They
+ * include the registry, because views show its records. Files in hal/node include no other header of the core. */
 #ifndef GPUHAL_DEVICE_FOR_NODE_H
 #define GPUHAL_DEVICE_FOR_NODE_H
 

@@ -19,7 +19,7 @@ typedef struct gpuhal_link {
     uint32_t enabled;      /* kinds of access that are enabled; written before `peer` */
     _Atomic(char *) why_broken;
 
-    _Atomic uint32_t tried;    /* set after gpuhal_link_verify() has set the following members */
+    _Atomic uint32_t tried;    /* set after gpuhal_link_verify() has set `verified` and its measurements */
     _Atomic uint32_t verified; /* the bytes arrived unchanged */
     _Atomic uint64_t path, bytes_per_second, latency_ns; /* 0 if not measured */
     _Atomic uint64_t tried_seconds; /* time of the measurement or of a failed copy, in seconds since 1970 */
@@ -57,7 +57,7 @@ bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node);
  * kind. */
 gpuhal_link_kind gpuhal_pci_link_kind(const char *root, const char *one, const char *other);
 /* Find a device's NUMA node, from the contents of its `numa_node` file or from its address. On a machine with one node,
- * the result is always 0. Return false if sysfs does not show the node. */
+ * the number -1 counts as node 0. Return false if sysfs does not show the node. */
 bool gpuhal_pci_node_of(const char *root, const char *text, uint32_t *out_node);
 bool gpuhal_pci_node(const char *root, const char *address, uint32_t *out_node);
 

@@ -109,7 +109,7 @@ static void add_physical(gpuhal_device_snapshot *snapshot, uint32_t index, const
     info->evidence_count = snapshot->evidence.count - info->first_evidence;
 }
 
-/* Takes ownership of the evidence, which is only about visible devices. */
+/* Takes ownership of the evidence, which is only about physical devices with a visible interface. */
 static gpuhal_status list_physicals(gpuhal_device_snapshot *snapshot, gpuhal_identity_evidence_list *found)
 {
     const uint32_t count = snapshot->identity.count;

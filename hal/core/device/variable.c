@@ -174,7 +174,7 @@ static uint32_t read_places(const gpuhal_variable *variable, const gpuhal_device
     return count;
 }
 
-/* The text determines the devices, because no library in this process has applied the variable. */
+/* The text determines the devices, because no library is known to have applied the variable. */
 static gpuhal_status read_text(const gpuhal_variable *variable, const char *value,
                                const gpuhal_device_snapshot *snapshot, gpuhal_picks *picks)
 {

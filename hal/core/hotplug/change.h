@@ -1,8 +1,9 @@
 /* hotplug/change.h: device events and their delivery to listeners.
  *
- * Every event has a number. If the application requested events, each event is added to the list that
- * gpuhal_next_change() reads, and the callback thread delivers it to the listener. Once there is a listener,
- * gpuhal-watch (queue/watchdog.h) waits for kernel events, plugin events and changes to the files named in manifests.
+ * Every event has a number. If the application requested a descriptor, each event is added to the list that
+ * gpuhal_next_change() reads. If there is a listener, the callback thread delivers the event to it. Once there is a
+ * listener or a descriptor, gpuhal-watch (queue/watchdog.h) waits for kernel events, plugin events and changes to the
+ * files named in manifests.
  */
 #ifndef GPUHAL_HOTPLUG_CHANGE_H
 #define GPUHAL_HOTPLUG_CHANGE_H
@@ -26,7 +27,7 @@ typedef struct gpuhal_notifier {
     bool calling;
     const void *caller; /* the thread that is calling the listener, by gpuhal_job_caller() */
 
-    gpuhal_change *kept; /* a ring; NULL if the application requested no events */
+    gpuhal_change *kept; /* a ring; NULL if the application requested no descriptor */
     uint32_t first, count;
     intptr_t descriptor; /* readable while the ring contains events; -1 if not requested */
 

@@ -43,7 +43,7 @@ struct gpuhal_backend {
     char *options; /* NULL if none */
     backend_progress progress;
     const void *starter;  /* gpuhal_job_caller() of the starting thread */
-    gpuhal_job *job;      /* the job of the start; NULL if no start is in progress or it runs on the caller's thread */
+    gpuhal_job *job;      /* the job of the start; NULL if no start is in progress, or the start has no deadline */
     uint32_t generation;  /* fork generation of the start */
     bool calls_no_driver;    /* set for the library's own cpu plugin */
     bool ignore_environment; /* the program that started the backend forbids libraries named in the environment */

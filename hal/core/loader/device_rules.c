@@ -271,7 +271,8 @@ bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)
     return true;
 }
 
-/* Exporting requires a slot and a kind. Importing, adopting and wrapping have no slot, so only their facts count. */
+/* Exporting requires a slot and a kind. Importing and adopting have no slot, so only their facts count. The fact for
+ * adopting also lists the types for wrap_memory. */
 uint32_t gpuhal_rules_capabilities(const gpuhal_ops *ops, const gpuhal_facts *facts)
 {
     const struct {

@@ -18,8 +18,8 @@ typedef struct gpuhal_checked_file {
     uint64_t device, inode, bytes;
 } gpuhal_checked_file;
 
-/* The folder of the last checked file, if the folder's path has no symbolic link. Plugins and their manifests are in
- * the same folder, so the path to the folder is checked only once. All zero means none. */
+/* The folder of the last checked file whose path has no symbolic link. Plugins and their manifests are in the same
+ * folder, so the path to the folder is checked only once. All zero means none. */
 struct gpuhal_known_folder {
     char *path; /* malloc'ed */
     gpuhal_file_info info;
@@ -27,8 +27,8 @@ struct gpuhal_known_folder {
 void gpuhal_known_folder_finish(gpuhal_known_folder *folder);
 
 /* Checks that the file is a regular file that other users can neither change nor replace (SECURITY.md lists the rules).
- * In a privileged process the file must belong to root. In other processes, an owner other than root and the user only
- * causes a warning. */
+ * In a privileged process the file must belong to root and must not be group-writable. In other processes, an owner
+ * other than root and the user only causes a warning. */
 bool gpuhal_file_check_trust(gpuhal_load_context *load, const char *path, gpuhal_checked_file *out_file);
 /* Checks that the file is complete and built for this machine. With `program`, also accepts a position-dependent
  * executable. */

@@ -6,8 +6,8 @@
 #include "base/log.h"
 
 /* Finds the helper at the configured path. If no path is configured, searches beside the library, at the compiled-in
- * path, and beside plugins. Returns the helper's resolved path, malloc'ed. On failure returns NULL, and *out_reason is
- * malloc'ed or NULL. */
+ * path, and beside plugins. A privileged process searches only at the compiled-in path. Returns the helper's resolved
+ * path, malloc'ed. On failure returns NULL, and *out_reason is malloc'ed or NULL. */
 char *gpuhal_helper_find(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason);
 
 #endif

@@ -137,7 +137,8 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
 }
 
 /* Drivers and their loaders read library names from the environment, which the user controls. Most drivers do so even
- * in a process that has more rights than its user. Such a process therefore does not probe drivers. */
+ * in a process that has more rights than its user. Such a process therefore does not probe drivers, unless its
+ * configuration says environment_is_clean. */
 static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gpuhal_candidates *candidates)
 {
     if (!gpuhal_os_privileged() || settings->environment_is_clean) {

@@ -57,7 +57,7 @@ typedef struct gpuhal_candidates {
     size_t learned_count, fault_count;
 } gpuhal_candidates;
 
-/* Runs the loader. Fails only for an invalid GPUHAL_BACKENDS, for a relative path in a list, or if out of memory.
+/* Runs the loader. Fails only for an invalid list of backends or paths, for a relative path, or if out of memory.
  * `known` is the registry's database, which is not changed, or NULL. With `refresh`, only quarantined results are read
  * from the database, and all other plugins are probed. */
 gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_database *known,
@@ -66,11 +66,11 @@ void gpuhal_candidates_finish(gpuhal_candidates *candidates);
 
 typedef struct gpuhal_backend gpuhal_backend;
 
-/* Loads the plugin, negotiates the ABI, starts the plugin and lists its devices, all on a separate thread, once per
- * process and set of options. A concurrent caller waits for the first caller and gets the same result. A failed start
- * may be retried. Returns FORKED if a parent process started the plugin and the plugin is not fork-safe. Returns
- * TIMEOUT if the plugin exceeds the deadline. Until the plugin's call has returned, later calls return TIMEOUT
- * immediately. */
+/* Loads the plugin, negotiates the ABI, starts the plugin and lists its devices, once per process and set of options.
+ * All of this runs on a separate thread; only the library's own cpu plugin may start on the caller's thread. A
+ * concurrent caller waits for the first caller and gets the same result. A failed start may be retried. Returns FORKED
+ * if a parent process started the plugin and the plugin is not fork-safe. Returns TIMEOUT if the plugin exceeds the
+ * deadline. Until the plugin's call has returned, later calls return TIMEOUT immediately. */
 gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns,
                                    gpuhal_backend **out_backend);
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
