@@ -13,8 +13,8 @@ static bool broke_rule(gpuhal_load_context *load, const char *problem)
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "the plugin broke a rule: %s", problem);
 }
 
-/* Every call is between gpuhal_load_call_begin() and _end(), so that the plugin's reports belong to this load context.
- */
+/* The calls of start(), describe() and enumerate() are between gpuhal_load_call_begin() and _end(), so that the
+ * plugin's reports belong to this load context. */
 static bool start(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance **out_instance)
 {
     gpuhal_load_enter(load, GPUHAL_STAGE_START);

@@ -5,7 +5,8 @@
  *     OK, NO_PERMISSION, INCOMPATIBLE          the result is reused without a probe
  *     NO_DRIVER, NO_DEVICE                     reused if the manifest watches something, otherwise probed
  *     crashed, exited or sent invalid data     QUARANTINED, not run
- *     timed out                                QUARANTINED; probed once more if the plugin had listed devices before
+ *     timed out                                QUARANTINED; probed again if the deadline is longer now, and once more
+ *                                              if the plugin had listed devices before
  *     killed, possibly by another process      probed; QUARANTINED if this happens twice in a row
  *     FAILED with an error from the plugin     probed
  *     none, or with another key                probed

@@ -13,7 +13,7 @@
      GPUHAL_PROCESS_FOREIGN_NAMESPACE | GPUHAL_PROCESS_SHARES)
 #define SMALLEST ((uint32_t)(offsetof(gpuhal_plugin_process, name) + sizeof(const char *)))
 
-/* Copies a name without control characters, truncated at a character boundary. Does not read more than
+/* Copies a name, truncated at a character boundary, if it is UTF-8 without control characters. Does not read more than
  * GPUHAL_PROCESS_NAME_BYTES bytes. */
 static bool copy_name(const char *name, char out_name[GPUHAL_PROCESS_NAME_BYTES])
 {

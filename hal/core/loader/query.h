@@ -25,7 +25,7 @@ typedef struct gpuhal_query_request {
     uint32_t count;
     uint32_t flags;       /* passed to sample() */
     /* deadline for each value. With `whole`, deadline for all values together; a retry after a hung value gets half of
-     * this time in addition */
+     * this time, but at most 1 s, in addition */
     uint64_t deadline_ns;
     bool whole;
 } gpuhal_query_request;

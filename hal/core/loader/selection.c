@@ -240,7 +240,7 @@ gpuhal_status gpuhal_selection_apply(const gpuhal_selection *selection, gpuhal_l
 }
 
 /* Returns whether `a` comes before `b`: listed backends in list order, then cpu, then the others by priority. Without a
- * list, cpu comes last. The environment's list takes precedence over the configuration's. */
+ * list of backends to use, cpu comes last. The environment's list takes precedence over the configuration's. */
 static bool is_before(const gpuhal_selection *selection, const gpuhal_candidate *a, const gpuhal_candidate *b)
 {
     const gpuhal_selection_list *list = takes_only(&selection->narrowed) ? &selection->narrowed : &selection->allowed;

@@ -328,9 +328,9 @@ gpuhal_status gpuhal_buffer_refuse_write(const gpuhal_buffer *buffer)
     return GPUHAL_ERROR_INVALID_ARGUMENT;
 }
 
-/* Increments the number of transfers. A negative value means that the buffer is mapped or is being mapped, and must not
- * be incremented. The acquire order pairs with the unmapping thread's release: the host's writes through the mapping
- * happen before the transfer. */
+/* Increments the number of transfers. A negative value means that the buffer is mapped, or is being mapped or unmapped,
+ * and must not be incremented. The acquire order pairs with the unmapping thread's release: the host's writes through
+ * the mapping happen before the transfer. */
 gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
 {
     int32_t use = atomic_load_explicit(&buffer->use, memory_order_relaxed);

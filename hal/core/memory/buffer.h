@@ -57,7 +57,7 @@ struct gpuhal_buffer {
     void *mapped;
     uint64_t mapped_offset, mapped_bytes;
     uint32_t mapped_access;
-    /* The kind that was requested from the plugin; devices that import the memory need it. */
+    /* The next four members are as requested from the plugin; devices that import the memory need them. */
     gpuhal_memory_kind kind;
     uint32_t export_kinds;
     uint64_t alignment, allocated;
@@ -106,7 +106,7 @@ uint64_t gpuhal_memory_page_bytes(gpuhal_device *device);
 gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                     gpuhal_plugin_range **out_range);
 void gpuhal_memory_release_range(gpuhal_buffer *buffer);
-/* Only one thread at a time may call these functions. */
+/* Only one thread at a time may call these functions for a buffer. */
 gpuhal_status gpuhal_memory_commit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 gpuhal_status gpuhal_memory_decommit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 /* Returns an empty buffer of this size, not charged and not yet in the index. Returns NULL if out of memory. */

@@ -2,7 +2,8 @@
  *
  * Preconditions of every function: pointers are not NULL, paths are absolute unless documented otherwise, and the
  * caller has checked sizes. A function that can fail returns 0 or errno; the layers above format the error message. No
- * function logs or allocates more than its result. Only fork.c keeps global state. This header contains no
+ * function logs or allocates more than its result. The only global state is the fork generation (fork.c), this
+ * library's directory (library.c) and the helper program's crash handler (helper_process.c). This header contains no
  * system-specific types.
  */
 #ifndef GPUHAL_OS_H
@@ -70,7 +71,7 @@ void gpuhal_condition_signal_all(gpuhal_condition *condition);
 int gpuhal_os_cancel_defer(void);
 void gpuhal_os_cancel_restore(int before);
 
-/* Starts a thread that blocks all asynchronous signals, so that the host's handlers never run on it. */
+/* Starts a thread that blocks all asynchronous signals, so that the host's handlers for them never run on it. */
 typedef struct gpuhal_thread {
     uintptr_t system;
 } gpuhal_thread;
@@ -385,7 +386,7 @@ void *gpuhal_os_library_symbol(void *library, const char *name);
 bool gpuhal_os_library_is_data(const void *address);
 /* Returns the absolute path of an open library, malloc'ed; NULL if unknown. */
 char *gpuhal_os_library_file(void *library);
-/* Returns the absolute path of the library that contains `address`, malloc'ed; NULL if unknown. */
+/* Returns the absolute path of the library or program that contains `address`, malloc'ed; NULL if unknown. */
 char *gpuhal_os_library_path(const void *address);
 typedef struct gpuhal_loaded_library {
     const char *path;    /* from the dynamic loader; may be relative to an earlier current directory */
@@ -441,7 +442,7 @@ size_t gpuhal_os_process_read_output(gpuhal_child *process, void *to, size_t byt
 uint64_t gpuhal_os_process_starved_ns(const gpuhal_child *process);
 /* Closes the stream while the process may still run. */
 void gpuhal_os_process_close_stream(gpuhal_child *process);
-/* How a process ended; UNKNOWN if the host ignores SIGCHLD or reaps every child. */
+/* How a process ended; UNKNOWN if it was ended here, or if the host ignores SIGCHLD or reaps every child. */
 typedef enum {
     GPUHAL_ENDED_UNKNOWN = 0,
     GPUHAL_ENDED_EXIT = 1,
@@ -450,7 +451,7 @@ typedef enum {
 } gpuhal_ended;
 /* Waits `grace_ns` for the process to exit, then sends SIGTERM and waits `term_ns`, then kills the process. Always
  * kills the rest of its process group. Closes the stream and reaps the process, unless the host has reaped it.
- * *out_value is the exit code, or the signal number if the process was not killed here. ENDED_NOT means that the
+ * *out_value is the exit code or the signal number of a process that ended within `grace_ns`. ENDED_NOT means that the
  * process is stuck in the kernel and was abandoned after two more seconds. */
 gpuhal_ended gpuhal_os_process_finish(gpuhal_child *process, uint64_t grace_ns, uint64_t term_ns, int *out_value);
 const char *gpuhal_os_signal_name(int signal_number);

@@ -130,7 +130,7 @@ static void mark(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count)
     }
 }
 
-/* The caller holds the mutex. */
+/* Moves the stretch's memory that is free now behind the fence. The caller holds the mutex. */
 static void sweep(gpuhal_pool *pool)
 {
     const gpuhal_fence *fence = &pool->fence;

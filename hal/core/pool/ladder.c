@@ -285,7 +285,7 @@ static gpuhal_status compact(climb *c)
 
 /* Compaction takes no memory from other owners, so it is tried first if it may be enough. It is tried again at the end
  * if sources have released memory, which may be scattered. In between, sources first release memory of this pool, and
- * then any memory of the device. Callbacks are called once. */
+ * then any memory of the device. The callbacks' rung is tried once. */
 static gpuhal_status ask_all(climb *c)
 {
     gpuhal_status status = compact(c);

@@ -72,7 +72,7 @@ typedef struct gpuhal_pending {
                                   * use */
     gpuhal_block_id block;
     gpuhal_lane *home; /* home of the released part, which still counts the part; NULL if there is none */
-    const gpuhal_tag *tag; /* the released buffer's tag and size until the check is done, else NULL and 0 */
+    const gpuhal_tag *tag; /* the released buffer's tag and size; `bytes` is 0 if there is nothing to check */
     uint64_t bytes;
     /* Queues that can take blocks from the bins: the lane's queue, and a queue that waits for the entry's event. The
      * pointers are only compared. A dangling pointer is harmless: all work of a destroyed queue has ended, and a new
@@ -185,7 +185,7 @@ struct gpuhal_pool {
     gpuhal_pending *pending, **pending_end;
     uint64_t pending_number;  /* number of the newest entry */
     gpuhal_segment *segments; /* indexed by region number */
-    _Atomic uint32_t segment_count; /* each piece of the range counts as well; written with the mutex held */
+    _Atomic uint32_t segment_count; /* the range counts by its pieces; written with the mutex held */
     uint32_t segment_space;
     gpuhal_pool_range range;
     gpuhal_fence fence;
@@ -426,8 +426,8 @@ void gpuhal_pool_close_lanes(gpuhal_pool *pool);
 /* Returns how many used bytes of the device's pools no store could give up now. The caller must hold no lock. */
 uint64_t gpuhal_device_fixed_bytes(const gpuhal_device *device);
 /* Returns OUT_OF_MEMORY with details if `need` alone exceeds a limit of the pool or the device. If `all` is set, also
- * checks the control group's limit, which is read from files. Unless the application has callbacks, this check counts
- * the request together with the used bytes that no store could give up now. */
+ * checks the control group's limit, which is read from files; and, unless the application has callbacks, the checks of
+ * the pool's and the device's limit add the used bytes that no store could give up now to the request. */
 gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool all);
 /* Allocates a segment or piece from the driver with room for `need` bytes. Returns OUT_OF_MEMORY with details if the
  * driver fails or a limit would be exceeded. The caller must not hold the mutex. */
@@ -499,8 +499,8 @@ uint64_t gpuhal_compact_trim(gpuhal_pool *pool, uint64_t bytes);
 
 /* Tries each step of the ladder after a search has failed. Returns OK with a block, or the error. */
 gpuhal_status gpuhal_pool_climb(const gpuhal_request *request, gpuhal_block_id *out_block);
-/* Refuses a request that exceeds a limit of the pool or the device, like gpuhal_pool_climb(), but without side effects:
- * a store must not evict entries for such a request. Returns OUT_OF_MEMORY with its report. */
+/* Refuses a request that exceeds a limit of the pool or the device, like gpuhal_pool_climb(), but tries no rung: a
+ * store must not evict entries for such a request. Returns OUT_OF_MEMORY with its report. */
 gpuhal_status gpuhal_pool_check_request(const gpuhal_request *request);
 /* Returns the time until which to wait for work if there are sources to call. It is before the deadline, so that the
  * sources have time left. */

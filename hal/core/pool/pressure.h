@@ -81,7 +81,7 @@ typedef struct gpuhal_pressure {
     gpuhal_pressure_turn *turns;
 } gpuhal_pressure;
 
-/* Called when the object's pools are created and destroyed. gpuhal_pressure_destroy() also frees all remaining
+/* Called when the object's pools are created and destroyed. gpuhal_pressure_finish() also frees all remaining
  * sources. */
 void gpuhal_pressure_init(gpuhal_pressure *pressure);
 void gpuhal_pressure_finish(gpuhal_pressure *pressure);
@@ -111,9 +111,9 @@ typedef struct gpuhal_pressure_attempt {
 
 /* Calls the next source of the rung. As long as a source releases memory, it is called again, each time for twice as
  * much, up to the size of the device's memory: the released bytes may not be contiguous. A source that releases
- * nothing, or reports that it released the whole amount, is not called again. If this function returns true, the caller
- * must search again. Either the source released *out_given bytes, or *out_given is 0 and a source released memory for
- * another thread while this thread waited for its turn. */
+ * nothing, or has released as much as the device's memory in all, is not called again. If this function returns true,
+ * the caller must search again. Either the source released *out_given bytes, or *out_given is 0 and a source released
+ * memory for another thread while this thread waited for its turn. */
 bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given);
 bool gpuhal_pressure_has_source(const gpuhal_device *device);
 uint64_t gpuhal_pressure_source_count(const gpuhal_device *device, gpuhal_pressure_rung rung);

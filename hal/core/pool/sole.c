@@ -15,7 +15,7 @@ static bool has_one_queue(const gpuhal_pool *pool)
     return queues == 1;
 }
 
-/* All free blocks are still common. */
+/* All free blocks are still common, so the view begins as a copy of the pool's blocks. */
 void gpuhal_sole_begin(gpuhal_pool *pool, const gpuhal_lane *lane)
 {
     gpuhal_sole *sole = &pool->sole;

@@ -125,7 +125,7 @@ void gpuhal_pools_report(const gpuhal_device *device, gpuhal_memory_report *repo
     report->reserved_bytes = report->used_bytes + idle;
 }
 
-/* In a forked child, returns an error for an inherited object without reading its members. */
+/* In a forked child, returns an error for an inherited gpuhal object, which is then not used any further. */
 static gpuhal_status check(const gpuhal *gpu, uint64_t *out_freed)
 {
     if (out_freed) {

@@ -289,8 +289,8 @@ static void log_failure(const gpuhal_program *program, int error, uint64_t bytes
 }
 
 /* `block` contains the compiled code after a gap for the header and the key. Adds the header, the key and the list of
- * driver files, and returns the number of bytes. Returns 0 if the compiler's files are unknown or host memory is
- * short. */
+ * driver files, and returns the number of bytes. Returns 0 if the compiler's files are unknown, the environment
+ * has changed since the key was created, or host memory is short. */
 static size_t complete(gpuhal_program *program, char **block, uint64_t compiled)
 {
     const gpuhal_program_key *key = &program->key;

@@ -67,8 +67,8 @@ struct gpuhal_kernel {
 /* ---- self_contained.c */
 
 enum { GPUHAL_WHY_OPEN_BYTES = 128 };
-/* Returns whether the compiler reads only the code and its options. If not, `out_why` names the other files that the
- * compiler may read, or is "" if out of memory. */
+/* Returns whether the compiler reads only the code and its options. If not, `out_why` states why it may read other
+ * files, or is "" if out of memory. */
 bool gpuhal_code_is_self_contained(const gpuhal_code *code, char out_why[GPUHAL_WHY_OPEN_BYTES]);
 
 /* ---- key.c */

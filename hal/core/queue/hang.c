@@ -52,7 +52,8 @@ void gpuhal_queues_lost(gpuhal_device *device)
     gpuhal_failure_release(failure);
 }
 
-/* Returns whether the newest submitted timepoint of a queue shows that work is still executing. */
+/* Returns whether the newest submitted timepoint of a queue shows that work is still executing. If there is no
+ * timepoint after all submissions, makes the worker record one as soon as it has the right to call. */
 static bool goes_on(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);

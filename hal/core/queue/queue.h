@@ -275,7 +275,7 @@ static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
 
 /* The functions of each file follow, lowest layer first. Each file may call only functions of the files before it. */
 
-/* ---- uses.c: these functions accept NULL */
+/* ---- uses.c: these functions accept NULL, except gpuhal_uses_next() */
 
 gpuhal_uses *gpuhal_uses_retain(gpuhal_uses *uses);
 /* Returns whether both uses have the same kernel and the same buffers in the same order. */
@@ -385,7 +385,7 @@ gpuhal_status gpuhal_timepoint_elapsed(const gpuhal_timepoint *from, const gpuha
 
 /* ---- deferred.c */
 
-/* Does nothing if the worker is running. Returns 0 or errno. The caller holds the mutex. */
+/* Starts the worker, unless there is one. Returns 0 or errno. The caller holds the mutex. */
 int gpuhal_queue_need_thread(gpuhal_queue *queue);
 /* The caller holds the mutex. */
 gpuhal_status gpuhal_queue_append_deferred(gpuhal_queue *queue, const gpuhal_op *op, bool on_host);
@@ -494,8 +494,8 @@ gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline
 /* Makes all work that is enqueued from now on wait for the timepoint. Accepts NULL. */
 gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
 /* Submits a transfer to the plugin, with the right to call and without the mutex. Returns NOT_SUPPORTED if the worker
- * must do the work, or NOT_READY if the worker must retry. Any other failure leaves a gap in the queue's order and
- * fails the queue. On success the caller must call the next function with the mutex held. */
+ * must do the work, or NOT_READY if the worker must retry. Any other refusal by the plugin, except BUSY, leaves a gap
+ * in the queue's order and fails the queue. On success the caller must call the next function with the mutex held. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op);
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op);
 /* Returns whether the library records a timepoint at the end of native access. Drivers with HONORS_TIMEOUTS do not need

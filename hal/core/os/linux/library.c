@@ -72,8 +72,8 @@ bool gpuhal_os_library_is_data(const void *address)
 
 /* ---- mappings */
 
-/* Parses "7f0…-7f0… r-xp 00000000 fe:00 131 /usr/lib/libc.so.6". Returns the path; NULL for a mapping without a file. "
- * (deleted)" follows the path of a file that was removed or replaced. */
+/* Parses "7f0…-7f0… r-xp 00000000 fe:00 131 /usr/lib/libc.so.6". Returns the path; NULL for a mapping without a file.
+ * The path of a file that was removed or replaced ends with " (deleted)". */
 static const char *parse_mapping(char *line, uintptr_t *out_begin, uintptr_t *out_end)
 {
     unsigned long begin = 0, end = 0;

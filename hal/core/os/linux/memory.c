@@ -59,8 +59,8 @@ static bool is_readable(const void *bytes)
 }
 
 /* The madvise query does not modify the page. Linux before 5.14 lacks this query, and the query fails for device
- * mappings as it does for inaccessible memory. The second query detects memory that is not readable, or readable but
- * not writable. */
+ * mappings as it does for inaccessible memory. Further queries detect memory that is not readable, or readable but not
+ * writable. */
 static bool page_is_accessible(void *page, size_t bytes, bool written)
 {
     if (madvise(page, bytes, written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {

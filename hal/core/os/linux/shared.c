@@ -293,8 +293,8 @@ static bool is_own_folder(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
 }
 
-/* An XDG_RUNTIME_DIR that belongs to another user (sudo -E) is ignored. Without a usable XDG_RUNTIME_DIR, shared memory
- * (/dev/shm) is preferred to the folder for temporary files, which may be on a disk. */
+/* An XDG_RUNTIME_DIR that belongs to another user (sudo -E) is ignored. If the user has no runtime folder, shared
+ * memory (/dev/shm) is preferred to the folder for temporary files, which may be on a disk. */
 bool gpuhal_os_runtime_folder(char *out_path, size_t bytes, bool *out_own)
 {
     static const char *const shared[] = {"/dev/shm", "/tmp"};
