@@ -16,7 +16,7 @@ typedef struct hold {
 
 typedef struct holds {
     const gpuhal_device *device;
-    hold *list; /* NULL if out of memory; if so, no reference is counted */
+    hold *list; /* may be NULL; a reference is not counted if out of memory */
     size_t count, space;
 } holds;
 
@@ -99,7 +99,7 @@ void gpuhal_queue_look_through(gpuhal_queue *queue)
     }
 }
 
-/* Released buffers are kept alive by completed work that no thread waits for, and by other devices' work. Waits for
+/* Completed work that no thread waited for keeps released buffers alive, even work of other devices' queues. Waits for
  * threads that are retiring work, at most as long as a driver call may take. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending)
 {

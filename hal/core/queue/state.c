@@ -42,8 +42,9 @@ static const gpuhal_uses *find_first(const gpuhal_uses *uses)
     return uses;
 }
 
-/* Returns a submitted launch whose kernel the driver may be compiling, or NULL. Polling callers call this function
- * often, so it walks the submissions only if the device has any such launch. */
+/* Returns a launch whose kernel the driver may be compiling, or NULL. The launch was submitted, or the worker is
+ * running it. Polling callers call this function often, so it walks the submissions only if the device has any such
+ * launch. */
 static const gpuhal_uses *find_compiling(const gpuhal_queue *queue)
 {
     if (atomic_load_explicit(&queue->device->compiling, memory_order_relaxed) == 0) {

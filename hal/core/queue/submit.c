@@ -283,8 +283,9 @@ static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timep
                : status;
 }
 
-/* If there is no work to wait for, the timepoint is done immediately, without a plugin call. If deferring fails, this
- * thread calls the plugin. */
+/* If there is no work to wait for, the timepoint is done immediately, without a plugin call. If the plugin may not
+ * return in time, the timepoint is deferred, so that the worker calls the plugin. If deferring fails, this thread calls
+ * the plugin. */
 static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
                                             gpuhal_completion **completions)
 {
@@ -371,9 +372,9 @@ static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint 
            gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
 }
 
-/* Returns NOT_SUPPORTED if the worker must wait instead, or if the timepoint is done or has failed in the meantime. On
- * OK this queue's work is a user of the event, and the caller must track the work. The caller has the right to call,
- * but not the mutex. */
+/* Returns NOT_SUPPORTED or NOT_READY if the worker must wait instead, and NOT_SUPPORTED if the timepoint is done or has
+ * failed in the meantime. On OK this queue's work is a user of the event, and the caller must track the work. The
+ * caller has the right to call, but not the mutex. */
 static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_error_detail detail;

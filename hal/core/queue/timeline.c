@@ -51,7 +51,7 @@ void gpuhal_timeline_destroy(gpuhal_timeline *timeline)
 }
 
 /* Moves an ended piece's record into the ring. If two pieces have the same slot, the newer piece stays. Pieces that
- * began in an earlier trace are dropped. */
+ * were enqueued in an earlier trace are dropped. */
 static void keep(gpuhal_timeline *timeline, gpuhal_traced_record *record)
 {
     gpuhal_mutex_lock(&timeline->mutex);
@@ -364,7 +364,7 @@ static void dropped(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status stat
     append(queue, op);
 }
 
-/* At most GPUHAL_TRACED_AFTER waits are traced. */
+/* At most GPUHAL_TRACED_AFTER waits of each piece are traced. */
 static void waits(gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
 {
     if (!gpuhal_queue_is_observed(queue) || timepoint->queue == queue || timepoint->observed == 0) {

@@ -58,7 +58,7 @@ typedef struct gpuhal_timeline {
     gpuhal_traced_record *ring;
     uint64_t capacity;
     uint64_t count, first; /* number of the newest piece, and of the first piece of this trace */
-    uint64_t ended, dropped; /* numbers of this trace's pieces that have ended, and that were overwritten in the ring */
+    uint64_t ended, dropped; /* counts of this trace's pieces that have ended, and that were overwritten in the ring */
 } gpuhal_timeline;
 
 /* A queue's part of the trace. The queue's mutex protects all members except number, base, base_ns and last_ns. Only

@@ -1,9 +1,9 @@
 /* queue/timepoint.h: one recording of an event, and the completions to notify when it is done.
  *
- * A timepoint belongs to a queue. It is DEFERRED until the queue submits it, SUBMITTED until it is known to be done,
- * and from then on DONE, with or without a failure. Threads that use a timepoint hold references. Recording an event
- * again creates a new timepoint. `state` is written with the queue's mutex held and may be read without the mutex. The
- * queue's mutex protects all other members that change.
+ * A timepoint belongs to a queue, except a host timepoint (timepoint.c). It is DEFERRED until the queue submits it,
+ * SUBMITTED until it is known to be done, and from then on DONE, with or without a failure. Threads that use a
+ * timepoint hold references. Recording an event again creates a new timepoint. `state` is written with the queue's mutex
+ * held and may be read without the mutex. The queue's mutex protects all other members that change.
  */
 #ifndef GPUHAL_QUEUE_TIMEPOINT_H
 #define GPUHAL_QUEUE_TIMEPOINT_H
@@ -70,7 +70,7 @@ typedef struct gpuhal_timepoint {
     struct gpuhal_vendor_queue *vendor; /* the plugin queue of the event, with a reference */
     _Atomic uint32_t users; /* users of the event: the queue until the timepoint is done, threads in calls with the
                              * event, other queues' work that waits for the event, and a timed timepoint itself. 0 if
-                             * there is no event any more */
+                             * there is no event yet or any more */
     uint64_t done_ns; /* for a timed or stamped timepoint, the time when its end was noticed; exact if the plugin has no
                        * queues */
     gpuhal_failure *failure;        /* NULL if successful */

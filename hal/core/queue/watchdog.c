@@ -124,8 +124,8 @@ static gpuhal_device *next_at_work(gpuhal_device *other, const gpuhal_device *de
     return other;
 }
 
-/* Returns whether the call may be waiting for the device's work. The driver must report progress several times within
- * hang_ns. */
+/* Returns whether the call may be waiting for the device's work. The driver is queried several times within hang_ns,
+ * and one report of progress is enough. */
 static bool is_behind_work(gpuhal_device *device, gpuhal_call_slot *slot, uint64_t counted_ns)
 {
     gpuhal_device *first = next_at_work(dog.devices, device);

@@ -172,8 +172,8 @@ static void run_first(gpuhal_queue *queue)
 }
 
 /* Returns whether the plugin cannot accept the work now but will accept it later, because another thread is capturing
- * the vendor's queue or has native access to it. Returns false for a mapped buffer, because only the application can
- * end the mapping. */
+ * the vendor's queue or has native access to it. Returns false for BUSY with a mapped buffer, because only the
+ * application can end the mapping. */
 static bool comes_later(const gpuhal_op *op, gpuhal_status status)
 {
     const bool mapped = gpuhal_buffer_is_mapped(op->to) || gpuhal_buffer_is_mapped(op->from) ||

@@ -46,7 +46,7 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
 char *gpuhal_key_identity(const char *path);
 
 /* Cache of a database's lines that were found current during one listing. Plugins depend mostly on the same files, and
- * with the cache each file is checked only once. A zero-initialised cache is empty. */
+ * with the cache each file is checked only once, unless the cache is full. A zero-initialised cache is empty. */
 #define GPUHAL_KEY_SEEN 512u
 typedef struct gpuhal_key_seen {
     const char *lines[GPUHAL_KEY_SEEN]; /* owned by the database; hashed by checksum */

@@ -186,7 +186,8 @@ static void take(asking *own)
 
 #define LATE_NS UINT64_C(1000000000) /* for all remaining devices of a backend after one device timed out */
 
-/* Without an overall deadline, a single query needs no job, because its steps have deadlines. */
+/* A single query needs no job if there is no overall deadline or the backend has started, because its other steps have
+ * deadlines. */
 static void begin(asking *own, bool alone)
 {
     const bool is_quick = gpuhal_backend_started(own->iface->candidate) || !own->whole;

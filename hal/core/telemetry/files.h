@@ -41,8 +41,8 @@ bool gpuhal_files_are_of_tegra(const gpuhal_files *files);
  * cards have no bridges. A search for both would take longer than reading all existing files. */
 bool gpuhal_files_are_of_bus(const gpuhal_files *files);
 
-/* Reads at most `size` - 1 bytes and appends a 0. Returns the number of bytes. Returns 0 if the file is missing or
- * empty, and stores the reason in the value. `name` is relative to `directory`. */
+/* Reads at most `size` - 1 bytes and appends a 0. Returns the number of bytes. Returns 0 if the file cannot be read
+ * or is empty, and stores the reason in the value. `name` is relative to `directory`. */
 size_t gpuhal_files_bytes(const char *directory, const char *name, void *out_bytes, size_t size, gpuhal_value *value);
 /* Reads a file's first line without its newline. */
 bool gpuhal_files_line(const char *directory, const char *name, char *out_text, size_t size, gpuhal_value *value);

@@ -16,7 +16,8 @@ gpuhal_status gpuhal_memory_copy_bounced(gpuhal_device *device, const gpuhal_mem
                                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
 gpuhal_status gpuhal_memory_copy_large(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
                                        const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
-/* Sets the error detail for the plugin's failure. If the device was lost in the meantime, returns DEVICE_LOST. */
+/* Sets the error detail for the plugin's failure. If the watchdog abandoned the device in the meantime, returns
+ * DEVICE_LOST. */
 gpuhal_status gpuhal_memory_copy_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes);
 
 static inline gpuhal_status gpuhal_memory_copy(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,

@@ -11,8 +11,8 @@
 
 #include <gpuhal/file.h>
 
-/* Called with bytes of the range while they are in host memory. `at` is the first byte's offset in the range. Each byte
- * is passed exactly once, in any order, possibly on several threads at the same time. */
+/* Called with bytes of the range while they are in host memory. `at` is the first byte's offset in the range. A
+ * transfer that succeeds passes each byte exactly once, in any order, possibly on several threads at the same time. */
 typedef void gpuhal_file_look_fn(void *user, uint64_t at, const void *bytes, uint64_t count);
 
 typedef struct gpuhal_file_job {

@@ -30,8 +30,8 @@ static char *straight_address(const gpuhal_file_job *job)
     return straight ? (char *)memory->host + job->buffer_offset : NULL;
 }
 
-/* Chooses a piece size small enough that every thread has several pieces. One transfer uses at most half of the
- * chunks. */
+/* Chooses a piece size small enough that every thread has several pieces of a large transfer. One transfer uses at most
+ * half of the chunks. */
 static void choose_pieces(gpuhal_file_moving *moving)
 {
     const gpuhal_device *device = moving->job->buffer->device;

@@ -71,8 +71,8 @@ static bool is_large(const gpuhal_device *device, uint64_t bytes)
 
 /* Returns whether staging in the library is probably faster than the slot, from the device's facts and the location of
  * the bytes. For pageable memory, the driver stages with a single thread, but the library uses several threads while a
- * GPU with separate memory copies. Returns false if the host can access the device memory, and for the library's
- * page-locked memory. */
+ * GPU with separate memory copies. Returns false if the host can access the device memory, and for host
+ * memory that the library knows to be page-locked. */
 static bool is_quicker_staged(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                               void *host, uint64_t bytes)
 {

@@ -5,7 +5,7 @@
  * device. The caller's thread and the helpers from the thread pool each have their own chunks and move complete pieces,
  * so no piece is passed between threads. If the device has queues, each thread has two chunks: the device copies one
  * chunk while the thread works on the other. A copy begins with as many threads as an earlier copy needed. A helper is
- * added when the device is found waiting for the threads. */
+ * added when the device is found waiting for the threads. Without queues, two threads make blocking copies. */
 #ifndef GPUHAL_TRANSFER_STAGED_H
 #define GPUHAL_TRANSFER_STAGED_H
 
@@ -14,7 +14,7 @@
 #define GPUHAL_STAGED_PAGE_BYTES 4096u
 
 /* In a copy to the device, fills `chunk` with `bytes` bytes; in a copy from the device, consumes them. `done` is the
- * first byte's offset in the copy. Called on several threads in parallel, in any order, exactly once for each byte. On
+ * first byte's offset in the copy. Called on several threads in parallel, in any order, once for each byte. On
  * failure it sets the error detail, and no more pieces are begun. In a copy from a device it may wait for a chunk for
  * the direction to a device; in any other copy it must not wait for a chunk. */
 typedef gpuhal_status gpuhal_staged_fn(void *user, void *chunk, uint64_t done, uint64_t bytes);

@@ -38,7 +38,8 @@ static inline bool gpuhal_staging_has_memory(const gpuhal_device *device, gpuhal
 /* Returns whether the device has queues that are worth using for staging. */
 bool gpuhal_staging_has_engine(const gpuhal_device *device);
 
-/* If necessary, waits until a chunk is free. Fails only if the pool has no chunk and cannot create a chunk. */
+/* If necessary, waits until a chunk is free. Fails only if the pool has no chunk and cannot create a chunk, or if the
+ * device is lost. */
 gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_direction direction, gpuhal_chunk **out_chunk);
 /* Takes a chunk without waiting. Returns NULL if no chunk is free and a bound is reached. */
 gpuhal_chunk *gpuhal_staging_try_take(gpuhal_device *device, gpuhal_direction direction);
