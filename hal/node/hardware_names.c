@@ -148,7 +148,7 @@ static bool find_vendor(pci_ids *at, uint32_t vendor)
         size_t length = 0;
         at->next = middle > 0 ? middle - 1 : 0;
         if (middle > 0 && !next_line(at, high, &length)) {
-            at->next = high; /* `middle` is in the last line before `high` */
+            at->next = high; /* no readable line begins between `middle` and `high` */
         }
         do {
             begin = at->next;
@@ -233,7 +233,7 @@ static bool is_looked_for(const gpuhal_hardware_survey *survey, uint32_t i)
     return is_wanted;
 }
 
-/* Returns whether the file exists. */
+/* Returns whether the file could be opened. */
 static bool search(gpuhal_hardware_survey *survey, const char *path)
 {
     char whole[GPUHAL_SYSTEM_ROOT_BYTES + 64];

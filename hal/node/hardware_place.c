@@ -12,8 +12,9 @@
 /* The inode number of the host's pid namespace (PROC_PID_INIT_INO in the kernel's proc_ns.h). */
 #define FIRST_PROCESSES "pid:[4026531836]"
 
-/* Evidence for each runtime: files, environment variables, and words in the source paths of two kinds of mounts, the
- * container's root and files below /etc. The first matching entry is used, so more specific entries come first. */
+/* Evidence for each runtime: files, environment variables, and words in the mounts of the container's root, of
+ * files below /etc and of /dev/termination-log. The first matching entry is used, so more specific entries come
+ * first. */
 static const struct {
     gpuhal_hardware_place place;
     const char *files[3], *variables[3], *words[4];

@@ -1,6 +1,6 @@
 /* node/hardware_words.c: the text of findings, and command lines that fix them with the system's tools. If no remedy is
  * certain, the command is a diagnostic command. A warning precedes a dangerous command, a restart of the machine is on
- * a separate line, and a diagnostic command is followed by a line that explains its output. */
+ * a separate line, and a line that explains the output may follow a diagnostic command. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"

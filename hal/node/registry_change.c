@@ -1,5 +1,5 @@
-/* node/registry_change.c: deletes, exports and imports records. Each call opens the registry separately, as another
- * process would. Open gpuhal objects see the change when they next read the file. */
+/* node/registry_change.c: deletes, exports and imports records. Each call that deletes or imports opens the
+ * registry separately, as another process would. Open gpuhal objects see the change when they next read the file. */
 #include "node/registry_view.h"
 
 #include "device/for_node.h"

@@ -259,7 +259,8 @@ static void choose_devices(gpuhal *gpu, gpuhal_sampler_desc *desc, gpuhal_device
     desc->devices = space;
 }
 
-/* Chooses keys if the caller's list is empty: all keys except PCIe traffic, which takes up to a second to read. */
+/* Chooses keys if the caller's list is empty: all values except vendor values and PCIe traffic,
+ * which takes up to a second to read. */
 static void choose_keys(gpuhal_sampler_desc *desc, gpuhal_key usual[KEYS_MAX])
 {
     for (gpuhal_key key = FIRST_VALUE; key < FIRST_LINK && desc->key_count < KEYS_MAX; key++) {

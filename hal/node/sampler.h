@@ -2,8 +2,9 @@
  *
  * One worker (device/worker.h), gpuhal-sample, reads the values with no lock held. It locks the mutex to add them to
  * the ring and to find the resulting events; callbacks run without the mutex. The worker ends at gpuhal_close(), at
- * gpuhal_sampler_destroy(), and in a forked child. The user, the worker and each running callback have one reference to
- * the structure. Releasing the last reference frees the structure and releases its reference to the gpuhal object.
+ * gpuhal_sampler_destroy(), and in a forked child. The user, the worker and each queued or running callback have one
+ * reference to the structure. Releasing the last reference frees the structure and releases its reference to the gpuhal
+ * object.
  */
 #ifndef GPUHAL_NODE_SAMPLER_H
 #define GPUHAL_NODE_SAMPLER_H

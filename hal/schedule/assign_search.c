@@ -113,7 +113,7 @@ static bool has_group(const search *own, uint32_t depth, uint32_t unit)
     return has;
 }
 
-/* Returns the lowest load that a unit other than the CPU would have with the item. */
+/* Returns the lowest load that a unit other than a fallback CPU would have with the item. */
 static uint32_t least_load(const search *own, uint32_t index)
 {
     uint32_t least = GPUHAL_UNKNOWN_PERMILLE;
@@ -138,7 +138,7 @@ static void set_policy(const search *own, uint32_t index, uint32_t unit, uint32_
     case GPUHAL_ASSIGN_SPREAD:
         out->of[2] = own->steps[unit];
         break;
-    case GPUHAL_ASSIGN_PACK: /* used units first, in descending order of used bytes */
+    case GPUHAL_ASSIGN_PACK: /* used units first, then units with fewer bytes left */
         out->of[2] = own->items[unit] == 0;
         out->of[3] = left;
         break;
@@ -321,7 +321,7 @@ static gpuhal_assign_result attempt(search *own, bool has_limits, uint32_t *orde
     return result;
 }
 
-/* A fallback CPU only receives items that fit on no other unit. Limits must not force items onto the CPU. */
+/* A fallback CPU is used only if no assignment is found without it. Limits must not force items onto the CPU. */
 static gpuhal_assign_result run(search *own, uint32_t *order, uint32_t *out_stuck)
 {
     const gpuhal_assign_problem *problem = own->problem;

@@ -236,8 +236,8 @@ static void overtake(pass *own, uint64_t mask)
     }
 }
 
-/* Returns whether the request depends on a device that a process without a lease uses exclusively. Until it ends,
- * nothing is reserved for the request, and the request does not count as overtaken. */
+/* Returns whether the request depends on a device that a process without a lease uses exclusively. Nobody knows
+ * when this use ends. Until then, nothing is reserved for the request, and the request does not count as overtaken. */
 static bool waits_for_stranger(const gpuhal_ledger_record *record, uint64_t wanted)
 {
     return record->count > 0 ? (uint32_t)__builtin_popcountll(record->candidates) < record->count
@@ -300,7 +300,7 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
         const range items = own.moved ? (range){0, state->item_count} : list[i].items;
         const bool fits_now = choose(state, record, items, &own.left, own.kept, &got);
         const bool blocks = own.passed == 0 || record->overtaken >= GPUHAL_LEDGER_OVERTAKEN_MAX;
-        /* If a request blocks the later requests, their liveness checks are skipped. */
+        /* Skips the liveness check of a request that neither fits nor blocks later requests. */
         if ((fits_now || blocks) && !is_alive(user, record)) {
             gpuhal_ledger_remove(state, list[i].ticket);
             own.moved = true;

@@ -51,7 +51,7 @@ static const char *words_of(gpuhal_lease_left_out reason)
     return words[reason];
 }
 
-/* Counts the devices that are excluded because a limit of this process's control groups may be too low. *out_last is
+/* Counts the devices that are excluded because a limit of this process's control groups is too low. *out_last is
  * the last of these devices. */
 static uint32_t count_limited(const gpuhal_lease *lease, const gpuhal_lease_device **out_last)
 {

@@ -329,7 +329,8 @@ static void remove_own(const gpuhal_lease *lease, gpuhal_ledger *ledger)
     }
 }
 
-/* Always unlocks the byte, so that other processes detect a dead lease if the ledger cannot be written. */
+/* Unless it keeps the lease, always unlocks the byte, so that other processes detect a dead lease if the ledger cannot
+ * be written. */
 gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *out_held)
 {
     gpuhal_ledger *ledger = &gpuhal_leases_of(lease->gpu)->ledger;

@@ -11,8 +11,8 @@
 
 #define FRESH_NS     UINT64_C(100000000)
 #define PROCESSES_NS UINT64_C(1000000000) /* time limit for listing the processes of all devices */
-/* FAR_NS is the time that hanging drivers may take if there is no deadline. LAST_NS is the time that drivers always
- * have. Without LAST_NS, a lease could be granted memory that other programs use. */
+/* FAR_NS is the time that hanging drivers may take if there is no deadline. LEAST_NS is the time that drivers always
+ * have. Without LEAST_NS, a lease could be granted memory that other programs use. */
 #define FAR_NS   UINT64_C(6000000000)
 #define LEAST_NS UINT64_C(1000000000)
 
@@ -54,7 +54,7 @@ static bool is_stranger(gpuhal_device *device, const gpuhal_process *process, co
     return (process->flags & GPUHAL_PROCESS_COMPUTE) && process->pid != (uint32_t)gpuhal_os_process_own() && !is_here;
 }
 
-/* An exclusive device does not count as taken if its only user is a service that shares the device. */
+/* An exclusive device does not count as taken if one of its users is a service that shares the device. */
 static void sample_processes(gpuhal_device *device, uint64_t until_ns, gpuhal_lease_reading *out)
 {
     gpuhal_process list[GPUHAL_LEASE_PROCESSES] = {{.size = sizeof *list}};

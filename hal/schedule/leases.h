@@ -221,7 +221,7 @@ void gpuhal_lease_name_taken(const gpuhal_lease *lease, char *to, size_t bytes);
 bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease_device *device);
 
 /* Computes the bytes used by processes without a lease on a device in the copy of the ledger. Returns false if the
- * number is unknown because a holder uses the device without a limit and no plugin lists the processes. */
+ * number is unknown, for example because a holder uses the device without a limit and no plugin lists the processes. */
 bool gpuhal_lease_find_foreign(gpuhal *gpu, const gpuhal_lease_view *view, const gpuhal_lease_device *device,
                                uint64_t *out_bytes);
 

@@ -1,5 +1,6 @@
-/* schedule/ledger.c: implements the ledger's critical section between threads and processes. Every section removes
- * expired leases, removes leases of dead processes if necessary, and wakes granted requests. */
+/* schedule/ledger.c: implements the ledger's critical section between threads and processes. Every section that
+ * gpuhal_ledger_begin() begins removes expired leases. Sections also remove leases of dead processes if necessary, and
+ * wake granted requests. */
 #include "schedule/ledger.h"
 
 #include "device/for_schedule.h"

@@ -43,8 +43,8 @@ struct gpuhal_balance {
     } * entries; /* choices of the last assignment */
     uint32_t count;
 };
-/* Returns INVALID_ARGUMENT if the balance belongs to another gpuhal object or was created by the parent process of a
- * fork. A NULL balance is valid. */
+/* Returns INVALID_ARGUMENT if the balance belongs to another gpuhal object, or FORKED if the parent process of a fork
+ * created it. A NULL balance is valid. */
 gpuhal_status gpuhal_balance_check(const gpuhal_balance *balance, const gpuhal *gpu, const char *call);
 /* Returns the effective margin, or the default margin if the balance is NULL. */
 uint32_t gpuhal_balance_margin(const gpuhal_balance *balance);

@@ -18,8 +18,8 @@
 #include <stdbool.h>
 
 enum {
-    GPUHAL_PLACE_CELLS_MAX = 1 << 22 /* maximum number of cells of the search's table, 16 bytes each; a heuristic
-                                      * replaces larger tables */
+    GPUHAL_PLACE_CELLS_MAX = 1 << 22 /* maximum number of cells of the search's table, 16 bytes each; for free
+                                      * orders, a heuristic replaces larger tables */
 };
 
 /* The cost that a search minimises, in lexicographic order. `first` is an integer, and `second` is in seconds. */
@@ -107,7 +107,7 @@ void gpuhal_place_model_finish(gpuhal_place_model *model);
 void gpuhal_place_windows(gpuhal_place_model *model, gpuhal_place_bound bound);
 bool gpuhal_place_is_allowed(const gpuhal_place_model *model, uint32_t layer, uint32_t device);
 uint64_t gpuhal_place_need(gpuhal_place_model *model, gpuhal_place_range range);
-/* Returns by how many bytes `bytes` exceed the device's memory. */
+/* Returns by how many bytes the device's memory would have to be larger for `bytes` to fit. */
 uint64_t gpuhal_place_over(const gpuhal_place_model *model, uint32_t device, uint64_t bytes);
 /* The transfer time of a link; `latency` is INFINITY if there is no link. */
 typedef struct gpuhal_place_line {

@@ -57,8 +57,8 @@ double gpuhal_place_value(gpuhal_place_model *model, const gpuhal_place_ranges *
 
 /* ---- one set of orders */
 
-/* Finds the lowest bound that allows ranges, with a relative error of 1e-11. The search bisects bit patterns, because
- * the bit patterns of non-negative doubles have the same order as their values. */
+/* Finds the lowest bound that allows ranges, with a relative error of about 1e-11. The search bisects bit patterns,
+ * because the bit patterns of non-negative doubles have the same order as their values. */
 static gpuhal_status least_bound(gpuhal_place_model *model, const gpuhal_place_order *order, double *out_value)
 {
     uint64_t *bits = malloc(gpuhal_place_bit_words(model, order) * sizeof *bits);

@@ -68,7 +68,7 @@ static double place_from(const gpuhal_plan_search *s, const tile *own, position 
     return is_before(own, from) ? place_on_others(s, own, from.offset) : own->lowest;
 }
 
-/* If all boxes fit at a node, records their positions. fits() compares them with later positions. */
+/* Records the positions of the boxes at a node, where all of them fit. fits() compares them with later positions. */
 static void find_places(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     for (uint32_t i = 0; i < count; i++) {

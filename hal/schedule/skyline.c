@@ -256,8 +256,8 @@ static bool begins_at(const gpuhal_skyline *s, uint32_t column, uint32_t end)
     return box < past && box_next(s, box, end) < past;
 }
 
-/* The width and each edge add at most as much to the score as a key. A side of the box is also an edge if another box
- * that fits begins right after it. */
+/* The width and each edge add at most as much to the score as a key. The right side of the box is also an edge if
+ * another box that fits begins right after it. */
 static uint32_t score_of(const gpuhal_skyline *s, const floor_segment *on, uint32_t box, uint32_t key)
 {
     const uint32_t first = s->boxes[box].first, last = s->boxes[box].last;

@@ -5,11 +5,11 @@
  * flat segments. The lowest segment is filled first, with the box that fits between the segment's ends and wastes the
  * least room beside it. If no box fits, the segment is raised to its lower neighbour, and the room below is wasted.
  * `keys` change the preference among boxes. Every optimal plan can be built from the lowest offset up, so suitable keys
- * can reach it.
+ * can reach it in principle.
  *
  * The `potential` of a column is the height of the skyline in this column plus the heights of the column's unplaced
- * boxes. The total height is never less than the largest potential, so a filling is abandoned as soon as it cannot be
- * better than a known plan.
+ * boxes. The total height is never less than the largest potential, so a filling is abandoned as soon as it must be
+ * worse than a known plan.
  */
 #ifndef GPUHAL_SCHEDULE_SKYLINE_H
 #define GPUHAL_SCHEDULE_SKYLINE_H

@@ -13,7 +13,7 @@ typedef struct gpuhal_strategy_limit {
     gpuhal_device *device;
     uint64_t share_bytes;
     uint64_t before_bytes; /* previous limit of the application, or 0 */
-    uint64_t set_bytes;    /* effective limit, which is the smallest limit of the device's strategies */
+    uint64_t set_bytes;    /* effective limit, which is the smallest of before_bytes and the strategies' limits */
 } gpuhal_strategy_limit;
 
 /* The strategies that the application has registered with a gpuhal object, and the limits of existing strategies. */

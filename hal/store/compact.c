@@ -1,5 +1,5 @@
-/* store/compact.c: moves unpinned entries within the pool, so that contiguous memory or whole segments become free. An
- * entry keeps its old memory until all of its bytes are in the new memory. Moving does not change an entry's age. */
+/* store/compact.c: moves unpinned entries within the pool, so that contiguous memory or whole segments become free. A
+ * buffer keeps its old memory until all of its bytes are in the new memory. Moving does not change an entry's age. */
 #include "store/store.h"
 
 #include "base/error.h"

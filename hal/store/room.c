@@ -262,7 +262,8 @@ static uint64_t soon(uint64_t deadline_ns)
 }
 
 /* If moving entries may be enough, the store's entries move first. Then they leave in their order, regardless of the
- * cost. If this is not enough, other sources are used. */
+ * cost. If this is not enough, other sources are used. If `hopeless` (the new entry alone exceeds the pool's limit),
+ * no entry moves or leaves for the part. */
 static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue,
                                    uint64_t deadline_ns, bool hopeless)
 {

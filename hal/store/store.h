@@ -29,7 +29,7 @@ typedef struct gpuhal_entry gpuhal_entry;
 
 typedef enum gpuhal_entry_order {
     GPUHAL_STORE_UNPINNED, /* entries in device memory that are not pinned and can leave */
-    GPUHAL_STORE_COPIED,   /* entries that have a copy in host memory and are used by no thread */
+    GPUHAL_STORE_COPIED,   /* entries that have a copy in host memory and that no thread is working with */
     GPUHAL_STORE_LISTS
 } gpuhal_entry_order;
 
@@ -136,8 +136,8 @@ struct gpuhal_store {
     gpuhal_pressure_entry *sources[3];
     gpuhal_store_tier in_device; /* includes memory that is reserved but not yet allocated */
     uint64_t arriving;           /* bytes of `in_device` that are reserved but not allocated yet */
-    gpuhal_store_tier fixed;     /* entries in device memory that cannot leave now, because they are pinned or no tier
-                                  * has room for a copy */
+    gpuhal_store_tier fixed;     /* entries in device memory that cannot leave now, because they are pinned, or
+                                  * because the store has no tier for copies and no loader can restore them */
     gpuhal_store_tier in_host, in_file;
     struct gpuhal_store_file *file; /* NULL if no folder was specified */
     uint64_t host_reserved;         /* bytes for copies in progress */

@@ -1,8 +1,8 @@
 /* cpu/program.c: code for the CPU: a table of the caller's functions, or a shared library.
  *
- * The dynamic loader does not check files, and accessing the missing part of a truncated file kills the process. So
- * headers and segments are first checked against the file size. Code that is passed as bytes is written to a sealed
- * anonymous file that no process can change.
+ * The dynamic loader does not check whether a file is complete, and accessing the missing part of a truncated file
+ * kills the process. So headers and segments are first checked against the file size. Code that is passed as bytes is
+ * written to a sealed anonymous file that no process can change.
  *
  * The dynamic loader identifies a loaded library by the name that it was opened with. Some libraries are never
  * unloaded, because they have thread-local destructors or request it. Since descriptors are reused, each anonymous file

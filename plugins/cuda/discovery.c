@@ -93,7 +93,7 @@ static gpuhal_status mismatch(const gpuhal_host *host, CUresult code, const char
     return gpuhal_cuda_report_as(host, GPUHAL_ERROR_INCOMPATIBLE, "cuInit", code, text);
 }
 
-/* Adds the remedy, which the driver's descriptions do not contain. */
+/* Adds the remedy, which the driver's descriptions of these codes do not contain. */
 static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const survey *known)
 {
     switch (code) {

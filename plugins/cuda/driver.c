@@ -54,7 +54,8 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
 
 /* gpuhal's status for each code. Codes that mean "your argument is wrong" are DRIVER: the core has checked the
  * arguments, so gpuhal's caller cannot correct them. Codes of later drivers that are not in the table are also DRIVER.
- * LOST marks the sticky codes and the codes for a context that the application destroyed. */
+ * LOST marks the sticky codes and the codes for a context that the application destroyed. According to the
+ * documentation, a sticky code leaves the process in an inconsistent state, and further work returns the same error. */
 #define LOST GPUHAL_ERROR_DEVICE_LOST
 static const struct {
     CUresult code;
