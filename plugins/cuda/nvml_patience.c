@@ -43,7 +43,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Returns whether the thread has ended; if it has not, that thread will free the request. */
+/* Returns whether the thread has ended; if it has not, that thread will free @p own. */
 static bool wait_for(question *own)
 {
     const struct timespec until = gpuhal_plugin_time(gpuhal_plugin_now_ns() + PATIENCE_NS);

@@ -4,7 +4,7 @@
  *
  * NVML measures PCI Express traffic for 20 ms in each of two calls, and keeps recording events after the first call for
  * events. So these functions are called only if their values are requested. For a MIG device NVML reports memory and
- * ECC counts. All other values are the whole GPU's, and their source is called nvml-board.
+ * ECC counts, but no utilization. All other values are the whole GPU's, and their source is called nvml-board.
  */
 #include "nvml.h"
 
@@ -23,8 +23,8 @@ typedef struct sample {
 } sample;
 
 /* Runs in this thread's turn. If the device is not found, every value gets the error code. If reading one value fails,
- * only this value gets the code. If NVML is shut down between two values, returns this code, so that the sample is
- * repeated. */
+ * only this value gets the code. If NVML is shut down between two values of the first run, returns this code, so that
+ * the sample is repeated once. */
 static nvmlReturn_t take_sample(void *request)
 {
     sample *own = request;

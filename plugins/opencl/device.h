@@ -133,8 +133,8 @@ enum {
     GPUHAL_OPENCL_BUILD_TWICE = 4u /* retry a build once if it fails without a compiler message */
 };
 uint32_t gpuhal_opencl_find_defects(cl_platform_id platform, cl_device_id id);
-/* Called before a launch is enqueued; gpuhal_opencl_give_turn() is called afterwards. Returns false, and acquires
- * nothing, if the call would have to wait for another launch. */
+/* Called before a launch is enqueued; gpuhal_opencl_give_turn() is called afterwards. Waits for other launches if
+ * @p waits. Otherwise returns false, and acquires nothing, if the call would have to wait for another launch. */
 bool gpuhal_opencl_take_turn(const gpuhal_plugin_device *device, cl_command_queue commands, bool waits);
 /* @p launched is the launch's event, or NULL if nothing was enqueued. */
 void gpuhal_opencl_give_turn(const gpuhal_plugin_device *device, cl_command_queue commands, cl_event launched);
@@ -162,7 +162,7 @@ gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *cal
 gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *call, cl_int code);
 /* Reports DEVICE_LOST if the device is known to be lost. */
 gpuhal_status gpuhal_opencl_alive(gpuhal_plugin_device *device);
-/* Reports invalid code, or an invalid kernel or launch. */
+/* Reports code or a kernel that is invalid or not supported. */
 gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void gpuhal_opencl_describe_context(gpuhal_ops *ops);

@@ -49,7 +49,7 @@ static uint64_t choose_import_alignment(bool software, uint64_t base_alignment)
 }
 
 /* Returns whether host and device see each other's writes to clSVMAlloc() memory without mapping it. Returns false for
- * devices with separate memory, because they would access such memory over a bus. */
+ * every device that is not the CPU, because a device with separate memory would access such memory over a bus. */
 static bool can_share(cl_device_id id, uint32_t version, bool software)
 {
     cl_device_svm_capabilities can = 0;

@@ -158,8 +158,9 @@ static gpuhal_status refuse_unsized(const gpuhal_plugin_program *program, cl_ker
                                             list);
 }
 
-/* Sets the argument to shared memory, as a launch does. All drivers reject shared memory for images and samplers. They
- * may accept a cl_mem, as PoCL 3.1 does. */
+/* Sets the argument to shared memory, as a launch does. Drivers reject shared memory for images and samplers. PoCL 3.1
+ * rejects it too, although it accepts a cl_mem for them. Called only for arguments that the driver does not
+ * describe. */
 static bool takes_shared(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index)
 {
     const gpuhal_plugin_device *device = program->device;
@@ -175,8 +176,8 @@ static bool takes_shared(const gpuhal_plugin_program *program, cl_kernel kernel,
 }
 
 /* Sets the argument to an empty value: a NULL buffer, which only local memory arguments reject, or zeros, which must
- * have the right size. Nothing else can be checked if the driver does not describe the argument. The pointer to a value
- * is never NULL: drivers must reject NULL, but Oclgrind 21.10 dereferences it. */
+ * have the right size. If the driver does not describe the argument, only this and takes_shared() can be checked. The
+ * pointer to a value is never NULL: drivers must reject NULL, but Oclgrind 21.10 dereferences it. */
 static bool fits(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
                  const gpuhal_parameter *parameter, const void *zeros)
 {

@@ -65,8 +65,8 @@ static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_s
     return code;
 }
 
-/* Called before every HIP call, because no error code shows that the device was reset. A reset between the check and
- * the call cannot be detected; the application must not reset a device that its other threads use. */
+/* Called whenever a call enters the device, because no error code shows that the device was reset. A reset between the
+ * check and a HIP call cannot be detected; the application must not reset a device that its other threads use. */
 hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device)
 {
     if (gpuhal_rocm_lost_code(device) == hipSuccess) {

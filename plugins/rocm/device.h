@@ -65,7 +65,7 @@ typedef struct gpuhal_rocm_entry {
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_rocm_entry *entry;
-    _Atomic hipError_t gone; /* HIP's code after a device reset; 0 if not reset */
+    _Atomic hipError_t gone; /* hipErrorContextIsDestroyed after a detected device reset, otherwise 0 */
     hipStream_t foreign;     /* blocking calls first wait for this stream of the caller; NULL if none */
     void *marker;            /* memory that shows whether the device was reset */
     uint32_t marker_id;      /* 0 if HIP has no ids */

@@ -109,7 +109,7 @@ hipError_t gpuhal_rocm_of_function(int *out_value, unsigned int attribute, hipFu
                : hipSuccess;
 }
 
-/* HIP does not limit shared memory, and has already loaded the code. */
+/* HIP needs no permission for shared memory, and has already loaded the code. */
 hipError_t gpuhal_rocm_prepare_function(hipFunction_t function, uint32_t own, uint32_t most, const char **out_call)
 {
     (void)function, (void)own, (void)most, (void)out_call;

@@ -1,5 +1,5 @@
-/* rocm/smi_values.c: reads values from AMD SMI or ROCm SMI. These are the values that cannot be read from the kernel's
- * files: all values in containers without these files, and the memory of a partition.
+/* rocm/smi_values.c: reads values from AMD SMI or ROCm SMI if they cannot be read from the kernel's files: values in
+ * containers without these files, and the memory of a partition.
  *
  * ROCm SMI reads the same files as the core, so it is called only for values that no file has: the memory of a
  * partition, and the speed of xGMI (link.c).

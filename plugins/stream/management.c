@@ -1,7 +1,8 @@
 /* stream/management.c: lets one thread at a time call the vendor's management library (NVML, AMD SMI, ROCm SMI).
  *
  * These calls have been seen to hang forever while a GPU is being reset, or after it has fallen off the bus. The core
- * can abandon a thread that hangs in sample(), processes() or link(), so only these functions call the library. While
+ * can abandon a thread that hangs in sample(), processes() or link(), so only these functions call the library
+ * directly. The cuda plugin's discovery calls NVML on a separate thread that it can abandon (nvml_patience.c). While
  * one thread hangs in the library, other threads return "timed out". So at most one thread of the process hangs in the
  * library.
  */

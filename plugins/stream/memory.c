@@ -42,7 +42,8 @@ static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_a
     return GPUHAL_OK;
 }
 
-/* Called inside the context. An address inside the registration has the same offset on the device as on the host. */
+/* Called inside the context. Fails unless every piece of the registration has the same offset on the device as on the
+ * host. */
 static vendor_code show(gpuhal_memory *memory)
 {
     const gpuhal_stream_block *block = memory->object;

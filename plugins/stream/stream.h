@@ -12,9 +12,9 @@
 
 #define GPUHAL_HOST_PAGE 4096u /* unit of page-locking */
 /* If the driver cannot lock the caller's memory in one call, the memory is locked in pieces that end at multiples of
- * this address. All copies are split at these addresses, whether or not the memory was locked in pieces. NVIDIA drivers
- * since version 580 cannot lock 512 GiB or more in one call: their page table, with 16 bytes for each page, must be
- * smaller than 2 GiB (os-mlock.c of the kernel modules). */
+ * this size. Copies by the driver from or to host memory are split at these addresses, whether or not the memory was
+ * locked in pieces. NVIDIA drivers since version 580 cannot lock 512 GiB or more in one call: their page table, with
+ * 16 bytes for each page, must be smaller than 2 GiB (os-mlock.c of the kernel modules). */
 #define GPUHAL_LOCKED_PIECE (UINT64_C(256) << 30)
 
 typedef GPUHAL_OWN(entry) gpuhal_stream_entry;
@@ -174,7 +174,7 @@ static inline vendor_code GPUHAL_OWN(may_lack)(vendor_code code)
     return GPUHAL_VENDOR_OK;
 }
 /* Returns OK for success; otherwise reports the error and records whether the device is lost. @p call is the call that
- * returned the code, or NULL if no driver call was made because the device was already lost. */
+ * returned the code, or NULL if no driver call returned it, for example because the device was already lost. */
 gpuhal_status GPUHAL_OWN(result)(gpuhal_plugin_device *device, const char *call, vendor_code code);
 /* Like result(), for a lookup call. A runtime may return the device-lost code for an unknown name (chipStar does), so
  * the device counts as lost only if another call confirms the loss. Otherwise the status is DRIVER. */

@@ -229,8 +229,9 @@ static gpuhal_status range_decommit(gpuhal_plugin_range *range, uint64_t offset,
     return GPUHAL_OWN(result)(range->device, call, code);
 }
 
-/* In a lost context the driver has already released the pieces and addresses, so only the plugin's records are freed.
- * The addresses of pieces that the driver does not unmap are also freed, since no later call could free them. */
+/* If the context cannot be entered, the driver frees the pieces and addresses with it, so only the plugin's records are
+ * freed here. The addresses of pieces that the driver does not unmap are also freed, since no later call could free
+ * them. */
 static void range_release(gpuhal_plugin_range *range)
 {
     gpuhal_stream_scope scope;

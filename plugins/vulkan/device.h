@@ -166,7 +166,7 @@ struct gpuhal_plugin_device {
     _Atomic uint32_t stream_waiters;
     gpuhal_vulkan_wrapper *extra_wrappers;         /* VkQueues adopted individually on an adopted device */
     struct gpuhal_vulkan_timeline *idle_timelines; /* unreferenced timelines, reused for new queues */
-    _Atomic bool lost;                             /* a call returned DEVICE_LOST; never reset */
+    _Atomic bool lost;                 /* a call returned DEVICE_LOST, a wait failed, or work is stuck; never reset */
     _Atomic bool stuck;                /* some work never finished, so its objects and the VkDevice are leaked */
     _Atomic uint64_t allocation_count; /* live allocations, limited by maxMemoryAllocationCount */
 };
@@ -252,7 +252,8 @@ void gpuhal_vulkan_close(gpuhal_plugin_device *device);
 
 /* Returns OK for VK_SUCCESS. Otherwise reports the error and, if the device was lost, records that. */
 gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *call, VkResult code);
-/* Returns OK, or reports DEVICE_LOST. Every slot that calls Vulkan calls this function first. */
+/* Returns OK, or reports DEVICE_LOST. Every slot that calls Vulkan calls this function first, unless the slot destroys
+ * or releases an object. */
 gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device);
 
 /* type.c: returns the memory kinds that the memory types support. */

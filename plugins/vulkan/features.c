@@ -210,7 +210,7 @@ static void clear(gpuhal_vulkan_features *features, size_t offset)
     memcpy((char *)features + offset, &off, sizeof off);
 }
 
-/* Disables all other features. */
+/* Disables the Vulkan 1.0 features that are not in wanted_core, and the features in unwanted. */
 static void prune(gpuhal_vulkan_features *features)
 {
     VkPhysicalDeviceFeatures kept = {0};

@@ -158,7 +158,8 @@ static bool is_unified(const gpuhal_vulkan_hardware *hardware)
            (hardware->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU && visible);
 }
 
-/* Returns false if an index is out of range or there is no device memory. Vulkan limits nonCoherentAtomSize. */
+/* Returns false if an index is out of range, nonCoherentAtomSize is not within Vulkan's limits, or there is no device
+ * memory. */
 static bool ask_memory(const gpuhal_vulkan_instance_functions *api, gpuhal_vulkan_hardware *hardware)
 {
     VkPhysicalDeviceMemoryProperties2 head = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
