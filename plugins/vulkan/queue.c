@@ -16,7 +16,7 @@
  * memory. */
 #define BATCH_OPERATIONS 256u
 /* Maximum number of command buffers per queue, and of operations in flight. Above these limits the queue returns
- * NOT_READY. A driver's memory for a command buffer grows with each command, for example by 1 KiB per launch in
+ * NOT_READY. A driver's memory for a command buffer grows with each command, for example by about 1 KiB per launch in
  * lavapipe 22.3. */
 #define BATCHES    64u
 #define OPERATIONS (16u * BATCH_OPERATIONS)

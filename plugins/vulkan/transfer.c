@@ -191,9 +191,9 @@ static void rect_on_host(const gpuhal_plugin_rect *to, const gpuhal_plugin_rect 
     }
 }
 
-/* One side is pageable host memory. Accepts only coherent memory, because other threads may write to the gaps
- * between rows. Passes the number of copied bytes rather than the span, because on a queue the CPU may copy only a
- * few bytes. */
+/* One side is ordinary host memory. Accepts only coherent memory on the other side, because other threads may write to
+ * the gaps between rows. Passes the number of copied bytes rather than the span, because host_may() limits the bytes
+ * that the CPU copies on a queue. */
 static gpuhal_status rect_with_host(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
                                     const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                                     const uint64_t extent[3])

@@ -45,7 +45,7 @@ typedef struct run {
 
 static const char *tool, *directory;
 
-/* @mix is replaced with the name of the test code's kernel. */
+/* @mix is replaced with these options, which name the test code's kernel. */
 #define MIX_OPTIONS "--program faulty_code.txt --format test-code --kernel mix"
 
 static void become_tool(const variant *of, int output)

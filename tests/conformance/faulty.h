@@ -90,7 +90,7 @@ void gpuhal_faulty_take(uint64_t bytes); /* counts the bytes as used on device 0
 /* The bytes count as used until gpuhal_faulty_give_back(). Returns false if the device has fewer free bytes. */
 bool gpuhal_faulty_use(uint32_t index, uint64_t bytes);
 void gpuhal_faulty_give_back(uint32_t index, uint64_t bytes);
-void gpuhal_faulty_forget(const gpuhal_plugin_device *device); /* removes the memory of the other openings */
+void gpuhal_faulty_forget(const gpuhal_plugin_device *device); /* zeroes the memory of the other openings */
 bool gpuhal_faulty_states(gpuhal_memory_kind kind);
 
 /* faulty_range.c */

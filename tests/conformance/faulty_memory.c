@@ -126,8 +126,8 @@ static bool take_exportable(gpuhal_faulty_memory *memory)
     return descriptor >= 0 && ftruncate(descriptor, (off_t)memory->size) == 0 && take_shared(memory, descriptor);
 }
 
-/* If the request exceeds the device's memory, returns the bytes of a live allocation of the same size. Returns NULL if
- * there is no such allocation. */
+/* If the request exceeds the device's free memory, returns the bytes of a live allocation of the same size. Returns
+ * NULL if there is no such allocation. */
 static unsigned char *taken_already(uint32_t index, uint64_t bytes)
 {
     unsigned char *found = NULL;

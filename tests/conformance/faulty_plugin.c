@@ -101,7 +101,7 @@ static void take_signal(int number)
     (void)number;
 }
 
-/* A plugin without state per host does not need an instance. Only the fault option_global needs an instance. */
+/* A plugin without state per host does not need an instance. Only the fault instance_shared returns one. */
 struct gpuhal_plugin_instance {
     uint32_t unused;
 };

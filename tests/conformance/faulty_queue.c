@@ -106,7 +106,7 @@ static void *serve(void *user)
     return NULL;
 }
 
-/* good_ring: the ring is full for every second command that is not a transfer. Call with the lock held. */
+/* good_ring: the ring is full for every second command that records or awaits an event. Call with the lock held. */
 static bool is_full(const gpuhal_plugin_queue *queue, const command *model)
 {
     static uint32_t asked;

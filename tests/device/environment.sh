@@ -39,8 +39,8 @@ use_libraries() {
     fi
 }
 
-# Only settings that were given with --set apply. No files remain for later runs, and no step depends on an earlier
-# step. For example, if a plugin was stopped in one step, the next step probes it again.
+# Of the GPUHAL_* settings only those given with --set apply. No files remain for later runs, and no step depends on an
+# earlier step. For example, if a plugin was stopped in one step, the next step probes it again.
 leave_home() {
     mkdir "$work/home"
     settings=$(env | sed -n 's/^\(GPUHAL_[A-Za-z0-9_]*\)=.*/\1/p' | sort -u)

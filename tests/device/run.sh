@@ -196,8 +196,8 @@ last_words() {
     printf '%s' "${words:-exit code $code; see log.txt}"
 }
 
-# settle NAME [REASON]: records the result of the program that run() ran, according to the program's exit code. REASON
-# is used as the failure's reason if the program's last lines do not contain a reason.
+# settle NAME [REASON]: records the result of the program that run() ran, according to the program's exit code. REASON,
+# if not empty, takes the place of the program's last line as the reason of a failure or a skip.
 settle() {
     outcome=$code
     # If the program was killed earlier than this, the reason was not the time limit.

@@ -1,5 +1,6 @@
 /* tests/fuzz/replay.c: main() of a target without a fuzzer. Runs the target on each file of the given folders, then on
- * copies of the file with one byte changed. So a normal test run does part of a fuzzer's work. */
+ * copies of the file with one bit changed, and on copies that are cut off. So a normal test run does part of a fuzzer's
+ * work. */
 #include "fuzz.h"
 
 #include <dirent.h>

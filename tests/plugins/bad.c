@@ -153,8 +153,8 @@ static void take_long(void)
 }
 
 /* Reports a device for each letter in the file that GPUHAL_TEST_SLOTS names. A letter keeps its index until the process
- * exits; a new process counts from 0. good_without_identity reports two identical devices. good_other_identity derives
- * the identity from the process. */
+ * exits; a new process counts from 0. In good_without_identity nothing distinguishes two of the devices.
+ * good_other_identity derives the identity from the process. */
 static gpuhal_status report_slots(const gpuhal_host *host, gpuhal_sink *sink)
 {
     static char owners[16];

@@ -24,7 +24,7 @@
                         DO(vkBeginCommandBuffer) DO(vkEndCommandBuffer) DO(vkCmdCopyBuffer) DO(vkCmdFillBuffer)        \
                             DO(vkCmdPipelineBarrier)
 
-/* Functions for running shaders, which the fake driver does not have. */
+/* Functions for running shaders. */
 #define VK_SHADER_FUNCTIONS(DO)                                                                                        \
     DO(vkCreateShaderModule)                                                                                           \
     DO(vkDestroyShaderModule) DO(vkCreateDescriptorSetLayout) DO(vkDestroyDescriptorSetLayout)                         \

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-/* out[i] += value. Arguments have their natural alignment. */
+/* out[i] += value. Values are aligned to 16 bytes. */
 static void add(void *const *arguments, const gpuhal_host_group *group)
 {
     uint32_t *out = arguments[0];
@@ -241,7 +241,7 @@ static void expect_kernel_refused(const cpu *with, gpuhal_plugin_program *progra
     assert_null(kernel);
 }
 
-/* printf is found, because every library depends on the library that defines it. gpuhal_test_data is not a function. */
+/* printf is defined in a library that every library depends on. gpuhal_test_data is not a function. */
 TEST(only_functions_of_the_library_itself_are_found)
 {
     cpu with = open_cpu("");

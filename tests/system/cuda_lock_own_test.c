@@ -63,7 +63,7 @@ TEST(a_device_without_the_flag_reads_private_memory_in_place_and_names_the_cure_
     weights strict = map_weights(PROT_READ), writable = map_weights(PROT_READ | PROT_WRITE);
     gpuhal_memory memory = allocate(&with, 0, import_of(writable.view, FILE_BYTES, GPUHAL_IMPORT_READ_ONLY));
     with.ops.release(with.devices[0], &memory);
-    if (madvise(strict.view, 4096, 22 /* MADV_POPULATE_READ: shows the fake writable pages */) == 0) {
+    if (madvise(strict.view, 4096, 22 /* MADV_POPULATE_READ: the fake needs it to see read-only pages */) == 0) {
         const gpuhal_alloc alloc = import_of(strict.view, FILE_BYTES, GPUHAL_IMPORT_READ_ONLY);
         memory = (gpuhal_memory){.size = sizeof memory};
         assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_NOT_SUPPORTED);

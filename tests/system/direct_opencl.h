@@ -18,7 +18,7 @@
 enum { BASIC = 0, PTHREAD = 1, BYTES = 40000 };
 static const uint64_t second_ns = UINT64_C(1000000000);
 
-/* An opened device with a queue and an event, host-visible memory, and memory that the host cannot access. */
+/* An opened device with a queue and an event, host-visible memory (near and result), and device memory (far). */
 typedef struct fixture {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_instance *instance;

@@ -1,5 +1,6 @@
-/* Tests that a cached OpenCL program is never used after a change in any compiler input other than the source. Each run
- * is a separate process, and the driver's own cache is empty. */
+/* Tests that a cached OpenCL program is not used after a change of a compiler input other than the source: an included
+ * header, an environment variable, or the driver's file. Each run is a separate process, and the driver's own cache is
+ * empty. */
 #include "support/child.h"
 #include "support/folder.h"
 #include "system.h"

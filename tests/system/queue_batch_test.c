@@ -281,7 +281,7 @@ static void play_crowd(gpuhal *gpu, gpuhal_device *device)
     atomic_store(&c.over, true);
     pthread_join(other, NULL);
     assert_ok(gpuhal_read(c.queue, out, c.to, 0, BYTES));
-    assert_ok(gpuhal_queue_synchronize(c.queue, PATIENCE_NS)); /* the worker counts copies after a wait */
+    assert_ok(gpuhal_queue_synchronize(c.queue, PATIENCE_NS)); /* copies after a wait count once the worker submits */
     assert_int_equal(copies_counted(device, &bytes), THREADS * PIECES_EACH);
     assert_int_equal(bytes, BYTES);
     assert_memory_equal(out, in, BYTES);

@@ -95,7 +95,7 @@ typedef struct fake_device {
     uint64_t taken;        /* bytes that this process uses */
     fake_context *primary; /* NULL if it does not exist */
     unsigned primary_flags;
-    fake_code lost; /* code that every call returns if the device is lost, otherwise 0 */
+    fake_code lost; /* code that every call on the device returns if it is lost, otherwise 0 */
 } fake_device;
 
 typedef enum fake_region_kind {

@@ -33,8 +33,8 @@ static uint64_t least(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Each function counts the elements of each buffer that its kernel uses. For fill and add this is the number of all
- * threads, for the others the number of threads in the first dimension. */
+/* Each function counts the elements of each buffer that its kernel uses. fill, add and saxpy count all threads, up to
+ * their `count` or `n`; reduce counts groups and threads in the first dimension; matmul counts whole matrices. */
 static void count_elements(const launch *is, uint64_t out[BUFFERS])
 {
     out[0] = out[1] = out[2] = least(is->values[1], is->threads[0] * is->threads[1] * is->threads[2]);

@@ -131,7 +131,7 @@ unsigned fake_code_shared_bytes(const char *code)
     return SHARED_ORDINARY - own_shared_bytes(code);
 }
 
-/* Makes the function's context current. On failure restores the previous context. */
+/* Begins a call that requires a current context and a known function. */
 static CUresult enter_function(const char *call, CUfunction function)
 {
     CUresult code = fake_enter_current(call);

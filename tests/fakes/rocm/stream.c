@@ -35,7 +35,8 @@ static bool is_lost(const fake_stream *stream)
     return found;
 }
 
-/* A stream that a reset destroyed is not found. The program may still pass it, so this is not a violation. */
+/* A stream that a reset destroyed is not found. Before HIP 7 the program may still pass it. Since HIP 7 the runtime
+ * dereferences it, so this is a violation, except in hipStreamGetDevice(). */
 static fake_stream *living(const char *function, hipStream_t stream)
 {
     if (is_lost(stream)) {
@@ -62,8 +63,8 @@ fake_stream *fake_stream_of(const char *function, fake_context *context, hipStre
     return known;
 }
 
-/* If the stream belongs to another device, most calls return the code for an invalid stream. Event calls and launches
- * return other codes. */
+/* If the stream belongs to another device, most calls return the code for an invalid stream. hipEventRecord() and
+ * launches return another code. */
 hipError_t fake_stream_refused(const char *function, hipStream_t stream)
 {
     return strcmp(function, "hipEventRecord") == 0 && !is_lost(stream) ? hipErrorInvalidHandle

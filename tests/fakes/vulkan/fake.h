@@ -1,8 +1,8 @@
 /* fakes/vulkan/fake.h: declarations that the files of the fake driver share.
  *
- * Every object begins with a fake_object. The memory of a destroyed object is kept for a while, so that a later use of
- * the object can be reported instead of crashing. One lock protects all state except the bytes of memory; functions
- * whose names end in `_locked` require it. Queues execute on their own threads and hold the lock only between
+ * Devices and their objects begin with a fake_object. The memory of a destroyed object is kept for a while, so that a
+ * later use of the object can be reported instead of crashing. One lock protects all state except the bytes of memory;
+ * functions whose names end in `_locked` require it. Queues execute on their own threads and hold the lock only between
  * commands. */
 #ifndef GPUHAL_FAKE_VULKAN_FAKE_H
 #define GPUHAL_FAKE_VULKAN_FAKE_H

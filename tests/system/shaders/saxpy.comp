@@ -1,7 +1,7 @@
 #version 450
 // The kernel of vulkan_program_test.c, y = a * x + y. The group size is specialization constant 0, by default 64.
 // `glslangValidator -V --vn saxpy_spirv -o saxpy_spirv.h saxpy.comp` generates saxpy_spirv.h. If the compiler is
-// installed, a test checks that this file is up to date.
+// installed, a test checks that the header is up to date.
 layout(local_size_x = 64, local_size_x_id = 0) in;
 layout(constant_id = 1) const uint repeat = 1u;
 layout(std430, binding = 0) readonly buffer X { float x[]; };

@@ -1,7 +1,7 @@
 #version 450
 // The kernel with a uniform block of vulkan_program_test.c. Multiplies every word by a number from the block. The block
 // has more values than fit into push constants. `glslangValidator -V --vn scale_spirv -o scale_spirv.h scale.comp`
-// generates scale_spirv.h. If the compiler is installed, a test checks that this file is up to date.
+// generates scale_spirv.h. If the compiler is installed, a test checks that the header is up to date.
 layout(local_size_x = 32, local_size_y = 2) in;
 layout(std430, binding = 0) buffer Words { uint words[]; };
 layout(std140, binding = 1) uniform Values { uvec4 unused[20]; uint factor; };
