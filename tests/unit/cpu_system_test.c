@@ -32,7 +32,7 @@ TEST(memory_comes_from_meminfo_if_it_can_be_read)
     assert_int_equal(memory.free, 1024 << 10);
 }
 
-/* meminfo is missing in a chroot and under systemd's ProcSubset=pid. */
+/* meminfo is missing in a chroot without /proc and under systemd's ProcSubset=pid. */
 TEST(memory_comes_from_sysinfo_if_meminfo_is_missing_or_invalid)
 {
     for (int i = 0; i < 3; i++) {

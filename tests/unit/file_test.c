@@ -208,7 +208,7 @@ TEST(a_queue_reads_and_writes_files_in_order_even_if_they_are_closed_early)
     free(model);
 }
 
-/* Reads random sizes without the page cache, and compares the bytes. */
+/* Reads any number of bytes without the page cache, and compares them. */
 static void check_direct(gpuhal *gpu, uint32_t device, const unsigned char *model, uint64_t to, uint64_t from,
                          uint64_t bytes)
 {

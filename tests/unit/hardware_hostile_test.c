@@ -174,7 +174,7 @@ TEST(rubbish_in_the_list_of_pci_ids_names_nothing)
     end_look(gpu, view);
 }
 
-/* The nodes are FIFOs, which cannot be opened without blocking. The test watches for openings with inotify. */
+/* The nodes are FIFOs, which would stop a process that opens them. The test watches for openings with inotify. */
 TEST(no_device_node_is_opened)
 {
     begin_machine();

@@ -129,7 +129,7 @@ static bool states_any(uint32_t label, gpuhal_identity_level level, const char *
     return false;
 }
 
-/* Returns whether the interfaces have different addresses, or no render node in common. */
+/* Returns whether both devices have addresses (or render nodes, depending on `level`), and none in common. */
 static bool two_places(uint32_t a, uint32_t b, gpuhal_identity_level level)
 {
     bool common = false;
@@ -182,7 +182,7 @@ static void join_group(const bool group[INTERFACES], gpuhal_identity_level level
 }
 
 /* Returns the vendor. If the vendor is a driver's author, returns the manufacturer that other interfaces with the same
- * UUID report, if any. */
+ * UUID report, if they report exactly one. */
 static uint64_t maker_of(const plain_interface *iface)
 {
     uint64_t maker = iface->vendor;
@@ -328,8 +328,8 @@ static void relabel(uint32_t *sets, uint32_t a, uint32_t b)
     }
 }
 
-/* If visible devices stay separate despite equal values, evidence must state the reason. Evidence must not name a
- * hidden device. */
+/* If visible devices stay separate despite equal values, evidence must state the reason. Evidence that devices are
+ * distinct must not name a hidden device. */
 static void check_apart(const gpuhal_identity *identity, const bool *visible,
                         const gpuhal_identity_evidence_list *evidence, gpuhal_identity_level level)
 {

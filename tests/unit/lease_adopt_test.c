@@ -23,7 +23,7 @@ TEST(a_program_under_a_lease_of_its_parent_is_limited_to_it)
     assert_int_equal(gpuhal_buffer_create(device, &large, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_ok(gpuhal_buffer_create(gpuhal_device_at(gpu, 1), &large, &buffer));
     gpuhal_buffer_release(buffer);
-    /* A lease of the program's own raises the limit by its bytes. */
+    /* A lease of the program's own raises the limit by its bytes until the lease is released. */
     const gpuhal_lease_part more = {.device = device, .bytes = 4 * MIB};
     desc.parts = &more;
     assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &own));

@@ -200,7 +200,7 @@ TEST(a_ledger_of_another_version_is_refused_by_name)
     const uint32_t version = 7;
     make_ledger();
     overwrite(ledger_file("ledger"), 16, &version, sizeof version);
-    /* Forces the library to read the file again, as after a restart. */
+    /* A newly opened object reads the file, as after a restart. */
     expect_refused_by_name("version 7");
     expect_refused_by_name(ledger_file("ledger"));
 }

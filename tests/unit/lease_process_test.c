@@ -352,7 +352,7 @@ static void wait_for_turn(turns *all, unsigned number)
     _exit(0);
 }
 
-/* GPUHAL_TEST_LEASE_WAITERS sets the number of processes, up to 1000. The default is a few. */
+/* GPUHAL_TEST_LEASE_WAITERS sets the number of processes, up to 1000. The default is 30. */
 TEST(many_waiting_processes_get_their_turns_in_the_order_of_arrival)
 {
     skip_under_thread_sanitizer();

@@ -107,8 +107,8 @@ static void expect_asked_again(const char *backend, const char *const *names, si
     }
 }
 
-/* Each variable changes the devices that an OpenCL driver lists, or their order. PoCL does not list devices without a
- * usable cache directory. */
+/* Each variable may change the devices that an OpenCL driver lists, or their order. PoCL does not list devices without
+ * a usable cache directory. */
 TEST(a_variable_that_may_change_the_listing_makes_the_driver_be_asked_again)
 {
     static const char *const names[] = {"OCL_ICD_PLATFORM_SORT",

@@ -356,7 +356,7 @@ TEST(a_tiny_deadline_is_worded_as_it_is)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* If the deadlines of the plugins passed one after the other, the test would take 24 seconds. */
+/* If the library waited for one plugin after the other, the test would take 24 seconds. */
 TEST(plugins_that_fall_silent_do_not_wait_for_each_other)
 {
     new_folder();

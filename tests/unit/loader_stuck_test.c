@@ -84,7 +84,7 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_blocks_nothin
     gpuhal_candidates first = start(&settings, NULL);
     atomic_store(&signals_go_nowhere, false);
     assert_true(gpuhal_os_monotonic_ns() - begun < PATIENT_NS);
-    assert_true(atomic_load(&signals_sent) >= 4); /* each received SIGKILL after a signal to end */
+    assert_true(atomic_load(&signals_sent) >= 4); /* for each helper SIGTERM, and then SIGKILL */
     assert_listed(&first, "good");
     assert_result(&first, candidate_of(&first, "start_hangs"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_START,
                   "the driver hung while starting (2 s timeout)");

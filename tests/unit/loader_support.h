@@ -128,7 +128,7 @@ UNUSED_HELPER gpuhal_settings own_settings(void)
     };
 }
 
-/* Returns the only candidate with the given name outside of the standard directories. */
+/* Returns the first candidate with the given name, or NULL. */
 UNUSED_HELPER const gpuhal_candidate *find_candidate(const gpuhal_candidates *candidates, const char *name)
 {
     for (size_t i = 0; i < candidates->count; i++) {

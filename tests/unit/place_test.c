@@ -273,8 +273,7 @@ TEST(a_search_of_some_orders_includes_the_fastest_devices_first)
     gpuhal_placement_destroy(placement);
 }
 
-/* Each layer fits on only one device, and each device has room for one layer. The given order does not allow a
- * placement. */
+/* Each device has room for one layer. Only the reverse order of the devices allows a placement. */
 TEST(an_order_without_a_placement_does_not_hide_one_that_has_a_placement)
 {
     enum { COUNT = 20 };

@@ -141,7 +141,7 @@ TEST(an_event_of_a_third_queue_or_of_the_host_gives_nothing)
     end_pair(&p);
 }
 
-/* Each queue keeps timepoints of the other queue until its own end. */
+/* Each queue keeps timepoints of the other queues until its own end. */
 TEST(queues_that_wait_for_each_other_many_times_all_come_to_their_end)
 {
     enum { QUEUES = 12 };

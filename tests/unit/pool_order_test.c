@@ -370,8 +370,9 @@ TEST(memory_behind_a_failed_queue_is_free_after_its_reset)
     let_go(&held);
 }
 
-/* `queue` waits for a gate, its work fails, and the queue then receives memory that the held queue still uses. The mock
- * does not offer queues in this test, so a failing queue drops its waits. */
+/* `queue` waits for a gate of its own, and its work behind the gate fails. Before the gate opens, the queue receives
+ * memory that the held queue still uses. The mock does not offer queues in this test, so a failing queue drops its
+ * waits. */
 static void fail_with_memory_of_another(held_pool *held, gpuhal_queue *queue, gpuhal_buffer **out_buffer)
 {
     gpuhal_event *gate = close_gate(held->gpu, queue);

@@ -40,7 +40,7 @@ static gpuhal_status open_objects(objects *o)
     return status;
 }
 
-/* Each queue fills its buffers and reads them back. The next queue copies every second buffer as well, so these buffers
+/* Each queue fills its buffers and reads them back. The next queue uses every second buffer as well, so these buffers
  * are released after work of two queues. */
 static gpuhal_status use_buffers(objects *o)
 {

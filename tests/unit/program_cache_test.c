@@ -66,9 +66,9 @@ TEST(the_setting_has_a_place_a_size_or_both)
     remove_tree();
 }
 
-/* Flips every byte of a file and truncates it to many lengths. Each damage must cause a compilation and a new valid
- * file, never a wrong program. A file that does not begin like a cache file may belong to the user. Such a file must
- * stay, and causes a compilation each time. */
+/* Changes single bytes all over a file, and truncates it to many lengths. Each damage must cause a compilation and a
+ * new valid file, never a wrong program. A file that does not begin like a cache file may belong to the user. Such a
+ * file must stay, and causes a compilation each time. */
 TEST(a_damaged_file_costs_a_compilation)
 {
     make_folder();

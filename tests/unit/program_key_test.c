@@ -90,7 +90,7 @@ static const char *plain_library(void)
 
 /* ---- each difference */
 
-/* Replaces the library's file, as if another version of the library had the same file name. */
+/* Changes the version in the cached program's file, as if another version of gpuhal had cached the program. */
 static void change_library(situation *s)
 {
     (void)s;

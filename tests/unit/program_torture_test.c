@@ -58,7 +58,7 @@ static void give_back(const objects *o)
 
 enum { MANY = 20 };
 
-/* Launches with more arguments than fit into a launch without an allocation. */
+/* Launches with more used buffers than fit into a launch without an allocation. */
 static gpuhal_status launch_with_many(const objects *o)
 {
     const uint32_t value = 1;

@@ -127,8 +127,8 @@ TEST(a_written_database_is_read_again_word_for_word)
     gpuhal_database_finish(&database);
 }
 
-/* Parses the damaged text. Returns whether the good registry contains all of its records, and the parser detected each
- * loss. */
+/* Parses the damaged text. Returns whether the good registry contains all of its records, and the parser detected
+ * damage if something is missing. */
 static bool is_harmless(const char *text, size_t bytes, const gpuhal_database *good)
 {
     gpuhal_database database;

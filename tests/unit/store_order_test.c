@@ -212,7 +212,7 @@ TEST(memory_of_an_entry_goes_behind_the_work_that_uses_it)
     close_store(&f);
 }
 
-/* Enqueues work that the library does not see, such as a kernel that the caller launches. */
+/* Stands for work that the library does not see, such as a kernel that the caller launches. */
 static gpuhal_status do_work(void *user)
 {
     (void)user;

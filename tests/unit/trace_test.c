@@ -134,7 +134,7 @@ static void use_queues(fixture *s)
     assert_ok(gpuhal_queue_native_end(s->queue));
 }
 
-/* Uses as much of the library as possible, on devices of the halting plugin with four sets of properties. */
+/* Uses as much of the library as possible, on devices of the halting plugin with five sets of properties. */
 static void use_everything(uint32_t level)
 {
     static const uint32_t shapes[] = {0, HIDDEN, NOT_COHERENT, NO_LOCK, NO_PEERS};

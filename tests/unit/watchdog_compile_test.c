@@ -20,7 +20,7 @@ static void prepare_uncached_kernel(fixture *s)
     assert_ok(do_kernel_create(s));
 }
 
-/* The kernel is compiled at its first launch in the queue, and the driver does not return. */
+/* The kernel is compiled at its first launch in the queue. Meanwhile the driver does not return from event_query. */
 static void prepare_first_launch(fixture *s)
 {
     prepare_kernel(s);

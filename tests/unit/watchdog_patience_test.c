@@ -91,7 +91,7 @@ static void wait_in_a_driver_that_knows_no_time(fixture *s)
     expect_end(s, thread);
 }
 
-/* Two threads are in event_block. If one of them returns, both calls count as successful. */
+/* Two threads are in event_block. Each sign of progress counts for both calls. */
 static void wait_twice_in_a_driver_that_knows_no_time(fixture *s)
 {
     static const stop what = {"event_block", prepare_unfinished, do_wait, 0};

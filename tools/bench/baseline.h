@@ -2,7 +2,7 @@
  * library.
  *
  * This header contains no vendor API: devices and buffers are passed as gpuhal_native. Functions with a @count repeat
- * their call @count times and wait for each call to finish. On failure all functions return false and set
+ * their call @count times and wait for each call to finish. On failure the functions return false or NULL, and set
  * gpuhal_bench_failure(). A baseline is used by one thread at a time, and never while the library uses the device, so
  * that the baseline and the library can share one VkQueue without a lock. */
 #ifndef GPUHAL_BENCH_BASELINE_H

@@ -23,9 +23,9 @@ enum { GPUHAL_BENCH_SIDES_MAX = 4 };
 typedef struct gpuhal_bench_plan {
     size_t rounds;      /* Number of rounds, 1 to GPUHAL_BENCH_SAMPLES_MAX; each side is timed once per round. */
     size_t min_rounds;  /* Minimum number of rounds. After them, the measurement stops once enough_ns have passed. */
-    uint64_t enough_ns; /* After this time the measurement ends, even with fewer than `rounds` rounds. */
+    uint64_t enough_ns; /* After this time the measurement ends once it has min_rounds rounds. */
     uint64_t sample_ns; /* Minimum duration of a sample. Short operations are repeated within a sample. */
-    uint64_t max_count; /* Maximum number of repetitions within a sample; 0 for no limit. */
+    uint64_t max_count; /* Maximum number of repetitions within a sample; 0 means 2^24. */
     size_t series;      /* Number of series, spread over time; only the least noisy series counts. 0 and 1 mean one
                          * series. */
     uint64_t extra_ns;  /* Time for additional rounds if the ratio of the first two sides is still uncertain because of

@@ -26,7 +26,7 @@ void gpuhal_bench_note_row(gpuhal_bench_output *output, const char *why);
 /* Reports that the row begun last has failed: prints a message and a row without a result. The run then fails. */
 void gpuhal_bench_row_failed(gpuhal_bench_output *output, const char *why);
 
-/* Prints the rest of the output; returns true if no row and no call failed. */
+/* Prints the rest of the output. Returns true if no row failed or missed its budget, and all results were written. */
 bool gpuhal_bench_output_finish(gpuhal_bench_output *output);
 
 #endif

@@ -13,7 +13,7 @@ typedef struct gpuhal_bench_queued {
     gpuhal_bench_baseline *baseline; /* NULL without a comparison. */
     gpuhal_native native_to;
     gpuhal_native native_from;
-    uint64_t bytes; /* Size of a piece. The pieces follow each other with gaps. */
+    uint64_t bytes; /* Size of a piece. The pieces are adjacent and do not overlap. */
     uint64_t pieces;
 } gpuhal_bench_queued;
 

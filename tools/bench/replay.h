@@ -23,7 +23,7 @@ typedef struct gpuhal_bench_replay {
     uint64_t count, space;
     uint64_t calls;     /* number of requests, without uses */
     uint64_t unmatched; /* number of lines that were skipped because the file does not contain the allocation of their
-                         * memory */
+                         * memory, and of allocations before which the file lacks a release */
     uint64_t lost;      /* number of operations that the trace reports as lost */
     uint32_t slots;     /* all slot numbers are below this number */
     uint32_t queues;

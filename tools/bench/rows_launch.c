@@ -132,7 +132,7 @@ static bool wake_and_be_woken(void *user, uint64_t count)
     return true;
 }
 
-/* Also used as the baseline of `call_overhead`. */
+/* `call_overhead` has the same baseline. */
 static bool copy_directly(void *user, uint64_t count)
 {
     return gpuhal_bench_direct_copy(user, DIRECT_BYTES, count);
