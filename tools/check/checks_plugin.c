@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* All other checks need the list of devices. This check therefore runs first and alone, and reports the list to the
- * parent. The core refuses the same plugins as this check. */
+ * parent. The core does not use a plugin that this check refuses. */
 void gpuhal_check_file(gpuhal_context *context)
 {
     gpuhal_session_load(context);
@@ -240,7 +240,7 @@ static const gpuhal_host gone = {.size = sizeof gone,
                                  .text = gone_text,
                                  .missing = gone_missing};
 
-/* Two engines in one process, each with a copy of the core, may call start() in any order. */
+/* Two engines in one process, each with a copy of the core, may call start() at the same time. */
 void gpuhal_check_two_hosts(gpuhal_context *context)
 {
     pthread_barrier_t together;

@@ -64,8 +64,8 @@ static void block_unfinished(gpuhal_load *made, lateness *block)
     }
 }
 
-/* With a timeout of 0, event_wait() is a query like event_query(). With a long enough timeout, it returns when the work
- * ends. */
+/* With a timeout of 0, event_block() is a query like event_query(). With a long enough timeout, it returns when the
+ * work ends. */
 static void block_until_done(gpuhal_load *made)
 {
     const gpuhal_ops *ops = made->work.ops;

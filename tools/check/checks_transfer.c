@@ -67,8 +67,8 @@ void gpuhal_check_write(gpuhal_context *context)
     free(source);
 }
 
-/* Host memory may have any address; here the address is odd if the offset is odd. Returns false if the slot refused the
- * memory. A refused call must not change the memory. */
+/* Host memory may have any address; here the address is odd if the sum of offset and size is odd. Returns false if the
+ * slot refused the memory. A refused call must not change the memory. */
 static bool read_checked(const gpuhal_area *area, uint64_t offset, uint64_t bytes)
 {
     enum { GUARD = 64 };
@@ -214,7 +214,7 @@ void gpuhal_check_copy_kinds(gpuhal_context *context)
     }
 }
 
-/* Offsets are odd, so that large sizes do not use only the aligned path. */
+/* Offsets are one to three units, so that large sizes do not use only the aligned path. */
 static void move_large(const gpuhal_context *context, uint64_t count, uint64_t seed, bool by_copy)
 {
     const gpuhal_ops *ops = &context->opened.slots.ops;
@@ -252,7 +252,7 @@ void gpuhal_check_copy_sizes(gpuhal_context *context)
     }
 }
 
-/* @p image contains the bytes that the host would write: integers of @p pattern_bytes in host byte order. */
+/* @p image receives the bytes that the host would write: integers of @p pattern_bytes in host byte order. */
 static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes,
                          unsigned char *image)
 {

@@ -1,4 +1,5 @@
-/* library.c: see library.h. The user's gpuhal environment variables are ignored. */
+/* library.c: see library.h. The user's environment variables for plugins, devices, isolation, log and registry are
+ * ignored. */
 #include "library.h"
 
 #include "../common/text.h"

@@ -31,8 +31,8 @@ bool gpuhal_runner_init(gpuhal_runner *runner, const gpuhal_check_options *optio
     return true;
 }
 
-/* Reads the end of the output since the last check, because the last lines of a sanitizer or an assertion matter
- * most. */
+/* Reads the output since the last check. If the output of a failed check does not fit, reads its end, because the last
+ * lines of a sanitizer or an assertion matter most. */
 static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
 {
     off_t end = lseek(runner->output, 0, SEEK_END);

@@ -52,8 +52,8 @@ static bool read_unique_id(const char *uuid, char out[UNIQUE_ID_DIGITS + 1])
     return count == UNIQUE_ID_DIGITS;
 }
 
-/* Writes a device's name for its vendor's library. The name is the UUID, or the vendor's index if the UUID is not
- * unique. Partitions of an AMD GPU share one UUID. */
+/* Writes a device's name for its vendor's library. The name is the UUID, or the vendor's index if the device has no
+ * UUID of its own. Partitions of an AMD GPU share one UUID. */
 static void name_for_vendor(const gpuhal_device *device, char out[NAME_BYTES])
 {
     const char *uuid = text_of(device, GPUHAL_FACT_UUID);

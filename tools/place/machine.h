@@ -1,4 +1,4 @@
-/* machine.h: the devices for placing a model: this machine's devices, and hypothetical devices from the command
+/* machine.h: the devices for placing a model: this machine's devices, or hypothetical devices from the command
  * line. */
 #ifndef GPUHAL_TOOL_PLACE_MACHINE_H
 #define GPUHAL_TOOL_PLACE_MACHINE_H

@@ -87,7 +87,7 @@ static void print_model(const gpuhal_plan *plan)
     fputc('\n', plan->out);
 }
 
-/* Formats "input, blocks 0-11" from the names of the layers. */
+/* Formats "input ... block 11" from the names of the layers. */
 static void layers_text(const gpuhal_model *model, const gpuhal_placement_stage *stage, char *text, size_t size)
 {
     const char *first = model->names[stage->first_layer];

@@ -1,6 +1,6 @@
 /* diff.c: see diff.h. Compares the machine with a baseline that only --accept replaces, so that every run reports a
  * difference until the user accepts it. Plugins run even if their results are cached, because the current state of the
- * machine is compared. Quarantined plugins and plugins that timed out do not run. */
+ * machine is compared. Plugins that are quarantined or timed out are not run for this unless --retry names them. */
 #include "diff.h"
 
 #include "baseline.h"
@@ -114,8 +114,8 @@ static bool say_left_out(const gpuhal_probe_comparison *own)
 
 /* ---- running */
 
-/* Returns the plugins in --retry and those with a valid cached result, except plugins that are quarantined or timed
- * out. The caller frees the list; NULL if out of memory. */
+/* Returns the plugins in --retry, and those with a valid cached result that are neither quarantined nor timed out. The
+ * caller frees the list; NULL if out of memory. */
 static char *name_plugins_to_run(const gpuhal_view *record, const char *wanted)
 {
     gpuhal_plugin_record plugin = {.size = sizeof plugin};

@@ -27,7 +27,7 @@ typedef struct gpuhal_probe_comparison {
     gpuhal_probe_change *changes;      /* malloc'ed, sorted by kind; changes to one physical device are adjacent */
     uint32_t count;
     bool counts_all;        /* `before` was never accepted, so interfaces that were already gone count as present */
-    bool first;             /* there was no baseline */
+    bool first;             /* there was nothing to compare with: no baseline, and an empty record */
     bool accepted;          /* the machine's current state becomes the baseline */
     uint64_t baseline_time; /* creation time in seconds since 1970; 0 if unknown */
 } gpuhal_probe_comparison;

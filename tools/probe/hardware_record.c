@@ -84,8 +84,8 @@ static bool is_unlisted(const gpuhal_hardware_info *hardware)
 
 enum { UUID_DIGITS = 32 };
 
-/* Reads the hex digits of "GPU-1a2b", "uuid=1a2b" or a whole UUID. Returns false for any other text, including "MIG-",
- * which refers to a partition. */
+/* Reads the hex digits of "GPU-1a2b", "MIG-1a2b", "uuid=1a2b" or a whole UUID. Returns false for any other text. Sets
+ * *out_is_part for "MIG-", which refers to a partition. */
 static bool read_digits(const char *selector, char to[UUID_DIGITS + 1], bool *out_is_part)
 {
     const char *text = selector + (strncmp(selector, "uuid=", 5) == 0 ? 5 : 0);

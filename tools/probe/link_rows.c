@@ -1,7 +1,7 @@
 /* link_rows.c: see link_rows.h. */
 #include "link_rows.h"
 
-/* Each meaning ends with nvidia-smi's abbreviation. */
+/* A meaning ends with nvidia-smi's abbreviation if nvidia-smi has one. */
 const char *const gpuhal_probe_link_words[PROBE_KINDS][2] = {
     {"?", "not known"},
     [GPUHAL_LINK_NVLINK] = {"nvlink", "NVLink, directly (NV)"},

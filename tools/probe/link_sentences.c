@@ -117,7 +117,7 @@ static uint32_t take_members(const gpuhal_probe_link_rows *own, const islands *f
     return count;
 }
 
-/* Guesses the islands. Each row is assigned to the first row whose link to it is closer than the links between
+/* Guesses the islands. Each row is assigned to the first row whose link to it is not like the links between
  * islands. */
 static void guess_islands(const gpuhal_probe_link_rows *own, islands *found)
 {

@@ -18,7 +18,8 @@ gpuhal_status gpuhal_probe_open_gpu(const gpuhal_probe_options *options, const c
  * including the hardware; gpuhal_probe_list_devices() also lists the devices. */
 gpuhal_probe_exit gpuhal_probe_look(gpuhal_probe_machine *machine);
 gpuhal_probe_exit gpuhal_probe_list_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
-/* Selects the devices that have a row. The processor has a row only if there is no usable GPU. */
+/* Selects the devices that have a row. The processor has a row only if there is no usable GPU, with --all, or if
+ * --device names interfaces. */
 void gpuhal_probe_choose_rows(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 bool gpuhal_probe_is_processor(const gpuhal_device *device);
 /* Returns whether one of the selectors is a number. Numbers count all devices, including hidden devices. */

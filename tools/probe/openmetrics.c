@@ -135,7 +135,7 @@ static void put_flag(const char *name, const gpuhal_probe_row *row, const char *
  * gaps. */
 static void put_states(gpuhal_probe_format format, const gpuhal_probe_rows *rows, FILE *out)
 {
-    static const char *const of_devices[] = {"lost", "reset_needed"}; /* not for hardware without a device */
+    static const char *const of_devices[] = {"lost", "reset_needed"}; /* never set for hardware without a device */
     put_gauge(format, "hardware_state", "1 for the state that the hardware is in, 0 for the others.", out);
     for (uint32_t row = 0; row < rows->count; row++) {
         const char *now = gpuhal_probe_row_state(&rows->list[row]);

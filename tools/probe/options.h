@@ -21,7 +21,7 @@ typedef enum gpuhal_probe_exit {
 
 typedef enum gpuhal_probe_format {
     PROBE_FORMAT_TABLE,
-    PROBE_FORMAT_WIDE, /* the table with all columns */
+    PROBE_FORMAT_WIDE, /* the table with the columns for wide screens */
     PROBE_FORMAT_JSON,
     PROBE_FORMAT_JSON_LINES,
     PROBE_FORMAT_CSV,

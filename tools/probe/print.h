@@ -56,8 +56,8 @@ bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen);
 /* Prints everything about the target of --explain: a plugin, a device by selector, hardware by address, or hardware by
- * a selector for a device that is no longer listed. Returns the hardware's exit status; NOT_FOUND if no hardware
- * matches. */
+ * a selector for a device that is no longer listed. Returns the hardware's exit status, PARTIAL for a lost device,
+ * COMPLETE for a plugin and for a device without hardware, and NOT_FOUND if nothing matches. */
 gpuhal_probe_exit gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                             const gpuhal_probe_screen *screen);
 /* Returns the device of interface number `index`; NULL after the last. */

@@ -147,8 +147,8 @@ static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
     return true;
 }
 
-/* Returns the command that verifies a single device again. If this run has verified a single device, returns the
- * command that creates a report for the driver's vendor. */
+/* Returns the beginning of the command that verifies a device again. If --device has selected the devices of this run,
+ * the command also creates a report for the driver's vendor. */
 static const char *how_to_repeat(const gpuhal_probe_options *options)
 {
     return options->device ? "gpuhal-probe --report report.txt" : "gpuhal-probe";

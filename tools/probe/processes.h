@@ -24,7 +24,7 @@ bool gpuhal_probe_processes_read(const gpuhal_probe_options *options, gpuhal_pro
 /* Returns whether the device's row shows the processes. Only one of several interfaces shows them. */
 bool gpuhal_probe_processes_are_of(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 /* Returns the user's name, or the number if the name is unknown; "" if the user is unknown. The string is valid until
- * the machine is finished. */
+ * the next call, or until the machine is finished. */
 const char *gpuhal_probe_process_user(const gpuhal_probe_machine *machine, const gpuhal_process *process);
 void gpuhal_probe_processes_finish(gpuhal_probe_machine *machine);
 void gpuhal_probe_users_finish(gpuhal_probe_machine *machine);

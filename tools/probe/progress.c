@@ -21,7 +21,7 @@ static struct {
     char pending[PENDING_MOST][NAME_BYTES]; /* plugins with a running helper; "" for a free entry */
 } own = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* Prints the line. The caller must hold the mutex. */
+/* Prints the line. The caller must hold the mutex if the counting thread runs. */
 static void show(void)
 {
     char names[WHAT_BYTES] = "", text[2 * WHAT_BYTES];

@@ -1,5 +1,5 @@
-/* rows.h: the rows of the table and of formats for programs: first the usable devices in listing order, then the
- * hardware without a device, sorted by address. */
+/* rows.h: the rows of the table and of formats for programs: first the devices in listing order, then the hardware
+ * without a device, sorted by address. */
 #ifndef PROBE_ROWS_H
 #define PROBE_ROWS_H
 
@@ -53,8 +53,8 @@ const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuha
  * because the failed verification is more informative. */
 #define GPUHAL_PROBE_LOST "lost"
 bool gpuhal_probe_is_lost(const gpuhal_probe_device *entry);
-/* Returns whether this run found no fault in the device: neither its driver nor its bus lost it, it does not need a
- * reset, and it did not fail verification. */
+/* Returns whether this run found nothing against the device: neither its driver nor its bus lost it, its hardware has
+ * no problem, it does not need a reset, its compute mode is not prohibited, and it did not fail verification. */
 bool gpuhal_probe_works(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 /* Returns whether the device works and no other process has exclusive use of it. */
 bool gpuhal_probe_is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);

@@ -151,8 +151,8 @@ static bool read_prepared(gpuhal_probe_machine *machine)
 }
 
 /* Corrects the memory values of an interface that has less memory than the hardware. Available and free memory are
- * limited to the interface's total, and its used memory is unknown. Memory that an integrated GPU shares with the host
- * has no separate total. */
+ * limited to the interface's total. The used memory is unknown if the values were read through another interface, or if
+ * the interface is the processor. Memory that an integrated GPU shares with the host has no separate total. */
 static void find_own(gpuhal_probe_device *entry, bool is_source)
 {
     static const gpuhal_key keys[PROBE_OWN_VALUES] = {GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES,

@@ -1,5 +1,5 @@
 /* watch_view.h: the live view's data and the user's settings. Frames and keys change the data, and drawing reads it.
- * This code uses neither ncurses' screen nor the library. */
+ * The code for frames and keys uses neither ncurses' screen nor the library. */
 #ifndef PROBE_WATCH_VIEW_H
 #define PROBE_WATCH_VIEW_H
 
@@ -46,7 +46,7 @@ typedef struct gpuhal_watch_view {
     bool utf8;
 } gpuhal_watch_view;
 
-/* Takes ownership of the frame. Returns false, and leaves the view unchanged, if out of memory. */
+/* Takes ownership of the frame. Returns false, and keeps the previous frame, if out of memory. */
 bool gpuhal_watch_view_take(gpuhal_watch_view *view, gpuhal_watch_frame *frame);
 void gpuhal_watch_view_sort(gpuhal_watch_view *view);
 /* Returns the history, or NULL if there is no history yet. */
