@@ -11,6 +11,7 @@
 #include <gpuhal/plugin.h>
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,8 +206,10 @@ static const gpuhal_plugin example = {
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
 {
     if (host_abi != GPUHAL_ABI) {
-        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, 0,
-                           "the example plugin speaks plugin ABI 0.3 only");
+        char why[64];
+        snprintf(why, sizeof why, "the example plugin supports plugin ABI %u.%u only", GPUHAL_ABI_MAJOR,
+                 GPUHAL_ABI_MINOR);
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, 0, why);
         return NULL;
     }
     return &example;

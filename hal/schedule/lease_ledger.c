@@ -1,5 +1,4 @@
-/* schedule/lease_ledger.c: enters a lease in the ledger, checks the lease, and removes it. Each function runs one
- * critical section. */
+/* schedule/lease_ledger.c: opens the ledger, and enters, checks and removes a lease in one critical section each. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"

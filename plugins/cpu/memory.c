@@ -17,9 +17,10 @@
 /* Number of allocated bytes between two readings of /proc. A reading takes as long as committing half a MiB. */
 #define LOOK_EVERY (UINT64_C(64) << 20)
 
-/* Reads the free memory only after LOOK_EVERY further bytes. Otherwise, or if no file reports the free memory, relies
- * on the system to reject the allocation. Several threads may reach LOOK_EVERY and read at the same time; this only
- * costs time. Bytes added during a reading may be lost, but the count only triggers readings. */
+/* Returns false if the machine is known to have too little free memory. Reads the free memory only after LOOK_EVERY
+ * further bytes. Otherwise, or if no file reports the free memory, returns true and relies on the system to reject the
+ * allocation. Several threads may reach LOOK_EVERY and read at the same time; this only costs time. Bytes that another
+ * thread adds just before the count is reset are lost, but the count only triggers readings. */
 static bool machine_has(uint64_t bytes)
 {
     static _Atomic uint64_t unseen;

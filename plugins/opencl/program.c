@@ -39,12 +39,14 @@ static uint64_t hash(uint64_t value, const void *bytes, uint64_t count)
     return value;
 }
 
-/* Hashes strings with their terminators, so that different lists of strings do not produce the same input. */
+/* Hashes the code with its size, and strings with their terminators, so that different inputs do not have the same
+ * bytes. */
 static uint64_t identify(const gpuhal_opencl_entry *entry, const gpuhal_code *code, const char *options)
 {
     static const cl_device_info asked[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
     char text[256] = "";
-    uint64_t value = hash(UINT64_C(0xcbf29ce484222325), code->code, code->bytes);
+    uint64_t value = hash(UINT64_C(0xcbf29ce484222325), &code->bytes, sizeof code->bytes);
+    value = hash(value, code->code, code->bytes);
     value = hash(value, options, strlen(options) + 1);
     if (gpuhal_opencl_api.clGetPlatformInfo(entry->platform, CL_PLATFORM_VERSION, sizeof text - 1, text, NULL) ==
         CL_SUCCESS) {

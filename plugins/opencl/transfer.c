@@ -184,8 +184,8 @@ static void rect_on_host(const side *to, const side *from, const uint64_t extent
     }
 }
 
-/* Enqueues one command for @p slices slices, starting with slice @p z. For a single slice the slice pitch may be 0;
- * OpenCL then computes the pitch. */
+/* Enqueues one command for @p slices slices, starting with slice @p z. For a single slice passes 0
+ * as the slice pitch, so that OpenCL computes it: the real pitch need not be a multiple of the row pitch. */
 static cl_int rect_command(cl_command_queue queue, const side *to, const side *from, const uint64_t extent[3],
                            uint64_t z, uint64_t slices, cl_event *out_event)
 {

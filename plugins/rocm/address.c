@@ -39,8 +39,9 @@ static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t addr
     if (!gpuhal_rocm_is_known(address, out_bytes)) {
         return "values[0] is not an address of device memory";
     }
+    const char *unknown_size = *out_bytes > 0 ? NULL : "HIP does not report the size of the allocation";
     if (attribute(HIP_POINTER_ATTRIBUTE_IS_MANAGED, address, &managed) && managed) {
-        return NULL;
+        return unknown_size;
     }
     if (!attribute(HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, address, &type) ||
         type != gpuhal_rocm_runtime.memory_type_device) {
@@ -49,7 +50,7 @@ static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t addr
     if (!attribute(HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address, &ordinal) || ordinal != device->entry->ordinal) {
         return "the memory is that of another device";
     }
-    return *out_bytes > 0 ? NULL : "HIP does not report the size of the allocation";
+    return unknown_size;
 }
 
 /* Requires the device to be current. HIP reports one piece of physical memory at a time, and allocators that grow in

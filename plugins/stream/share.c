@@ -109,11 +109,11 @@ gpuhal_status GPUHAL_OWN(allocate_shared)(gpuhal_plugin_device *device, const gp
     return GPUHAL_OK;
 }
 
-/* Returns a descriptor's inode; 0 if it is not open. */
+/* Returns a number made of the inode and the file system of a descriptor's file; 0 if the descriptor is not open. */
 static uint64_t file_of(int descriptor)
 {
     struct stat status;
-    return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
+    return fstat(descriptor, &status) == 0 ? status.st_ino ^ (uint64_t)status.st_dev << 32 : 0;
 }
 
 /* Closes the descriptor, unless the number now refers to another file. This happens if the driver closed the descriptor

@@ -106,7 +106,7 @@ typedef struct gpuhal_stream_block {
     gpuhal_stream_mapping mapping;
     vendor_external external;
     int descriptor; /* for EXTERNAL, the descriptor that was passed to the driver */
-    uint64_t file;  /* the descriptor's inode; 0 if the driver owns the descriptor */
+    uint64_t file;  /* identifies the descriptor's file; 0 if the driver owns the descriptor */
 } gpuhal_stream_block;
 
 /* ---- defined by the plugin */

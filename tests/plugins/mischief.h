@@ -1,8 +1,8 @@
 /* tests/plugins/mischief.h: the kinds of damage that a plugin may do to its process. Each kind is a function, which
  * variants of bad.c call.
  *
- * The damage is limited to the process, its children and the copies of the plugin's file, and ends at the latest a few
- * seconds after the test. */
+ * The damage is limited to the process, its children and the copies of the plugin's file, and ends at the latest a
+ * minute after it began. */
 #ifndef MISCHIEF_H
 #define MISCHIEF_H
 
@@ -216,7 +216,7 @@ MAYBE void become_daemon(void)
     if (fork() != 0) {
         _exit(0);
     }
-    alarm(15 * DAEMON_SECONDS);
+    alarm(15 * DAEMON_SECONDS); /* longer than any deadline of a test */
     hang();
 }
 

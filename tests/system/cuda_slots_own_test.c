@@ -190,7 +190,7 @@ TEST(a_kernel_with_its_own_shared_memory_gets_the_bytes_of_the_launch)
 TEST(a_cubin_that_can_be_linked_further_is_not_taken_for_one_that_is_cut_off)
 {
     unsigned char elf[64 + 2 * 64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
-    elf[40] = 64; /* offset of the sections */
+    elf[40] = 64; /* offset of the section headers */
     elf[58] = 64;
     elf[60] = 2;
     unsigned char *section = elf + 128;

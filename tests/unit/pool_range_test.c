@@ -7,7 +7,8 @@
 
 enum { PAGE = 4096, EIGHTH = SEGMENT / 8, TOTAL = 64 << 20 };
 
-/* Opens a device. A segment of SEGMENT bytes is committed as an eighth, a quarter, a half, and so on. */
+/* Opens a device. The first chunks of a pool have an eighth, a quarter and a half of SEGMENT bytes, the preferred size
+ * of a segment; later chunks have SEGMENT bytes. */
 static gpuhal *open_virtual(void)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.page_bytes = PAGE, .total_bytes = TOTAL}}};

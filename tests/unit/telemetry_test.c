@@ -304,7 +304,7 @@ TEST(a_device_that_hangs_leaves_time_to_later_devices)
 
 /* ---- processes */
 
-/* Registers the mock a second time under another name, so that each device has a second interface. */
+/* Returns the mock's plugin under another name. If both are registered, each device has a second interface. */
 static const gpuhal_plugin *query_second(uint32_t host_abi, const gpuhal_host *host)
 {
     static gpuhal_plugin second;

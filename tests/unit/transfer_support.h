@@ -1,5 +1,5 @@
-/* tests/unit/transfer_support.h: one mock device for each set of properties that a plugin may have, and a model in host
- * memory. */
+/* tests/unit/transfer_support.h: mock devices with nine combinations of properties that matter for transfers, random
+ * bytes, and the comparison of a buffer with expected bytes. */
 #ifndef GPUHAL_TEST_TRANSFER_SUPPORT_H
 #define GPUHAL_TEST_TRANSFER_SUPPORT_H
 

@@ -235,6 +235,19 @@ static bool is_doubtful(const gpuhal_probe_machine *machine)
     return false;
 }
 
+/* Replaces the links, because a list of devices that has changed has other links. */
+static gpuhal_probe_exit find_links(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
+{
+    free(machine->links);
+    machine->links = NULL;
+    machine->link_count = 0;
+    if (options->links && !gpuhal_probe_links_find(options, VERIFY_NS, machine)) {
+        gpuhal_probe_complain("out of memory");
+        return PROBE_INTERNAL;
+    }
+    return PROBE_GO_ON;
+}
+
 /* @p until_ns is the overall deadline, or 0. @p deadline_ns is the plugins' deadline; 0 for the library's default. */
 static gpuhal_probe_exit open_machine(const gpuhal_probe_options *options, uint64_t until_ns, uint64_t deadline_ns,
                                       gpuhal_probe_machine *out_machine)
@@ -273,10 +286,7 @@ static gpuhal_probe_exit open_machine(const gpuhal_probe_options *options, uint6
         gpuhal_probe_choose_rows(options, out_machine);
         code = choose_again(out_machine);
     }
-    if (code == PROBE_GO_ON && options->links && !gpuhal_probe_links_find(options, VERIFY_NS, out_machine)) {
-        gpuhal_probe_complain("out of memory");
-        code = PROBE_INTERNAL;
-    }
+    code = code == PROBE_GO_ON ? find_links(options, out_machine) : code;
     const bool wants_values = !options->cached && !options->target; /* with a target, only the values of its device are
                                                                      * read */
     return code == PROBE_GO_ON && wants_values ? read_values(options, extent_of(options), out_machine) : code;
@@ -309,8 +319,9 @@ static gpuhal_probe_exit list_again(const gpuhal_probe_options *options, gpuhal_
     machine->devices = NULL;
     machine->chosen_reason = NULL;
     machine->generation = gpuhal_generation(machine->gpu);
-    const gpuhal_probe_exit code = gpuhal_probe_list_devices(options, machine);
-    return code == PROBE_GO_ON ? choose(options, machine) : code;
+    gpuhal_probe_exit code = gpuhal_probe_list_devices(options, machine);
+    code = code == PROBE_GO_ON ? choose(options, machine) : code;
+    return code == PROBE_GO_ON ? find_links(options, machine) : code;
 }
 
 bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_probe_extent extent,

@@ -95,7 +95,7 @@ static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
     return options->environment && !options->format_given && !options->columns && !options->all && !options->links &&
            !options->processes && !options->explain && !options->timings && !options->verify && !options->strict &&
-           !options->cached && !options->retry && !options->timeout_ns && !options->output;
+           !options->cached && !options->retry && !options->timeout_ns && !options->output && !options->expected;
 }
 
 int main(int count, char **arguments)

@@ -160,8 +160,11 @@ static bool is_whole_device(gpuhal_stream *stream)
         snprintf(stream->problem, sizeof stream->problem, "device %" PRIu32 " was sent twice", device->index);
         return false;
     }
+    if (!gpuhal_rules_device(device, stream->problem, sizeof stream->problem)) {
+        return false;
+    }
     stream->whole = devices->count;
-    return gpuhal_rules_device(device, stream->problem, sizeof stream->problem);
+    return true;
 }
 
 static bool take_device(gpuhal_stream *stream, const char *key, const char *value)

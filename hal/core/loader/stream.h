@@ -7,7 +7,8 @@
  *     [plugin] version
  *     [log]    level, text
  *     [device] index, capabilities, facts, complete = 1         as soon as it is complete
- *     [mapped] path                           before the end: one pair for each executable mapping of the helper
+ *     [mapped] path                           before the end: one pair for each file that the helper has mapped as
+ *                                             executable
  *     [end]    state, status, devices, code, reason, complete = 1     the result
  *     [crash]  signal                         in place of [end], written by the signal handler
  *

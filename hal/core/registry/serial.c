@@ -262,7 +262,8 @@ gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_dat
         gpuhal_database_finish(out_content);
         return result;
     }
-    /* If the number of records is different, or if records follow, the file was truncated or concatenated. */
+    /* The last record states the number of the records before it. If the number differs, the last record is missing or
+     * records follow it, the file was truncated or concatenated. */
     out_report->cut = usable && (expected != records || next_piece(&at, &found));
     out_report->damaged = at.damaged;
     gpuhal_database_trim(out_content);

@@ -93,7 +93,8 @@ static gpuhal_plugin_rect plugin_rect(const side *s)
                                 s->slice_pitch};
 }
 
-/* Returns NOT_SUPPORTED without an error detail if the plugin has no slot or the slot cannot copy this box. */
+/* Returns NOT_SUPPORTED without an error detail if the plugin has no slot or the slot cannot copy this box. With a queue
+ * it may also return NOT_READY without an error detail. */
 static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue, const side *to, const side *from,
                                const box *extent)
 {
@@ -109,7 +110,7 @@ static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue
     const gpuhal_call call = gpuhal_call_blocking(device, size[0] * size[1] * size[2]);
     gpuhal_status status =
         gpuhal_device_result(device, call, device->ops.copy_rect(device->handle, queue, &to_rect, &from_rect, size));
-    bool failed = status && status != GPUHAL_ERROR_NOT_SUPPORTED;
+    bool failed = status && status != GPUHAL_ERROR_NOT_SUPPORTED && !(queue && status == GPUHAL_NOT_READY);
     return failed ? gpuhal_device_failed(device, status, "copying a rectangle") : status;
 }
 

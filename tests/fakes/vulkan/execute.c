@@ -32,7 +32,7 @@ bool fake_may_execute_locked(fake_command *command, uint32_t family)
     case FILL:
         return is_usable_locked(command->to, family);
     case TRANSFER_OWNER:
-        /* The release barrier transfers the buffer to the other family. The acquire barrier completes the transfer. */
+        /* After the release barrier no family owns the buffer. The acquire barrier makes its family the owner. */
         command->to->owner = command->to_family == (int)family ? (int)family : OWNER_NONE;
         return !command->to->object.dead;
     case TIMESTAMP:
