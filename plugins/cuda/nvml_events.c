@@ -57,9 +57,6 @@ static nvmlReturn_t watch(nvmlDevice_t board, watched *own)
         }
     }
     if (code == NVML_SUCCESS) {
-        if (own->set) { /* NVML gave the GPU another handle */
-            (void)gpuhal_cuda_nvml.nvmlEventSetFree(own->set);
-        }
         own->board = board;
         own->set = set;
     }
