@@ -13,7 +13,7 @@
 
 typedef struct gpuhal_halting_state {
     _Atomic(const char *)
-        slot; /* the slot that stops the driver, or NULL; "queued_…" is copy or launch with a queue,
+        slot; /* the slot that stops the driver, or NULL; "queued_…" is copy, write or launch with a queue,
                * "program_compiled_bytes" is program_compiled without a buffer */
     _Atomic(const char *) also; /* a second slot that stops the driver */
     _Atomic uint32_t stopped;   /* calls that are stopped now */

@@ -52,8 +52,8 @@ typedef struct gpuhal_mock_device {
     uint32_t no_read_write, no_fill, no_rect;
     uint32_t mappable;             /* offers map and unmap */
     uint32_t no_staging_kinds;     /* no memory of kinds UPLOAD and READBACK */
-    uint32_t quiet_failures;       /* calls that fail do not report an error detail */
-    uint32_t spurious_report;               /* calls that succeed report an error detail */
+    uint32_t quiet_failures;       /* opens and copies that fail do not report an error detail */
+    uint32_t spurious_report;               /* writes report an error detail even if they succeed */
     uint32_t refuses;              /* slots that exist and return NOT_SUPPORTED: GPUHAL_MOCK_… bits */
     uint32_t import_kinds, export_kinds, adopt_kinds; /* facts, missing if 0; OPAQUE_FD uses a memfd */
     uint64_t import_alignment;     /* missing if 0 */
@@ -70,7 +70,7 @@ typedef struct gpuhal_mock_device {
     const char *unlisted;          /* the reason why the mock's device is not listed as a device, or NULL */
     gpuhal_compute_mode compute_mode; /* missing if 0 */
     uint64_t allocation_max;       /* not reported if 0 */
-    uint64_t page_bytes;           /* granularity of virtual memory, rounded up to system pages; 0 if not offered */
+    uint64_t page_bytes;           /* granularity of virtual memory, a multiple of the page size; 0 if not offered */
     uint32_t slow_range_us;        /* duration of a commit or a decommit */
     const char *formats; /* program formats, see mock_program.c; NULL for no programs */
     uint32_t keeps_compiled; /* offers program_compiled */

@@ -20,8 +20,7 @@ static void raise_most(_Atomic int64_t *most, int64_t now)
     }
 }
 
-/* Returns an address with exactly the requested alignment, but at least 64, so that a test fails if the core requests
- * too little. */
+/* Guarantees only the requested alignment, but at least 64, so that a test can fail if the core requests too little. */
 static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
 {
     void *bytes = NULL;

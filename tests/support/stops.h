@@ -298,7 +298,7 @@ static inline void end_child(pid_t child, const char *name)
 typedef void play_fn(fixture *s);
 enum { AT_ONCE_MOST = 64 };
 
-/* Runs all cases, `at_once` of them in parallel. `name` returns the name of a failed case. */
+/* Runs all cases, `at_once` of them in parallel. A failure names the slot of its case. */
 static inline void play_all(const stop *list, size_t all, size_t at_once, play_fn *play_one)
 {
     static fixture s;

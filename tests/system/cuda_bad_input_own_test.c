@@ -349,8 +349,8 @@ TEST(a_device_that_has_fallen_off_the_bus_is_lost_and_the_other_one_goes_on)
     expect_lost_device("devices 2; lose 0 " CALLED(MemsetD8Async) " 1 999", FAKE_ERROR_UNKNOWN);
 }
 
-/* The first error has the previous test's code, but affects only one call. The second code means that a kernel exceeds
- * the driver's limits. Neither loses the device. */
+/* The first error has the previous test's code, but affects only one call. The second code means that a
+ * kernel does not suit the driver's texturing mode. Neither loses the device. */
 TEST(a_device_goes_on_after_failures_that_concern_one_call)
 {
     use_machine("devices 1; fail cuMemsetD8Async 1 999; fail cuMemsetD8Async 2 703");

@@ -25,8 +25,8 @@ static size_t draw(uint64_t *state, size_t limit)
     return (size_t)((*state >> 33) % limit);
 }
 
-/* Flips 1 to 8 bits. The first third of the rounds damages the headers, which the dynamic loader trusts. The other
- * rounds may damage any bytes. */
+/* Flips 1 to 8 bits, in every third round only in the headers, which the dynamic loader trusts. The last rounds cut the
+ * copy off instead. Returns the copy's size. */
 static size_t damage(unsigned number, char *copy)
 {
     uint64_t state = SEED + number;

@@ -77,7 +77,7 @@ static void expect_paths(gpuhal *gpu, uint32_t device, const char *what, bool st
     gpuhal_buffer_release(buffer);
 }
 
-/* Each device is tested twice, with a registry and without a registry. */
+/* Each device is tested twice with a registry, and twice without a registry. */
 TEST(facts_decide_which_large_writes_and_reads_are_staged)
 {
     const char *const registries[] = {fresh_directory(), "none"};

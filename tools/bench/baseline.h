@@ -54,10 +54,11 @@ typedef struct gpuhal_bench_symbol {
     void *slot;
 } gpuhal_bench_symbol;
 
-/* Looks up all symbols. Returns false and sets gpuhal_bench_failure(), which names the API @name. */
+/* Looks up all symbols. On failure returns false and sets gpuhal_bench_failure(), which names the API @name. */
 bool gpuhal_bench_find_symbols(const char *name, void *library, const gpuhal_bench_symbol *symbols, size_t count);
 
-/* Finds the report of the plugin that the backend uses. Returns false and sets gpuhal_bench_failure() on failure. */
+/* Finds the report of the plugin @backend, if the library uses this plugin. Otherwise returns false and sets
+ * gpuhal_bench_failure(). */
 bool gpuhal_bench_find_report(const gpuhal *gpu, const char *backend, gpuhal_plugin_report *out_report);
 
 /* Returns the file of the vendor's library that the plugin has opened, because handles are valid only in that library.

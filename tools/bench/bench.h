@@ -108,7 +108,7 @@ size_t gpuhal_bench_slower(const gpuhal_bench *bench, size_t one, size_t other);
 
 /* Returns whether there is enough memory for a buffer of @bytes on each device, and for @bytes of host memory;
  * otherwise reports that the row is skipped. The memory of devices that use host memory counts as host memory. @to and
- * @from may be the same device. */
+ * @from may be the same device, which then needs memory for two buffers. */
 bool gpuhal_bench_fits(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, const char *test, uint64_t bytes);
 
 /* If the device uses host memory, limits the device to half of the free memory, since a file may contain requests of

@@ -15,7 +15,7 @@ typedef struct gpuhal_bench_launcher {
     gpuhal_kernel *kernel;
     gpuhal_buffer *y;
     gpuhal_buffer *x;
-    uint64_t offset; /* The offset in both buffers. */
+    uint64_t offset; /* The offset in both buffers, in bytes. */
     float a;
     uint32_t count;
 } gpuhal_bench_launcher;

@@ -29,6 +29,7 @@ typedef struct gpuhal_bench_live {
 uint32_t gpuhal_bench_live_add(gpuhal_bench_live *live, gpuhal_bench_name name);
 /* Finds a name's slot. Returns false if the name has no slot. */
 bool gpuhal_bench_live_find(const gpuhal_bench_live *live, gpuhal_bench_name name, uint32_t *out_slot);
+/* Removes a name that has a slot. */
 void gpuhal_bench_live_remove(gpuhal_bench_live *live, gpuhal_bench_name name);
 void gpuhal_bench_live_free(gpuhal_bench_live *live);
 

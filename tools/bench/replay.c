@@ -89,7 +89,7 @@ static bool use(reader *r, gpuhal_bench_name name, uint16_t queue)
     return add(r, GPUHAL_BENCH_USE, slot, queue, 0);
 }
 
-/* If there are more names than queues, a name's last characters determine its queue. */
+/* If there are more names than queues, the last character of each further name determines its queue. */
 static uint16_t queue_of(reader *r, const char *name)
 {
     uint32_t at = 0;

@@ -120,7 +120,7 @@ static void probe(gpuhal_bench *bench, const char *registry)
     }
 }
 
-/* The first run fills the registry. Only this run writes this registry. */
+/* The first opening fills a separate registry, which no other program writes. */
 void gpuhal_bench_rows_open_all(gpuhal_bench *bench)
 {
     const char *place = getenv("TMPDIR");

@@ -81,7 +81,7 @@ typedef struct graph {
     gpuhal_memory_plan_problem problem;
 } graph;
 
-/* Makes about fifty different items at each step, so that the search for a better plan uses its whole time limit. */
+/* Makes about fifty different items at each step, so that the search for a better plan uses its whole limit of work. */
 static void make_graph(uint32_t count, graph *out)
 {
     uint32_t state = 3;

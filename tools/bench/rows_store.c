@@ -1,6 +1,6 @@
 /* rows_store.c: a store whose device memory has room for one entry, so that each request moves an entry. Moving an
- * entry out to host memory is compared with the copy alone. Moving an entry back from host memory or from the file is
- * compared with the slower of the two steps. */
+ * entry out to host memory, or back from host memory, is compared with the copy alone. Moving an entry back from the
+ * file is compared with the slower of the two steps. */
 #include "bench.h"
 
 #include <gpuhal/store.h>
@@ -37,7 +37,8 @@ static bool put(moved *m, const char *key)
     return true;
 }
 
-/* Puts a new entry. To make room, the store must copy out the previous entry and drop the entry before that. */
+/* Drops the oldest of the three entries and puts it again. To make room, the store must copy out the previous
+ * entry. */
 static bool run_spill(void *user, uint64_t count)
 {
     moved *m = user;

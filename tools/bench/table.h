@@ -22,7 +22,7 @@ void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *r
 /* Explains the marks, and prints how many rows stayed within their budget. */
 void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_bench_totals *totals);
 
-/* Formats "64 KiB". */
+/* Formats a size, for example "64 KiB". */
 void gpuhal_bench_size_text(uint64_t bytes, char text[GPUHAL_BENCH_CELL]);
 
 #endif

@@ -172,7 +172,7 @@ bool gpuhal_plain_read(const gpuhal_opened *opened, const gpuhal_memory *memory,
     return status == GPUHAL_OK;
 }
 
-/* Tries the host address first, because only this path does not depend on a slot. */
+/* Tries the host address first, because only this path does not depend on the slots write and copy. */
 void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
                       const unsigned char *from, uint64_t bytes, gpuhal_route route)
 {

@@ -47,7 +47,7 @@ void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* ---- basic steps; each step fails the check if the plugin refuses it */
+/* ---- basic steps; a step that returns no result fails the check if the plugin refuses it */
 
 gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes,
                                     uint64_t alignment, gpuhal_memory *out_memory);

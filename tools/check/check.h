@@ -141,7 +141,7 @@ void *gpuhal_own(void *pointer);
 void gpuhal_expect_ok(gpuhal_status status, const char *what);
 /* Like gpuhal_expect_ok(), for enumerate and sample. The library has already described their failures. */
 void gpuhal_expect_reported(gpuhal_status status, const char *what);
-/* Returns "invalid argument (-1)", in a buffer of the calling thread that is valid until its next call. */
+/* Returns for example "invalid argument (-1)", in a buffer of the calling thread that is valid until its next call. */
 const char *gpuhal_status_text(gpuhal_status status);
 
 /* ---- loading and opening the plugin (session.c) */

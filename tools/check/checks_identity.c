@@ -158,8 +158,8 @@ static bool may_share(const gpuhal_context *context, const gpuhal_listed *other)
     return strcmp(address[0]->text, address[1]->text) == 0;
 }
 
-/* Returns whether an allocation on this device reduced the other device's memory. A single loss may come from another
- * program. */
+/* Returns whether an allocation on this device reduced the other device's memory. If the devices may share memory, a
+ * loss on both does not count. A single loss may come from another program. */
 static bool takes_from(const gpuhal_context *context, uint32_t other, uint64_t bytes)
 {
     uint64_t own_before, own_after, other_before, other_after;

@@ -42,8 +42,8 @@ static void run_apart(const gpuhal_given_kernel *own, const gpuhal_area *model, 
     }
 }
 
-/* Later checks compare with the result of a launch without a queue, so they prove nothing if this result is not
- * stable. */
+/* Later checks compare with the result of a launch without a queue, so they prove nothing if the kernel
+ * changes no buffer, or if this result is not stable. */
 void gpuhal_check_launch(gpuhal_context *context)
 {
     gpuhal_given_kernel own;

@@ -251,7 +251,7 @@ void gpuhal_check_start(gpuhal_context *context)
     if (now.threads > before.threads) {
         gpuhal_note("start: a library that the plugin uses left %u threads running", now.threads - before.threads);
     }
-    /* A second start(), as from a second copy of the core, must not create threads. */
+    /* A second start(), as from a second copy of the core, must not leave more threads or descriptors. */
     const gpuhal_host second = *context->host;
     gpuhal_step("start, called by a second copy of the core");
     gpuhal_plugin_instance *instance = NULL;

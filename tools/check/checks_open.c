@@ -162,7 +162,7 @@ static bool shares_host_memory(const gpuhal_context *context)
            gpuhal_device_fact(context, GPUHAL_FACT_TYPE, 0) != GPUHAL_DEVICE_GPU;
 }
 
-/* Returns how much memory a repeated listing in this process allocates and keeps. */
+/* Returns how much device memory is lost when this process lists the devices 20 more times. */
 static int64_t taken_by_listing_again(const gpuhal_context *context)
 {
     uint64_t before = 0, after = 0;

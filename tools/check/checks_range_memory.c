@@ -239,7 +239,8 @@ static gpuhal_status commit_and_release(gpuhal_pieces *own, uint64_t pieces)
     return status;
 }
 
-/* Commits memory in one of two pieces. No later call refers to this piece. */
+/* Releases the range while one of two commits still has its memory. Only the release of the range can give this
+ * memory back. */
 static void use_and_release(void *user)
 {
     gpuhal_pieces *own = user;
