@@ -65,8 +65,8 @@ gpuhal_block_id gpuhal_blocks_add(gpuhal_blocks *blocks, gpuhal_bins *bins, uint
 gpuhal_block_id gpuhal_blocks_extend(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_block_id last, uint64_t bytes);
 /* Takes `bytes` (1 to 2^63) out of a free block in `bins`, aligned to `alignment` (a power of two) relative to the
  * region's beginning. The rest of the free block before and after stays free. Returns 0 if no free block fits. If a
- * split runs out of memory, returns the whole block, which is larger than `bytes`; returns 0 if the block's beginning
- * is not aligned. Neither happens after gpuhal_blocks_reserve(). */
+ * split runs out of memory, the returned block includes the rest behind it and is larger than `bytes`; returns 0 if
+ * there is no entry for the bytes before an aligned beginning. Neither happens after gpuhal_blocks_reserve(). */
 gpuhal_block_id gpuhal_blocks_take(gpuhal_blocks *blocks, gpuhal_bins *bins, uint64_t bytes, uint64_t alignment);
 /* Do the work of gpuhal_blocks_take() in two steps. The first function returns a free block that fits, or 0. */
 gpuhal_block_id gpuhal_blocks_find(const gpuhal_blocks *blocks, const gpuhal_bins *bins, uint64_t bytes,

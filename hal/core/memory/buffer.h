@@ -32,7 +32,7 @@ struct gpuhal_buffer {
     gpuhal_buffer *whole;
     uint64_t begin;
     /* `used_in` is the last queue that used a suballocation. It saves a call to the pool for each use; see
-     * pool/pool.h. */
+     * gpuhal_queue_uses(). */
     bool is_part;
     struct gpuhal_pool *pool; /* set in a segment, to find the suballocation at an address; else NULL */
     _Atomic(const void *) used_in;
@@ -63,7 +63,9 @@ struct gpuhal_buffer {
     uint64_t alignment, allocated;
     gpuhal_origin origin;
     _Atomic(struct gpuhal_cached_import *) cached_imports; /* imports by other devices, made for copies */
-    gpuhal_buffer *next_released; /* list of released buffers whose `origin.released` the service thread must call */
+    /* Links released buffers whose `origin.released` the service thread must call, and segments for
+     * gpuhal_segments_release(). */
+    gpuhal_buffer *next_released;
 };
 #define GPUHAL_BUFFER_MAPPED (-1)
 #define GPUHAL_BUFFER_CHANGING (-2)
@@ -106,7 +108,8 @@ uint64_t gpuhal_memory_page_bytes(gpuhal_device *device);
 gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                     gpuhal_plugin_range **out_range);
 void gpuhal_memory_release_range(gpuhal_buffer *buffer);
-/* Only one thread at a time may call these functions for a buffer. */
+/* A decommit releases the memory of one whole commit. Only one thread at a time may call these functions for a
+ * buffer. */
 gpuhal_status gpuhal_memory_commit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 gpuhal_status gpuhal_memory_decommit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 /* Returns an empty buffer of this size, not charged and not yet in the index. Returns NULL if out of memory. */

@@ -32,7 +32,8 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
     return status;
 }
 
-/* If the driver hangs, the plugin is not called, because the driver may still be using the memory. */
+/* If the driver hangs, the plugin is not called, because the driver may still be using the memory. For a device that
+ * was lost in another way the plugin is called. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
 {
     if (gpuhal_device_is_reachable(device)) {

@@ -36,8 +36,8 @@ static inline uint32_t gpuhal_os_fork_generation(void)
 
 /* ---- thread.c */
 
-/* A mutex that is unlocked in the child of a fork. If its owner does not exist in the child, the mutex is
- * reinitialised. */
+/* A mutex that is unlocked in the child of a fork. The first lock in the child reinitialises it, because its owner may
+ * not exist there. */
 typedef struct gpuhal_mutex {
     uint64_t system[6];
     _Atomic uint32_t

@@ -4,7 +4,8 @@
  * parts of all lanes.
  *
  * A part is kept only if, since the part's allocation, the queue has allocated and released only kept parts. Without
- * keeping, the pool would have the same free memory as before the allocation, so keeping wastes nothing. */
+ * keeping, the pool would have the same free memory as before the allocation, so keeping wastes nothing. Only the order
+ * of similar free blocks may differ. */
 #include "pool/pool.h"
 
 /* Each store has release order, as in the pool's statistics. */

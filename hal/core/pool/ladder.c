@@ -256,8 +256,8 @@ static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
     return gpuhal_is_inherited(attempt.device->gpu) ? gpuhal_error_forked() : status;
 }
 
-/* Returns whether the device is short of memory and the pool is below its limit. If so, memory released elsewhere on
- * the device helps as well. */
+/* Returns whether the pool may grow by the request within its limit. If so, the device is short of memory, and memory
+ * released elsewhere on the device helps as well. */
 static bool may_grow_elsewhere(const climb *c)
 {
     const gpuhal_pool *pool = c->request->pool;

@@ -123,7 +123,8 @@ gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue,
     return block ? gpuhal_blocks_take_found(&pool->blocks, block, bytes, pool->unit) : 0;
 }
 
-/* Returns false for a table entry without bytes, which is not a block. */
+/* Returns whether the block is free and the lane's queue may use it at once. A table entry without bytes is not a
+ * block. */
 static bool may_have(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id)
 {
     const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);

@@ -29,8 +29,9 @@ static uint64_t free_bytes_of(const gpuhal_pool *pool, gpuhal_block_id id)
     return id != 0 && block->bins == pool->common ? block->bytes : 0;
 }
 
-/* Returns how many bytes to commit at the beginning of a hole so that, together with the free memory before the hole,
- * `need` bytes are free in one block. Returns UINT64_MAX if the hole is too small. */
+/* Returns how many bytes to commit at the beginning of a hole so that, together with the free memory before the hole
+ * (and after it, if the hole is filled), `need` bytes are free in one block. Returns UINT64_MAX if the hole is too
+ * small. */
 static uint64_t least_in(const gpuhal_pool *pool, const gpuhal_block *hole, uint64_t need)
 {
     const uint64_t before = free_bytes_of(pool, hole->before), after = free_bytes_of(pool, hole->after);

@@ -173,7 +173,7 @@ struct gpuhal_pool {
     bool insists;                 /* the thread that grows the pool requests no more than it needs */
     bool destroyed;
     bool has_unused; /* a segment may have become unused since the last check */
-    uint64_t references; /* the application's references, and one per part; 0 while the pool is being freed */
+    uint64_t references; /* the application's, one per part, and temporary ones of state.c; 0 while being freed */
     gpuhal_blocks blocks;
     gpuhal_bins *common;
     gpuhal_sole sole;
@@ -233,7 +233,7 @@ bool gpuhal_part_keep(gpuhal_part *part);
 gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* Stops counting a part that is no longer kept. The caller holds the lane's mutex. */
 void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part);
-/* Returns false if a thread changed the statistics during the call. */
+/* Adds the statistics of all lanes. Returns false if a thread changed them during the call. */
 bool gpuhal_lanes_read(const gpuhal_pool *pool, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT]);
 /* Returns the block bytes of parts in use, without kept parts. The caller holds the mutex. */
 uint64_t gpuhal_pool_used_now(const gpuhal_pool *pool);
@@ -324,7 +324,7 @@ static inline void gpuhal_trace_part(const gpuhal_part *part, gpuhal_trace_opera
 
 /* ---- piece.c */
 
-/* Waits until no thread changes the range, or the driver hangs. */
+/* Waits until no thread changes the range, or the driver hangs. The caller holds the mutex. */
 void gpuhal_pool_await_pieces_unlocks(gpuhal_pool *pool);
 /* Chooses a place for a piece of about `bytes` bytes. The piece has at most `room` bytes, and enough that one free
  * block will have `need` bytes. After true is returned, only this thread may change the range until
@@ -373,8 +373,8 @@ static inline void gpuhal_pool_changed(gpuhal_pool *pool)
 
 /* ---- sole.c: call with the mutex held */
 
-/* Begins the view if this lane's queue is the only queue that ever used the pool. Call before a block is added to the
- * lane of a queue with pending work. */
+/* Begins the view if no two queues have had lanes at the same time, and the pool has no exportable memory, no range, no
+ * stretch and no pending entries. Call before a block is added to the lane of a queue with pending work. */
 void gpuhal_sole_begin(gpuhal_pool *pool, const gpuhal_lane *lane);
 void gpuhal_sole_note_queue(gpuhal_pool *pool);
 /* Ends the view permanently, because other queues may take blocks from now on. */

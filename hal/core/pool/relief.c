@@ -120,7 +120,8 @@ static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
     return status == GPUHAL_ERROR_OUT_OF_MEMORY && deadline_ns > 0 ? wait_on(c, deadline_ns) : status;
 }
 
-/* If a source releases a part of a pool, returns the part's segment to the driver if it is unused. */
+/* A source may release memory that the library does not count, so the allocation is retried first. If a source releases
+ * a part of a pool, the part's segment is then returned to the driver if it is unused. */
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung)
 {
     const gpuhal_relief *relief = c->relief;

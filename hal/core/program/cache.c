@@ -68,7 +68,8 @@ static bool is_of_cache(const char *path)
            (magic & MAGIC_OF_ALL) == (MAGIC & MAGIC_OF_ALL);
 }
 
-/* Returns whether the sum of the section sizes is `bytes`. The sum cannot overflow. */
+/* Returns whether the header and the sections have `bytes` bytes together, and the code and the list of files are not
+ * empty. The comparisons cannot overflow. */
 static bool has_sizes(const header *head, uint64_t bytes)
 {
     uint64_t rest = bytes - sizeof *head;
@@ -170,7 +171,8 @@ static uint64_t list_files(const char *folder, char **names, size_t count, kept_
     return total;
 }
 
-/* Removes the least recently used files until there is room for `bytes` more bytes. */
+/* Removes the least recently used files until there is room for `bytes` more bytes. Returns false if there is no
+ * room. */
 static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
 {
     char **names = NULL;

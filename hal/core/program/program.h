@@ -1,6 +1,6 @@
 /* program/program.h: programs and kernels as the files of this folder see them.
  *
- * All members except the reference counts and the members under the program's mutex are written before the object is
+ * All members except the atomic ones and the members under the program's mutex are written before the object is
  * published, and only read afterwards. Each object holds a reference to the next in this order: launch, kernel,
  * program, gpuhal object. A thread that retires work may drop the last reference, so unloading must not call a function
  * of the application.

@@ -1,7 +1,7 @@
 /* queue/completion_service.h: the state that all queues of one gpuhal object share: the list of queues, the callback
  * thread, and the list that gpuhal_next_completion() reads. The callback thread, gpuhal-serve, makes these asynchronous
- * calls to the application: completion callbacks, callbacks of released buffers and samplers, and listeners
- * (hotplug/notifier.c). */
+ * calls to the application: completion callbacks, callbacks of released buffers, samplers, slots and leases, and
+ * listeners (hotplug/notifier.c). */
 #ifndef GPUHAL_QUEUE_COMPLETION_SERVICE_H
 #define GPUHAL_QUEUE_COMPLETION_SERVICE_H
 

@@ -110,7 +110,7 @@ static void keep_the_right(gpuhal_queue *queue)
 }
 
 /* Returns a copy of a launch's uses for the newest submission's list. The copy's buffers are entered, and its reference
- * belongs to the list. Returns NULL on failure; the general path then finds the reason. */
+ * belongs to the list. Returns NULL if the uses cannot be added here; the general path then finds the reason. */
 static gpuhal_uses *keep_more(const gpuhal_uses *uses)
 {
     gpuhal_uses *kept = uses->needs_clean ? NULL : uses->kind->keep(uses);
@@ -142,7 +142,8 @@ bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal
                                                  memory_order_relaxed)) {
         return false;
     }
-    /* Checked after the exchange, because until this thread leaves the path no other thread submits or records. */
+    /* Checked after the exchange, because until this thread leaves the path no other thread submits or records. The
+     * general path records the next timepoint. */
     gpuhal_uses *more = NULL;
     if (gpuhal_queue_unrecorded(queue) + 1 >= GPUHAL_TIMEPOINT_EVERY || !fits(queue, op, &more)) {
         leave(queue);

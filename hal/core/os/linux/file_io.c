@@ -16,7 +16,7 @@
 /* The O_DIRECT alignment of practically all disks, used if the kernel does not report it (before Linux 6.1). */
 enum { USUAL_ALIGNMENT = 4096 };
 
-/* Whether a device has offsets is known only after opening. */
+/* Refuses files without offsets. Whether a device has offsets is known only after opening. */
 static int check_form(mode_t mode, int file)
 {
     if (S_ISDIR(mode)) {
@@ -115,8 +115,8 @@ int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t
     return 0;
 }
 
-/* A write of 0 bytes is an error (EIO). Otherwise a write that transfers nothing and reports no error would be retried
- * forever. */
+/* A pwrite() that returns 0 is an error (EIO). Otherwise a write that transfers nothing and reports no error would be
+ * retried forever. */
 int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done)
 {
     gpuhal_size_limit held;

@@ -14,7 +14,7 @@ _Atomic(_Atomic uint32_t *) gpuhal_os_fork_word = &nothing;
 static _Atomic(_Atomic uint32_t *) word; /* in the wiped page; NULL until first used */
 static _Atomic uint32_t generation;      /* survives a fork; 0 until first used */
 static _Atomic uint32_t fallback_word;
-static _Atomic pid_t fallback_pid; /* if not 0, MADV_WIPEONFORK is missing and process ids are compared */
+static _Atomic pid_t fallback_pid; /* if not 0, no page is wiped in a child, and process ids are compared */
 
 /* Linux refuses unknown advice values, so success with an unknown value would mean that all advice is ignored. */
 static bool is_wiped_on_fork(void *page, size_t bytes)

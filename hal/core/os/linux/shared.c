@@ -249,8 +249,8 @@ static const char *read_fields(int64_t pid, char text[STAT_BYTES], int *out_erro
     return at && at[1] == ' ' ? at + 2 : NULL;
 }
 
-/* A zombie counts as ended. A process whose main thread has ended is also listed as a zombie while other threads
- * run. */
+/* A zombie without other threads counts as ended. A process whose main thread has ended is also listed as a zombie
+ * while other threads run. */
 uint64_t gpuhal_os_process_started(int64_t pid)
 {
     enum { THREADS = 20, STARTED = 22 };

@@ -205,7 +205,7 @@ uint32_t gpuhal_os_processors(void)
     return count > 0 ? (uint32_t)count : 1;
 }
 
-/* The kernel's processor set is an array of longs. GPUHAL_PROCESSORS_MAX is larger than the maximum of any kernel. */
+/* The kernel's processor set is an array of longs. GPUHAL_PROCESSORS_MAX is at least the maximum of any kernel. */
 enum { LONG_BITS = 8 * sizeof(unsigned long), LONGS = GPUHAL_PROCESSORS_MAX / LONG_BITS };
 
 int gpuhal_os_thread_processors(gpuhal_processors *out_processors)
