@@ -39,8 +39,8 @@ static gpuhal_timepoint *take_out(gpuhal_entry *entry, size_t i)
 }
 
 /* Returns whether the new use supersedes the old use, or the old use has ended successfully. A modifying use supersedes
- * modifying uses of the same queue if they were recorded before its own recording began. Removing one old use per call
- * is enough, because each release adds one use. */
+ * modifying uses of the same queue if they were recorded before its own recording began. gpuhal_uses_add() removes at
+ * most one old use, which is enough, because each call adds one use. */
 static bool is_superfluous(const gpuhal_entry_use *old, const gpuhal_entry_use *use)
 {
     bool covered = old->queue == use->queue && old->modifies && use->modifies && use->timepoint && old->timepoint &&

@@ -18,7 +18,7 @@
 #define GPUHAL_CPU_DEVICES_MAX       16u
 #define GPUHAL_CPU_BINDING_ALIGNMENT 64u
 #define GPUHAL_CPU_THREADS_MAX       1024u
-/* Local memory of a group: about the size of a core's L2 cache. Each thread of a launch has its own local memory. */
+/* Local memory of a group: about the size of a core's L2 cache. Each CPU thread of a launch has its own. */
 #define GPUHAL_CPU_GROUP_MEMORY (UINT64_C(1) << 20)
 #define GPUHAL_CPU_FORMATS      "host-library host-function"
 

@@ -32,8 +32,8 @@ static bool machine_has(uint64_t bytes)
     return !gpuhal_cpu_system_memory("", &memory) || bytes <= memory.free;
 }
 
-/* Counts the bytes against the limit that all opened devices share. total - allocated is never negative, since bytes
- * are added only if they fit. */
+/* Counts the bytes against the entry's limit, which all opened devices of this entry share. total - allocated is never
+ * negative, since bytes are added only if they fit. */
 static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
 {
     uint64_t before = atomic_load(&entry->allocated);

@@ -2,7 +2,7 @@
  *
  * The calling thread runs its own launch with the help of idle pool threads, so a launch never waits for another
  * launch. A pool thread helps the launch with the fewest helpers. After a block of items, the thread chooses again if
- * another launch has started. Threads take items from one counter, in blocks that grow to about ten microseconds of
+ * another launch has started. Threads take items from one counter, in blocks that grow to some tens of microseconds of
  * work and shrink towards the end. All threads finish at about the same time, even if items differ in duration.
  *
  * A launch wakes one thread. Each thread that joins wakes two more threads while there is work and an idle thread. A
@@ -114,7 +114,7 @@ static void leave(job *own, uint32_t slot)
 {
     own->taken_slots[slot / 64] &= ~(UINT64_C(1) << slot % 64);
     if (--own->helpers == 0 && own->waited_for) {
-        pthread_cond_signal(&own->left); /* the caller's frame is gone once the mutex is released */
+        pthread_cond_signal(&own->left); /* the caller's frame may be gone once the mutex is released */
     }
 }
 

@@ -1,7 +1,7 @@
 /* cpu/telemetry.c: values of the processor and its memory, from kernel files.
  *
- * Memory values apply to this process and include the limits of its control groups. Utilization is the whole machine's
- * utilization since the previous sample. The first sample waits for a few ticks.
+ * Memory values describe the memory that this process may use within the limits of its control groups. Utilization is
+ * the whole machine's utilization since the previous sample. The first sample waits for a few ticks.
  */
 #include "sensors.h"
 #include "system.h"

@@ -36,8 +36,8 @@ static gpuhal_status cpu_read(gpuhal_plugin_device *device, gpuhal_plugin_queue 
     return GPUHAL_OK;
 }
 
-/* Fills a block that stays in the L1 cache with wider patterns, and then copies the block, because memcpy is faster
- * than a loop over elements and handles odd offsets. */
+/* A pattern of 2 or 4 bytes is repeated in a block that stays in the L1 cache, and the block is then copied, because
+ * memcpy is faster than a loop over elements and handles odd offsets. */
 static gpuhal_status cpu_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                               uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {

@@ -59,7 +59,7 @@ struct gpuhal_plugin_device {
     _Atomic CUresult *lost;    /* points to the entry's member or to own_lost */
     _Atomic CUresult own_lost; /* used for an adopted context, and for a context that the application destroyed */
     CUdeviceptr marker;        /* the loss of this memory reveals a reset of the context */
-    uint64_t marker_id;        /* 0 if CUDA provides none */
+    uint64_t marker_id;        /* CUDA's buffer ID of this memory; 0 if CUDA provides none */
     gpuhal_internal_streams internal;
 };
 

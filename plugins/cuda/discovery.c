@@ -15,7 +15,7 @@ int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int oth
 }
 
 typedef struct survey {
-    const char *source; /* the component that counted the GPUs, or NULL */
+    const char *source; /* the component that counted the GPUs, with a verb for messages, or NULL */
     unsigned int count;
     char driver_version[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
 } survey;
@@ -61,7 +61,7 @@ static void explain_none(const survey *known, char *text, size_t size)
     size -= (size_t)length;
     if (empty > 0 && empty >= known->count) {
         snprintf(text, size, "%s", GPUHAL_CUDA_EMPTY_MIG);
-    } else if (empty > 0) { /* the GPUs that are not in MIG mode are missing for another reason */
+    } else if (empty > 0) { /* the other GPUs are missing for another reason */
         snprintf(text, size, "%u with MIG on and no instance; %s the other%s", empty, cause,
                  known->count - empty == 1 ? "" : "s");
     } else {

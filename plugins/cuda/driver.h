@@ -25,7 +25,7 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
 
 /* DEVICE_LOST means that the context is unusable. */
 gpuhal_status gpuhal_cuda_status(CUresult code);
-/* Unlike HIP, CUDA has no last error that would have to be cleared. */
+/* For a code that is not reported. Unlike HIP, CUDA has no last error that would have to be cleared. */
 static inline void gpuhal_cuda_ignore(CUresult code)
 {
     (void)code;

@@ -248,7 +248,7 @@ CUresult gpuhal_cuda_prepare_function(CUfunction function, uint32_t own, uint32_
     return gpuhal_cuda_may_lack(gpuhal_cuda_api.cuFuncLoad(function));
 }
 
-/* The function is available since CUDA 12.4. */
+/* cuFuncGetParamInfo() is available since CUDA 12.4. */
 CUresult gpuhal_cuda_parameter_bytes(CUfunction function, uint32_t index, uint64_t *out_bytes)
 {
     size_t offset = 0, bytes = 0;

@@ -7,7 +7,7 @@
 
 gpuhal_cuda_nvml_functions gpuhal_cuda_nvml;
 
-static bool opened;      /* written by the first start(), under open_lock */
+static bool opened;      /* set by the first start() that can open NVML, under open_lock */
 static bool initialised; /* only the thread with the turn accesses it */
 static uint64_t session; /* only the thread with the turn accesses it */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -19,7 +19,7 @@ typedef struct sample {
     nvmlReturn_t codes[GPUHAL_CUDA_NVML_VALUES];
     bool is_lost;
     bool is_of_another; /* another GPU is lost and NVML searched all GPUs (gpuhal_cuda_nvml_find()) */
-    bool is_again;      /* set after the first run; a shutdown during the run causes a second run */
+    bool is_again;      /* set after the first run; a shutdown during that run causes a second run */
 } sample;
 
 /* Runs in this thread's turn. If the device is not found, every value gets the error code. If reading one value fails,

@@ -61,7 +61,7 @@ static void add_part(survey *own, const char *pci, nvmlDevice_t part)
     }
 }
 
-/* Adds a GPU's MIG devices; skips a GPU that is not in MIG mode. */
+/* Adds a GPU's MIG devices, or the GPU itself if it has none; skips a GPU that is not in MIG mode. */
 static void add_gpu(survey *own, nvmlDevice_t board)
 {
     const gpuhal_cuda_nvml_functions *api = &gpuhal_cuda_nvml;

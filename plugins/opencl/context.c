@@ -121,8 +121,8 @@ gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *cal
     return code == CL_SUCCESS ? GPUHAL_OK : failed(device, call, code, gpuhal_opencl_report(device->host, call, code));
 }
 
-/* Drivers also use this code for other execution failures: NVIDIA's driver for illegal accesses by kernels, rusticl for
- * a failed user event. */
+/* Drivers also use CL_OUT_OF_RESOURCES for other execution failures: NVIDIA's driver for illegal accesses by kernels,
+ * rusticl for a failed user event. */
 gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *call, cl_int code)
 {
     if (code != CL_OUT_OF_RESOURCES) {

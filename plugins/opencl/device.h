@@ -65,7 +65,7 @@ struct gpuhal_plugin_queue {
     cl_command_queue commands;
     cl_event *pending; /* events of commands that are not known to have finished, in order */
     uint32_t pending_count, pending_space;
-    uint32_t recorded; /* number of pending events before the latest recording */
+    uint32_t recorded; /* number of pending events up to the latest recording */
     bool foreign;      /* the caller may also enqueue commands, so the plugin's last command may not be the queue's
                         * last */
     cl_int error;      /* error of failed work that no event has reported yet */

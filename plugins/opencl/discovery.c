@@ -78,7 +78,7 @@ static gpuhal_opencl_create_il *find_create_il(cl_platform_id platform, cl_devic
     return found;
 }
 
-/* Returns ENTRIES_MAX if the table is full. Requires the lock. */
+/* Returns the device's index, or ENTRIES_MAX if the table is full. Requires the lock. */
 static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
 {
     uint32_t count = atomic_load(&entry_count);

@@ -51,8 +51,8 @@ gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instanc
 
 /* Codes that mean an invalid argument map to DRIVER: the core has checked the arguments, so the application cannot fix
  * them. A context or queue that has become invalid means a lost device: after a fault NVIDIA's driver returns these
- * codes from every call. CL_DEVICE_NOT_FOUND is handled by discovery. Elsewhere the value -1 is PoCL's execution status
- * of a command that failed or was enqueued after a failed command. */
+ * codes from every call. CL_DEVICE_NOT_FOUND is handled by discovery. Elsewhere its value, -1, is PoCL's execution
+ * status of a command that failed or was enqueued after a failed command. */
 static const struct {
     cl_int code;
     gpuhal_status status;

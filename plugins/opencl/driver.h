@@ -1,7 +1,7 @@
 /* opencl/driver.h: the OpenCL functions that this plugin calls, their error codes, and queries.
  *
  * The host opens the library at run time, and all functions are called through this table, so the plugin does not link
- * OpenCL. The table is written once, by the first start() of the process, and never changes afterwards.
+ * OpenCL. The table is written once, by the first successful start() of the process, and never changes afterwards.
  */
 #ifndef GPUHAL_OPENCL_DRIVER_H
 #define GPUHAL_OPENCL_DRIVER_H
@@ -93,7 +93,8 @@ gpuhal_status gpuhal_opencl_report(const gpuhal_host *host, const char *call, cl
 bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, size_t bytes);
 /* Queries a string, trims it and makes it valid UTF-8. Returns false if it is missing or empty. */
 bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text, size_t size);
-/* Returns the execution status: CL_COMPLETE, greater for unfinished work, less for an error. */
+/* Queries the execution status: CL_COMPLETE, greater for unfinished work, less for an error. Returns the code of the
+ * query. */
 cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution);
 
 #endif

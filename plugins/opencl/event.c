@@ -33,7 +33,7 @@ struct gpuhal_plugin_event {
     cl_event event; /* NULL if never recorded */
     cl_int error;   /* error of work that failed before the recording, or CL_SUCCESS */
     condition *ended;
-    _Atomic bool armed; /* the driver will signal the end of this recording */
+    _Atomic bool armed; /* a thread has requested the callback for the end of this recording */
 };
 
 static condition *condition_create(void)

@@ -271,8 +271,8 @@ static bool describes(const gpuhal_plugin_program *program)
     return known;
 }
 
-/* Loads the compiled program. Returns false if there is none or the driver rejects its own binary; the caller then
- * compiles the code. */
+/* Loads the compiled program. Returns false if there is none for this code and device, if the driver rejects its own
+ * binary, or if requested argument descriptions are missing; the caller then compiles the code. */
 static bool take_compiled(gpuhal_plugin_program *program, const char *options, const gpuhal_plugin_build *build)
 {
     const gpuhal_plugin_device *device = program->device;

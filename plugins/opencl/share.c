@@ -64,8 +64,9 @@ static void CL_CALLBACK buffer_is_gone(cl_mem mem, void *user)
     farewell_drop(f);
 }
 
-/* Returns NULL if the driver cannot report the release; in that case releasing the last reference must be enough. The
- * object has two owners from the beginning, because the callback may run as soon as it is registered. */
+/* Returns NULL if the driver cannot report the release or memory is short; in that case releasing the last reference
+ * must be enough. The object has two owners from the beginning, because the callback may run as soon as it is
+ * registered. */
 static farewell *request_callback(const gpuhal_plugin_device *device, cl_mem mem)
 {
     farewell *f = NULL;
@@ -107,7 +108,7 @@ void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_bu
     farewell_drop(f);
 }
 
-/* Called for imported memory only, because all other memory is coherent. */
+/* Called for imported memory only, because all other memory with a host address is coherent. */
 static gpuhal_status opencl_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
                                          uint64_t bytes)
 {

@@ -127,7 +127,8 @@ hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device);
 int gpuhal_rocm_stream_device(hipStream_t stream);
 
 /* address.c: returns whether HIP knows memory at the address, and the number of bytes from the address to the end of
- * this memory. Uses the only query that is safe for unknown memory in every version. */
+ * this memory. Uses the only query that is safe for unknown memory in every version: a query for the type of unknown
+ * memory makes HIP before 6.2 dereference the address as a pointer. */
 bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes);
 
 #include "../stream/stream.h"

@@ -32,7 +32,8 @@ void gpuhal_rocm_queue_destroy(gpuhal_plugin_queue *queue)
     free(queue);
 }
 
-/* Timing makes recording slower, so `event` has it only if timed. `twin` always has it: gpuhal_rocm_create_stream(). */
+/* Timing makes recording slower, so `event` has it only if timed. `twin` always has it, because HIP 7 would otherwise
+ * spin instead of sleeping (gpuhal_rocm_create_stream()). */
 hipError_t gpuhal_rocm_create_events(gpuhal_plugin_event *event, bool timed)
 {
     const unsigned flags = hipEventBlockingSync | (timed ? 0 : hipEventDisableTiming);
