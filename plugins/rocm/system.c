@@ -56,7 +56,8 @@ uint32_t gpuhal_rocm_count_system(void)
     return count;
 }
 
-/* Each line consists of a name, a blank and a number (sysfs_show_32bit_prop in the kernel's kfd_topology.c). */
+/* Each line of a node's properties consists of a name, a blank and a number (sysfs_show_32bit_prop in the kernel's
+ * kfd_topology.c). */
 static bool read_property(const char *properties, const char *name, uint32_t *out_value)
 {
     const size_t length = strlen(name);

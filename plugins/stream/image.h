@@ -1,4 +1,4 @@
-/* stream/image.h: checks that code images have the size that their headers imply. */
+/* stream/image.h: reads code images, to check that they are not shorter than their headers imply. */
 #ifndef GPUHAL_STREAM_IMAGE_H
 #define GPUHAL_STREAM_IMAGE_H
 

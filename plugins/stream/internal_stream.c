@@ -1,4 +1,5 @@
-/* stream/internal_stream.c: runs blocking calls. */
+/* stream/internal_stream.c: runs blocking calls. Each call takes one of the opened device's internal streams, waits for
+ * its own work there, and gives the stream back. */
 #include "device.h"
 
 /* For at least this many bytes the waiting thread sleeps instead of spinning. Waking up costs some tens of

@@ -42,8 +42,9 @@ static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_a
     return GPUHAL_OK;
 }
 
-/* Called inside the context. Fails unless every piece of the registration has the same offset on the device as on the
- * host. */
+/* Called inside the context. Sets memory->address to the device's address of the host memory. Asks the driver only for
+ * the starts of blocks and pieces. Fails unless every piece of the registration has the same offset on the device as on
+ * the host. */
 static vendor_code show(gpuhal_memory *memory)
 {
     const gpuhal_stream_block *block = memory->object;
@@ -62,7 +63,8 @@ static vendor_code show(gpuhal_memory *memory)
 }
 
 /* Allocates @p bytes of host memory. *out_start is the start of an aligned block of alloc->bytes within this memory. If
- * an aligned block does not fit, frees the memory and returns false. */
+ * an aligned block does not fit, frees the memory and returns false. If the allocation fails, returns true with its
+ * code. */
 static bool take_host(const gpuhal_alloc *alloc, uint64_t alignment, uint64_t bytes, gpuhal_stream_block *block,
                       char **out_start, vendor_code *out_code)
 {

@@ -1,8 +1,8 @@
 /* stream/peer.c: enables access between the memories of devices.
  *
  * Access belongs to a pair of contexts (CUDA) or of the process's devices (HIP). Several opened devices share this
- * access, so users are counted for each pair. Access that the application had already enabled stays enabled after the
- * plugin's last user has disabled it.
+ * access, so users are counted for each pair. Access that the application had already enabled stays enabled when the
+ * last of these users disables its access.
  */
 #include "device.h"
 

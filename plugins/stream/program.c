@@ -4,9 +4,9 @@
  * image. Therefore this file first compares the end with the given size. The plugin's module.c knows where each format
  * ends, and which function attributes the drivers report.
  *
- * A launch makes only one driver call besides the calls that enter the context. Everything else is queried and set when
- * the kernel is created. The driver has one function object for all kernels with the same name, so the function object
- * contains no state of a kernel.
+ * A launch makes only one driver call besides the calls that enter the context and, without a queue, wait. Everything
+ * else is queried and set when the kernel is created. The driver has one function object for all kernels of a program
+ * with the same name, so the function object contains no state of a kernel.
  */
 #include "device.h"
 

@@ -1,8 +1,9 @@
 /* stream/queue.c: a queue is a stream, an event is a vendor event.
  *
- * No work is deferred, so flush has nothing to do. cuLaunchHostFunc and hipLaunchHostFunc are not used for
- * notifications, because they stall the stream while the host function runs, and never call this function after an
- * error. A thread in event_block() avoids both problems. Each plugin's event.c creates and records events.
+ * The streams that this file creates do not wait for the default stream. No work is deferred, so flush has nothing to
+ * do. cuLaunchHostFunc and hipLaunchHostFunc are not used for notifications, because they stall the stream while the
+ * host function runs, and never call this function after an error. A thread in event_block() avoids both problems.
+ * Each plugin's event.c creates and records events.
  */
 #include "device.h"
 

@@ -116,8 +116,9 @@ static uint64_t file_of(int descriptor)
     return fstat(descriptor, &status) == 0 ? status.st_ino ^ (uint64_t)status.st_dev << 32 : 0;
 }
 
-/* Closes the descriptor, unless the number now refers to another file. This happens if the driver closed the descriptor
- * and another thread reused its number. Reuse for the same file cannot be detected. */
+/* Closes the descriptor, unless the driver owns it (@p file is 0), or the number now refers to another file. The latter
+ * happens if the driver closed the descriptor and another thread reused its number. Reuse for the same file cannot be
+ * detected. */
 static void close_again(int descriptor, uint64_t file)
 {
     if (file != 0 && file_of(descriptor) == file) {

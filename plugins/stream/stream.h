@@ -47,7 +47,7 @@ typedef struct gpuhal_stream_call {
     gpuhal_plugin_device *device;
     vendor_stream stream;
     vendor_event event; /* the internal stream's event; NULL for a queue's stream */
-    uint32_t bit;       /* the internal stream's bit; 0 if the stream is shared */
+    uint32_t bit;       /* the internal stream's bit; 0 if the stream is shared or a queue's */
     gpuhal_stream_scope scope;
 } gpuhal_stream_call;
 
@@ -154,7 +154,8 @@ gpuhal_status GPUHAL_OWN(native_device)(gpuhal_plugin_device *device, gpuhal_nat
 /* Makes the context current, or returns the loss code if the device is lost. Call leave() only after a successful
  * enter(). */
 vendor_code GPUHAL_OWN(enter)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope);
-/* Enters the context to release objects. Also succeeds in a lost context, but not for a HIP device that was reset. */
+/* Enters the context to release objects. Also enters a lost context, but not a context that is known to be destroyed or
+ * reset (CUDA), or a device that was reset (HIP). */
 vendor_code GPUHAL_OWN(enter_to_release)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope);
 void GPUHAL_OWN(leave)(const gpuhal_stream_scope *scope);
 /* Checks with the marker whether the context was destroyed or the device was reset. If so, all objects of the context
@@ -179,7 +180,8 @@ gpuhal_status GPUHAL_OWN(result)(gpuhal_plugin_device *device, const char *call,
 /* Like result(), for a lookup call. A runtime may return the device-lost code for an unknown name (chipStar does), so
  * the device counts as lost only if another call confirms the loss. Otherwise the status is DRIVER. */
 gpuhal_status GPUHAL_OWN(result_of_lookup)(gpuhal_plugin_device *device, const char *call, vendor_code code);
-/* Like result(), for a call on @p device that uses an object of @p other. */
+/* Like result(), for a call on @p device that uses an object of @p other. The device whose calls fail counts as
+ * lost. */
 gpuhal_status GPUHAL_OWN(result_of_two)(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         vendor_code code);
 static inline gpuhal_status GPUHAL_OWN(enter_or_report)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope)
@@ -221,8 +223,8 @@ static inline bool GPUHAL_OWN(is_there)(const gpuhal_stream_registration *one)
 {
     return one->id == 0 || GPUHAL_OWN(id_at)(one->start) == one->id;
 }
-/* Inside the context: page_lock() registers a piece with the driver. page_unlock() unregisters the piece that begins at
- * @p start, even on a lost device. */
+/* page_lock() registers a piece with the driver, inside the context. page_unlock() unregisters the piece that begins at
+ * @p start, even on a lost device, and enters the context itself. */
 vendor_code GPUHAL_OWN(page_lock)(const gpuhal_stream_registration *own, uintptr_t start, uint64_t bytes,
                                   const char **out_call);
 vendor_code GPUHAL_OWN(page_unlock)(gpuhal_plugin_device *device, const gpuhal_stream_registration *own,
@@ -266,7 +268,7 @@ vendor_code GPUHAL_OWN(import_handle)(int descriptor, vendor_allocation *out_han
 /* compute.c: finds the device's target (such as `sm_90` or `gfx942`), or "" if the target is not certain. */
 #define GPUHAL_STREAM_TARGET 32
 void GPUHAL_OWN(name_target)(const gpuhal_stream_entry *entry, char out_name[GPUHAL_STREAM_TARGET]);
-/* module.c: returns whether an image in this format ends at the given size. */
+/* module.c: returns whether an image in this format ends within @p bytes, as its own headers state. */
 bool GPUHAL_OWN(is_image)(const char *format, const unsigned char *image, uint64_t bytes);
 /* Returns whether code for @p target may run on a device with target @p device. The driver makes the final decision. */
 bool GPUHAL_OWN(takes_target)(const char *format, const char *target, const char *device);
@@ -313,7 +315,7 @@ void GPUHAL_OWN(destroy_streams)(gpuhal_plugin_device *device);
 /* Enters the context and takes a stream: the queue's, or an internal one that is ordered after the caller's stream.
  * Reports errors. */
 gpuhal_status GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call);
-/* Waits if the call blocks, returns the stream and leaves the context. @p code is the result of enqueueing with the
+/* Waits if the call blocks, gives the stream back and leaves the context. @p code is the result of enqueueing with the
  * call @p in_out_name. Returns the first error and the name of its call. */
 vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes, const char **in_out_name);
 

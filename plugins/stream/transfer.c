@@ -12,8 +12,8 @@
 
 enum { TAKEN_AT_ONCE = 64 << 10 }; /* pageable bytes */
 
-/* Returns whether the CPU may copy between host memories, because no earlier device work has to finish first. Without a
- * queue no order is guaranteed (plugin.h), except after the stream of an adopted device. */
+/* Returns whether the CPU may copy between host memories, or fill host memory, because no earlier device work has to
+ * finish first. Without a queue no order is guaranteed (plugin.h), except after the stream of an adopted device. */
 static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_queue *queue)
 {
     return !queue && !device->foreign;

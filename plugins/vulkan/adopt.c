@@ -91,7 +91,7 @@ static bool copy_extensions(gpuhal_plugin_device *device, const gpuhal_vulkan_de
     return true;
 }
 
-/* Returns 2 for compute, 1 for copies only, 0 for neither. */
+/* Returns 2 for compute, 1 for copies without compute, 0 for neither. */
 static uint32_t usefulness(const gpuhal_vulkan_hardware *hardware, uint32_t family)
 {
     const VkQueueFlags flags = family < hardware->family_count ? hardware->families[family].queueFlags : 0;

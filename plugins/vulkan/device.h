@@ -26,7 +26,8 @@
 /* The largest nonCoherentAtomSize that Vulkan allows. */
 #define GPUHAL_VULKAN_ATOM_MAX 256u
 
-/* Maximum duration of one wait for an event. */
+/* Maximum duration of one Vulkan call that waits for an event. After each call the thread checks whether another thread
+ * has found the device lost. */
 #define GPUHAL_VULKAN_SLICE_NS UINT64_C(1000000000)
 /* Number of retries, one millisecond apart, if a wait runs out of memory. This error does not mean that the work
  * failed. */
@@ -141,7 +142,7 @@ struct gpuhal_plugin_device {
     VkDevice handle;
     bool adopted;
     uint32_t enabled;       /* GPUHAL_VULKAN_… bits of the VkDevice */
-    uint32_t wrapper_count; /* compute wrappers first; at least one */
+    uint32_t wrapper_count; /* at least one; if any wrapper computes, the first does */
     gpuhal_vulkan_wrapper wrappers[GPUHAL_VULKAN_WRAPPERS];
     uint32_t copy_wrapper; /* for blocking copies; uses a dedicated transfer family if the device has one */
     uint32_t family_count; /* distinct families of the wrappers */
@@ -219,8 +220,8 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_
 gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain);
 const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulkan_features *features);
 uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features);
-/* The first function returns whether a feature controls this SPIR-V capability, the second whether a module may declare
- * the capability. */
+/* The first function returns whether the plugin knows what allows this SPIR-V capability, the second whether a module
+ * may declare the capability. */
 bool gpuhal_vulkan_features_know(uint32_t capability);
 bool gpuhal_vulkan_features_allow(const gpuhal_vulkan_features *features, uint32_t capability);
 uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *features);

@@ -82,7 +82,8 @@ static gpuhal_status submit_end(gpuhal_plugin_queue *queue, gpuhal_plugin_event 
     return status == GPUHAL_OK ? gpuhal_vulkan_queue_submit(queue) : status;
 }
 
-/* If the queue has no new work, the event uses the value of the last submission, and nothing is submitted. */
+/* If the queue has no new work and no timestamp is to be written, the event uses the value of the last submission, and
+ * nothing is submitted. */
 static gpuhal_status vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);

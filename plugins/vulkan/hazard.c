@@ -81,8 +81,8 @@ static bool append_all(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch
 }
 
 /* The caller's next barrier orders all earlier commands, so both lists restart with this command. A full list requires
- * a barrier as well, and its spans are also cleared. A command that does not fit into empty lists conflicts with every
- * later command. */
+ * a barrier as well, and its spans are also cleared. A command that does not fit into empty lists conflicts with the
+ * next command, whatever bytes it accesses. */
 bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch *all, uint32_t count)
 {
     const bool fits = count <= GPUHAL_VULKAN_HAZARDS;

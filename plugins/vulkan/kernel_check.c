@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The size of an arena page. */
+/* The bytes for values in one page of an arena. */
 #define VALUES_MAX (UINT32_C(64) << 10)
 
 /* Returns the offset of a value after the previous value's end. A value's alignment is the largest power of two that
@@ -230,7 +230,8 @@ static bool add_entry(gpuhal_vulkan_kernel_plan *p, uint32_t id, uint64_t value,
     return true;
 }
 
-/* Returns the group size that the code requires in dimension @p d, or 0 if the description may choose a size. */
+/* Returns the group size in dimension @p d if it is fixed: by the code, by a constant of the description, or by another
+ * dimension with the same constant. Returns 0 if the description may choose a size. */
 static uint32_t fixed_extent(const gpuhal_vulkan_kernel_plan *p, uint32_t d)
 {
     const gpuhal_vulkan_extent *extent = &p->interface.group[d];
@@ -250,7 +251,8 @@ static uint32_t fixed_extent(const gpuhal_vulkan_kernel_plan *p, uint32_t d)
     return 0;
 }
 
-/* If the code computes its group size from specialization constants, sets these constants from the description. */
+/* Sets the group size, from the description or, if the description gives none, from the code. If specialization
+ * constants set the code's group size, sets these constants from the description. */
 static bool fix_group(gpuhal_vulkan_kernel_plan *p)
 {
     const uint32_t *wanted = p->desc->group_size;

@@ -95,8 +95,8 @@ static gpuhal_status record(const gpuhal_plugin_kernel *kernel, const gpuhal_plu
     return GPUHAL_OK;
 }
 
-/* A launch may access any byte of memory that is passed by address. A launch with more spans than the hazard lists can
- * store is ordered against all commands. */
+/* A launch may access any byte of memory that it reaches by address (launch->uses). A launch with more spans than the
+ * hazard lists can store is ordered against all commands. */
 static uint32_t list_touches(const gpuhal_plugin_launch *launch, gpuhal_vulkan_touch out_touches[GPUHAL_VULKAN_HAZARDS])
 {
     uint32_t count = 0;

@@ -31,7 +31,7 @@ uint32_t gpuhal_vulkan_module_find(const gpuhal_vulkan_module *module, uint32_t 
     return at < module->count ? at : module->count;
 }
 
-/* Rejects code if its SPIR-V header is missing, or has a version that the device does not accept. */
+/* Rejects code if its SPIR-V header is missing or damaged, or has a version that the device does not accept. */
 static bool check_header(const uint32_t *words, uint32_t count, uint32_t newest, gpuhal_vulkan_fault *fault)
 {
     if (count > 0 && words[0] == SWAPPED_MAGIC) {

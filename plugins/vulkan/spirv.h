@@ -1,7 +1,7 @@
 /* vulkan/spirv.h: checks whether a SPIR-V module may be passed to a driver, and reads the interface of its kernels.
  *
  * Drivers trust SPIR-V, so an invalid module may crash them. A module is accepted only if its last instruction ends at
- * the end of the module, all ids are within the bound, and each id has one definition. Every known instruction must
+ * the end of the module, all ids are within the bound, and no id has two definitions. Every known instruction must
  * have the operands that the grammar requires, with ids of the module. Functions must consist of blocks that begin with
  * a label and end with a branch or a return. Everything else that a validator checks, such as the meaning of ids and
  * types, is left to the compiler. The other functions rely on these checks, but limit their recursion themselves, since

@@ -39,7 +39,8 @@ static void release(const gpuhal_bench_vulkan *v, const vulkan_memory *memory)
     v->vk.vkFreeMemory(v->device, memory->memory, NULL);
 }
 
-/* Creates a buffer with dedicated memory and a device address, like the library's buffers. */
+/* Creates a buffer with memory of its own and, if buffers can have addresses, a device address, like the library's
+ * buffers. */
 static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *out_memory)
 {
     const VkBufferCreateInfo info = {

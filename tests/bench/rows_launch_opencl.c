@@ -22,7 +22,7 @@ typedef struct pair {
     cl_program program;
     cl_kernel kernel;
     cl_mem x, memory[RESULTS];
-    bool parts; /* memory[] are sub-buffers, which must be released */
+    bool parts; /* x and memory[] are sub-buffers, which must be released */
 } pair;
 
 static bool launch_gpuhal(void *user, uint64_t count)

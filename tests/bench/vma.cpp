@@ -1,5 +1,5 @@
 /* vma.cpp: the comparison with the Vulkan Memory Allocator, a header-only C++ library. The comparison calls no Vulkan
- * function, so no Vulkan library is linked. Its assertions are disabled, as in a release build. */
+ * function, so no Vulkan library is linked. The allocator's assertions are disabled, as in a release build. */
 #define VMA_IMPLEMENTATION
 #define VMA_STATIC_VULKAN_FUNCTIONS  0
 #define VMA_DYNAMIC_VULKAN_FUNCTIONS 0

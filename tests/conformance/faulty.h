@@ -37,6 +37,7 @@ enum { FAULTY_DEVICE = GPUHAL_VENDOR_NATIVE_FIRST, FAULTY_BUFFER, FAULTY_QUEUE, 
 /* Offsets and sizes in a range must be multiples of GRANULE. */
 #define GRANULE UINT64_C(65536)
 
+/* Flushes the queue and waits until the queue is empty. */
 void gpuhal_faulty_drain(gpuhal_plugin_queue *queue);
 void gpuhal_faulty_lose_descriptor(void);
 void gpuhal_faulty_lose_memory(unsigned bytes);

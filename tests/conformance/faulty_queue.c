@@ -25,7 +25,7 @@ struct gpuhal_plugin_queue {
     pthread_t thread;
     command *waiting, **waiting_end; /* enqueued but not yet flushed */
     command *flushed, **flushed_end; /* flushed but not yet executed */
-    unsigned places; /* number of ring entries that waiting commands use */
+    unsigned places; /* number of ring entries that unfinished commands use */
     bool taken;      /* locked with native_lock */
     bool ends;
 };

@@ -163,7 +163,7 @@ static gpuhal_status faulty_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
     return move_early(queue, at(to, is(write_offset) ? 0 : offset), from, bytes, is(write_at_once));
 }
 
-/* A cache of the bytes at `stale_of`, which copies do not invalidate. */
+/* A cache of the bytes of the memory object `stale_of`, which copies do not invalidate. */
 static const void *stale_of;
 static unsigned char *stale;
 

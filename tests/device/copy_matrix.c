@@ -9,7 +9,8 @@
  *     copy_matrix [--quick] [--seconds N] [--seed N]
  *
  * Copies from one device to all others (a row) run in child processes. If a driver crashes, only the current pair
- * fails. If a driver hangs, the rest of the row fails. Exit codes: 0 all bytes were right, 1 a pair failed, 2 usage. */
+ * fails. If a driver hangs, the current pair fails and the rest of the row is not tested. Exit codes: 0 all bytes were
+ * right, 1 a pair failed or there is no device, 2 usage. */
 #include "json_text.h"
 
 #include <gpuhal/gpuhal.h>
@@ -240,7 +241,8 @@ static void report_without_copy(const matrix *m, uint32_t row, uint32_t column, 
                 NULL, ok, 0, m->bytes, 0, error);
 }
 
-/* Runs one child of a row. If the child fails at a pair, prints the pair with the reason and returns false. */
+/* Runs one child of a row. If the child crashes or hangs at a pair, prints the pair with the reason and returns
+ * false. */
 static bool run_child(const matrix *m, uint32_t row, double end, progress *seen)
 {
     char error[128] = "no child process can be made";

@@ -173,7 +173,7 @@ static void report(const char *check, const meter *m, unsigned tries, bool good,
     fflush(stdout);
 }
 
-/* Each attempt measures all devices that have not passed yet. */
+/* Each attempt measures all devices. A device passes with its first good attempt. */
 static bool takes_nothing(const char *check, uint32_t isolation)
 {
     bool done[DEVICES_MAX] = {false};

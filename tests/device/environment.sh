@@ -55,7 +55,7 @@ leave_home() {
     done
 }
 
-# Container images have NVIDIA's driver in a separate folder, which the loaders do not search for libraries.
+# Container images have NVIDIA's driver in a separate folder, which the loaders of Vulkan and OpenCL do not search.
 use_drivers_elsewhere() {
     elsewhere=$(ls /usr/local/nvidia/share/vulkan/icd.d/*.json 2>/dev/null | tr '\n' ':')
     if [ -n "$elsewhere" ] && [ -z "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}${VK_ADD_DRIVER_FILES:-}" ]; then

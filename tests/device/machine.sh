@@ -1,7 +1,7 @@
 #!/bin/sh
 # tests/device/machine.sh: prints facts about a machine that may explain a failure or a low speed, so that a second
 # visit is not necessary. It requires only a shell, skips missing files and programs, and changes nothing.
-# tests/device/run.sh writes its output to log.txt.
+# tests/device/run.sh writes this output to log.txt.
 set -u
 
 part() { printf '\n-- %s\n' "$*"; }

@@ -1,9 +1,9 @@
 /* tests/fakes/common/copy.c: copies and fills. Every copy and fill is enqueued.
  *
  * Pageable host memory is staged, as in the real drivers. When the call returns, a pageable source has been read, and a
- * pageable target has been filled. A call that copies more than 64 KiB from pageable memory, or from host memory to
- * host memory, also waits until the copy has ended. Page-locked memory is accessed when the stream executes the copy.
- * If the link between two devices is `silent` and access is enabled, a copy between them moves no bytes. */
+ * pageable target has been filled. A call that copies from host memory to host memory, or more than 64 KiB from
+ * pageable memory, also waits until the copy has ended. Page-locked memory is accessed when the stream executes the
+ * copy. If the link between two devices is `silent` and access is enabled, a copy between them moves no bytes. */
 #include "engine.h"
 
 #include <stdlib.h>

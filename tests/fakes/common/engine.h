@@ -144,8 +144,9 @@ fake_code fake_leave(fake_code code);
 /* Returns the device with this ordinal, or NULL and the code if it does not exist or is lost. Requires the lock,
  * like all functions below. */
 fake_device *fake_device_at(int ordinal, fake_code *out_code);
+/* Adds a device that the program sees. */
 void fake_device_see(unsigned physical, const fake_mig *mig, unsigned partition);
-/* fake_context_new() returns NULL if the device does not have enough memory. fake_context_destroy() also destroys all
+/* fake_context_new() returns NULL if the device does not have enough memory. fake_context_free() also destroys all
  * objects of the context. */
 fake_context *fake_context_new(unsigned ordinal, unsigned flags, bool primary);
 void fake_context_free(fake_context *context);
@@ -186,7 +187,8 @@ void fake_point_wait(fake_point *point);
 
 fake_event *fake_event_new(fake_context *context, unsigned flags);
 void fake_event_free(fake_event *event);
-/* Returns the event, or NULL if it is not an event or belongs to another context, which is a violation. */
+/* Returns the event, or NULL if it is not an event or, if @p context is not NULL, belongs to another context, which is
+ * a violation. */
 fake_event *fake_event_find(const char *function, const fake_context *context, const fake_event *event);
 fake_code fake_event_record(fake_event *event, fake_stream *stream);
 fake_code fake_event_query(const fake_event *event);
@@ -213,8 +215,8 @@ fake_code fake_host_memory_new(fake_context *context, fake_region_kind kind, siz
 /* Returns whether a region contains at least one byte of these pages. */
 bool fake_pages_are_known(const void *memory, size_t bytes);
 fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes, bool read_only);
-/* Waits for all work of all devices. Then frees the region that begins at this address, if its kind is @p kind or @p
- * other. Otherwise returns @p unknown. */
+/* If a region of the kind @p kind or @p other begins at this address, waits for all work of all devices and frees the
+ * region. Otherwise returns @p unknown. */
 fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_kind kind, fake_region_kind other,
                            fake_code unknown);
 
@@ -245,7 +247,7 @@ fake_code fake_submit_move(const char *function, fake_context *context, fake_str
 fake_code fake_submit_fill(const char *function, fake_context *context, fake_stream *stream, uintptr_t to,
                            unsigned value, unsigned value_bytes, size_t count);
 
-/* launch.c: kernels that run on the host. The caller sets the call's name, groups and shared memory in @p as. The
+/* launch.c: kernels that run on the host. The caller sets the kernel's name, groups and shared memory in @p as. The
  * function reads the arguments itself. */
 
 fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const fake_launch *as, void **parameters);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* A GPU in MIG mode is visible as one of its partitions. */
+/* A GPU with MIG partitions is visible as the first of them. */
 static void see_whole(unsigned physical)
 {
     const fake_plan *plan = &fake_script_get()->devices[physical];

@@ -28,6 +28,7 @@ static void complain(const char *text, unsigned count, const CUjit_option *optio
     }
 }
 
+/* Writes the given options, and a line for each kernel, to the info log, as far as they fit. */
 static void note(const char *code, unsigned count, const CUjit_option *options, void *const *values)
 {
     char *log = option_of(CU_JIT_INFO_LOG_BUFFER, count, options, values);

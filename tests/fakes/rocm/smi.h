@@ -30,7 +30,7 @@ unsigned smi_list(smi_device out[SMI_DEVICES]);
 uint64_t smi_address(const smi_device *device);
 uint64_t smi_total(const smi_device *device);
 uint64_t smi_used(const smi_device *device);
-/* Returns the link's bandwidth in MB/s, or false if the link is not XGMI. */
+/* Writes the link's bandwidth in MB/s. Returns false if the link is not XGMI. */
 bool smi_bandwidth(const smi_device *from, const smi_device *to, uint64_t *least, uint64_t *most);
 /* Returns the energy in units of 15.3 microjoules. */
 uint64_t smi_energy(uint64_t *nanoseconds);

@@ -43,6 +43,7 @@ bool fake_attribute(const fake_plan *plan, unsigned number, int *out_value);
 fake_stream *fake_stream_of(const char *function, fake_context *context, vendor_stream stream, bool own);
 /* Finds the stream for a call that only queries it. Returns 0 or the code for an invalid stream. */
 fake_code fake_stream_check(const char *function, vendor_stream stream);
+/* Returns the code of a call for a stream that fake_stream_of() does not find. */
 fake_code fake_stream_refused(const char *function, vendor_stream stream);
 
 /* Finds the event like fake_event_find() and waits until it may be used. */
@@ -61,6 +62,7 @@ unsigned fake_code_shared_bytes(const char *code);
 unsigned fake_code_threads(const char *code);
 /* Returns whether one call may fill this many bytes at this address. */
 bool fake_fill_fits(uintptr_t address, size_t bytes);
+/* Begins a call of the virtual memory functions. */
 fake_code fake_enter_virtual(const char *function);
 
 /* ---- device.c */
@@ -70,8 +72,8 @@ fake_code fake_enter_virtual(const char *function);
 bool fake_attribute_of(const fake_plan *plan, unsigned number, int *out_value);
 fake_code fake_enter_device(const char *function, int ordinal, fake_device **out_device);
 
-/* ---- capture.c. Returns whether this thread may make the call during a capture. A refused call invalidates the
- * capture. */
+/* ---- capture.c. Returns 0 if this thread may make the call during a capture, otherwise the code. A refused call
+ * invalidates the capture. */
 fake_code fake_capture_check(const char *function);
 /* Returns whether the stream is being captured. If so, records a violation, because the fake does not support
  * graphs. */
@@ -95,7 +97,7 @@ typedef struct fake_module {
 
 /* Creates a program with a copy of the code's text. */
 fake_code fake_module_new(fake_context *context, const char *code, vendor_module *out_module);
-/* Returns the function, or NULL if the handle is not a function or its module has been unloaded. The latter is a
+/* Returns the function, or NULL if the handle is not a function or its module has been unloaded, which is a
  * violation. */
 fake_function *fake_function_find(const fake_function *function);
 

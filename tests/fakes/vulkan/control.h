@@ -19,7 +19,8 @@ unsigned gpuhal_fake_vulkan_recorded(void);
 /* Returns the number of calls of a function since gpuhal_fake_vulkan_fail(), including failed ones. */
 unsigned gpuhal_fake_vulkan_calls(const char *function);
 
-/* Returns the number of submissions with commands that a family's queues have accepted since the start. */
+/* Returns the number of valid submissions with commands to a family's queues since the start, including those to a
+ * lost device. */
 unsigned gpuhal_fake_vulkan_submitted(unsigned family);
 
 /* Makes call number `nth` of a function, counted from now, return `code` without any effect. If `nth` is 0, no call

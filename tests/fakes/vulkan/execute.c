@@ -94,7 +94,7 @@ static bool moves_bytes(const fake_command *command)
     return command->what == COPY || command->what == FILL || command->what == DISPATCH;
 }
 
-/* A barrier orders launches only if its stages include the compute shader stage. */
+/* A barrier orders launches only if both its stage masks include the compute shader stage or all commands. */
 static bool passes_by(const fake_command *command, bool launches)
 {
     return command->what == BARRIER && launches && !command->orders_launches;

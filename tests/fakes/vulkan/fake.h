@@ -169,7 +169,7 @@ typedef struct fake_launch {
 typedef struct fake_command {
     enum { COPY, FILL, BARRIER, TRANSFER_OWNER, TIMESTAMP, DISPATCH } what;
     fake_launch *launch;
-    bool orders_launches; /* the barrier includes the compute shader stage */
+    bool orders_launches; /* both stage masks of the barrier include the compute shader stage or all commands */
     fake_buffer *from, *to;
     VkDeviceSize from_offset, to_offset, bytes;
     uint32_t data;

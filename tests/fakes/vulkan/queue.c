@@ -380,7 +380,7 @@ static bool is_fence_free(fake_fence *fence)
     return is_free;
 }
 
-/* Parses the whole submission before appending it, so a refused submission has no effect. */
+/* Parses the whole submission before appending it, so no command of a refused submission is executed. */
 VKAPI_ATTR VkResult VKAPI_CALL fake_vkQueueSubmit(VkQueue handle, uint32_t count, const VkSubmitInfo *infos,
                                                   VkFence fence_object)
 {
