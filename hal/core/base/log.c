@@ -33,7 +33,7 @@ static void write_to_stderr(__attribute__((unused)) void *user, int32_t level, c
     fprintf(stderr, "gpuhal: %s: %s\n", words[level > 0 && level < 6 ? level : 0], line);
 }
 
-/* In the child of a fork, lines are not passed to the parent's logs, because their listeners may wait for the parent's
+/* In the child of a fork, removes the parent's logs from the list, because their listeners may wait for the parent's
  * threads. */
 static void lock_list(void)
 {

@@ -6,9 +6,9 @@
  *     library = gpuhal-opencl.so
  *
  * `[kind]` begins a record; the `key = value` lines after it belong to the record. Kinds and keys consist of
- * [a-z0-9_.-], at most 63 characters. A value extends to the end of the line, without leading and trailing blanks. A
- * value is UTF-8 without control characters. `\` begins an escape: `\n` `\r` `\t` `\\`, `\s` (a leading or trailing
- * blank), and `\xe9` (any byte but 0, for names of files and variables that are not UTF-8 or contain control
+ * [a-z0-9_.-], at most 63 characters. A value extends to the end of the line, without leading and trailing blanks. As
+ * written, a value is UTF-8 without control characters. `\` begins an escape: `\n` `\r` `\t` `\\`, `\s` (a leading or
+ * trailing blank), and `\xe9` (any byte but 0, for names of files and variables that are not UTF-8 or contain control
  * characters). `#` needs no escape, because it starts a comment only at the beginning of a line. Anything else is an
  * error; the message names the line, and the reader stops there.
  */

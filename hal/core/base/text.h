@@ -30,8 +30,8 @@ char *gpuhal_text_format(const char *format, ...) __attribute__((format(printf, 
 /* Splits at `separator` into malloc'ed parts without surrounding blanks, terminated by NULL. An empty string has no
  * parts. The second part of "a,,b" is empty. Returns NULL if out of memory. Free with gpuhal_text_list_free. */
 char **gpuhal_text_split(const char *text, char separator, size_t *out_count);
-/* Splits a list of paths at the system's separator. Blanks are kept, because a directory's name may end with a
- * blank. */
+/* Like gpuhal_text_split, but for a list of paths: splits at the system's separator, and keeps blanks, because a
+ * directory's name may end with a blank. */
 char **gpuhal_text_split_paths(const char *text, size_t *out_count);
 void gpuhal_text_list_free(char **list);
 

@@ -31,7 +31,7 @@ static gpuhal_sighting sighting_of(const gpuhal_interface *iface)
 }
 
 /* Returns the backends whose devices are completely known now, including backends without devices. No device
- * of the other backends is recorded as absent. The list ends with NULL. */
+ * of the other backends is recorded as absent. The list ends with NULL. Returns NULL if out of memory. */
 static const char **listed_backends(const gpuhal_candidates *candidates)
 {
     const char **names = calloc(candidates->count + 1, sizeof *names);
@@ -45,7 +45,8 @@ static const char **listed_backends(const gpuhal_candidates *candidates)
     return names;
 }
 
-/* Preserves the error detail, because an unwritable registry is only reported in the log. */
+/* Returns HOST_MEMORY with its detail, or OK. Otherwise preserves the error detail, because an unwritable registry is
+ * only reported in the log. */
 static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_error_detail before;

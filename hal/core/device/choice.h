@@ -45,7 +45,7 @@ typedef struct gpuhal_offer {
     bool is_cpu, software, preferred;
     int type;                         /* higher is better */
     uint32_t backend_at;              /* position of its backend in order of priority */
-    uint64_t total_bytes, free_bytes; /* free_bytes is within the device's limit, and may be UNKNOWN_BYTES */
+    uint64_t total_bytes, free_bytes; /* free_bytes is within the device's limit; both may be UNKNOWN_BYTES */
     uint64_t unit_free_bytes;         /* free memory regardless of the limit; may be UNKNOWN_BYTES */
     uint64_t limit_left_bytes;        /* left within the limit; UINT64_MAX without a limit */
     uint64_t allocation_max_bytes;    /* UNKNOWN_BYTES if not stated */
@@ -85,10 +85,10 @@ uint32_t gpuhal_offer_load(const gpuhal_offer *offer);
 
 /* ---- naming.c */
 
-/* How a list names a device. `general` means by `auto`, by `gpu`, or by a `!` at the beginning of the list, which names
- * all other devices. `all` means by such a `!`, which names software devices as well. `hardware` means by its physical
- * device. `itself` means by the device itself. `taken` means that the last element that matches the device has a
- * `!`. */
+/* How a list names a device. `general` means by `auto`, `gpu`, `most_free` or `least_loaded`, or by a `!` at the
+ * beginning of the list, which names all other devices. `all` means by such a `!`, which names software devices as
+ * well. `hardware` means by its physical device. `itself` means by the device itself. `taken` means that the last
+ * element that matches the device has a `!`. */
 typedef struct gpuhal_naming {
     bool general, all, hardware, itself, taken;
     bool limited;         /* set by the last matching element with a limit */
@@ -142,7 +142,8 @@ typedef struct gpuhal_chosen {
     gpuhal_choice_rule rule; /* the rule that places the offer after the previous offer */
 } gpuhal_chosen;
 
-/* Writes all offers in order. `out_chosen` must have room for `count`. Returns the number written. */
+/* Writes all offers in order, with `one_each` only the first of each unit. `out_chosen` must have room for `count`.
+ * Returns the number written. */
 uint32_t gpuhal_choose(const gpuhal_choice_request *request, gpuhal_chosen *out_chosen);
 /* Returns the number of offers that are equal to offer `index` by all rules up to and including `rule`. */
 uint32_t gpuhal_choice_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule);

@@ -87,8 +87,8 @@ typedef struct gpuhal_layers {
     gpuhal_status (*sample_all)(gpuhal *gpu, struct gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns);
     /* `view` of the attachment that has sources; NULL if no attachment has sources */
     gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
-    /* Called when a device is lost, and again if a lost device then hangs, with the reason as this thread's last error.
-     * Must not call a plugin. */
+    /* Called when a device is lost in a plugin call or hangs, and again if a lost device then hangs, with the reason as
+     * this thread's last error. Not called for a vanished device. Must not call a plugin. */
     void (*on_lost)(gpuhal_device *device);
     /* `unwatch` does nothing if the device is not watched. */
     void (*watch)(gpuhal_device *device);
@@ -100,8 +100,8 @@ typedef struct gpuhal_layers {
 
 struct gpuhal {
     gpuhal_job ending;           /* must be first; gpuhal.c */
-    _Atomic uint64_t references; /* one reference for the caller, one for each buffer, and one for all workers
-                                  * together */
+    _Atomic uint64_t references; /* one reference for the caller, one for each buffer, queue and other object, and one
+                                  * for all workers together */
     uint32_t generation;         /* fork generation at gpuhal_open(): see gpuhal_check() */
     gpuhal_workers workers;
     gpuhal_settings settings;
@@ -125,7 +125,7 @@ typedef enum { GPUHAL_DEVICE_CLOSED = 0, GPUHAL_DEVICE_OPENING, GPUHAL_DEVICE_IS
 /* Faults of one kind that are not yet in the registry; device/fault_log.c. */
 typedef struct gpuhal_fault_note {
     _Atomic uint64_t count;
-    gpuhal_atomic_flag reported; /* the first fault was written immediately */
+    gpuhal_atomic_flag reported; /* the worker was requested to write the first fault immediately */
     _Atomic int words; /* state of `detail`; device/fault_log.c */
     char detail[256];
 } gpuhal_fault_note;
@@ -159,7 +159,7 @@ typedef struct gpuhal_watched {
     gpuhal_device *next;
     const gpuhal_plugin *plugin;
     bool goes_on;     /* the driver has reported progress since the last check */
-    bool answered;    /* the driver had reported progress before the last check */
+    bool answered;    /* the driver had reported progress in the period before the last check */
     bool kept;        /* the object has an extra reference while a thread hangs in the driver */
     bool probe;       /* the driver must be queried for progress */
     gpuhal_worker ask, report;
@@ -228,7 +228,7 @@ struct gpuhal_device {
     _Atomic uint64_t allocated_bytes; /* allocated by this gpuhal object, including pending requests */
     _Atomic uint64_t allocated_in, allocated_out, allocated_peak; /* bytes allocated and released since opening; peak */
     _Atomic uint64_t limit_bytes;     /* 0 if none */
-    _Atomic uint64_t lease_bytes;     /* limit set by the object's leases on the device; 0 if no lease sets a limit */
+    _Atomic uint64_t lease_bytes;     /* limit set by the object's leases on the device; 0 if they set no limit */
     _Atomic uint64_t lease_number;    /* number of one of these leases */
     _Atomic uint32_t group_state;     /* group_limit.c */
     gpuhal_tag untagged;              /* head of the list of all tags */
@@ -291,7 +291,8 @@ static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
     }
     return GPUHAL_OK;
 }
-/* The plugin must not release objects of the device if the device hangs, or in a forked child. */
+/* Returns whether the plugin may release objects of the device. It must not if the device hangs, or in a forked
+ * child. */
 static inline bool gpuhal_device_is_reachable(const gpuhal_device *device)
 {
     return !gpuhal_is_inherited(device->gpu) &&

@@ -55,7 +55,7 @@ static const char *stated(const gpuhal_interface *iface, gpuhal_identity_level l
 }
 
 /* Sets the values that identify the device in a record that may have other numbers; cached.c records the same values.
- * For a device that is not listed any more, these are its number and its name. */
+ * For a device that is not listed any more, the PCI address and the UUID are NULL. */
 static void set_sighting(const gpuhal_device *device, gpuhal_sighting *out_sighting)
 {
     const gpuhal_interface *iface = gpuhal_device_snapshot_interface(gpuhal_device_snapshot_now(device->gpu), device);

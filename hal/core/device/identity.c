@@ -159,8 +159,8 @@ static bool states(const gpuhal_interface *iface, gpuhal_identity_level level, c
     return iface->values[level] && strcmp(iface->values[level], value) == 0;
 }
 
-/* Replaces vendor ids that do not denote a maker. The replacement is the maker stated by the other interfaces, if they
- * state only one maker. */
+/* Replaces vendor ids that do not denote a maker, among the interfaces with this UUID. The replacement is the maker
+ * stated by the others of these interfaces, if they state only one maker. */
 static void settle_makers(gpuhal_identity *identity, const char *uuid)
 {
     uint64_t only = 0;

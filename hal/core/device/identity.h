@@ -95,9 +95,9 @@ typedef struct gpuhal_identity_evidence_list {
 } gpuhal_identity_evidence_list;
 
 /* Explains why visible interfaces belong together or not. For each interface, except the first of its physical device,
- * the evidence names the interface that it was matched with. The matched interface is hidden only if no visible
- * interface matches. The evidence also contains the reasons why visible interfaces with the same value are different
- * devices. evidence.c. */
+ * the evidence names the interface that it was matched with. A hidden interface appears in the evidence only as a
+ * bridge to visible interfaces. The evidence also contains the reasons why visible interfaces with the same value are
+ * different devices. evidence.c. */
 gpuhal_status gpuhal_identity_explain(const gpuhal_identity *identity, const bool *visible,
                                       gpuhal_identity_evidence_list *out_list);
 void gpuhal_identity_evidence_finish(gpuhal_identity_evidence_list *list);

@@ -177,8 +177,8 @@ gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, con
 static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal_key key, uint64_t *out_value)
 {
     const gpuhal_link *link = gpuhal_link_between(from, to);
-    /* gpuhal_link_verify() sets this after the path and its measurements. `tried` must be read before these values. If
-     * it were read last, it could be set although the values were read too early. */
+    /* gpuhal_link_verify() sets `tried` after the path and its measurements. `tried` must be read before these values.
+     * If it were read last, it could be set although the values were read too early. */
     const bool tried = atomic_load(&link->tried);
     gpuhal_recalled_link known = {
         .verified = atomic_load(&link->verified),

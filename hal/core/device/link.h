@@ -19,12 +19,13 @@ typedef struct gpuhal_link {
     uint32_t enabled;      /* kinds of access that are enabled; written before `peer` */
     _Atomic(char *) why_broken;
 
-    _Atomic uint32_t tried;    /* set after gpuhal_link_verify() has set `verified` and its measurements */
+    _Atomic uint32_t tried;    /* set after gpuhal_link_verify() has set `verified` and its measurements, or
+                                * gpuhal_device_verify() `verified` of the device's link to itself */
     _Atomic uint32_t verified; /* the bytes arrived unchanged */
     _Atomic uint64_t path, bytes_per_second, latency_ns; /* 0 if not measured */
     _Atomic uint64_t tried_seconds; /* time of the measurement or of a failed copy, in seconds since 1970 */
     _Atomic uint32_t unwritten;     /* not yet in the registry; device/fault_log.c */
-    _Atomic uint32_t refresh;        /* a new measurement was requested, so the cached result is no longer used */
+    _Atomic uint32_t refresh; /* a new measurement was requested, so transfer/peer.c no longer uses the cached result */
 
     gpuhal_counter traffic[GPUHAL_PATH_STAGED + 1]; /* indexed by the path of the copies; transfer/account.h */
 } gpuhal_link;
@@ -45,7 +46,8 @@ static inline gpuhal_link *gpuhal_link_between(const gpuhal_device *from, const 
 
 /* Adds links to the first `count` devices, before these devices are published. Returns HOST_MEMORY with its detail. */
 gpuhal_status gpuhal_links_grow(gpuhal_device *device, uint32_t count);
-/* Returns INVALID_ARGUMENT with its detail unless `from` and `to` are two devices of one gpuhal object. */
+/* Returns INVALID_ARGUMENT with its detail unless `from` and `to` are two devices of one gpuhal object, or FORKED if a
+ * parent process opened the object of a device. */
 gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, const gpuhal_device *to);
 
 /* Finds the device's NUMA node, from its own fact or its location in the machine. Returns false if unknown. */

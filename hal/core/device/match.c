@@ -1,7 +1,8 @@
-/* device/match.c: finds the device object of a listed device. The registry's stable number is used if both objects have
- * a number and no fact contradicts the match. Otherwise a UUID or an address is used. A device without UUID and address
- * is matched by its index if the driver in this process lists the device. Otherwise such a device is matched by
- * backend, name and order, as long as none of several identical devices is missing. */
+/* device/match.c: finds the device object of a listed device. The registry's stable number is used if the object and
+ * the listed device have a number and no fact contradicts the match. Otherwise a UUID or an address is used. A device
+ * without UUID and address is matched only by its index if the driver in this process lists the device. If not, such a
+ * device is matched by the number, or by backend, name and order, as long as none of several identical devices is
+ * missing. */
 #include "device/snapshot.h"
 
 #include "base/error.h"
@@ -65,7 +66,7 @@ static bool is_of_this_process(const gpuhal_candidate *candidate)
     return !candidate->isolated && !candidate->cached;
 }
 
-/* The driver in this process never reassigns an index. */
+/* Returns the device as listed by the driver in this process, which never reassigns an index; NULL if unknown. */
 static const gpuhal_listed_device *listed_here(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load(&device->here);

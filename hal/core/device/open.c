@@ -294,8 +294,9 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a < UINT64_MAX - b ? a + b : UINT64_MAX;
 }
 
-/* *out_state is CLOSED for the one thread that must open it, and OPENING for a thread whose wait has timed out. The
- * deadline is long enough for a start, a second listing and an opening within their own deadlines. */
+/* *out_state is CLOSED for the one thread that must open the device. It is OPENING for a thread whose wait has timed
+ * out, if the device hangs, and for the opening thread itself. The deadline is long enough for a start, a second
+ * listing and an opening within their own deadlines. */
 static void claim_opening(gpuhal_device *device, int *out_state, bool *out_by_itself)
 {
     const gpuhal_settings *settings = &device->gpu->settings;

@@ -54,8 +54,8 @@ void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot)
     }
 }
 
-/* Returns the first value that an interface of the whole device states; "" if none. Values of software devices do not
- * describe the CPU. */
+/* Returns the first value that an interface of the whole device states; "" if none. For the PCI address, interfaces of
+ * partitions count as well. Values of software devices do not describe the CPU. */
 static const char *first_value(const gpuhal_device_snapshot *snapshot, uint32_t physical, gpuhal_identity_level level)
 {
     const gpuhal_identity *identity = &snapshot->identity;

@@ -18,7 +18,7 @@ typedef enum gpuhal_selector_form {
     GPUHAL_SELECT_GPU,
     GPUHAL_SELECT_MOST_FREE, /* like GPU, but newly read values decide */
     GPUHAL_SELECT_LEAST_LOADED,
-    GPUHAL_SELECT_EACH, /* the preferred interface of each physical device */
+    GPUHAL_SELECT_EACH, /* the preferred interface of each physical device, or of each of its partitions */
     GPUHAL_SELECT_BACKEND,
     GPUHAL_SELECT_ID,   /* one or several devices of a backend */
     GPUHAL_SELECT_GLOB, /* a glob pattern for ids */

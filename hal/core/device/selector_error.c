@@ -62,7 +62,7 @@ static void say_why_not(const gpuhal_device_snapshot *snapshot, const gpuhal_sel
     }
 }
 
-/* If there are no devices at all, the loader has recorded the reason. */
+/* If there are no plugins at all, the loader has recorded the reason in its last note. */
 static void say_what_there_is(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
 {
     uint32_t count = 0;

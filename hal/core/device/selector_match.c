@@ -1,6 +1,6 @@
-/* device/selector_match.c: finds the listed devices that a selector names. `auto`, `gpu`, addresses, UUIDs and numbers
- * name physical devices or partitions, with all their interfaces. Other selectors, and the UUID of a software device,
- * name interfaces. */
+/* device/selector_match.c: finds the listed devices that a selector names. `auto`, `gpu`, addresses, UUIDs, numbers and
+ * variables name physical devices or partitions, with all their interfaces. Other selectors, and the UUID of a software
+ * device, name interfaces. */
 #include "device/selector.h"
 
 #include "base/error.h"

@@ -16,8 +16,8 @@
 
 #define GPUHAL_NOWHERE UINT32_MAX
 
-/* A device listed by a plugin. Entries are in order of the plugins' priority. Each entry has the same index as its
- * interface in `identity`. */
+/* A device listed by a plugin. Entries are in order of the plugins' priority up to `fresh`. Each entry has the same
+ * index as its interface in `identity`. */
 typedef struct gpuhal_entry {
     const gpuhal_candidate *candidate;
     const gpuhal_listed_device *listed;
@@ -73,15 +73,16 @@ typedef struct gpuhal_device_events {
 
 /* Runs the loader, compares the plugins' lists with the existing devices, creates new devices, marks missing devices as
  * vanished, and publishes the snapshot. Fails if the loader fails, if out of memory, or, on the first call, if
- * `settings.devices` names an absent device. After a failure nothing has changed. Only one thread may call this
- * function at a time. BLOCKS. */
+ * gpuhal_config.devices or GPUHAL_DEVICES names an absent device. After a failure nothing has changed. Only one thread
+ * may call this function at a time. BLOCKS. */
 gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_device_events *out_events);
 
 /* Finds the existing device for each entry (match.c). */
 void gpuhal_entries_match(const gpuhal *gpu, gpuhal_device_snapshot *snapshot);
 /* Returns whether the two devices agree in each identifying fact that both state. */
 bool gpuhal_listed_same(const gpuhal_listed_device *a, const gpuhal_listed_device *b);
-/* Returns the list's entry for the wanted device, regardless of its index; NULL if there is none. */
+/* Returns the list's entry for the wanted device: the entry with its index, otherwise an entry with its UUID or PCI
+ * address, if no identifying fact differs; NULL if there is none. */
 const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices *list,
                                                     const gpuhal_listed_device *wanted);
 

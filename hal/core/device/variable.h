@@ -42,7 +42,7 @@ typedef enum gpuhal_variable_repeat {
 } gpuhal_variable_repeat;
 
 enum {
-    GPUHAL_VARIABLE_EMPTY_IS_UNSET = 1u, /* if not set, an empty variable allows no device */
+    GPUHAL_VARIABLE_EMPTY_IS_UNSET = 1u, /* without this flag, an empty variable allows no device */
     GPUHAL_VARIABLE_ONE_KIND = 2u,       /* a list contains either indices or UUIDs */
     GPUHAL_VARIABLE_CUDA_ORDER = 4u,     /* CUDA_DEVICE_ORDER determines the order of the devices */
     GPUHAL_VARIABLE_OF_VULKAN = 8u,      /* counts Vulkan devices; if unset, only GPUs remain */

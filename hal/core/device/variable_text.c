@@ -149,7 +149,8 @@ static int64_t find(const element *one, const gpuhal_counted *devices, uint32_t 
     return found == NONE && unknown && !beyond ? UNKNOWN : found;
 }
 
-/* Used if there is no list of devices. Finds an earlier element with the same number or text. */
+/* Used if there is no list of devices. Returns the position of an earlier element with the same number or text, or
+ * `count`, the position of the element itself. */
 static int64_t place_of(const element *one, const element *earlier, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

@@ -159,7 +159,7 @@ void gpuhal_workers_settle(gpuhal *gpu, bool closing)
     uint64_t deadline = gpuhal_deadline(gpu->settings.hang_ns);
     gpuhal_workers *workers = lock(gpu);
     workers->closing = workers->closing || closing;
-    uint64_t own = works_for == gpu ? 1 : 0; /* 1 if this function is called from a function that a queue runs */
+    uint64_t own = works_for == gpu ? 1 : 0; /* 1 if this thread is a worker, as in a function that a queue runs */
     while (workers->closing && workers->open_queues == 0 && workers->count > own &&
            gpuhal_os_monotonic_ns() < deadline) {
         gpuhal_condition_wait_until(&workers->condition, &workers->mutex, deadline);

@@ -1,8 +1,9 @@
 /* device/worker.h: workers, which are threads that do one task and then end.
  *
- * Workers are counted. The gpuhal object exists as long as it has a worker, and gpuhal_close() waits for all workers. A
- * queue has a worker until the queue's work is complete. All other workers are started on demand, at most one of each
- * kind for each subject. They report a hang, query a driver for progress, rescan, or write the fault log.
+ * Workers are counted. The gpuhal object exists as long as it has a worker, and gpuhal_close() waits for the workers
+ * (see gpuhal_workers_settle()). A queue has a worker until the queue's work is complete. All other workers are started
+ * on demand, at most one of each kind for each subject. They report a hang, query a driver for progress, rescan, or
+ * write the fault log.
  */
 #ifndef GPUHAL_DEVICE_WORKER_H
 #define GPUHAL_DEVICE_WORKER_H

@@ -35,7 +35,7 @@ typedef struct gpuhal_notifier {
     bool running;          /* a scan is in progress */
     const void *looker;    /* the scanning thread, by gpuhal_job_caller() */
 
-    bool asked;   /* watching was started, or failed to start */
+    bool asked;   /* watching was begun, even if it failed to start */
     bool watches; /* gpuhal-watch uses `heard` */
     gpuhal_heard heard;
     gpuhal_host_watcher announcements;

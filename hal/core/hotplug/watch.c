@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Returns the number of watched names. */
+/* Watches the files that manifests name. Returns the number of watched names. */
 static size_t watch_files(gpuhal *gpu)
 {
     const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;

@@ -1,10 +1,10 @@
 /* loader/backend.c: backends started in this process. Started backends are never stopped, and all gpuhal objects share
  * them.
  *
- * A backend is identified by its file (device and inode), or by its query function if it is linked in. A single thread
- * starts the backend; the caller abandons this thread at the deadline. Concurrent callers wait for the same result,
- * each until its own deadline. No lock is held while the plugin's code runs. The members of a READY backend never
- * change.
+ * A backend is identified by its file (device and inode), or by its query function if it is linked in, and by its
+ * options. A single thread starts the backend; the caller abandons this thread at the deadline. Concurrent callers wait
+ * for the same result, each until its own deadline. No lock is held while the plugin's code runs. The members of a
+ * READY backend never change.
  */
 #include "loader/backend.h"
 
@@ -22,8 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* STUCK means that the start has exceeded a caller's deadline. If the start ends later, the backend becomes READY or
- * FAILED.
+/* STUCK means that the start has exceeded the deadline of the caller that began it. If the start ends later, the
+ * backend becomes READY or FAILED.
  */
 typedef enum { BACKEND_FAILED, BACKEND_STARTING, BACKEND_STUCK, BACKEND_READY } backend_progress;
 
@@ -79,8 +79,9 @@ static bool is_inherited(const gpuhal_backend *backend)
     return backend->generation != 0 && backend->generation != gpuhal_os_fork_generation();
 }
 
-/* A driver that a parent process started does not work in this process, even if it listed no devices. Only the
- * library's own cpu plugin is known to be fork-safe during its start. */
+/* Returns whether a parent process started the driver. Such a driver does not work in this process, even if it listed
+ * no devices, unless its plugin is fork-safe. Only the library's own cpu plugin is known to be fork-safe during its
+ * start. */
 static bool is_forked(const gpuhal_backend *backend)
 {
     if (!is_inherited(backend)) { /* another thread may be writing the members read below */
@@ -167,7 +168,8 @@ static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *loa
     }
 }
 
-/* The new list is discarded if it equals the newest list. */
+/* Starts the plugin if necessary, and makes it list its devices. The new list is discarded if it equals the newest
+ * list. */
 static bool list(gpuhal_load_context *load, gpuhal_backend *backend)
 {
     backend_snapshot *newest = atomic_load(&backend->snapshot), *snapshot = calloc(1, sizeof *snapshot);
@@ -247,7 +249,8 @@ bool gpuhal_backend_is_forked(const gpuhal_candidate *candidate)
 
 /* ---- starting */
 
-/* A start in a separate thread. Has copies of all data that its caller may free; the backend is never freed. */
+/* A start with a deadline, in a separate thread unless `at_once` is set. Has copies of all data that its caller may
+ * free; the backend is never freed. */
 typedef struct start_job {
     gpuhal_job job;
     gpuhal_backend *backend;
@@ -516,7 +519,8 @@ static bool is_listing(const gpuhal_backend *backend)
     return backend->lists == gpuhal_os_fork_generation();
 }
 
-/* Calls of `enumerate` never overlap. Called with list_mutex held. */
+/* Returns whether this caller must list the devices. Calls of `enumerate` never overlap. Called with list_mutex
+ * held. */
 static bool claim_enumeration(const gpuhal_load_context *load, const gpuhal_backend *backend, uint64_t since_ns)
 {
     for (uint64_t waited = 0; is_listing(backend) && !backend->hangs_enumerating && waited < load->deadline_ns;) {

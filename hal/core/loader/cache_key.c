@@ -20,7 +20,7 @@ static void add_once(gpuhal_texts *texts, const char *text)
     gpuhal_texts_add(texts, text);
 }
 
-/* For "$NAME/rest", adds every path in the variable, with "/rest" appended. */
+/* For "$NAME/rest", adds every absolute path in the variable, with "/rest" appended. */
 static void add_from_variable(const char *word, gpuhal_texts *to)
 {
     size_t length = strcspn(word + 1, "/"), count = 0;

@@ -28,8 +28,8 @@ void gpuhal_candidate_accept(gpuhal_candidate *candidate);
  * devices. */
 bool gpuhal_candidate_may_have(gpuhal_plugin_state state, const gpuhal_listed_devices *devices);
 void gpuhal_candidate_reopen(gpuhal_candidate *candidate);
-/* Moves the stage and the strings from `load` to the candidate. After a failure, also moves the state and the reason.
- * Finishes `load`. */
+/* Moves the stage and the strings from `load` to the candidate. After a failure, also moves the state, the code and the
+ * unlisted devices, and decides the candidate. Finishes `load`. */
 void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_load_context *load, bool good);
 
 #endif

@@ -18,8 +18,8 @@ typedef struct gpuhal_checked_file {
     uint64_t device, inode, bytes;
 } gpuhal_checked_file;
 
-/* The folder of the last checked file whose path has no symbolic link, "." or "..". Plugins and their manifests are in the same
- * folder, so the path to the folder is checked only once. All zero means none. */
+/* The folder of the last checked file whose path has no symbolic link, "." or "..". Plugins and their manifests are in
+ * the same folder, so the path to the folder is checked only once. All zero means none. */
 struct gpuhal_known_folder {
     char *path; /* malloc'ed */
     gpuhal_file_info info;

@@ -44,7 +44,7 @@ typedef struct helper_run {
     uint64_t looked_ns;  /* end of the time counted in `used_ns` */
     uint64_t used_ns;    /* elapsed part of the run's deadline */
     uint64_t starved_ns; /* time spent waiting for a processor, as last read */
-    uint64_t starved_before_ns; /* `starved_ns` at the end of the run's stream */
+    uint64_t starved_before_ns; /* the process's time without a processor until its stream ended; not in `starved_ns` */
     uint64_t printed;    /* number of bytes */
     bool flooding;       /* more bytes than the limit were printed */
     bool silent;         /* the stream ended without [end] or [crash]; waiting for the process to exit */
@@ -188,7 +188,7 @@ static void describe_late(helper_run *run, uint64_t deadline_ns)
     run->fault = GPUHAL_FAULT_HANG;
 }
 
-/* Judges a helper that ended or was terminated without [end] or [crash]. The order of the tests matters. Running out of
+/* Judges a helper that ended or was terminated without a complete [end]. The order of the tests matters. Running out of
  * memory or printing too much is not a crash, although the process ends in the same way. A crash reported by the helper
  * itself takes precedence over the deadline. */
 static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuhal_ended ended, int value)
@@ -229,7 +229,7 @@ static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuha
     }
 }
 
-/* Output of a process that is being terminated is ignored. */
+/* Reads what the plugin has printed. Output of a process that is being terminated is ignored. */
 static void read_output(const round_of_runs *round, helper_run *run)
 {
     size_t got = READ_BYTES;
@@ -260,8 +260,8 @@ static bool judge(round_of_runs *round, helper_run *run, bool late)
     return run->stream.state == GPUHAL_STREAM_ENDED && run->stream.good;
 }
 
-/* A result can be cached only if the files that it depends on are known. There is no result if the process is not a
- * helper, sent nothing or ran out of memory. */
+/* A result in [end] can be cached only if the files that it depends on are known. There is no result if the process is
+ * not a helper, sent nothing or ran out of memory. */
 static bool is_cacheable(const helper_run *run)
 {
     return run->stream.hello && !run->hungry && (run->unruly || run->stream.mapped.count > 0);

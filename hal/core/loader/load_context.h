@@ -22,8 +22,8 @@ typedef struct gpuhal_load_context {
     bool ignore_environment;
     const char *options;    /* for the plugin; NULL if none */
     uint64_t options_asked; /* bit i is set if the plugin queried option i; only for the first 64 options */
-    /* deadline for starting the plugin in this process; 0 means that the plugin is started on the caller's thread,
-     * without a deadline */
+    /* deadline for starting the plugin in this process, or for listing its devices again; 0 means that the plugin is
+     * started on the caller's thread, without a deadline */
     uint64_t deadline_ns;
     uint64_t sample_ns;   /* deadline for each value read while listing; 0 means GPUHAL_QUERY_NS */
     bool hangs;           /* a value of an earlier device timed out, so no more values are read while listing */

@@ -215,8 +215,9 @@ static gpuhal_status probe_all(gpuhal_probe_cache *cache)
     return status;
 }
 
-/* Another plugin with the duplicate's name or file must have failed. No candidate with that name or file may work, be
- * undecided, or be unusable because of a fork, since the duplicate may use the same driver. */
+/* Returns whether a duplicate must be tried. Another plugin with the duplicate's name or file must have failed; a
+ * candidate with both is the same plugin. No candidate with that name or file may work, be undecided, or be unusable
+ * because of a fork, since the duplicate may use the same driver. */
 static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_candidate *duplicate)
 {
     bool first_failed = false;

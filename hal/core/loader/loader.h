@@ -36,7 +36,7 @@ typedef struct gpuhal_candidate {
     bool own;                /* the plugin is in this library's own directory */
     bool ambiguous;          /* the plugin is a duplicate only because of the order of file names */
     char *manifest, *libraries, *environment, *watch; /* the manifest's path, and its contributions to the cache key */
-    char *identity;                /* identity of the file in the registry; NULL if the file has no record */
+    char *identity;                /* identity of the file for the registry; NULL if no result is recorded */
     gpuhal_texts key;              /* cache key of the result; empty if none */
     bool cached;                   /* the result is from an earlier probe */
     uint64_t probed_at;            /* in seconds since 1970; 0 if never */

@@ -10,7 +10,7 @@
 
 #define GPUHAL_MANIFEST_BYTES_MAX (64u << 10)
 
-/* Strings are malloc'ed, or NULL if absent. All except `library` are exactly as written in the file. */
+/* Strings are malloc'ed, or NULL if absent. All except `library` are the values in the file, with escapes resolved. */
 typedef struct gpuhal_manifest {
     char *name;
     char *library;   /* absolute; may contain symbolic links */

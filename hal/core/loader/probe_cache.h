@@ -63,7 +63,7 @@ void gpuhal_probe_cache_learn(gpuhal_probe_cache *cache, gpuhal_candidate *candi
  * out of memory. */
 bool gpuhal_probe_cache_record(const gpuhal_candidate *candidate, const gpuhal_listed_devices *devices,
                                gpuhal_database_plugin *out_record);
-/* A process that changes its own environment changes the key. */
+/* Returns whether the candidate's key is current. A process that changes its own environment changes the key. */
 bool gpuhal_probe_cache_is_valid(const gpuhal_settings *settings, const gpuhal_candidate *candidate);
 /* Returns whether both records have the same result, regardless of when it was obtained. */
 bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_database_plugin *record);

@@ -24,10 +24,10 @@ struct gpuhal_process_list {
     bool failed; /* an allocation failed, so the list is incomplete */
 };
 
-/* If the process breaks a rule, describes the rule in `problem` and omits only the invalid data. */
+/* Appends a process. If the process breaks a rule, describes the rule in `problem` and omits only the invalid data. */
 void gpuhal_process_list_add(gpuhal_process_list *list, const gpuhal_plugin_process *process, const char *source,
                              char *problem, size_t bytes);
-/* Sorts by pid and merges the entries of a process that the driver lists twice. */
+/* Sorts by pid and merges the entries of a process that the driver lists several times. */
 void gpuhal_process_list_merge(gpuhal_process_list *list);
 void gpuhal_process_list_finish(gpuhal_process_list *list);
 

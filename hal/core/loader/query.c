@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND_NS     1000000000u /* deadline for a retry of the other values after a value that hung */
-#define ABANDONED_MAX 8u          /* maximum number of abandoned calls of one plugin that have not returned; beyond
-                                   * that, no call is begun */
+#define SECOND_NS     1000000000u /* maximum deadline for a retry of the other values after a value that hung */
+#define ABANDONED_MAX 8u          /* maximum number of abandoned calls of one plugin that have not returned; at that
+                                   * number, no further call is begun */
 #define NO_KEY        0u
 
 typedef enum { VALUES, LINK, PROCESSES } query_kind;
@@ -43,7 +43,8 @@ typedef struct query {
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list, `listed` and `returned` */
 static query *abandoned;
 
-/* Returns false once the caller has abandoned this query. The caller then reads the other values with another query. */
+/* Returns false once the caller has abandoned this query, or the plugin has broken a rule. A caller that abandons a
+ * query reads the other values with another query. */
 static bool is_wanted(query *own)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -152,8 +153,8 @@ static query *make(query_kind kind, const gpuhal_plugin *plugin, gpuhal_plugin_i
     return own;
 }
 
-/* Returns whether an abandoned call is still reading this value. In a forked child, calls of the parent's threads never
- * return. */
+/* Returns whether an abandoned call is still reading this value, or the plugin has too many abandoned calls. In a
+ * forked child, calls of the parent's threads never return. */
 static bool is_being_asked(query_kind kind, const gpuhal_plugin *plugin, uint32_t index, uint32_t other,
                            gpuhal_key key)
 {
@@ -170,7 +171,7 @@ static bool is_being_asked(query_kind kind, const gpuhal_plugin *plugin, uint32_
     return same || stuck >= ABANDONED_MAX;
 }
 
-/* Moves the facts received so far; an abandoned call may still be running. */
+/* Copies the facts received so far, and closes the sink, because an abandoned call may still be running. */
 static void take_facts(query *own, gpuhal_facts *to)
 {
     gpuhal_mutex_lock(&own->mutex);

@@ -24,8 +24,8 @@ typedef struct gpuhal_query_request {
     const gpuhal_key *keys;
     uint32_t count;
     uint32_t flags;       /* passed to sample() */
-    /* deadline for each value. With `whole`, deadline for all values together; a retry after a hung value gets half of
-     * this time, but at most 1 s, in addition */
+    /* deadline for each value; at most 1 s in a retry after a hung value. With `whole`, deadline for all values
+     * together; a retry then gets half of this time, but at most 1 s, in addition */
     uint64_t deadline_ns;
     bool whole;
 } gpuhal_query_request;

@@ -165,7 +165,7 @@ static bool has_suffix(const char *name, const char *suffix)
     return length > end && strcmp(name + length - end, suffix) == 0;
 }
 
-/* Returns NULL for an invalid name, which is not an error. */
+/* Returns the malloc'ed name between the prefix and the suffix; NULL for an invalid name, which is not an error. */
 static char *name_inside(const char *file, const char *prefix, const char *suffix)
 {
     size_t front = strlen(prefix), back = strlen(suffix), length = strlen(file);
@@ -254,7 +254,8 @@ static bool has_name(const searched_directory *directory, const char *name)
            bsearch(name, directory->names, directory->count, sizeof *directory->names, compare_names) != NULL;
 }
 
-/* If the library has an invalid manifest, the manifest's candidate states the reason. */
+/* Adds a rejected candidate for a library without a manifest. If the library has an invalid manifest, the manifest's
+ * candidate states the reason. */
 static gpuhal_status add_stray(search *at, const searched_directory *directory, const char *file)
 {
     char *path = gpuhal_text_format("%s/%s", directory->path, file);

@@ -27,7 +27,7 @@ void gpuhal_selection_finish(gpuhal_selection *selection);
  * that is not installed, and excludes all backends that were not selected. Adds a note if the two lists have nothing in
  * common. */
 gpuhal_status gpuhal_selection_apply(const gpuhal_selection *selection, gpuhal_log *log, gpuhal_candidates *candidates);
-/* The sort is stable. */
+/* Sorts the candidates in the order of the lists, and by priority. The sort is stable. */
 void gpuhal_selection_sort(const gpuhal_selection *selection, gpuhal_candidates *candidates);
 /* A priority in the manifest takes precedence over the priority in the table of known names, except for cpu. */
 int32_t gpuhal_selection_priority(const char *name, bool has_priority, int32_t priority);
