@@ -9,7 +9,8 @@
  * The survey must not open a device node or a file that wakes a sleeping GPU. For a device on the bus it reads only
  * files of the PCI core, which the core serves from memory. The file `config` accesses the device, so it is read only
  * if the device is awake. Each string is sanitised when it is read. If a file cannot be read, its value stays unknown.
- * `error` records a lack of descriptors or memory. Such a failure must be reported, because the survey may lack a GPU.
+ * `error` records a failure that may hide hardware, e.g. a lack of descriptors or memory. Such a failure must be
+ * reported, because the survey may lack a GPU.
  */
 #ifndef GPUHAL_NODE_HARDWARE_H
 #define GPUHAL_NODE_HARDWARE_H
@@ -75,7 +76,7 @@ typedef enum gpuhal_hardware_system {
 typedef struct gpuhal_hardware_batch {
     const char *sign, *number; /* names of variables: `sign` is set in every job; `number` contains the job's number, or
                                 * is NULL */
-    const char *name, *request; /* name of the job or lease; command that requests a GPU */
+    const char *name, *request; /* kind of job, "Slurm job" or "lease"; command that requests a GPU */
     bool counts;                /* gpuhal_hardware_count_of_job() can count the job's GPUs */
 } gpuhal_hardware_batch;
 
@@ -84,10 +85,10 @@ typedef struct gpuhal_hardware_machine {
     bool is_windows;                    /* Linux under Windows (WSL) */
     const gpuhal_hardware_batch *batch; /* the job's batch system, even in a container; NULL if there is no job */
     char who[48];   /* who receives the GPUs: "this pod", "this Slurm job 17", "this user session" */
-    bool is_usable; /* a device matches some hardware */
+    bool is_usable; /* a device that is not hidden matches some hardware */
     gpuhal_hardware_place place;
     gpuhal_hardware_system system;
-    char release[64]; /* "" if unknown */
+    char release[64]; /* of the kernel; "" if unknown */
 } gpuhal_hardware_machine;
 
 /* The reason why hardware is not usable, and the remedy. `why` is sanitised when it is copied to the hardware; each
@@ -125,7 +126,8 @@ void gpuhal_hardware_leave(gpuhal_hardware_survey *survey);
  * cannot be read or is empty. Never blocks, even if the file is a pipe or a device. */
 bool gpuhal_hardware_line(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Truncates to `bytes` and appends a null byte. Returns the number of bytes read. */
+/* Reads the whole file, truncated to `bytes` with the null byte that the function appends. Returns the number of bytes
+ * read, or 0 if the file cannot be read. */
 size_t gpuhal_hardware_bytes(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Reads "0x1f" or "31"; the number must be the whole first line. */
@@ -141,7 +143,7 @@ bool gpuhal_hardware_is_there(const gpuhal_hardware_survey *survey, const char *
 bool gpuhal_hardware_names(gpuhal_hardware_survey *survey, char ***out_names, size_t *out_count, const char *format,
                            ...) __attribute__((format(printf, 4, 5)));
 /* Copies and sanitises the value that follows `key` and its separator (blanks, a colon or an equals sign). Returns
- * false if no line begins with the key. */
+ * false and writes "" if no line begins with the key or the value is empty. */
 bool gpuhal_hardware_value(const char *text, const char *key, char *to, size_t bytes);
 /* Formats a string, sanitises it, and truncates it to `bytes`. */
 void gpuhal_hardware_text(char *to, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -158,7 +160,7 @@ void gpuhal_hardware_group(gpuhal_hardware_survey *survey, uint32_t number, char
 bool gpuhal_hardware_contains(gpuhal_hardware_survey *survey, const char *word, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* A setting that prevents a module from being loaded: the file or kernel command line that contains the setting, and
- * the command that removes it. */
+ * the commands that undo its effect. */
 typedef struct gpuhal_hardware_block {
     char where[128], fix[GPUHAL_HARDWARE_FIX_BYTES];
 } gpuhal_hardware_block;
@@ -203,6 +205,7 @@ void gpuhal_hardware_found(gpuhal_hardware_finding *out, gpuhal_hardware_state s
                            const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Converts a time in seconds since 1970 to a date such as "2026-11-24". */
 void gpuhal_hardware_day(uint64_t seconds, char *to, size_t bytes);
+/* Appends the warning and the command for a restart of the machine. */
 void gpuhal_hardware_add_restart(char *to, size_t bytes);
 /* Each function writes commands that install the vendor's kernel module or a user library, give the device to this
  * container, pod or job ("" if unknown), or show the kernel's messages about the device. */

@@ -48,8 +48,8 @@ static uint32_t find_by_others(const gpuhal_identity *identity, const uint32_t *
 }
 
 /* On a system on a chip, a device may report nothing that identifies its GPU. Under WSL, a device reports its address
- * in Windows. Such a device is matched with the next unmatched hardware. Except under WSL, both must have the same
- * vendor if both vendors are known. */
+ * in Windows. Such a device is matched with the next unmatched hardware. Except under WSL, the hardware must have no
+ * PCI address, and both must have the same vendor if both vendors are known. */
 static uint32_t find_without_address(const gpuhal_hardware_survey *survey, const gpuhal_entry *entry)
 {
     const uint64_t vendor = gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_VENDOR_ID, 0);

@@ -1,5 +1,6 @@
-/* node/hardware_machine.c: reads facts about the machine other than its hardware: the kernel, the container or job that
- * started this process, groups and packages. A survey reads them at most once, and only if a check needs them. */
+/* node/hardware_machine.c: reads facts about the machine other than its hardware: the kernel, the distribution, the
+ * container or job that started this process, groups and module settings. A survey reads them only if a check needs
+ * them, and the facts in gpuhal_hardware_machine only once. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"

@@ -1,5 +1,5 @@
-/* node/hardware_nodes.c: finds the names of the hardware's DRM nodes and vendor-specific nodes.
- * hardware_kernel.c checks whether the nodes exist and are accessible. */
+/* node/hardware_nodes.c: finds the names of the hardware's DRM nodes and vendor-specific nodes. hardware_given.c and
+ * hardware_kernel.c check whether the nodes exist and are accessible. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"

@@ -102,8 +102,8 @@ static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_har
     return number;
 }
 
-/* NVIDIA's runtime also accepts UUID prefixes. *out_known is true if each entry is a number, a range, a UUID or empty.
- */
+/* NVIDIA's runtime also accepts UUID prefixes. *out_known is true if each entry, up to the first that names the GPU, is
+ * a number, a range, a UUID or empty. */
 static bool names(const char *value, uint32_t number, const char *uuid, bool *out_known)
 {
     *out_known = true;

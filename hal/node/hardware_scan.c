@@ -92,7 +92,8 @@ static bool is_virtual_function(gpuhal_hardware_survey *survey, const char *addr
 }
 
 /* Returns whether the virtual function is bound to NVIDIA's driver, and is therefore a virtual GPU for virtual
- * machines. This system cannot use the card of such a function. */
+ * machines. Counts the function in its card's entry; returns false if the card has none. This system cannot use the
+ * card of such a function. */
 static bool is_of_vgpu(gpuhal_hardware_survey *survey, const char *address, const char *card)
 {
     char target[256];

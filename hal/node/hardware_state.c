@@ -1,5 +1,6 @@
-/* node/hardware_state.c: finds out why hardware is not usable. It checks the bus, the kernel driver, the nodes and the
- * vendor library, in this order; the first failed check is the reason. */
+/* node/hardware_state.c: finds out why hardware is not usable. It first checks whether the hardware was given to this
+ * process, then the bus, the kernel driver, the nodes and the vendor library, in this order; the first failed check is
+ * the reason. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"

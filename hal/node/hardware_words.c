@@ -115,7 +115,7 @@ void gpuhal_hardware_install_library(gpuhal_hardware_survey *survey, const gpuha
     }
 }
 
-/* Returns the resource name in Kubernetes. */
+/* Returns the GPU's resource name in Kubernetes, which the vendor's device plugin defines, or "" if it is unknown. */
 static const char *resource_of(const gpuhal_hardware *one)
 {
     return strcmp(one->kernel_driver, "nvidia") == 0   ? "nvidia.com/gpu"

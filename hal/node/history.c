@@ -1,4 +1,5 @@
-/* node/history.c: stores a sampler's samples in a ring, and computes statistics over a part of the ring. */
+/* node/history.c: returns a sampler's newest sample and the samples in its ring, and computes statistics over a part of
+ * the ring. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"

@@ -99,7 +99,8 @@ void gpuhal_sampler_examine(gpuhal_sampler *sampler);
 
 /* ---- sampler_event.c */
 
-/* Adds the event to the list, and queues a call of `callback` unless it is NULL. The caller holds the mutex. */
+/* Adds the event to the list if the application has requested the list, and queues a call of `callback` unless it is
+ * NULL. The caller holds the mutex. */
 void gpuhal_sampler_emit(gpuhal_sampler *sampler, const gpuhal_sampler_event *event, gpuhal_sampler_fn *callback);
 /* Waits until no callback of this threshold is running, unless this thread is running it. `number` may also be
  * OF_HEALTH for the health callback, or 0 for all callbacks. The caller holds the mutex. */

@@ -1,4 +1,4 @@
-/* schedule/balance.c: records earlier choices, so that choices by load do not oscillate. Devices are compared by
+/* schedule/balance.c: records earlier choices, so that choices by load do not oscillate. Devices are compared only by
  * address. */
 #include "schedule/need.h"
 

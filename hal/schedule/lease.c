@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Intervals between checks of a waiting process for leases of dead processes. Only the first processes in the queue
- * check often, so that a thousand waiting processes do not keep the machine busy. */
+/* Minimum and maximum interval between checks of a waiting process for leases of dead processes, and the interval
+ * between its checks for cancellation. Only the first processes in the queue check often, so that a thousand waiting
+ * processes do not keep the machine busy. */
 #define LOOK_NS      UINT64_C(40000000)
 #define LOOK_LAST_NS UINT64_C(2000000000)
 #define CANCEL_NS    UINT64_C(250000000)

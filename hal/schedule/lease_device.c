@@ -137,7 +137,7 @@ bool gpuhal_lease_is_candidate(const gpuhal_device *device)
            !gpuhal_lease_is_processor(device);
 }
 
-/* The default is different for the CPU, because all other devices share its processors. */
+/* The candidates for leases share the processors. Every other device, such as the CPU, has a slot per processor. */
 uint32_t gpuhal_lease_default_slots(const gpuhal_device *device)
 {
     const uint32_t processors = gpuhal_os_processors();

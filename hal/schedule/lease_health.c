@@ -75,7 +75,7 @@ static gpuhal_status refuse_bytes(const gpuhal_lease_device *device)
 }
 
 /* Writes a list such as "cuda:0 is lost; cuda:3 needs a reset, as its driver reports". The list omits devices in
- * exclusive use, since they will be free again. */
+ * exclusive use, since they will be free again. Returns the number of devices in the list. */
 static uint32_t find_left_out(gpuhal_lease *lease, gpuhal_text *to)
 {
     uint32_t count = 0;

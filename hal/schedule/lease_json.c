@@ -123,7 +123,7 @@ static void append_items(gpuhal_text *json, const gpuhal_ledger_state *state, co
     gpuhal_text_printf(json, "]");
 }
 
-/* Appends a waiting request for any devices. */
+/* Appends what a waiting request for any devices asks for, or null for every other record. */
 static void append_wish(gpuhal_text *json, const gpuhal_ledger_record *record)
 {
     if (record->state != GPUHAL_RECORD_WAITS || record->count == 0) {

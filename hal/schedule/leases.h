@@ -1,7 +1,8 @@
 /* schedule/leases.h: the leases and work slots of one gpuhal object, for the files of this folder.
  *
  * `mutex` of gpuhal_leases protects the lists, the phases of leases and the samples. It may be locked inside the
- * ledger's critical section (ledger.h). A thread that has locked it must not acquire another lock.
+ * ledger's critical section (ledger.h). A thread that has locked it must not acquire another lock, except for the
+ * completion service's mutex in gpuhal_serve_call().
  */
 #ifndef GPUHAL_SCHEDULE_LEASES_H
 #define GPUHAL_SCHEDULE_LEASES_H
@@ -184,7 +185,7 @@ uint32_t gpuhal_lease_default_slots(const gpuhal_device *device);
  * names no devices, such devices are leased if they are healthy. */
 bool gpuhal_lease_is_candidate(const gpuhal_device *device);
 bool gpuhal_lease_is_preferred(const gpuhal_device *device);
-/* Returns whether the device is a CPU or a software device. */
+/* Returns whether the device's type is CPU: the CPU itself, or a software device that reports this type. */
 bool gpuhal_lease_is_processor(const gpuhal_device *device);
 /* Limits the object's allocations on each device to the bytes that the object has leased on this device. */
 void gpuhal_leases_limit(gpuhal *gpu);
@@ -209,8 +210,8 @@ const char *gpuhal_lease_left_out_name(gpuhal_lease_left_out reason);
  * bytes that this process may use, NO_DEVICE if the request is for any device, or DEVICE_LOST. The message names the
  * excluded devices and the reasons. */
 gpuhal_status gpuhal_lease_check_health(gpuhal_lease *lease);
-/* Writes which named devices of the request are used exclusively by other processes, truncated to the buffer. Writes ""
- * if there are none. */
+/* Writes which named devices of the request are used exclusively by other processes, as "; cuda:0 is exclusive, and
+ * another process has it", truncated to the buffer. Writes "" if there are none. */
 void gpuhal_lease_name_taken(const gpuhal_lease *lease, char *to, size_t bytes);
 
 /* ---- lease_memory.c: memory that other programs use. */

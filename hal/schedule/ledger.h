@@ -116,13 +116,14 @@ uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledg
 uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device, uint64_t kept);
 gpuhal_ledger_record *gpuhal_ledger_find(gpuhal_ledger_state *state, uint64_t ticket);
 const gpuhal_ledger_record *gpuhal_ledger_find_const(const gpuhal_ledger_state *state, uint64_t ticket);
+/* Removes the record and its items. */
 void gpuhal_ledger_remove(gpuhal_ledger_state *state, uint64_t ticket);
 /* Returns false if the table is full. */
 bool gpuhal_ledger_add_item(gpuhal_ledger_state *state, const gpuhal_ledger_item *item);
 typedef struct gpuhal_ledger_use {
     uint64_t slots[GPUHAL_LEDGER_DEVICES], bytes[GPUHAL_LEDGER_DEVICES];
 } gpuhal_ledger_use;
-/* The items must name existing devices. */
+/* Sums up the slots and bytes of the held leases on each device. The items must name existing devices. */
 void gpuhal_ledger_granted(const gpuhal_ledger_state *state, gpuhal_ledger_use *out_use);
 bool gpuhal_ledger_is_held(const gpuhal_ledger_state *state, uint64_t ticket);
 
@@ -229,8 +230,8 @@ static inline bool gpuhal_ledger_is_full(const gpuhal_ledger_state *state)
 /* Removes the record if its processes are dead. Returns whether they are dead. */
 bool gpuhal_ledger_drop_dead(gpuhal_ledger *ledger, const gpuhal_ledger_record *record);
 /* Removes requests of dead processes among the lookers and a few other requests, or among all requests if the table is
- * full. Returns the number of lookers with a lower ticket. If all lookers have a lower ticket, returns the number of
- * requests with a lower ticket. */
+ * full. Returns the number of lookers with a lower ticket. If there are GPUHAL_LEDGER_LOOKERS such lookers, returns the
+ * number of requests with a lower ticket. */
 uint32_t gpuhal_ledger_sweep(gpuhal_ledger *ledger, uint64_t ticket);
 /* Leaves the section, writes changes, and wakes granted requests. If writing fails, the ledger stays unchanged, and the
  * byte of a fresh request is unlocked so that it is not mistaken for the byte of a lease. */

@@ -114,7 +114,7 @@ static uint32_t roll(uint32_t *state, uint32_t sides)
     return (uint32_t)((uint64_t)*state * sides >> 32);
 }
 
-/* Changes at most a tenth of the keys. */
+/* Changes at most a tenth of the keys and one more. */
 static void change(uint16_t *keys, uint32_t count, uint32_t *state)
 {
     for (uint32_t left = 1 + roll(state, count / 10 + 1); left > 0; left--) {

@@ -291,7 +291,7 @@ static void arrive_bits(const search *s, const uint64_t *reached, uint32_t from_
 static void range_bits(const gpuhal_place_model *model, uint32_t device, const uint64_t *arrive, uint64_t *out_bits)
 {
     const uint32_t *window = &model->window[device * model->columns];
-    uint32_t newest = UINT32_MAX; /* last column below `past`, whose ranges reach furthest */
+    uint32_t newest = UINT32_MAX; /* last column of `arrive` below `past`, whose ranges reach furthest */
     memset(out_bits, 0, words_of(model) * sizeof *out_bits);
     for (uint32_t past = 1; past <= model->layer_count; past++) {
         newest = bit(arrive, past - 1) ? past - 1 : newest;

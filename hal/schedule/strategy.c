@@ -127,8 +127,8 @@ static gpuhal_status find_table(gpuhal *gpu, const char *name, const gpuhal_stra
     return status;
 }
 
-/* Returns the status of an application's function. Adds an error detail if the function set no detail, or a detail with
- * another status. */
+/* Returns the status of an application's function, or INVALID_ARGUMENT if the status is neither OK nor a known error.
+ * Adds an error detail if the function set no detail, or a detail with another status. */
 static gpuhal_status result_of(const gpuhal_strategy_table *table, const char *function, gpuhal_status status)
 {
     if (status == GPUHAL_OK || (status < 0 && gpuhal_last_error()->status == status)) {

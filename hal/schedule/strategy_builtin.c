@@ -191,7 +191,8 @@ static gpuhal_status begin_ranks(void *user, gpuhal *gpu, const gpuhal_strategy_
         return status;
     }
     status = list_devices(gpu, false, &offers);
-    bool is_bound = false; /* not checked if the program restricts the devices, because this affects every rank alike */
+    bool is_bound = false; /* not checked if the program or GPUHAL_DEVICES restricts the devices, because this affects
+                            * every rank alike */
     if (!status && !gpu->settings.devices && !gpu->settings.environment_devices) {
         status = gpuhal_launcher_is_bound(&launcher, offers.count, &is_bound);
     }

@@ -94,7 +94,7 @@ static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* Replaces an unknown status. */
+/* Replaces a status that is not a known error with CANCELLED. */
 static gpuhal_status call_loader(const request *r, gpuhal_item *item)
 {
     gpuhal_error_clear();
@@ -166,7 +166,8 @@ static gpuhal_status forget_unlocks(const request *r, gpuhal_entry *entry)
     return GPUHAL_NOT_READY;
 }
 
-/* If other callers have pinned the entry, its buffers stay until they release it. */
+/* Called if the work that fills or modifies the entry has failed. If other callers have pinned the entry, its buffers
+ * stay until they release it. */
 static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
 {
     if (entry->host || entry->file) {

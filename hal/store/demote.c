@@ -7,8 +7,8 @@
 #include <inttypes.h>
 
 /* Drops the copy of an entry that is also in device memory. First waits until the work that restored the entry has
- * succeeded, because until then only the copy has the entry's bytes. If the entry was used during the wait, another
- * thread may be restoring it again. */
+ * succeeded, because until then only the copy has the entry's bytes. If the entry was used during the wait, keeps the
+ * copy, because another thread may be restoring the entry again. */
 static bool drop_copy_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_host_copy *copy = NULL;
@@ -106,7 +106,8 @@ static uint64_t bytes_in_host(gpuhal_store *store)
     return bytes;
 }
 
-/* Returns whether less than `used` bytes of host memory are in use now, even if only other threads made room. */
+/* Frees the host memory of one copy. Returns whether this succeeded, or whether less than `used` bytes of host memory
+ * are in use now because other threads made room. */
 static bool find_room(gpuhal_store *store, uint64_t used, uint64_t attempt, uint64_t deadline_ns)
 {
     return free_one(store, attempt, deadline_ns) || bytes_in_host(store) < used;

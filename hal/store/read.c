@@ -84,7 +84,7 @@ static gpuhal_status read_device_unlocks(const reading *r, gpuhal_entry *entry, 
     return status;
 }
 
-/* Tries the copy in host memory first. Uses the copy in the file if the entry is not in device memory or the device is
+/* Tries the copy in host memory first. Uses the copy in the file if the entry's state is not DEVICE or the device is
  * lost. Returns NOT_READY if the caller must repeat the lookup. */
 static gpuhal_status look(const reading *r, gpuhal_entry *entry)
 {

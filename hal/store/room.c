@@ -48,7 +48,8 @@ static bool is_too_large(const gpuhal_store *store, uint64_t bytes)
     return (used < limit ? limit - used : 0) < bytes && in_file < bytes;
 }
 
-/* If there is no room for the copy, the search skips entries of at least this size. */
+/* If no tier has room for the copy, the search skips entries of at least this size that need a copy and that no loader
+ * can restore. */
 static bool copy_out_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     gpuhal_mutex_unlock(&store->mutex);

@@ -121,7 +121,7 @@ typedef struct gpuhal_entry_lists {
 struct gpuhal_store {
     gpuhal_pool *pool;
     gpuhal_device *device;
-    gpuhal_store_desc desc; /* with defaults filled in */
+    gpuhal_store_desc desc; /* members that the caller's struct lacks are 0 */
     gpuhal_mutex mutex;
     gpuhal_condition condition; /* signalled when an entry's state has changed */
     uint64_t references;        /* one for the application and one per item */
@@ -339,7 +339,7 @@ uint64_t gpuhal_store_empty_segments(gpuhal_store *store, uint64_t bytes, uint64
 uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns);
 /* Releases the memory of all parts to the pool, which reuses it after the work that still uses it. */
 void gpuhal_entry_release_parts(gpuhal_entry *entry);
-/* Allocates device memory for all parts that have none. If an allocation fails, allocates nothing. */
+/* Allocates device memory for all parts that have none. If an allocation fails, releases the memory of all parts. */
 gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue,
                                     uint64_t deadline_ns);
 

@@ -1,5 +1,5 @@
-/* transfer/staged.c: see staged.h. A thread repeatedly claims the next piece, waits until the last piece in the older
- * of its chunks has ended, and starts the claimed piece in this chunk. The order of pieces does not matter, because
+/* transfer/staged.c: see staged.h. A thread repeatedly waits until the last piece in the older of its chunks has ended,
+ * claims the next piece, and starts the claimed piece in this chunk. The order of pieces does not matter, because
  * they share no byte. After any failure no copy remains in flight in a chunk, because destroying the chunk's queue
  * waits for the device. */
 #include "transfer/staged.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* A piece is an eighth of the copy, so that the CPU's and the device's work also overlap in medium-sized copies. The
- * maximum is the chunk's size. The minimum is a size that is worth a submission. */
+ * maximum is the chunk's payload. The minimum is a size that is worth a submission. */
 #define LEAST_PIECE_BYTES (256u << 10)
 
 /* ---- one chunk, with a queue or blocking */
@@ -56,8 +56,8 @@ static gpuhal_status start_copy(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue,
     return status ? gpuhal_device_failed(device, status, "copying to staging memory") : GPUHAL_OK;
 }
 
-/* Makes the bytes visible and moves them to the beginning of the chunk. Clears the members first, so that the same
- * piece is not finished twice if this function fails. */
+/* Called when the device's copy has ended. Makes bytes from the device visible and moves them to the beginning of the
+ * chunk. Clears the members first, so that the same piece is not finished twice if this function fails. */
 static gpuhal_status end_copy(gpuhal_chunk *chunk)
 {
     const uint64_t bytes = chunk->arriving, lead = chunk->lead, mask = chunk->device->copy_mask;
@@ -155,7 +155,7 @@ typedef struct ring {
     uint64_t next;      /* the next unclaimed piece; `pieces` after a failure */
     uint32_t threads;   /* number of threads requested, including the caller's */
     uint32_t most_threads;
-    uint32_t starved;     /* how often the device was found waiting, minus how often it was found busy */
+    uint32_t starved;     /* how often the device was found waiting, minus how often it was found busy; at least 0 */
     gpuhal_status status; /* the first failure */
     gpuhal_error_detail error;
 } ring;
@@ -272,7 +272,8 @@ static void carry(ring *r, slot *slots, uint32_t count)
     }
 }
 
-/* Moves pieces through the chunk `first`, and through a second chunk if copies are asynchronous and a chunk is free. */
+/* Moves pieces through the chunk `first`, and through a second chunk if copies are asynchronous and a chunk is
+ * available without waiting. */
 static void carry_with(ring *r, gpuhal_chunk *first)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -288,7 +289,8 @@ static void carry_with(ring *r, gpuhal_chunk *first)
     }
 }
 
-/* If there is no free chunk, the helper ends and no more helpers are added, because chunks are scarce, not threads. */
+/* If no chunk is available without waiting, the helper ends and no more helpers are added, because chunks are scarce,
+ * not threads. */
 static void help(void *user)
 {
     ring *r = user;

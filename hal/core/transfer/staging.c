@@ -26,7 +26,7 @@ static struct {
 
 struct gpuhal_staging {
     gpuhal_mutex mutex;         /* protects the members below */
-    gpuhal_condition condition; /* a chunk was returned */
+    gpuhal_condition condition; /* a chunk was returned or could not be created, or the device is lost */
     gpuhal_chunk *free;
     uint64_t made, most; /* number of existing chunks, and maximum number */
     uint64_t chunk_bytes;
@@ -129,7 +129,7 @@ static void chunk_destroy(gpuhal_chunk *chunk)
 
 /* ---- the limit of the process */
 
-/* Takes a free chunk from any pool of the gpuhal object. */
+/* Takes a free chunk from any pool of the gpuhal object. Returns NULL if no pool has a free chunk. */
 static gpuhal_chunk *take_anybodys(gpuhal *gpu)
 {
     for (uint32_t i = 0; i < 2 * gpuhal_device_count(gpu); i++) {
@@ -183,8 +183,8 @@ static void give_up(gpuhal_chunk *chunk)
     account(0, bytes, UINT64_MAX);
 }
 
-/* Makes room within the process limit by freeing unused chunks of other pools. A pool's first chunk is always allowed,
- * because waiting for other pools could deadlock. */
+/* Makes room within the process limit by freeing unused chunks of the gpuhal object's pools. A pool's first chunk is
+ * always allowed, because waiting for other pools could deadlock. */
 static bool reserve(gpuhal *gpu, uint64_t bytes, bool is_first)
 {
     gpuhal_chunk *unused = NULL;
@@ -215,8 +215,8 @@ static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
     return chunk;
 }
 
-/* If there is no room for the chunk but the pool has other chunks, sets *out_wait so that the caller waits for one of
- * these. */
+/* If the chunk cannot be created but the pool has other chunks, sets *out_wait so that the caller waits for one of
+ * these. Also sets *out_wait if the process limit leaves no room for the chunk. */
 static gpuhal_status make(gpuhal_device *device, gpuhal_direction direction, struct gpuhal_staging *pool,
                           gpuhal_chunk **out_chunk, bool *out_wait)
 {

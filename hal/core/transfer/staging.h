@@ -41,7 +41,8 @@ bool gpuhal_staging_has_engine(const gpuhal_device *device);
 /* If necessary, waits until a chunk is free. Fails only if the pool has no chunk and cannot create a chunk, or if the
  * device is lost. */
 gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_direction direction, gpuhal_chunk **out_chunk);
-/* Takes a chunk without waiting. Returns NULL if no chunk is free and a bound is reached. */
+/* Takes a chunk without waiting. Returns NULL if no chunk is free and none can be created, e.g. because a bound is
+ * reached. */
 gpuhal_chunk *gpuhal_staging_try_take(gpuhal_device *device, gpuhal_direction direction);
 void gpuhal_staging_give(gpuhal_chunk *chunk);
 /* Destroys the chunk's queue, and thereby waits for copies in flight. Leaks objects that a hanging driver still

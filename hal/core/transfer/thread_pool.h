@@ -19,13 +19,15 @@ typedef struct gpuhal_thread_pool_job {
 } gpuhal_thread_pool_job;
 
 /* Returns how many threads can usefully work on one transfer, including the caller's thread. This is the number of
- * processors available to this process, but at least two, because one thread mostly waits for a device. */
+ * processors available to this process, but at least two, because one thread mostly waits for a device, and at most
+ * 64. */
 uint32_t gpuhal_thread_pool_most(void);
-/* Requests `helpers` more helpers and returns immediately. If memory or threads run out, no helper joins. */
+/* Requests `helpers` more helpers and returns immediately. If memory is short or no thread can be started, fewer
+ * helpers or none join. */
 void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_t helpers);
 /* Prevents more helpers from joining, and returns when all running helpers have ended. */
 void gpuhal_thread_pool_cancel(gpuhal *gpu, gpuhal_thread_pool_job *job);
-/* Ends the threads. Does not wait for a thread that is stuck in a driver. */
+/* Ends the threads. If a thread is stuck in a driver, waits for no thread and leaks the pool. */
 void gpuhal_thread_pool_destroy(gpuhal *gpu);
 
 #endif
