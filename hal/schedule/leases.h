@@ -123,7 +123,6 @@ typedef struct gpuhal_leases {
     gpuhal_work_slots *slots;
     bool closing;
     bool opened; /* the ledger was initialised */
-    gpuhal_status opened_status;
     gpuhal_ledger ledger;
     uint32_t known_count;
     struct gpuhal_known_device {

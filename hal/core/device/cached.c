@@ -200,8 +200,11 @@ void gpuhal_cached_opened(gpuhal_device *device)
         return;
     }
     gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .proven = identity};
+    gpuhal_error_detail detail;
+    gpuhal_error_save(&detail);
     if (update(device->gpu->registry, &changes)) {
         gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s: out of memory, its quarantine goes on",
                         device->candidate->name);
     }
+    (void)gpuhal_error_restore(&detail);
 }

@@ -161,8 +161,10 @@ void gpuhal_sink_source(__attribute__((unused)) const gpuhal_host *host, gpuhal_
     }
     lock(sink);
     if (sink && !sink->closed && name && !is_source(name)) {
-        snprintf(sink->problem, sizeof sink->problem,
-                 "it names a source with other than 1 to 15 lower-case letters, digits, hyphens and underscores");
+        if (!sink->problem[0]) {
+            snprintf(sink->problem, sizeof sink->problem,
+                     "it names a source with other than 1 to 15 lower-case letters, digits, hyphens and underscores");
+        }
     } else if (sink && !sink->closed) {
         snprintf(sink->source, sizeof sink->source, "%s", name ? name : "");
     }
