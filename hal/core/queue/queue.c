@@ -165,7 +165,7 @@ gpuhal_status gpuhal_queue_flush(gpuhal_queue *queue)
     if (!queue) {
         return null_error("gpuhal_queue_flush");
     }
-    /* The timepoint makes the queue notice when its buffers can be released. */
+    /* Recording a timepoint flushes. The timepoint also makes the queue notice when its buffers can be released. */
     gpuhal_timepoint *timepoint = NULL;
     gpuhal_status status = gpuhal_queue_record(queue, false, &timepoint);
     gpuhal_timepoint_release(timepoint);
@@ -241,8 +241,8 @@ static gpuhal_status drain_unlocks(gpuhal_queue *queue, uint64_t deadline)
     return status;
 }
 
-/* Tries once to lock the vendor's queue, which other queues may share. `timeout_ns` is the time limit and also the
- * call's allowance. */
+/* Tries once to lock the vendor's queue, which other queues may share. `timeout_ns` is the time limit, and the watchdog
+ * allows the call this much more time. */
 static gpuhal_status try_native(gpuhal_queue *queue, uint64_t timeout_ns)
 {
     gpuhal_device *device = queue->device;

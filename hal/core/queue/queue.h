@@ -187,7 +187,8 @@ struct gpuhal_queue {
     gpuhal_timepoint *timepoints, **timepoints_end; /* submitted, not known to be done; oldest first */
     gpuhal_timepoint *ended;     /* done; if armed, released only after the plugin has called back */
     gpuhal_deferred *dropped;    /* to be freed */
-    uint64_t retiring; /* oldest submission that is being retired; UINT64_MAX if only timepoints are; 0 if nothing is */
+    uint64_t retiring; /* oldest submission that is being retired; UINT64_MAX if only timepoints or dropped
+                        * work are; 0 if nothing is */
     gpuhal_submission *submissions;  /* ring buffer */
     size_t first_submission, submission_count, submission_space;
     gpuhal_vendor_queue *counted; /* `vendor` with its reference count; changed with the right to call and the mutex
@@ -195,7 +196,7 @@ struct gpuhal_queue {
     gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* untimed and timed events of `vendor` */
     uint32_t spare_count[2];
 
-    gpuhal_timepoint *awaited[GPUHAL_AWAITED]; /* newest awaited timepoint of each other queue; awaited.c */
+    gpuhal_timepoint *awaited[GPUHAL_AWAITED]; /* newest awaited timepoints, each of another queue; awaited.c */
     uint32_t awaited_next;                     /* index of the next entry to replace */
     gpuhal_timepoint **followed; /* see follow.c */
     uint32_t followed_count;
@@ -398,8 +399,8 @@ void gpuhal_deferred_free(gpuhal_deferred *deferred);
 bool gpuhal_queue_retire(gpuhal_queue *queue);
 /* Does the same for a caller that holds the mutex. */
 bool gpuhal_queue_retire_unlocks(gpuhal_queue *queue);
-/* Waits until all objects kept alive by submissions up to `number` have been released, by this thread or another. These
- * submissions must have ended. Returns TIMEOUT, DEVICE_LOST, or NOT_READY if the deadline is 0. */
+/* Waits until all objects kept alive by ended submissions up to `number` have been released, by this thread or another.
+ * Returns OK, TIMEOUT, DEVICE_LOST, or NOT_READY if the deadline is 0. */
 gpuhal_status gpuhal_queue_wait_retired(gpuhal_queue *queue, uint64_t number, uint64_t deadline_ns);
 
 /* ---- complete.c */
@@ -408,14 +409,15 @@ gpuhal_status gpuhal_queue_wait_retired(gpuhal_queue *queue, uint64_t number, ui
  * executing submitted work, so its buffers are kept unless the device is lost. Prepends completions to *completions.
  * The caller holds the mutex. */
 void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted, gpuhal_completion **completions);
-/* Does the same for a caller without the mutex. */
+/* Does the same for a caller without the mutex, and notifies the completions. */
 void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted);
 /* Applies the plugin's result for a submitted timepoint: ends this and all earlier timepoints, or fails the queue. The
  * caller must not hold the mutex. */
 void gpuhal_timepoint_settle(gpuhal_timepoint *timepoint, gpuhal_status status);
 /* Does the same in a driver callback, without retiring anything. */
 void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status status);
-/* Does the same for a failure. To find the original failure, first polls the timepoints that the queue waited for. */
+/* Like gpuhal_timepoint_settle(), for a failure. To find the original failure, first polls the timepoints that the
+ * queue waited for. */
 void gpuhal_timepoint_failed(gpuhal_timepoint *timepoint, gpuhal_status status);
 /* Returns OK, NOT_READY or the timepoint's failure. */
 gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
@@ -488,8 +490,8 @@ gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op);
 gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
 /* Does the same for an application event. The recording is observed. */
 gpuhal_status gpuhal_queue_record_event(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
-/* Does the same for a caller that will wait for the timepoint until the deadline. If the plugin does not honor timeouts
- * or returns NOT_READY, the worker records the timepoint. */
+/* Like gpuhal_queue_record(), for a caller that will wait for the timepoint until the deadline. If the plugin does not
+ * honor timeouts or returns NOT_READY, the worker records the timepoint. */
 gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_timepoint **out_point);
 /* Makes all work that is enqueued from now on wait for the timepoint. Accepts NULL. */
 gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);

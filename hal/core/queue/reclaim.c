@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One reference of a queue to a buffer of the device in `holds`. */
 typedef struct hold {
     const gpuhal_buffer *buffer;
     uint64_t bytes;
@@ -20,7 +21,7 @@ typedef struct holds {
     size_t count, space;
 } holds;
 
-/* The caller holds the mutex of the reference's owner. */
+/* The caller holds the mutex of the queue that has the reference. */
 static void add_hold(holds *all, const gpuhal_buffer *buffer)
 {
     if (!buffer || buffer->device != all->device || buffer->charged == 0) {

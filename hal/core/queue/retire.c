@@ -1,8 +1,9 @@
 /* queue/retire.c: releases the objects that completed work kept alive: buffers, plugin events and dropped work.
  *
- * One thread at a time retires a queue's work, in order of submission. A wait returns OK only after the work was
- * retired, so that memory released before the wait can be allocated after the wait. Retiring calls the plugin, but no
- * application function (gpuhal_buffer_drop()), and waits for no queue. */
+ * One thread at a time retires a queue's work, in order of submission: a thread that waits for the work, else the
+ * thread that notices the end of the work, else the worker. A wait returns OK only after the work was retired, so that
+ * memory released before the wait can be allocated after the wait. Retiring calls the plugin, but no application
+ * function (gpuhal_buffer_drop()), and waits for no queue. */
 #include "memory/buffer.h"
 #include "queue/queue.h"
 

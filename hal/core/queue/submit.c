@@ -44,7 +44,7 @@ gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
 }
 
 /* Called after the plugin accepted the work and before the right to call is released, so that the numbers are in the
- * plugin's order. */
+ * plugin's order. gpuhal_queue_reserve() has made the room, so this function cannot fail. */
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
 {
     queue->submitted++;
@@ -214,7 +214,7 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
 }
 
 /* Polls the oldest timepoints, so that a queue that no thread waits for releases its buffers. Skips the newest
- * timepoint, because it was recorded just now. */
+ * timepoint, because make_timepoint() has recorded it just now. */
 static void look_back(gpuhal_queue *queue)
 {
     for (bool more = true; more;) {

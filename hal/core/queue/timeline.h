@@ -1,11 +1,11 @@
 /* queue/timeline.h: the trace of queues' work (gpuhal/trace.h).
  *
- * A gpuhal_traced, or piece, is created for each piece of work when the work is enqueued. The work has a pointer to it
- * until the plugin accepts the work, the worker has done the work, or the work fails. The piece is then appended to the
- * queue's list, in the order of the work. Once the plugin's event after the work is done, the piece is removed from the
- * front of the list: its times are read, its events are released, and its record is copied into the ring. So the number
- * of events is limited by the work in flight, and the ends of a queue's pieces become known in order. A recorded
- * application event is also a piece. It has no begin; its end is the recorded timepoint.
+ * A gpuhal_traced, or piece, is created for each piece of traced work when the work is enqueued. The work has a pointer
+ * to it until the plugin accepts the work, the worker has done the work, or the work fails. The piece is then appended
+ * to the queue's list, in the order of the work. Once the plugin's event after the work is done, the piece is removed
+ * from the front of the list: its times are read, its events are released, and its record is copied into the ring. So
+ * the number of events is limited by the work in flight, and the ends of a queue's pieces become known in order. A
+ * recorded application event is also a piece. It has no begin; its end is the recorded timepoint.
  */
 #ifndef GPUHAL_QUEUE_TIMELINE_H
 #define GPUHAL_QUEUE_TIMELINE_H

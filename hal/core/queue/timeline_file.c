@@ -148,7 +148,7 @@ static void print_record(gpuhal_text *text, const gpuhal_traced_record *record)
 typedef struct writing {
     gpuhal_timeline *timeline;
     gpuhal_document to;
-    unsigned char *lanes; /* one bit per queue whose name was written */
+    unsigned char *lanes; /* one bit per queue, set after the queue's name was written */
     uint64_t lane_bytes;
     uint64_t pieces; /* number of pieces written so far */
 } writing;

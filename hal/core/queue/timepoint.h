@@ -2,8 +2,8 @@
  *
  * A timepoint belongs to a queue, except a host timepoint (timepoint.c). It is DEFERRED until the queue submits it,
  * SUBMITTED until it is known to be done, and from then on DONE, with or without a failure. Threads that use a
- * timepoint hold references. Recording an event again creates a new timepoint. `state` is written with the queue's mutex
- * held and may be read without the mutex. The queue's mutex protects all other members that change.
+ * timepoint hold references. Recording an event again creates a new timepoint. `state` is written with the queue's
+ * mutex held and may be read without the mutex. The queue's mutex protects all other members that change.
  */
 #ifndef GPUHAL_QUEUE_TIMEPOINT_H
 #define GPUHAL_QUEUE_TIMEPOINT_H
@@ -74,7 +74,7 @@ typedef struct gpuhal_timepoint {
     uint64_t done_ns; /* for a timed or stamped timepoint, the time when its end was noticed; exact if the plugin has no
                        * queues */
     gpuhal_failure *failure;        /* NULL if successful */
-    struct gpuhal_timepoint *next;  /* in the queue's list of submitted timepoints */
+    struct gpuhal_timepoint *next;  /* in the queue's list of submitted timepoints, later in `ended` */
     gpuhal_completion *completions;   /* oldest first */
 } gpuhal_timepoint;
 
@@ -94,8 +94,8 @@ static inline gpuhal_timepoint_state gpuhal_timepoint_now(const gpuhal_timepoint
 }
 /* For a timepoint that is DONE: returns OK, or its failure as this thread's last error. */
 gpuhal_status gpuhal_timepoint_result(const gpuhal_timepoint *timepoint);
-/* Ends the timepoint. If `failure` is NULL, the timepoint succeeds. Prepends its completions to *list for
- * gpuhal_completions_notify(). The caller holds the timepoint's mutex. */
+/* Ends the timepoint. If `failure` is NULL, the timepoint succeeds. Prepends its completions one after the other to
+ * *list for gpuhal_completions_notify(). The caller holds the timepoint's mutex. */
 void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failure, gpuhal_completion **list);
 
 /* Notifies and frees all completions of a list, from the last to the first, since this is the order of the timepoints'

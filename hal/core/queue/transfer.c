@@ -49,8 +49,8 @@ static gpuhal_status read_slot(gpuhal_device *device, gpuhal_plugin_queue *queue
                   "reading", op->bytes);
 }
 
-/* If the plugin has no write for this memory, but the host side is page-locked memory of this library, the device can
- * copy the bytes. */
+/* If the plugin has no write for this memory, but the host side is page-locked memory of this library, the device
+ * copies the bytes, so that the transfer needs neither the worker nor staging. */
 static gpuhal_status submit_write(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     gpuhal_device *device = op->to->device;

@@ -85,7 +85,8 @@ static uint64_t period_ns(void)
     return period;
 }
 
-/* Returns the device of a call. For a call to a whole plugin, returns the plugin's device with the shortest limit. */
+/* Returns the device of a call. For a call to a whole plugin, returns the plugin's device with the shortest limit.
+ * Returns NULL if no such device is watched. */
 static gpuhal_device *find(const void *subject)
 {
     gpuhal_device *found = NULL;
@@ -103,7 +104,7 @@ static void give_up(const void *subject)
     for (gpuhal_device *device = dog.devices, *next; device; device = next) {
         next = device->watched.next;
         if ((device == subject || device->watched.plugin == subject) && take_out(&dog.devices, device)) {
-            /* This reference is never released, because a stuck thread uses the object. */
+            /* A stuck thread uses the object, so this reference is released only if the device is opened again. */
             if (gpuhal_device_give_up(device) && gpuhal_reference(device->gpu)) {
                 device->watched.kept = true;
                 device->watched.next = dog.reports;

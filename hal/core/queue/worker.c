@@ -359,7 +359,7 @@ void gpuhal_queue_work(gpuhal_queue *queue)
     gpuhal_queue_finish(queue);
 }
 
-/* An abandoned worker no longer uses the gpuhal object, which may be freed before the worker ends. */
+/* hang.c has already uncounted an abandoned worker, so such a worker does not use the gpuhal object at its end. */
 void *gpuhal_queue_thread(void *user)
 {
     gpuhal_queue *queue = user;

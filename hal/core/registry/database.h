@@ -142,7 +142,7 @@ static inline gpuhal_database_fault *gpuhal_database_faults(const gpuhal_databas
 void *gpuhal_database_add(gpuhal_database *database, gpuhal_database_kind kind);
 void *gpuhal_database_at(const gpuhal_database *database, gpuhal_database_kind kind, size_t index);
 void gpuhal_database_remove(gpuhal_database *database, gpuhal_database_kind kind, size_t index);
-/* Returns the existing record of the object that `record` describes; NULL if there is none. */
+/* Returns another record of the object that `record` describes; NULL if there is none. */
 void *gpuhal_database_same(const gpuhal_database *database, gpuhal_database_kind kind, const void *record);
 bool gpuhal_database_lists(const gpuhal_database *database, uint32_t physical);
 /* Drops records above the limits, and the records that refer to them. Drops the oldest records first. Among physical

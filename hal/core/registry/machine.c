@@ -22,8 +22,8 @@ static const struct {
     const char *names, *folder;
 } node_folders[] = {{"/sys/class/drm", "/dev/dri"}, {"/sys/class/accel", "/dev/accel"}};
 
-/* The time of a folder is omitted, because it changes with the folder's nodes, which may have been created for a
- * container. */
+/* For a folder, the text contains the modification time instead of the inode, because the time changes with the
+ * folder's nodes, which may have been created for one container. */
 char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state)
 {
     uint64_t which = state->directory ? (uint64_t)state->modified_ns : state->inode;

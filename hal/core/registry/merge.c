@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Size limit of every record except plugins with devices. */
+/* Size limit of every kind of record except plugins, whose records contain the plugin's devices. */
 #define SMALL_RECORD_BYTES_MAX 8192u
 
 static size_t most_bytes(gpuhal_database_kind kind)
@@ -49,7 +49,7 @@ static void remove_older(gpuhal_database *database, gpuhal_database_kind kind, c
     }
 }
 
-/* Sets *iface to the number that the device has in the record. Returns false if the device has no number. */
+/* Sets *iface to the number that the device has in the database. Returns false if the device has no number. */
 static bool find_number(const gpuhal_database *database, const gpuhal_changes *changes, uint32_t *iface)
 {
     if (changes->about && *iface) {

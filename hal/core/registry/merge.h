@@ -35,7 +35,7 @@ typedef struct gpuhal_changes {
      * backends that are not among the sightings are absent; may be NULL */
     const char *const *listed;
     /* The devices of the links and faults below; NULL if none. Links and faults contain 1 + an index in this list in
-     * place of an interface's number, because the record may have been replaced after this process learned the
+     * place of an interface's number, because the database may have been replaced after this process learned the
      * numbers. */
     const gpuhal_sighting *about;
     const gpuhal_database_link *links;
@@ -58,9 +58,10 @@ bool gpuhal_database_has(const gpuhal_database *database, const gpuhal_changes *
 
 /* Finds or assigns the stable numbers of the sightings and records them as seen (stable_ids.c). */
 bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *changes);
-/* Returns the interface's number in this database, or 0 if no interface or several interfaces may match. */
+/* Returns the interface's number in this database, or 0 if no interface matches or several match equally well. */
 uint32_t gpuhal_database_find(const gpuhal_database *database, const gpuhal_sighting *seen);
-/* Returns whether every sighting has a number and was recorded recently with the same values. */
+/* Returns whether every sighting has a number, or no room for one, and was recorded recently with the same values, and
+ * every absent interface of the backends in `listed` is recorded as absent. */
 bool gpuhal_database_has_noted(const gpuhal_database *database, const gpuhal_changes *changes);
 
 #endif

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define TEXT_BYTES_MAX    256u
-#define FRESH_SECONDS     86400u /* a sighting is recorded again only after this time */
+#define FRESH_SECONDS     86400u /* an unchanged sighting is recorded again only after this time */
 #define VERSIONS_KEPT_MAX 16u
 
 typedef struct numbering {

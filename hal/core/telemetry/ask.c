@@ -42,7 +42,8 @@ static bool may_have(const gpuhal_device *iface, gpuhal_key key)
     return !refused && (!api_alone || key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES);
 }
 
-/* The interface that the caller named is queried for all values, because it provides the reasons for missing values. */
+/* The interface that the caller named is queried for all wanted values, because it provides the reasons for missing
+ * values. */
 static bool is_for(const gpuhal_gather *own, const gpuhal_device *iface, uint32_t i)
 {
     return own->wanted[i] && (iface == own->device || may_have(iface, own->values[i].key));

@@ -91,7 +91,8 @@ static void read_files(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const g
 
 /* ---- the clients */
 
-/* Returns false for the memory of amdgpu devices and of devices that share the host's memory. */
+/* Returns false for the memory of amdgpu devices, because amdgpu counts it itself, and for the memory of devices that
+ * share the host's memory. */
 static bool may_have(const gpuhal_gather *own, uint32_t i)
 {
     const gpuhal_key key = own->values[i].key;

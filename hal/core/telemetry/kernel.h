@@ -20,14 +20,14 @@ typedef struct gpuhal_kernel_device {
     gpuhal_rate energy;
 } gpuhal_kernel_device;
 
-/* Returns the device with this directory, with a reference for the caller. Returns NULL if out of memory. At most
- * GPUHAL_KERNEL_DEVICES devices are kept. For devices beyond this limit, values that need two readings are missing. */
 enum { GPUHAL_KERNEL_DEVICES = 128 };
 typedef struct gpuhal_kernel_devices {
     gpuhal_mutex mutex; /* protects the list */
     gpuhal_kernel_device *list[GPUHAL_KERNEL_DEVICES];
     uint32_t count;
 } gpuhal_kernel_devices;
+/* Returns the device with this directory, with a reference for the caller. Returns NULL if out of memory. At most
+ * GPUHAL_KERNEL_DEVICES devices are kept. For devices beyond this limit, values that need two readings are missing. */
 gpuhal_kernel_device *gpuhal_kernel_device_get(gpuhal_kernel_devices *devices, const char *path);
 /* Accepts NULL. */
 void gpuhal_kernel_device_release(gpuhal_kernel_device *device);

@@ -20,7 +20,7 @@ static bool is_bridge_of(const char *directory, const char *vendor)
            gpuhal_files_line(directory, "class", text, sizeof text, &ignored) && strncmp(text, "0x0604", 6) == 0;
 }
 
-/* Removes the last path component. */
+/* Removes the last path component. Returns false if there is none. */
 static bool go_up(char *path)
 {
     char *last = strrchr(path, '/');

@@ -10,8 +10,8 @@
  * NOT_READY if a walk must be made first. */
 gpuhal_status gpuhal_processes_of_clients(gpuhal *gpu, const gpuhal_location *place, bool may_walk,
                                           const gpuhal_time *time, gpuhal_process_list *to);
-/* Adds the processes of the first interface that lists any processes. Returns the plugin's status, or NOT_SUPPORTED if
- * no interface lists processes. Marks pids that belong to another namespace. */
+/* Adds the processes that the first interface with support for process lists reports. Returns the plugin's status, or
+ * NOT_SUPPORTED if no interface lists processes. Marks pids that belong to another namespace. */
 gpuhal_status gpuhal_processes_of_plugins(const gpuhal_location *place, bool may_wake, const gpuhal_time *time,
                                           gpuhal_process_list *to);
 /* Writes this process's device memory, if the plugins list it. */

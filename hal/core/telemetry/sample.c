@@ -9,8 +9,8 @@
 
 #define FIRST_VALUE ((gpuhal_key)GPUHAL_VALUE_MEMORY_FREE_BYTES)
 
-/* Returns whether the library itself provides the result. The key is either a value that the library counts, or a
- * fact. */
+/* Returns whether the library itself provides the result: for a value that it counts or calculates, and for a fact,
+ * which is not a value. */
 static bool is_ours(gpuhal_key key)
 {
     return key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key == GPUHAL_VALUE_QUEUES_BUSY_NS ||
@@ -63,7 +63,7 @@ static uint32_t find(const gpuhal_gather *own, gpuhal_key key)
     return i;
 }
 
-/* Ensures that free memory is queried exactly once, even if the caller requests only available memory. */
+/* The sources are queried for free memory once, even if the caller requests only available memory. */
 static void find_free(gpuhal_gather *own)
 {
     own->free_at = find(own, GPUHAL_VALUE_MEMORY_FREE_BYTES);

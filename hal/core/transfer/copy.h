@@ -10,8 +10,8 @@
 #include "transfer/move.h"
 #include "transfer/ranges.h"
 
-/* Copy within the memory of one device, at any offsets. The first function copies unaligned ranges through host memory;
- * the second calls the plugin. */
+/* The long parts of gpuhal_memory_copy(), which copies within the memory of one device, at any offsets. The first
+ * function copies unaligned ranges through host memory; the second calls the plugin. */
 gpuhal_status gpuhal_memory_copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
                                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
 gpuhal_status gpuhal_memory_copy_large(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,

@@ -174,8 +174,8 @@ static void look(const gpuhal_file_job *job, const slot *piece, uint64_t from, u
     }
 }
 
-/* Reads the bytes that io_uring did not deliver with ordinary read() calls. Uses the cache if the system refuses to
- * bypass it, or for a partial block at the end of the file. */
+/* Uses ordinary read calls for the bytes that io_uring did not deliver. Reads through the cache if the system refuses
+ * to bypass it, or for a partial block at the end of the file. */
 static gpuhal_status read_piece(const gpuhal_file_moving *moving, const slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -272,7 +272,9 @@ static void end_piece(gpuhal_file_moving *moving, slot *piece)
     gpuhal_mutex_unlock(&moving->mutex);
 }
 
-/* Pieces outside the ring are returned first: this thread reads them while the ring's reads continue. If waiting on the
+/* Returns the next piece to end, or NULL if this thread has none left or the wait fails.
+ *
+ * Pieces outside the ring are returned first: this thread reads them while the ring's reads continue. If waiting on the
  * io_uring fails (because the program closed the ring's descriptor), the kernel may still be writing to the chunks of
  * the ring's reads, so these chunks are never reused. Without chunks, bytes may arrive in the buffer after the transfer
  * has failed, because the library cannot find out when the kernel is done. */

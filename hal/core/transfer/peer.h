@@ -12,7 +12,7 @@
 #include "memory/buffer.h"
 
 typedef enum gpuhal_peer_state {
-    GPUHAL_PEER_UNKNOWN = 0, /* not tested yet, or out of memory during the test */
+    GPUHAL_PEER_UNKNOWN = 0, /* not tested yet, or the test ended without a result, e.g. for lack of memory */
     GPUHAL_PEER_TRYING,      /* a thread is testing the link */
     GPUHAL_PEER_NONE,        /* the plugin or the driver offers no link between the two devices */
     GPUHAL_PEER_BROKEN,      /* a link is offered, but it delivered wrong bytes or no bytes */

@@ -1,5 +1,6 @@
 /* transfer/rect.c: rectangular copies. A copy within one device is a single plugin call if the plugin supports it,
- * otherwise one copy per row. Copies between two devices move batches of rows through host memory. */
+ * otherwise one copy per row. Copies between two devices use the host address of one side if possible, else move
+ * batches of rows through host memory. */
 #include "transfer/rect.h"
 
 #include "base/error.h"
@@ -93,8 +94,8 @@ static gpuhal_plugin_rect plugin_rect(const side *s)
                                 s->slice_pitch};
 }
 
-/* Returns NOT_SUPPORTED without an error detail if the plugin has no slot or the slot cannot copy this box. With a queue
- * it may also return NOT_READY without an error detail. */
+/* Returns NOT_SUPPORTED without an error detail if the plugin has no slot or the slot cannot copy this box. With a
+ * queue it may also return NOT_READY without an error detail. */
 static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue, const side *to, const side *from,
                                const box *extent)
 {

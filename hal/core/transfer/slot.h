@@ -23,7 +23,7 @@ static inline bool gpuhal_is_aligned(const gpuhal_device *device, uint64_t offse
 /* Calls the plugin's write or read. Offset and size must be aligned. If the slot is missing or refuses this memory,
  * returns NOT_SUPPORTED without an error detail, and the caller must use another path. */
 gpuhal_move_fn gpuhal_slot_move;
-/* Sets the error detail for the slot's status, and returns the status. */
+/* Sets the error detail if the slot failed with any status but NOT_SUPPORTED. Returns the status. */
 gpuhal_status gpuhal_slot_result(gpuhal_direction direction, gpuhal_device *device, gpuhal_status status,
                                  uint64_t bytes);
 /* Moves a range of any offset; `middle` moves the whole blocks. Returns NOT_SUPPORTED without an error detail if
