@@ -92,8 +92,8 @@ static gpuhal_claim claim_of(const side *to, const side *from, const uint64_t ex
 }
 
 /* Slice pitches are multiples of only the alignment. OpenCL requires multiples of the row pitch, so a plugin has to
- * split the copy. Returns false if the plugin refuses host memory for this side; the core has a fallback for such
- * plugins. */
+ * split the copy. Returns false if one side is host memory and the plugin refuses the copy; the core has a fallback
+ * for such plugins. */
 static bool call_rect(const gpuhal_context *context, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                       const uint64_t extent[3])
 {

@@ -21,7 +21,7 @@ static bool is_value(gpuhal_key key)
 {
     const bool counted = key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key == GPUHAL_VALUE_QUEUES_BUSY_NS ||
                          key == GPUHAL_VALUE_TRANSFERRED_BYTES ||
-                         key == GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES; /* the library provides this value */
+                         key == GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES; /* the library provides these values */
     return key >= GPUHAL_VALUE_MEMORY_FREE_BYTES && key <= GPUHAL_VALUE_FABRIC && !counted;
 }
 

@@ -16,7 +16,8 @@ uint64_t gpuhal_heap_bytes(void);
 /* Starts counting the blocks allocated by code of the object at this address. Returns false in sanitizer builds and
  * with C libraries other than glibc, since blocks cannot be counted there. */
 bool gpuhal_heap_watch(const void *of_object);
-/* Returns the number of blocks that were allocated since the start of counting and not freed. Stops counting. */
+/* Returns the number and the bytes of the blocks that were allocated since the start of counting and not freed. Stops
+ * counting. */
 gpuhal_heap_count gpuhal_heap_left(void);
 
 #endif

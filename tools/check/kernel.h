@@ -1,4 +1,5 @@
-/* kernel.h: the command line's kernel on an opened device. Each step fails the check if the plugin refuses it.
+/* kernel.h: the command line's kernel on an opened device. Each step fails the check if the plugin refuses it,
+ * unless the step returns a status.
  *
  * All buffers of a launch are in one memory, with gaps between them that no launch may change. The reference result is
  * the result of a single launch of the same kernel on the same bytes, without a queue. The kernel must therefore have
@@ -33,6 +34,7 @@ gpuhal_kernel_desc gpuhal_given_desc(const gpuhal_context *context, gpuhal_param
 gpuhal_status gpuhal_given_create(const gpuhal_given_kernel *own, const gpuhal_kernel_desc *desc,
                                   gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel);
 
+/* Loads the program and creates the kernel. */
 void gpuhal_given_init(gpuhal_given_kernel *own, const gpuhal_context *context);
 void gpuhal_given_finish(gpuhal_given_kernel *own);
 

@@ -6,7 +6,8 @@
 /* Large enough for the checks' transfers, and small enough to compare all bytes. */
 #define PIECE_LEAST UINT64_C(65536)
 
-/* Calls the slot as the core does. The core calls it once for each range and rounds sizes to the result. */
+/* Calls the slot twice, because the core calls it once for each range and rounds sizes to the result: the results must
+ * be equal. */
 static uint64_t granularity(const gpuhal_context *context)
 {
     uint64_t bytes[2] = {0, 0};

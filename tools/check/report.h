@@ -40,7 +40,7 @@ typedef struct gpuhal_report {
 } gpuhal_report;
 
 typedef struct gpuhal_form {
-    void (*list)(FILE *out);
+    void (*list)(FILE *out); /* prints all checks in place of a report */
     /* Begins a report of @p count results. A count of 0 means that the run ends without results. */
     void (*begin)(const gpuhal_report *report, unsigned count);
     void (*result)(const gpuhal_report *report, const gpuhal_finding *finding);

@@ -40,9 +40,9 @@ void gpuhal_expect_no_leak(const char *what, unsigned warm_up, unsigned times, v
 
 typedef struct gpuhal_process_state gpuhal_process_state;
 gpuhal_process_state *gpuhal_process_state_now(void);
-/* Fails the check if the state has changed since @p before, with a list of the changes that @p step made. Updates @p
- * before. @p file is the plugin. Only signal handlers in this file are the plugin's fault; handlers of a vendor's
- * library are only noted. */
+/* Fails the check if the state has changed since @p before, with the name of @p step and the change that it made.
+ * Updates @p before. @p file is the plugin. Signal handlers in this file, handlers in unknown code, and SIG_IGN are the
+ * plugin's fault; handlers of a vendor's library are only noted. */
 void gpuhal_process_state_expect(gpuhal_process_state *before, const char *step, const char *file);
 
 #endif

@@ -60,7 +60,7 @@ typedef struct gpuhal_runner {
     off_t output_seen;             /* how many bytes of the file belong to completed checks */
     _Atomic(const char *) *step;   /* shared with the child: the plugin's current step */
     unsigned hangs;                /* checks that timed out */
-    char printed[512];             /* the first output in a passed check */
+    char printed[512];             /* the first output in a check that reported a result */
     const char *printed_in;        /* the name of that check, or NULL */
     gpuhal_self self;              /* from the first check's report */
     uint32_t devices[DEVICES_MAX]; /* from the first check's device list */

@@ -7,7 +7,7 @@
 /* Catches SIGINT, SIGTERM and SIGHUP once each, unless the parent process ignores them. A second signal kills the
  * program. */
 void gpuhal_signals_catch(void);
-/* Undoes gpuhal_signals_catch() in a child. */
+/* Undoes gpuhal_signals_catch(): in a child, and before this program ends itself with the signal that arrived. */
 void gpuhal_signals_release(void);
 /* Sets the process group that is killed if a signal arrives, so that waiting for the child ends; 0 for no group. If a
  * signal has already arrived, the group is killed immediately. */

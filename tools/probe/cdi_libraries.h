@@ -6,7 +6,8 @@
 #include "build.h"
 
 /* Creates a mount for each name of a driver library. `library` is the path that libcuda was opened with. Returns an
- * empty array if its file name has no version that identifies the other libraries, or if a path is not valid UTF-8. */
+ * empty array if its file name has no version that identifies the other libraries. Leaves out each path that is not
+ * valid UTF-8. */
 json_t *gpuhal_probe_cdi_mounts(gpuhal_probe_json *builder, const char *library);
 
 #endif

@@ -37,8 +37,8 @@ static void write_memory(const gpuhal_probe_device *entry, gpuhal_probe_cell *ce
     gpuhal_device_u64(entry->device, GPUHAL_FACT_TYPE, &type);
     const bool has_total = gpuhal_device_u64(entry->device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total) == GPUHAL_OK;
     bool has_used = gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_USED_BYTES, &used);
-    const bool has_less = entry->own[PROBE_OWN_FREE].key != 0; /* true if the interface has less memory than the
-                                                                * hardware */
+    const bool has_less = entry->own[PROBE_OWN_FREE].key != 0; /* true if the interface has less memory than is
+                                                                * free on the hardware */
     if (!has_used && !has_less && has_total && gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_FREE_BYTES, &free_now)) {
         has_used = free_now <= total;
         used = total - free_now;

@@ -7,7 +7,7 @@
 
 typedef enum gpuhal_probe_change_kind {
     PROBE_CHANGE_NEW,
-    PROBE_CHANGE_BACK, /* in the record, but absent in the baseline */
+    PROBE_CHANGE_BACK, /* known to the baseline, but not present in it */
     PROBE_CHANGE_GONE,
     PROBE_CHANGE_DRIVER,
     PROBE_CHANGE_KINDS

@@ -16,6 +16,7 @@ bool gpuhal_probe_print_csv(const gpuhal_probe_machine *machine, const gpuhal_pr
 /* Prints OpenMetrics 1.0 or Prometheus' text format 0.0.4. */
 bool gpuhal_probe_print_openmetrics(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     FILE *out);
+/* Prints gres.conf for Slurm. */
 bool gpuhal_probe_print_gres(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, FILE *out);
 /* Prints a specification for the Container Device Interface. The format requires at least one GPU. Prints nothing and
  * returns NO_DEVICE if there is no GPU. With `says_left_out`, reports the omitted GPUs and the reasons on standard

@@ -21,7 +21,7 @@ static void rename_in_all(gpuhal_probe_json *builder, json_t *array, const char 
     }
 }
 
-/* Adds the free memory as a value, or null with --cached. */
+/* Adds the free memory as a value, or null if it is unknown, as with --cached. */
 static void put_free_memory(gpuhal_probe_json *builder, json_t *object, json_t *missing,
                             const gpuhal_probe_device *entry)
 {

@@ -17,7 +17,8 @@ void gpuhal_probe_put_fact(gpuhal_probe_json *builder, json_t *object, json_t *m
 void gpuhal_probe_put_vendor_facts(gpuhal_probe_json *builder, json_t *object, json_t *missing,
                                    const gpuhal_device *device);
 
-/* Return the reason why a device or link was not tried, and add the result of a device or link that was tried. */
+/* gpuhal_probe_why_untried() returns the reason why a device or link was not tried. gpuhal_probe_put_result() adds the
+ * result, or null and this reason. */
 const char *gpuhal_probe_why_untried(bool verifying);
 void gpuhal_probe_put_result(gpuhal_probe_json *builder, json_t *object, json_t *missing, bool tried,
                              const gpuhal_probe_result *result, bool verifying);
@@ -31,8 +32,8 @@ json_t *gpuhal_probe_make_device(gpuhal_probe_json *builder, const gpuhal_probe_
                                  const gpuhal_probe_device *entry);
 /* Creates the values that were read from the device, or null if no values were read. */
 json_t *gpuhal_probe_make_telemetry(gpuhal_probe_json *builder, const gpuhal_probe_device *entry);
-/* Adds the list "processes". If there is no list, adds null. Also adds the reason in `missing`, unless listing
- * processes is not supported. */
+/* Adds the list "processes". If there is no list, adds null instead, and the reason in `missing`, unless the processes
+ * were not read or listing them is not supported. */
 void gpuhal_probe_put_processes(gpuhal_probe_json *builder, json_t *object, json_t *missing,
                                 const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 json_t *gpuhal_probe_make_links(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine);

@@ -37,7 +37,7 @@ struct gpuhal_probe_device {
     bool is_taken;                           /* only one process may compute on the device, and another process does */
     uint32_t taken_by;                       /* pid of that process; 0 if unknown or in another pid namespace */
     gpuhal_value own[PROBE_OWN_VALUES];      /* memory of the interface itself, not of the whole GPU; `key` is 0 if
-                                              * unknown */
+                                              * the value of the whole GPU applies */
 };
 
 struct gpuhal_probe_machine {
@@ -73,7 +73,8 @@ bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_pr
 void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);
 
 /* Returns the time limit for the next of `things` remaining steps. Without --timeout the limit is `each`. With
- * --timeout a step that hangs uses at most half of the remaining time, so that time is left for the other steps.
+ * --timeout a step that hangs uses at most half of the remaining time, so that time is left for the other steps; the
+ * last step may use all of it.
  * Returns 0 if time has run out. */
 uint64_t gpuhal_probe_time_left(const gpuhal_probe_machine *machine, uint64_t each, uint32_t things);
 

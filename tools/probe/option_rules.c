@@ -66,8 +66,7 @@ static bool check(struct argp_state *state, const gpuhal_probe_options *options,
         {"output", options->output != NULL, TASKS | REPORT | TARGET | WATCH},
         {"every", options->every_ns != 0, TASKS | REPORT | TARGET | WATCH | CHECK},
         {"strict", options->strict, TASKS | REPORT | WATCH},
-        {"expect", options->expected != 0, TASKS | REPORT | TARGET | WATCH | CACHED}, /* these tasks and formats read no
-                                                                                       * GPU */
+        {"expect", options->expected != 0, TASKS | REPORT | TARGET | WATCH | CACHED}, /* no GPU is read with --cached */
         {"cached", options->cached, TASKS | WATCH},
         {"refresh", options->refresh, TASKS & ~(unsigned)DIFF},
         {"explain", options->explain, TASKS | REPORT | WATCH | PROGRAMS | CHECK},
@@ -122,7 +121,8 @@ static bool columns_exist(struct argp_state *state, const gpuhal_probe_options *
     return columns != NULL;
 }
 
-/* Checks that the format can be repeated. A file format with a single document per file cannot be repeated. */
+/* Checks that the format can be repeated. A file format with a single document per file cannot be repeated without
+ * --output. */
 static bool can_repeat(struct argp_state *state, const gpuhal_probe_options *options)
 {
     const gpuhal_probe_format format = options->format;

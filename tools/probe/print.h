@@ -47,8 +47,8 @@ void gpuhal_probe_print_default(const gpuhal_probe_machine *machine, const gpuha
 /* Below a plain listing on a terminal, prints options that show more or that help with broken GPUs. */
 void gpuhal_probe_print_more(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
-/* For each known property of the links between listed devices, prints a table of source and target devices. Returns
- * false if out of memory. */
+/* Prints the links between listed devices, in sentences if these are sufficient, otherwise in tables of source and
+ * target devices. Returns false if out of memory. */
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen);
 /* Prints a block for each failed plugin, a line for every other plugin, the devices that share a physical device
@@ -77,6 +77,7 @@ bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_p
                              const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                              FILE *out);
 
+/* Returns the exit status for the findings. */
 gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machine,
                                               const gpuhal_probe_problems *problems,
                                               const gpuhal_probe_options *options);

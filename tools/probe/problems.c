@@ -60,8 +60,8 @@ static bool is_selected(const gpuhal_probe_machine *machine, const gpuhal_hardwa
     return found;
 }
 
-/* If devices were selected, ignores notes on ready hardware, such as the note that another API cannot use the
- * hardware. */
+/* If devices were selected, considers only their hardware, and ignores notes on ready hardware, such as the note that
+ * another API cannot use the hardware. */
 static bool find_in_hardware(finder *own, const gpuhal_probe_options *options)
 {
     bool good = true;

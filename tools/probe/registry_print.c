@@ -94,6 +94,7 @@ static bool print_hardware(const gpuhal_view *view, const gpuhal_probe_screen *s
 
 /* ---- plugins */
 
+/* Returns whether the plugin itself is the cause of the state. */
 static bool is_bad(gpuhal_plugin_state state)
 {
     return state == GPUHAL_PLUGIN_FAILED || state == GPUHAL_PLUGIN_TIMED_OUT || state == GPUHAL_PLUGIN_QUARANTINED ||

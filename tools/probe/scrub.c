@@ -119,7 +119,8 @@ static size_t fits_serial(const char *text, const char *at)
     return found && found < at && strstr(found, ": \"") == at - 3 ? strcspn(at, "\"\n") : 0;
 }
 
-/* Matches the text after "GPU-", which is a UUID or the beginning of a UUID, as in selectors and vendors' variables. */
+/* Matches the text after "GPU-", "MIG-" or "uuid=", which is a UUID or the beginning of a UUID, as in selectors and
+ * vendors' variables. */
 static size_t fits_uuid(const char *text, const char *at)
 {
     static const char *const words[] = {"GPU-", "MIG-", "uuid="};

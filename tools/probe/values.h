@@ -15,7 +15,7 @@ typedef struct gpuhal_probe_device gpuhal_probe_device;
 typedef struct gpuhal_probe_values {
     gpuhal_value list[GPUHAL_PROBE_VALUES]; /* values for the table, or all values in key order */
     uint32_t count;
-    gpuhal_status status; /* status of the reading; after a failure, the reason for missing values */
+    gpuhal_status status; /* status of the reading; after a failure, each missing value has its reason */
     uint64_t time_ns;     /* time of the reading on the monotonic clock; 0 if nothing was read */
     bool is_read;
 } gpuhal_probe_values;

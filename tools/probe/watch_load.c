@@ -1,5 +1,5 @@
-/* watch_load.c: loads the live view from a separate library, because loading ncurses would add a fifth to the start
- * time of every other run. */
+/* watch_load.c: loads the live view from a separate library, because loading ncurses would take a fifth of the
+ * start time of every other run. */
 #include "watch.h"
 
 #include "screen.h"

@@ -48,11 +48,13 @@ typedef struct gpuhal_watch_view {
 
 /* Takes ownership of the frame. Returns false, and keeps the previous frame, if out of memory. */
 bool gpuhal_watch_view_take(gpuhal_watch_view *view, gpuhal_watch_frame *frame);
+/* Finds and sorts the displayed processes again. */
 void gpuhal_watch_view_sort(gpuhal_watch_view *view);
 /* Returns the history, or NULL if there is no history yet. */
 const gpuhal_watch_history *gpuhal_watch_view_history(const gpuhal_watch_view *view, const char *id);
 void gpuhal_watch_view_finish(gpuhal_watch_view *view);
 
+/* The action that a key requests from the event loop. */
 typedef enum gpuhal_watch_wish { WATCH_GO_ON, WATCH_QUIT, WATCH_SET_SAMPLER } gpuhal_watch_wish;
 gpuhal_watch_wish gpuhal_watch_view_key(gpuhal_watch_view *view, int key);
 /* gpuhal_watch_keys() returns a line that lists the keys. gpuhal_watch_help() returns line `index` of the help, or NULL

@@ -39,8 +39,9 @@ static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
     return true;
 }
 
-/* Prefers a slot with this thread's id. Asks the system about only a few other slots each time, so that a thread's
- * first call stays cheap even if thousands of threads have slots. */
+/* Finds the slot of an ended thread, and prefers a slot with this thread's id. Asks the system about only a few other
+ * slots each time, so that a thread's first call stays cheap even if thousands of threads have slots. Returns NULL if
+ * none is found. */
 static gpuhal_call_slot *find_free(uint64_t thread)
 {
     static _Atomic(gpuhal_call_slot *) next; /* next slot to check; NULL for the first */
