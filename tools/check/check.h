@@ -81,7 +81,7 @@ typedef struct gpuhal_opened {
 
 struct gpuhal_context {
     const gpuhal_check_options *options;
-    const char *printed_in; /* the first passed check with output from the plugin, or NULL */
+    const char *printed_in; /* the first check with output from the plugin, or NULL */
     uint32_t index;         /* the device; unused for NEEDS_NOTHING and NEEDS_PLUGIN */
 
     const gpuhal_plugin *plugin; /* set except for NEEDS_NOTHING and NEEDS_FRESH */

@@ -51,7 +51,7 @@ int gpuhal_probe_stop_next(void)
     const int number = resized ? SIGWINCH : stopped ? SIGTSTP : 0;
     if (number == SIGWINCH) {
         resized = 0;
-    } else {
+    } else if (number == SIGTSTP) {
         stopped = 0;
     }
     return number;

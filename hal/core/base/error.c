@@ -135,7 +135,7 @@ void gpuhal_error_forget_report(void)
 
 bool gpuhal_error_is_cause(gpuhal_status status)
 {
-    return status < 0 && status >= GPUHAL_ERROR_FILE && status != GPUHAL_ERROR_NOT_SUPPORTED &&
+    return status < 0 && status >= GPUHAL_ERROR_INFEASIBLE && status != GPUHAL_ERROR_NOT_SUPPORTED &&
            status != GPUHAL_ERROR_TIMEOUT && status != GPUHAL_ERROR_BUSY;
 }
 

@@ -26,8 +26,8 @@ void gpuhal_error_extend_report(const char *text);
 void gpuhal_error_forget_report(void);
 /* Resets the thread's detail to "no error" and discards a stored report. */
 void gpuhal_error_clear(void);
-/* Returns whether application work may fail with this status. Returns false for statuses that are not errors, for
- * GPUHAL_ERROR_INFEASIBLE, and for statuses with a special meaning for waits. */
+/* Returns whether application work may fail with this status. Returns false for statuses that are not errors,
+ * and for statuses with a special meaning for waits. */
 bool gpuhal_error_is_cause(gpuhal_status status);
 /* Converts a status returned by a plugin to a detail with the message "<device or backend>: <what>: <status>: <vendor
  * text> (<vendor call and code>)". `what` describes the action ("allocating 4096 bytes"); device may be NULL. An
