@@ -41,7 +41,8 @@ static const char *const nvidia_packages[] = {
 void gpuhal_hardware_install_driver(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes)
 {
     const gpuhal_hardware_machine *machine = gpuhal_hardware_machine_of(survey);
-    const bool is_nvidia = one->info.vendor_id == GPUHAL_VENDOR_NVIDIA, is_amd = one->info.vendor_id == GPUHAL_VENDOR_AMD;
+    const bool is_nvidia = one->info.vendor_id == GPUHAL_VENDOR_NVIDIA;
+    const bool is_amd = one->info.vendor_id == GPUHAL_VENDOR_AMD;
     const char *const module = is_nvidia ? "nvidia" : "amdgpu";
     const char *const install = is_nvidia ? nvidia_packages[machine->system] : "";
     if ((is_nvidia || is_amd) && gpuhal_hardware_is_there(survey, "/var/lib/dkms/%s", module)) {

@@ -216,8 +216,8 @@ static bool sees_a_buffer(void)
     return all;
 }
 
-/* Runs in a child: initializes the driver and counts the devices, tells the parent whether both succeeded, and waits
- * until the parent closes the pipe. */
+/* Runs in a child: initializes the driver and counts the devices, reports to the parent whether both succeeded, and
+ * waits until the parent closes the pipe. */
 __attribute__((noreturn)) static void start_driver(int say, int hear)
 {
     const char *named = getenv("GPUHAL_CUDA_LIBRARY");
