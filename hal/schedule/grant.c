@@ -236,8 +236,8 @@ static void overtake(pass *own, uint64_t mask)
     }
 }
 
-/* Returns whether the request depends on a device that a process without a lease uses exclusively. The
- * end of this use is unknown. Until then, nothing is reserved for the request, and the request does not count as overtaken. */
+/* Returns whether the request depends on a device that a process without a lease uses exclusively. The end of this use
+ * is unknown. Until then, nothing is reserved for the request, and the request does not count as overtaken. */
 static bool waits_for_stranger(const gpuhal_ledger_record *record, uint64_t wanted)
 {
     return record->count > 0 ? (uint32_t)__builtin_popcountll(record->candidates) < record->count
