@@ -4,7 +4,7 @@
 
 #include "llama.h"
 
-/* One table for each instruction set. The last two exist only if the compiler supports their instructions. */
+/* One table for each instruction set. The last two exist only on x86-64 (LLAMA_X86). */
 extern const gpuhal_host_function llama_functions_plain[], llama_functions_avx2[], llama_functions_avx512[];
 
 #endif

@@ -262,7 +262,8 @@ void gpuhal_hardware_add_restart(char *to, size_t bytes)
     gpuhal_hardware_add_line(to, bytes, "sudo reboot");
 }
 
-/* Driver packages sign the modules that they build. They store the signing key in these files. */
+/* Driver packages sign the modules that they build. These files contain the certificates with the
+ * public keys, which must be enrolled. */
 void gpuhal_hardware_enrol_key(gpuhal_hardware_survey *survey, char *to, size_t bytes)
 {
     static const char *const keys[] = {

@@ -230,7 +230,8 @@ gpuhal_status gpuhal_host_give(const gpuhal_host_copy *copy, const gpuhal_entry 
 
 /* ---- file.c: call without the mutex */
 
-/* Returns the same as gpuhal_store_create(). gpuhal_file_close() must follow even after an error. */
+/* Creates the store's unnamed file in `folder`. Returns the same as gpuhal_store_create(). gpuhal_file_close() must
+ * follow even after an error. */
 gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder);
 void gpuhal_file_close(gpuhal_store *store);
 /* Copies the parts to the file from the copy in host memory or, if `host` is NULL, from device memory. Returns OK,

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Feeds chunks of `step` bytes. Each chunk is a separate copy, so that a sanitizer detects reads past its end. */
+/* Feeds chunks of `step` bytes. Each chunk is a separate copy with a terminating 0, so that a sanitizer detects
+ * reads past this 0. */
 static void feed(gpuhal_stream *stream, gpuhal_load_context *load, const uint8_t *bytes, size_t count, size_t step)
 {
     *load = (gpuhal_load_context){.name = "fuzzed"};

@@ -145,7 +145,8 @@ static void order(model *m, gpuhal_queue *before, gpuhal_queue *after)
     gpuhal_event_destroy(event);
 }
 
-/* Reads the buffer in another queue too, and releases the buffer after the work of both queues. */
+/* Enqueues a read of the buffer in another queue or the same one, behind the work of the buffer's own queue, and
+ * releases the buffer without a wait. The pool may reuse the memory only after the work of both queues. */
 static void read_elsewhere(model *m, held *h)
 {
     const uint32_t other = below(m, QUEUES);

@@ -248,7 +248,8 @@ TEST(a_limit_of_the_code_itself_is_the_kernels)
     end_clean(&with);
 }
 
-/* The driver reports no function attributes. Kernels can be created, but their parameters are not checked. */
+/* The driver does not report the parameters of functions, and may not report their attributes. Kernels can be created,
+ * but their parameters are not checked. */
 static void expect_made(bench *with)
 {
     gpuhal_plugin_program *program = load_kernels(with);

@@ -22,8 +22,8 @@ static void expect_small(store_fixture *f, int i)
     gpuhal_item_release(item, NULL);
 }
 
-/* Begins with small entries in the memory of a released large buffer. The number of free bytes is the same as before,
- * but they are not contiguous. */
+/* Begins with small entries in the memory of a released large buffer. With a limit of 3 * SEGMENT, enough bytes
+ * for another such buffer are free, but they are not contiguous. */
 static store_fixture begin(gpuhal_store_desc desc, uint64_t limit_bytes)
 {
     store_fixture f = store_or_fail(desc, limit_bytes);

@@ -40,7 +40,8 @@ static inline bool gpuhal_probe_has_metrics(gpuhal_probe_format format)
 
 typedef enum gpuhal_probe_color { PROBE_COLOR_AUTO, PROBE_COLOR_ALWAYS, PROBE_COLOR_NEVER } gpuhal_probe_color;
 
-/* Strings belong to the argument vector. A string is NULL if its option was not given. */
+/* Strings belong to the argument vector, and are NULL if their option was not given. With --refresh, `retry` is "all".
+ * `run_again` belongs to --diff (diff.c). */
 typedef struct gpuhal_probe_options {
     bool explain, verify, timings, environment, all, links;
     bool registry, diff, accept;

@@ -45,8 +45,8 @@ static const char **listed_backends(const gpuhal_candidates *candidates)
     return names;
 }
 
-/* Returns HOST_MEMORY with its detail, or OK. Otherwise preserves the error detail, because an unwritable registry is
- * only reported in the log. */
+/* Returns HOST_MEMORY with its detail. Otherwise returns OK and preserves the error detail, because an unwritable
+ * registry is only reported in the log. */
 static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_error_detail before;

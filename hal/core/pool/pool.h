@@ -425,9 +425,10 @@ void gpuhal_pool_close_lanes(gpuhal_pool *pool);
 
 /* Returns how many used bytes of the device's pools no store could give up now. The caller must hold no lock. */
 uint64_t gpuhal_device_fixed_bytes(const gpuhal_device *device);
-/* Returns OUT_OF_MEMORY with details if `need` alone exceeds a limit of the pool or the device. If `all` is set, also
- * checks the control group's limit, which is read from files; and, unless the application has callbacks, the checks of
- * the pool's and the device's limit add the used bytes that no store could give up now to the request. */
+/* Returns OK without a check if the pool has already reserved enough memory. Otherwise returns OUT_OF_MEMORY with
+ * details if `need` alone exceeds a limit of the pool or the device. If `all` is set, then also checks the control
+ * group's limit, which is read from files. If `all` is set and the application has no callbacks, the used bytes that no
+ * store could give up now are added to `need`, except for the control group's limit. */
 gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool all);
 /* Allocates a segment or piece from the driver with room for `need` bytes. Returns OUT_OF_MEMORY with details if the
  * driver fails or a limit would be exceeded. The caller must not hold the mutex. */

@@ -379,7 +379,7 @@ static numbering begin_numbering(const gpuhal_database *database, const gpuhal_c
     return at;
 }
 
-/* Runs after every physical device has a number. The first pass over the sightings matches names, which distinguish
+/* Runs after the physical devices have numbers. The first pass over the sightings matches names, which distinguish
  * interfaces of one backend. The second pass matches renamed interfaces with the remaining records. */
 static void match_interfaces(const numbering *at)
 {
