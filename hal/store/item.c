@@ -31,7 +31,7 @@ static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
     gpuhal_error_restore(&before);
 }
 
-/* Tells the pool which queue uses the memory, which may be released immediately after the item. This queue may differ
+/* Reports to the pool which queue uses the memory, which may be released immediately after the item. This queue may differ
  * from the queue that acquired the item. The caller must not hold the mutex. */
 static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
 {

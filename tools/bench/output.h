@@ -23,8 +23,8 @@ void gpuhal_bench_note(gpuhal_bench_output *output, const char *device, const ch
 /* Like gpuhal_bench_note(), for the row that was started last. */
 void gpuhal_bench_note_row(gpuhal_bench_output *output, const char *why);
 
-/* Reports that the row begun last has failed: prints a message to standard error, and adds a row without a result, which
- * only the JSON output contains. The run then fails. */
+/* Reports that the row begun last has failed: prints a message to standard error, and adds a row without a result,
+ * which only the JSON output contains. The run then fails. */
 void gpuhal_bench_row_failed(gpuhal_bench_output *output, const char *why);
 
 /* Prints the rest of the output. Returns true if no row failed or missed its budget, and all results were written. */
