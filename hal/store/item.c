@@ -31,8 +31,8 @@ static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
     gpuhal_error_restore(&before);
 }
 
-/* Reports to the pool which queue uses the memory, which may be released immediately after the item. This queue may differ
- * from the queue that acquired the item. The caller must not hold the mutex. */
+/* Reports to the pool which queue uses the memory, because the item may be released immediately afterwards. This queue
+ * may differ from the queue that acquired the item. The caller must not hold the mutex. */
 static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
 {
     gpuhal_error_detail before;
