@@ -27,7 +27,8 @@
 #define GPUHAL_VENDOR_NVIDIA 0x10deu
 #define GPUHAL_VENDOR_INTEL  0x8086u
 
-/* The largest machines have 16 GPUs with 8 virtual functions each. */
+/* No more hardware than GPUHAL_HARDWARE_MAX is listed. The largest machines have 16 GPUs with 8 virtual functions
+ * each. */
 enum { GPUHAL_HARDWARE_MAX = 256, GPUHAL_HARDWARE_PATH_BYTES = 768, GPUHAL_HARDWARE_FIX_BYTES = 448 };
 
 typedef struct gpuhal_hardware {
@@ -100,7 +101,7 @@ typedef struct gpuhal_hardware_finding {
 } gpuhal_hardware_finding;
 
 typedef struct gpuhal_hardware_survey {
-    /* The listed devices and the machine's record; valid only during the survey. */
+    /* The settings, the listed devices and the machine's record; valid only during the survey. */
     const gpuhal_settings *settings;
     const gpuhal_device_snapshot *devices;
     const gpuhal_database *record;
@@ -176,8 +177,8 @@ const char *gpuhal_hardware_place_name(const gpuhal_hardware_machine *machine);
 
 /* ---- hardware_order.c */
 
-/* Counts the devices in a driver's list, such as "0,2-3,GPU-3fa0…". Like the drivers, ignores all entries after an
- * invalid entry. Counts the partitions of one device ("0.0,0.1") once. */
+/* Counts the devices in a driver's list, such as "0,2-3,GPU-3fa0…". Like the drivers, stops at an impossible entry
+ * ("-1", "NoDevFiles"). Counts the partitions of one device ("0.0,0.1") once. */
 uint32_t gpuhal_hardware_count_named(const char *value);
 /* Returns how many GPUs Slurm gave this job, step or task on this machine, or UINT32_MAX if unknown. */
 uint32_t gpuhal_hardware_count_of_job(void);
@@ -193,8 +194,9 @@ bool gpuhal_hardware_find_order(gpuhal_hardware_survey *survey, const gpuhal_har
 
 /* ---- hardware_given.c */
 
-/* Returns whether this process has no access to the hardware. This is a fault only if the process was supposed to be
- * given the hardware. `has_library`: see gpuhal_hardware_find_kernel(). */
+/* Returns whether this process was not given the hardware: a device cgroup refuses a node, or a container lacks it.
+ * This is a fault only if the process was supposed to be given the hardware. `has_library`: see
+ * gpuhal_hardware_find_kernel(). */
 bool gpuhal_hardware_find_given(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, bool has_library,
                                 gpuhal_hardware_finding *out);
 
@@ -226,15 +228,15 @@ void gpuhal_hardware_enrol_key(gpuhal_hardware_survey *survey, char *to, size_t 
 
 /* ---- hardware_kernel.c */
 
-/* Returns whether the kernel driver or the device nodes prevent the use of the hardware. `has_library`: the vendor's
- * user library is installed. */
+/* Returns whether the kernel driver or the device nodes prevent the use of the hardware, or no API supports the model.
+ * `has_library`: the vendor's user library is installed. */
 bool gpuhal_hardware_find_kernel(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, bool has_library,
                                  gpuhal_hardware_finding *out);
 
 /* ---- hardware_hidden.c */
 
 enum { GPUHAL_HARDWARE_APIS = 3 };
-/* Lists the vendor's API, if any, and then the other APIs that support the hardware. NULL ends the list. */
+/* Lists the vendor's API, if any, and then the vendor-neutral APIs. NULL ends the list. */
 void gpuhal_hardware_list_apis(const gpuhal_hardware *one, const char *out_apis[GPUHAL_HARDWARE_APIS + 1]);
 const gpuhal_candidate *gpuhal_hardware_candidate_of(const gpuhal_candidates *candidates, const char *backend);
 const char *gpuhal_hardware_api_name(const char *backend);

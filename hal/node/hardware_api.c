@@ -35,7 +35,8 @@ static void library_version(const gpuhal_candidate *candidate, char *to, size_t 
     free(path);
 }
 
-/* cuInit() error codes (cuda.h). A failure is never taken from the cache, so its error code is always available. */
+/* cuInit() error codes (cuda.h). The state FAILED is never taken from the cache, so its error code is always
+ * available. */
 enum { CUDA_SYSTEM_NOT_READY = 802, CUDA_SYSTEM_DRIVER_MISMATCH = 803, CUDA_UNKNOWN = 999 };
 
 static bool has_code(const gpuhal_candidate *candidate, int64_t code)

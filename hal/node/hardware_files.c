@@ -47,7 +47,8 @@ void gpuhal_hardware_leave(gpuhal_hardware_survey *survey)
     survey->folder = -1;
 }
 
-/* Returns the path relative to the entered folder. *out_folder is -1 if the path is not in it. */
+/* Returns the path relative to the entered folder. If the path is not in the folder, returns the whole path and sets
+ * *out_folder to -1. */
 static const char *from_folder(const gpuhal_hardware_survey *survey, const char *path, intptr_t *out_folder)
 {
     const size_t length = survey->folder < 0 ? 0 : strlen(survey->folder_path);

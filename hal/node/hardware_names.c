@@ -177,7 +177,7 @@ static void take_device(gpuhal_hardware *one, const char *text, size_t length)
                          (int)(bytes < sizeof one->name ? bytes : sizeof one->name), name);
 }
 
-/* Returns how much hardware of the vendor still has no name. */
+/* Names the hardware that the entry describes. Returns how much hardware of the vendor still has no name. */
 static uint32_t take_entry(gpuhal_hardware_survey *survey, uint32_t vendor, bool is_device, uint32_t number,
                            const char *text, size_t length)
 {
@@ -222,7 +222,7 @@ static void take_vendor(gpuhal_hardware_survey *survey, pci_ids *at, uint32_t ve
     }
 }
 
-/* Returns whether entry `i` is its vendor's first entry without a name. */
+/* Returns whether entry `i` is its vendor's first entry without a name, so that each vendor is searched for once. */
 static bool is_looked_for(const gpuhal_hardware_survey *survey, uint32_t i)
 {
     const gpuhal_hardware *one = &survey->list[i];

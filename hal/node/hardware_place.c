@@ -1,5 +1,5 @@
-/* node/hardware_place.c: determines whether this process runs on the host or in a container, and the kind of container.
- * The kind determines which GPUs the process is given. */
+/* node/hardware_place.c: determines whether this process runs on the host or in a container, the kind of container, and
+ * the batch job. These determine which GPUs the process is given. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"

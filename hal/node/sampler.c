@@ -49,7 +49,7 @@ static void stop(gpuhal_sampler *sampler)
     gpuhal_mutex_unlock(&sampler->mutex);
 }
 
-/* Stops all samplers, so that none begins another sample. */
+/* Stops all samplers, so that none begins another sample. gpuhal_close() waits for the workers later. */
 static void end_all(gpuhal *gpu)
 {
     gpuhal_samplers *samplers = samplers_of(gpu);

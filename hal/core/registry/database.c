@@ -119,8 +119,8 @@ bool gpuhal_database_lists(const gpuhal_database *database, uint32_t physical)
     return listed;
 }
 
-/* A physical device is present if one of its interfaces is present, or if the device was just recorded. Records of
- * other kinds count as absent. */
+/* A physical device is present if one of its interfaces is present, or if the device was just recorded. An interface is
+ * present if its record says so. Records of other kinds count as absent. */
 static bool is_present(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     if (kind == GPUHAL_DATABASE_INTERFACE) {
@@ -142,8 +142,8 @@ static const char *owner_of(const gpuhal_database *database, gpuhal_database_kin
     return found && found->backend ? found->backend : "";
 }
 
-/* Returns the backend with the most records of the kind. On a tie, returns the first backend. Backends after the first
- * OWNERS_MOST are not considered. */
+/* Returns the backend with the most records of the kind. On a tie, returns the backend that reaches the count first in
+ * the list. Backends after the first OWNERS_MOST are not considered. */
 static const char *largest_owner(const gpuhal_database *database, gpuhal_database_kind kind)
 {
     enum { OWNERS_MOST = 32 };

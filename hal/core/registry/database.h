@@ -146,11 +146,13 @@ void gpuhal_database_remove(gpuhal_database *database, gpuhal_database_kind kind
 void *gpuhal_database_same(const gpuhal_database *database, gpuhal_database_kind kind, const void *record);
 bool gpuhal_database_lists(const gpuhal_database *database, uint32_t physical);
 /* Drops records above the limits, and the records that refer to them. Drops the oldest records first. Among physical
- * devices, drops absent devices first, then the device that was added last. */
+ * devices and interfaces, drops absent records first, then the record that was added last. */
 void gpuhal_database_trim(gpuhal_database *database);
-/* Returns whether a new physical device can be recorded. Absent devices are dropped to make room. */
+/* Returns whether a new physical device can be recorded: fewer devices than the limit are present. Trimming drops
+ * absent devices to make room. */
 bool gpuhal_database_has_room(const gpuhal_database *database);
-/* Drops the oldest record of the kind that is easiest to recreate. Returns false if no records are left. */
+/* Drops one record, chosen as for trimming, of the kind that is easiest to recreate. Returns false if no records are
+ * left. */
 bool gpuhal_database_drop_oldest(gpuhal_database *database);
 void gpuhal_database_finish(gpuhal_database *database);
 

@@ -257,7 +257,7 @@ static gpuhal_read_result read_device(gpuhal_listed_devices *to, const char *val
     return gpuhal_listed_devices_add(to, (uint32_t)index) ? GPUHAL_READ_OK : GPUHAL_READ_NO_MEMORY;
 }
 
-/* Pairs after a `device` pair belong to that device. */
+/* Pairs after a `device` pair belong to that device, up to the next `device` pair or the end of the record. */
 static gpuhal_read_result read_of_device(gpuhal_listed_devices *devices, const char *key, const char *value)
 {
     gpuhal_listed_device *device = &devices->list[devices->count - 1];

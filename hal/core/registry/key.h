@@ -6,11 +6,12 @@
  *     folder 65024-99-4096-…-0f1e2d3c /etc/OpenCL/vendors          and a checksum of its entries
  *     variable POCL_DEVICES=basic                                  without `=` if it is not set
  *     root /recorded/machine                                       GPUHAL_SYSTEM_ROOT, if it is set
- *     boot …, kernel …, mounts …, processors 8                     of the machine, below that root
+ *     boot …, kernel …, nvidia …, mounts …, processors 8           of the machine, below that root
  *     memory 8589934592, library 0.2.0                             the limit of the control groups; this library
  *     instances gpu0 gi1 access ci0                                partitions of a GPU
  *     driver nvidia 535.54.03 0000:01:00.0 …                       a kernel driver and its devices
  *     node 65024-7-…-rw /dev/nvidia0                               identified without opening
+ *     settings ignored, options …                                  added by loader/probe_cache.c
  *
  * The lines are stored as text, not as a digest, so that keys are equal only if all lines are equal, and a message can
  * name the line that changed. Nothing here may open a device node, or a folder of device nodes such as /dev/dri,
@@ -38,8 +39,8 @@ char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state);
 /* The machine's lines come last. */
 void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const gpuhal_texts *machine,
                      gpuhal_texts *out_lines);
-/* Returns whether every line is current. *out_why is the first outdated line, malloc'ed, or NULL; `out_why` may be
- * NULL. Also returns false if out of memory. */
+/* Returns whether every line is current. *out_why is the first outdated line, or the first line about the machine that
+ * the key lacks; malloc'ed, or NULL. `out_why` may be NULL. Also returns false if out of memory. */
 bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machine, char **out_why);
 /* Returns the identity of a file's contents for gpuhal_database_plugin.identity, malloc'ed; NULL if the file does not
  * exist or if out of memory. */

@@ -12,8 +12,8 @@ uint64_t gpuhal_limit_memory(const char *root);
  * file's contents do not matter. */
 bool gpuhal_limit_counts_devices(const char *root);
 /* Returns the number of bytes that this process may still allocate on the device with this PCI address ("0000:03:00.0")
- * according to the `dmem` controller. *out_limit is the limit. Both values are UINT64_MAX if there is no limit or the
- * limit cannot be read. */
+ * according to the `dmem` controller. *out_limit is the limit of the group that leaves the least. Both values are
+ * UINT64_MAX if there is no limit or the limit cannot be read. */
 uint64_t gpuhal_limit_device_memory(const char *root, const char *pci, uint64_t *out_limit);
 
 #endif

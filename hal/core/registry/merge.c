@@ -49,7 +49,8 @@ static void remove_older(gpuhal_database *database, gpuhal_database_kind kind, c
     }
 }
 
-/* Sets *iface to the number that the device has in the database. Returns false if the device has no number. */
+/* *iface is 1 + an index in changes->about. Sets it to the number that the device has in the database. Returns false if
+ * the device has no number. Without `about`, or if *iface is 0, *iface stays the same. */
 static bool find_number(const gpuhal_database *database, const gpuhal_changes *changes, uint32_t *iface)
 {
     if (changes->about && *iface) {

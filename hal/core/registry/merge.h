@@ -13,7 +13,7 @@ typedef struct gpuhal_sighting {
     const char *pci, *uuid, *backend, *partition, *name, *driver_version;
     uint32_t known; /* the interface's number when it was listed, for gpuhal_database_find() */
     /* Results: */
-    uint32_t physical, iface; /* stable numbers; 0 for devices beyond the 256th */
+    uint32_t physical, iface; /* stable numbers; 0 after the 256th sighting, and if there is no room for the device */
 } gpuhal_sighting;
 
 /* The changes. Zero-initialised means no changes; `now` is in seconds since 1970. The caller owns all data passed

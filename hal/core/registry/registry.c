@@ -58,8 +58,8 @@ gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
     return snapshot;
 }
 
-/* Makes the database the newest snapshot. Returns false if out of memory. The registry's reference is released outside
- * the mutex, since freeing takes time. */
+/* Makes the database the newest snapshot. Returns false if out of memory. The registry's reference to the older
+ * snapshot is released outside the mutex, since freeing takes time. */
 static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
 {
     gpuhal_snapshot *snapshot = snapshot_of(database);
@@ -293,7 +293,8 @@ static gpuhal_status update_here(gpuhal_registry *registry, gpuhal_changes *chan
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* Called with the lock between processes. If nothing could be written, sets *out_why and publishes nothing. */
+/* Called with the lock between processes. If the file cannot be written, sets *out_why and publishes nothing. Returns
+ * an error only if out of memory. */
 static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *changes, const char **out_why,
                                  log_lines *lines)
 {

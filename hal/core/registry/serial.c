@@ -116,7 +116,7 @@ static bool take_kind(piece *to, const char *line, size_t length)
     return true;
 }
 
-/* Finds the next record with a correct checksum, and counts the damaged records before it. */
+/* Finds the next record with a correct checksum, and counts the damaged records and stray lines before it. */
 static bool next_piece(cutter *at, piece *out_piece)
 {
     const char *line, *begin = NULL;
@@ -262,8 +262,8 @@ gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_dat
         gpuhal_database_finish(out_content);
         return result;
     }
-    /* The last record states the number of the records before it. If the number differs, the last record is missing or
-     * records follow it, the file was truncated or concatenated. */
+    /* The last record states the number of records between the first record and itself. If the number differs, the last
+     * record is missing or records follow it, the file was truncated or concatenated, or a record is damaged. */
     out_report->cut = usable && (expected != records || next_piece(&at, &found));
     out_report->damaged = at.damaged;
     gpuhal_database_trim(out_content);

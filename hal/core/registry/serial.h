@@ -26,12 +26,12 @@
 
 #define GPUHAL_REGISTRY_VERSION   1u
 #define GPUHAL_REGISTRY_BYTES_MAX (1u << 20)   /* maximum size of the text */
-#define GPUHAL_RECORD_BYTES_MAX   (256u << 10) /* maximum size of one record when reading */
+#define GPUHAL_RECORD_BYTES_MAX   (256u << 10) /* maximum size of a plugin's record that merge.c adds */
 
 typedef struct gpuhal_serial_report {
     bool newer;     /* a newer version of the library wrote the text; nothing was read */
     bool headless;  /* the first record is damaged; nothing was read */
-    bool cut;       /* the last record is missing or its count is wrong */
+    bool cut;       /* the last record is missing, its count is wrong, or records follow it */
     size_t damaged; /* number of damaged records, and of stray lines between records */
 } gpuhal_serial_report;
 
