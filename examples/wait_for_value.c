@@ -53,7 +53,7 @@ static gpuhal_status start(watch *own, const char *selector, uint64_t limit, uin
     return status ? status : gpuhal_sampler_add_threshold(own->sampler, &threshold, NULL);
 }
 
-/* Reads all pending events. Returns whether one of them ends the wait. */
+/* Reads the pending events until one of them ends the wait. Returns whether there was such an event. */
 static int take_events(const watch *own, int *out_result)
 {
     gpuhal_sampler_event event = {.size = sizeof event};

@@ -105,7 +105,7 @@ static gpuhal_status compute(const objects *own, float a, uint32_t *out_right)
 
 /* ---- all workers of this process */
 
-/* Returns whether all calls succeeded. If not, prints the reason. */
+/* Returns whether all values are right. If a call failed, prints the reason and returns 0. */
 static int run(const gpuhal_strategy *strategy, uint32_t worker)
 {
     gpuhal_device *device = NULL;

@@ -56,6 +56,7 @@ static bool split_layers(llama_engine *engine, const llama_split *split, llama_e
     return true;
 }
 
+/* Reads the divisors of the frequencies, which only some models have. Without them all divisors are 1. */
 static bool read_factors(const llama_model *model, float *factors, llama_error *error)
 {
     const llama_tensor *tensor = &model->tensors[ROPE_FREQS];

@@ -68,7 +68,8 @@ void llama_model_free(llama_model *model);
 uint64_t llama_row_bytes(uint32_t type, uint64_t columns);
 const char *llama_type_name(uint32_t type);
 
-/* Appends the tokens of a text. Each token stands for at least one byte. Fails if there are more than `room` tokens. */
+/* Appends the tokens of a text, after the BOS token if the model adds it. Each token of the text stands for at least
+ * one byte, or for the blank that the model adds. Fails if there are more than `room` tokens. */
 bool llama_tokenize(const llama_model *model, const char *text, uint32_t *tokens, uint32_t room, uint32_t *count,
                     llama_error *error);
 void llama_print_token(const llama_model *model, uint32_t token, FILE *to);

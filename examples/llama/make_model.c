@@ -39,6 +39,7 @@ static uint64_t next_random(writer *out)
     return z ^ z >> 31;
 }
 
+/* Returns a random number in [-1, 1). */
 static float next_float(writer *out)
 {
     return (float)(int32_t)(next_random(out) >> 40) * 0x1p-23f - 1.0f;
@@ -165,7 +166,7 @@ static void put_vocabulary(writer *out)
 
 typedef struct shape {
     const char *name;
-    uint64_t columns, rows; /* a vector of F32 has one row */
+    uint64_t columns, rows; /* one row: a vector of type F32 */
 } shape;
 
 static uint64_t row_bytes(uint32_t type, uint64_t columns)

@@ -99,8 +99,8 @@ static bool has_quantized(const llama_model *model)
     return found;
 }
 
-/* Plans the layout of the activations. The steps are a layer's launches, in the order of forward.c, and then the
- * output's launches. x is in use during all layers. */
+/* Plans the layout of the activations. The steps are a layer's launches, in the order of forward.c. The output's
+ * launches after the last layer reuse the steps STEP_NORM to STEP_QKV. x is in use during all layers. */
 static bool place_activations(const llama_engine *engine, llama_stage *stage, llama_error *error)
 {
     enum {
@@ -192,7 +192,8 @@ static bool read_tensor(llama_engine *engine, llama_stage *stage, const llama_te
            llama_fail_call(error, what);
 }
 
-/* Returns whether the model's output uses the weights of its embedding. */
+/* Returns whether tensor `which` uses the weights of tensor 0. This is true only for the output of a model whose output
+ * uses the weights of the embedding, if both are on this device. */
 static bool is_shared(const llama_tensor *tensors, uint32_t which)
 {
     return which > 0 && tensors[which].bytes > 0 && tensors[which].offset == tensors[0].offset;

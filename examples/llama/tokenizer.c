@@ -114,6 +114,7 @@ static void join_all(const lexicon *own, symbol *symbols)
     }
 }
 
+/* Returns the text with a mark for each blank, or NULL if out of memory. The caller frees it. */
 static char *mark_blanks(const llama_model *model, const char *text)
 {
     char *marked = malloc(3 * strlen(text) + 4), *to = marked;

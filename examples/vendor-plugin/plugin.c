@@ -4,8 +4,8 @@
  *
  *     cc -shared -fPIC -fvisibility=hidden -I<folder of gpuhal/> plugin.c -o gpuhal-example.so
  *
- * Copy this file and replace malloc() and memcpy() by calls of your driver. docs/vendor-guide.md describes the next
- * steps. */
+ * Copy this file and replace aligned_alloc() and memcpy() by calls of your driver. docs/vendor-guide.md describes the
+ * next steps. */
 #include "example.h"
 
 #include <gpuhal/plugin.h>
@@ -191,7 +191,7 @@ static const void *example_query_extension(const gpuhal_host *host, gpuhal_plugi
 static const gpuhal_plugin example = {
     .size = sizeof(gpuhal_plugin),
     .abi = GPUHAL_ABI,
-    .flags = GPUHAL_PLUGIN_FORK_SAFE, /* malloc() memory survives a fork; most drivers do not */
+    .flags = GPUHAL_PLUGIN_FORK_SAFE, /* ordinary memory survives a fork; most drivers do not */
     .name = "example",
     .version = "1.0.0",
     .start = example_start,

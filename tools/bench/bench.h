@@ -64,8 +64,8 @@ gpuhal_device *gpuhal_bench_cpu(const gpuhal *gpu);
  * page-locked, and the host copies it without the device. */
 bool gpuhal_bench_is_streamed(const gpuhal_device *device);
 
-/* Returns the kind of memory for measuring the cost of a call. The plugin copies this memory with the CPU before the
- * call returns. */
+/* Returns the kind of memory for measuring the cost of a call. The plugins of the CPU, CUDA and HIP copy this memory
+ * with the CPU before the call returns. */
 gpuhal_memory_kind gpuhal_bench_call_kind(const gpuhal_device *device);
 
 /* is_inline() returns whether the device is PoCL's `basic`, which works inside the call. is_threaded() returns whether

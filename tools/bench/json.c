@@ -42,7 +42,7 @@ bool gpuhal_bench_json_header(FILE *to, const gpuhal_bench_options *options, con
                                     "baseline", (int)options->baseline));
 }
 
-/* The order of these calls is the order of the keys. */
+/* The keys are printed in the order in which they are set. */
 bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row)
 {
     const bool amount = row->kind == GPUHAL_BENCH_AMOUNT;

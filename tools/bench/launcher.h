@@ -21,12 +21,14 @@ typedef struct gpuhal_bench_launcher {
 } gpuhal_bench_launcher;
 
 /* Makes a queue, the kernel, and two buffers. The arrays x and y of @count numbers start at the offset. Each y is 0,
- * and x counts up from 0. Returns false and sets gpuhal_bench_failure() on failure. Call close in any case. */
+ * and x counts from 0 to 999 repeatedly. Returns false and sets gpuhal_bench_failure() on failure. Call close in any
+ * case. */
 bool gpuhal_bench_launcher_open(gpuhal_device *device, uint32_t count, uint64_t offset,
                                 gpuhal_bench_launcher *out_launcher);
 void gpuhal_bench_launcher_close(gpuhal_bench_launcher *launcher);
 
-/* Launches the kernel once, in the launcher's queue or as a blocking call. */
+/* enqueue() launches the kernel once, in @queue or, if @queue is NULL, as a blocking call. await() sleeps until the
+ * launcher's queue is idle. */
 bool gpuhal_bench_launcher_enqueue(const gpuhal_bench_launcher *launcher, gpuhal_queue *queue);
 bool gpuhal_bench_launcher_await(const gpuhal_bench_launcher *launcher);
 /* Sets each y to 0, as after opening the launcher. */
@@ -34,7 +36,7 @@ bool gpuhal_bench_launcher_clear(const gpuhal_bench_launcher *launcher);
 /* Checks that each y is @launches times the result of one launch. Then sets each y to 0. */
 bool gpuhal_bench_launcher_prove(const gpuhal_bench_launcher *launcher, uint64_t launches);
 
-/* Creates the program, and a kernel with these parameters. Returns false and sets gpuhal_bench_failure() on failure. */
+/* Creates the program and its kernel. Returns false and sets gpuhal_bench_failure() on failure. */
 bool gpuhal_bench_launcher_make(gpuhal_device *device, gpuhal_program **out_program, gpuhal_kernel **out_kernel);
 
 #endif

@@ -101,7 +101,8 @@ static bool one_series(const gpuhal_bench_side *sides, size_t side_count, const 
 }
 
 /* On a shared CPU every operation may take twice as long for a while, but not every call slows down by the same factor.
- * Uses the series with the fastest baseline, so that gpuhal's times do not influence the choice. */
+ * Uses the series with the fastest baseline, which is the last side, so that gpuhal's times do not influence the choice
+ * unless gpuhal is the only side. */
 bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
                           gpuhal_bench_times *out_times)
 {

@@ -21,7 +21,8 @@ enum { GPUHAL_BENCH_SIDES_MAX = 4 };
 
 /* The length of a measurement. */
 typedef struct gpuhal_bench_plan {
-    size_t rounds;      /* Number of rounds, 1 to GPUHAL_BENCH_SAMPLES_MAX; each side is timed once per round. */
+    size_t rounds;      /* Maximum number of rounds without extra_ns, 1 to GPUHAL_BENCH_SAMPLES_MAX; each side is timed
+                         * once per round. */
     size_t min_rounds;  /* Minimum number of rounds. After them, the measurement stops once enough_ns have passed. */
     uint64_t enough_ns; /* After this time the measurement ends once it has min_rounds rounds. */
     uint64_t sample_ns; /* Minimum duration of a sample. Short operations are repeated within a sample. */

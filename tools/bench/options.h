@@ -42,7 +42,7 @@ typedef struct gpuhal_bench_options {
     bool pairs_given;
     uint32_t groups;          /* Bits 1 << gpuhal_bench_group. */
     uint64_t hang_ns;         /* A driver counts as hung after this long in a call. */
-    bool baseline;            /* Measure the baselines, and check the budgets. */
+    bool baseline;            /* Also measure the baselines. Without them, only amounts are compared with budgets. */
     bool quick;
     bool json;                /* JSON Lines instead of a table. */
     const char *replay;       /* A file of recorded requests, or "-" for standard input. NULL to run groups of rows. */

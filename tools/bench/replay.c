@@ -138,8 +138,8 @@ static bool read_address(const char *text, uint64_t *out_address)
     return errno == 0 && *rest == '\0' && strspn(text + 2, "0123456789abcdefABCDEF") == strlen(text + 2) && text[2];
 }
 
-/* Skips allocations of 0 bytes, because their addresses are not unique, and failed requests, because they are not
- * replayed. */
+/* Skips allocations and releases of 0 bytes, because their addresses are not unique, and failed requests, because they
+ * are not replayed. */
 static bool read_row(reader *r)
 {
     enum { THREAD, TIME, ACTION, POINTER, SIZE, STREAM, FIELDS };

@@ -23,7 +23,7 @@ static const uint64_t huge_page = UINT64_C(2) << 20;
 typedef struct allocation {
     gpuhal_device *device;
     uint64_t bytes;
-    gpuhal_bench_baseline *baseline; /* NULL for the CPU. */
+    gpuhal_bench_baseline *baseline; /* NULL for the CPU, or if the API's calls are unknown. */
 } allocation;
 
 static bool run_gpuhal(void *user, uint64_t count)

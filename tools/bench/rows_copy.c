@@ -21,7 +21,7 @@ typedef struct transfer {
     gpuhal_buffer *from;
     void *host;
     uint64_t bytes;
-    gpuhal_bench_baseline *baseline; /* NULL if the device has no vendor API. */
+    gpuhal_bench_baseline *baseline; /* NULL if the device has no vendor API, or the API's calls are unknown. */
     gpuhal_native native_to;
     gpuhal_native native_from;
     void *host_to; /* NULL if the host cannot access the buffers. */

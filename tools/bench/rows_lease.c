@@ -1,7 +1,7 @@
 /* rows_lease.c: the cost of leasing and releasing a slot on a device while nothing else is leased. No bytes are leased,
  * so no driver is queried for free memory. The run has its own ledger in /tmp. The baseline is the cost of changing any
- * file that processes share. Each of the two changes locks the file, reads a record, writes a record and unlocks the
- * file. */
+ * file that processes share, once for the lease and once for its release. Each of the two changes locks the file, reads
+ * a record, writes a record and unlocks the file. */
 #include "bench.h"
 
 #include <gpuhal/schedule/lease.h>

@@ -27,7 +27,8 @@ typedef struct model {
     gpuhal_placement_problem problem;
 } model;
 
-/* Makes cards of five kinds, linked in pairs. All capacities differ, and their sum is 1.3 times the model's memory. */
+/* Makes cards of five kinds, in pairs with faster links. All capacities differ, and their sum is 1.3 times the model's
+ * memory. */
 static void make_model(size_t row, model *out)
 {
     static const double gigabytes[] = {8, 12, 24, 48, 16}, bandwidths[] = {272e9, 448e9, 936e9, 960e9, 100e9};
@@ -81,7 +82,8 @@ typedef struct graph {
     gpuhal_memory_plan_problem problem;
 } graph;
 
-/* Makes about fifty different items at each step, so that the search for a better plan uses its whole limit of work. */
+/* Makes about seventy different items at each step, so that the search for a better plan uses its whole limit of
+ * work. */
 static void make_graph(uint32_t count, graph *out)
 {
     uint32_t state = 3;

@@ -128,7 +128,8 @@ static bool watch(int descriptor, int *out_epoll)
            gpuhal_bench_failed("no epoll for the descriptor");
 }
 
-/* A descriptor requires a recorded event. The earlier rows have recorded an event. */
+/* The earlier rows have recorded the event. The descriptor of an event without a recording would be readable
+ * immediately. */
 static bool open_descriptors(small_copies *s, gpuhal_os_handle *out_descriptor)
 {
     if (gpuhal_event_descriptor(s->queued.event, out_descriptor) != GPUHAL_OK) {

@@ -203,6 +203,7 @@ static bool measure_time(gpuhal_bench *bench, player *p)
     return good;
 }
 
+/* Reports the refusals. At the beginning p->refused is the number for the new pool of look(). */
 static bool count_refused(gpuhal_bench *bench, player *p)
 {
     gpuhal_bench_row row = gpuhal_bench_row_of(p->device, "replay_refused", GPUHAL_BENCH_AMOUNT);

@@ -93,6 +93,7 @@ static bool run_file(void *user, uint64_t count)
     return true;
 }
 
+/* Gives two entries their patterns, and checks that each entry comes back with its own pattern. */
 static bool prove(moved *m)
 {
     for (uint64_t i = 0; i < 4; i++) {

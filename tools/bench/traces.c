@@ -65,8 +65,8 @@ static void release_all(maker *m, const uint32_t *slots, uint32_t count)
     }
 }
 
-/* The slots in use are the slots below trace->slots that have units. Once the arena is full, nearly all of these slots
- * are in use. */
+/* The slots in use are the slots below trace->slots that have units. Once the arena is full, nearly all slots below
+ * trace->slots are in use. */
 static void make_full(maker *m)
 {
     const uint64_t most = UINT64_C(2048) * mib;
@@ -123,7 +123,7 @@ static void load_weights(maker *m)
 }
 
 /* Adds the memory requests of one step's computation on @tokens tokens. @last of these tokens each produce an output
- * token. Each layer's results are released before the next layer's results. */
+ * token. Each layer's results are released before the next layer's results are allocated. */
 static void compute(maker *m, uint64_t tokens, uint64_t last)
 {
     const uint32_t stream = get(m, tokens * HIDDEN * 2);

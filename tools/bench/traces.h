@@ -14,8 +14,8 @@ typedef enum gpuhal_bench_trace_kind {
      * most. */
     GPUHAL_BENCH_TRACE_FULL,
     /* A language model serves requests. The weights are allocated once, and each request has a cache that grows with
-     * its tokens. The results of a step depend on its number of tokens, and adapters of various ranks are swapped in
-     * and out. */
+     * its tokens. The sizes of a step's results depend on its number of tokens, and adapters of various ranks are
+     * swapped in and out. */
     GPUHAL_BENCH_TRACE_SERVING,
     /* A model is trained. The weights and the optimizer's state are allocated once. Each layer keeps activations in the
      * forward pass and releases them in the backward pass. Lengths differ between batches. */

@@ -1,4 +1,5 @@
-/* subprocess.h: child processes. The programs start drivers in them, because a driver may crash or hang.
+/* subprocess.h: child processes. The programs start drivers in them, because a driver may crash or hang, or
+ * must be started for the first time.
  *
  * A child replies through a pipe with records or with printed text. A record is smaller than PIPE_BUF, so writing it is
  * atomic. */

@@ -18,7 +18,7 @@ const char *gpuhal_tool_in_options(const char *sentence, const char *devices, ch
 /* Converts bytes to the largest binary unit that is not greater than the value: 61.0 and "GiB". */
 double gpuhal_tool_scale_bytes(uint64_t bytes, const char **out_unit);
 
-/* Removes leading and trailing blanks in place. */
+/* Removes trailing blanks and line ends in place, skips leading blanks, and returns the rest. */
 char *gpuhal_tool_trimmed(char *text);
 
 /* Reads only digits, whereas strtoull() would also accept a sign, blanks and an empty string. @out_rest receives the

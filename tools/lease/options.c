@@ -107,7 +107,8 @@ static error_t take_seconds(const struct argp_state *state, const char *option, 
                                      low > 0 ? "seconds, 0.001 or more" : "seconds, with a fraction or without");
 }
 
-/* The first word is the action; all words after it are the command. */
+/* The first word is the action. After run, the next word begins the command, which takes all remaining words. After
+ * release, the next word is the number of the lease. */
 static error_t take_word(struct argp_state *state, char *value, gpuhal_lease_options *options)
 {
     static const char *const actions[] = {"", "run", "wait", "status", "release"};

@@ -45,6 +45,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
+/* Prints a text in `columns` columns, one for each character, and a blank. Cuts longer texts. */
 static void print_cell(const char *text, size_t columns)
 {
     uint32_t character;

@@ -74,8 +74,8 @@ static void add(char *list, const char *name)
     gpuhal_tool_append(list, LIST_BYTES, ",", "%s", name);
 }
 
-/* Adds a device and its share of memory to GPUHAL_DEVICES. Versions of the library without leases also read this
- * variable. */
+/* Adds a device and its share of memory to GPUHAL_DEVICES. Versions of the library without leases also keep to
+ * this share. */
 static void add_own(lists *out, const gpuhal_device *device, uint64_t bytes)
 {
     const char *uuid = text_of(device, GPUHAL_FACT_UUID), *address = text_of(device, GPUHAL_FACT_PCI_ADDRESS);

@@ -125,6 +125,7 @@ static bool skip_value(gpuhal_input *input, uint64_t type, unsigned depth)
     return true;
 }
 
+/* Reads a whole number of any size. Skips any other value and leaves *out unchanged. */
 static bool read_value(gpuhal_input *input, uint64_t type, uint64_t *out)
 {
     const bool whole = type < 6 || type == TYPE_BOOL || type == 10 || type == 11;
