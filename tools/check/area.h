@@ -13,7 +13,9 @@
 /* How bytes are written to memory and read back. The slots under test must not check themselves. */
 typedef enum gpuhal_route {
     ROUTE_ANY,
-    ROUTE_NO_WRITE_READ, /* through staging memory and the slot copy, unless only write or read is possible */
+    /* For memory without a host address: through staging memory and the slot copy, unless only write or read is
+     * possible. */
+    ROUTE_NO_WRITE_READ,
 } gpuhal_route;
 
 typedef struct gpuhal_area {
@@ -61,7 +63,8 @@ void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, 
                       const unsigned char *from, uint64_t bytes, gpuhal_route route);
 void gpuhal_plain_get(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                       uint64_t bytes, gpuhal_route route);
-/* Call only the slots; return false if they are missing or refuse this memory. */
+/* Call only the slots; return false if they are missing or return NOT_SUPPORTED for this memory. Any other error fails
+ * the check. */
 bool gpuhal_plain_write(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
                         const unsigned char *from, uint64_t bytes);
 bool gpuhal_plain_read(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,

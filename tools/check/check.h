@@ -125,8 +125,8 @@ void gpuhal_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool gpuhal_offered(bool slot, const char *name);
 /* Adds a note, which does not change the result. */
 void gpuhal_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* gpuhal_printed() returns the size of this child's output. gpuhal_forget_printed() discards output printed after @p
- * from, because a driver's compiler also prints its log. */
+/* gpuhal_printed() returns the size of the file that receives the output of all children. gpuhal_forget_printed()
+ * discards output printed after @p from, because a driver's compiler also prints its log. */
 off_t gpuhal_printed(void);
 void gpuhal_forget_printed(off_t from);
 /* Sets the plugin whose name appears in failure messages. */

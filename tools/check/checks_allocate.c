@@ -49,8 +49,8 @@ static void expect_aligned(const gpuhal_context *context, gpuhal_memory_kind kin
     }
 }
 
-/* The core writes into upload memory without checking the host address. It would write to NULL if there were no host
- * address. */
+/* The core refuses memory of every kind except device memory if the plugin gives no host address, and memory whose host
+ * address is not a multiple of 64. */
 void gpuhal_check_allocate_kinds(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_area_usual(context),

@@ -217,8 +217,8 @@ static void call_closed(const gpuhal_context *context)
     free(values.text);
 }
 
-/* If a plugin calls option() at the wrong time, the core acts as if the option were not set, so its author sees no
- * error. */
+/* If a plugin calls option() at the wrong time, the core reports no error. It may act as if the option were not set, so
+ * the plugin's author does not notice the fault. */
 void gpuhal_check_host_calls(gpuhal_context *context)
 {
     gpuhal_session_load(context);

@@ -134,6 +134,7 @@ static void do_register(void *argument)
     gpuhal_expect_ok(opened->slots.ops.unregister_host(opened->device, host), "unregister_host");
 }
 
+/* The caller must close the exported descriptor. */
 static void do_export(void *argument)
 {
     const calls *own = argument;

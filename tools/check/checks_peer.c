@@ -176,7 +176,8 @@ static bool check_pair(gpuhal_context *context, const gpuhal_listed *other)
     return enabled;
 }
 
-/* The core verifies each link before it uses the link. If a plugin fails this test, all its copies are staged. */
+/* The core verifies each link before it uses the link. If a plugin fails this verification, all its copies
+ * are staged. */
 void gpuhal_check_peers(gpuhal_context *context)
 {
     unsigned enabled = 0;

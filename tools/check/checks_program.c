@@ -21,7 +21,7 @@ static void expect_other_target_refused(const gpuhal_context *context)
     gpuhal_direct_failed(context->plugin, status, "program_load");
 }
 
-/* Applications provide one program in several formats. If a plugin refuses a format with a wrong status, the core may
+/* Applications provide one program in several formats. If a plugin refuses a format with a wrong status, the core might
  * not try the remaining formats. */
 void gpuhal_check_program_refused(gpuhal_context *context)
 {

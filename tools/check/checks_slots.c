@@ -80,8 +80,8 @@ static bool is_code(uintptr_t address)
     return found;
 }
 
-/* If queue_create is set, the core relies on all seven slots of the group. A missing slot would be noticed only during
- * work. */
+/* The core refuses a device with an incomplete group, because it uses a group only as a whole: with queue_create it
+ * needs all seven slots of the queues. */
 static void expect_slots(const gpuhal_slots *filled, const char *who)
 {
     unsigned in_group[GROUP_COUNT] = {0}, of_group[GROUP_COUNT] = {0};

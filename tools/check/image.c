@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the last entry of the dynamic section with this tag, or 0. */
+/* Returns the value of the last entry of the dynamic section with this tag, or 0. */
 static uintptr_t dynamic_value(const struct link_map *map, int64_t tag)
 {
     uintptr_t value = 0;

@@ -1,4 +1,4 @@
-/* listing.h: devices and facts exactly as a plugin reports them, in the same order and with all duplicates. */
+/* listing.h: devices and facts as a plugin reports them, in the same order and with all duplicates. */
 #ifndef GPUHAL_CHECK_LISTING_H
 #define GPUHAL_CHECK_LISTING_H
 

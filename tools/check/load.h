@@ -22,7 +22,8 @@ void gpuhal_load_finish(gpuhal_load *made);
 void gpuhal_load_enqueue(const gpuhal_load *made, gpuhal_plugin_queue *queue);
 /* Enqueues the load, then a copy of a pattern to `work.to`, then records `work.event`. */
 void gpuhal_load_mark(gpuhal_load *made, uint64_t seed);
-/* Checks that the load's bytes have arrived. Called after the event has reported that all earlier work has ended. */
+/* Checks that the pattern of gpuhal_load_mark() has arrived in `work.to`. Called after the event has reported that all
+ * earlier work has ended. */
 void gpuhal_load_expect_ended(gpuhal_load *made, const char *call);
 
 #endif

@@ -19,7 +19,8 @@ typedef struct gpuhal_pieces {
     gpuhal_memory memory;
 } gpuhal_pieces;
 
-/* Queries the granularity. If the device has no ranges, skips the check and returns false. */
+/* Queries the granularity. If the device has no ranges, or pieces larger than GPUHAL_PIECE_MOST, skips the check and
+ * returns false. */
 bool gpuhal_pieces_begin(const gpuhal_context *context, gpuhal_pieces *out);
 void gpuhal_pieces_reserve(gpuhal_pieces *own, uint64_t pieces);
 gpuhal_status gpuhal_pieces_commit(const gpuhal_pieces *own, uint64_t first, uint64_t count);

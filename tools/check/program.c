@@ -37,8 +37,8 @@ static void ignore_log(void *user, const char *text)
     (void)user, (void)text;
 }
 
-/* Makes a copy that ends at an inaccessible page, so that the child crashes if a plugin reads beyond the end. The copy
- * is aligned like an allocation. */
+/* Makes a copy that ends at an inaccessible page, so that the child crashes if a plugin reads beyond the end. Zeros pad
+ * the copy to a multiple of 16 bytes, so that its first byte is aligned like an allocation. */
 static void *fence_code(const gpuhal_code *code, uint64_t *out_bytes)
 {
     *out_bytes = (code->bytes + 15) / 16 * 16;
@@ -94,8 +94,8 @@ static void expect_refused(const gpuhal_context *context, const char *format, co
     }
 }
 
-/* Returns the first bytes of programs in this format. Formats without known first bytes are tried only with random
- * bytes. */
+/* Returns the first bytes of programs in this format, or NULL if they are not known. Such formats are tried only with
+ * meaningless bytes. */
 static const char *beginning(const char *format)
 {
     static const struct {

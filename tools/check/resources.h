@@ -41,8 +41,8 @@ void gpuhal_expect_no_leak(const char *what, unsigned warm_up, unsigned times, v
 typedef struct gpuhal_process_state gpuhal_process_state;
 gpuhal_process_state *gpuhal_process_state_now(void);
 /* Fails the check if the state has changed since @p before, with the name of @p step and the change that it made.
- * Updates @p before. @p file is the plugin. Signal handlers in this file, handlers in unknown code, and SIG_IGN are the
- * plugin's fault; handlers of a vendor's library are only noted. */
+ * Updates @p before. @p file is the plugin. Signal handlers in this file, handlers in unknown code, SIG_IGN and SIG_DFL
+ * are the plugin's fault; handlers of a vendor's library are only noted. */
 void gpuhal_process_state_expect(gpuhal_process_state *before, const char *step, const char *file);
 
 #endif

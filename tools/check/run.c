@@ -48,7 +48,8 @@ static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
     runner->output_seen = end;
 }
 
-/* Keeps the output for the last check, which receives it in every child. */
+/* Keeps the first output for the last check, and the name of the check with this output, which every later child
+ * receives. */
 static void keep_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpuhal_result *result)
 {
     if (result->printed[0] != '\0' && runner->printed_in == NULL) {

@@ -1,6 +1,7 @@
 /* cdi.c: the listing as a specification for the Container Device Interface, the format that Podman, Docker and
- * Kubernetes use to give GPUs to containers. Each GPU is a device named by its position in the listing and a device
- * named by its UUID. One more device stands for all GPUs.
+ * Kubernetes use to give GPUs to containers. Each GPU in the file is a device named by its position among
+ * these GPUs, in the order of the listing, and a device named by its UUID if that is known. One more device stands for
+ * all these GPUs.
  *
  * The kind is specific to this program. The vendors' kinds, nvidia.com/gpu and amd.com/gpu, belong to their tools, and
  * a runtime rejects a device that two files define. The project owns no domain, so the vendor part is the plain name

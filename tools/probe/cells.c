@@ -66,7 +66,7 @@ static void write_utilization(const gpuhal_probe_device *entry, gpuhal_probe_cel
     }
 }
 
-/* Writes "88°C!" if the clocks are reduced because of heat. */
+/* Writes "88°C!" if the clocks are reduced because of heat, or by the hardware itself because of heat or power. */
 static void write_temperature(const gpuhal_probe_device *entry, const gpuhal_probe_screen *screen,
                               gpuhal_probe_cell *cell)
 {

@@ -1,5 +1,5 @@
-/* explain.c: prints the explanation: first failed plugins in full, then one line for each working plugin, for each
- * plugin with nothing to list, and for devices that share a physical device, then the chosen device and the notes. With
+/* explain.c: prints the explanation: first plugins that failed or that this user may not use, in full; then one line
+ * for each other plugin, and for devices that share a physical device; then the chosen device and the notes. With
  * --all, everything is printed in full. */
 #include "../common/text.h"
 #include "explain.h"
@@ -219,7 +219,7 @@ static void print_note(const char *note, const gpuhal_probe_screen *screen)
     gpuhal_probe_screen_wrap(screen, note, strlen("note: "), 4);
 }
 
-/* If results cannot be cached, explains that every listing is slow for this reason. */
+/* Prints a note if results cannot be cached, which is the reason why every listing is slow. */
 static void print_unwritten(const gpuhal_view *view, const gpuhal_probe_screen *screen)
 {
     if (gpuhal_probe_is_unwritten(view)) {

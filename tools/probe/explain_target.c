@@ -102,7 +102,7 @@ static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machin
 
 #define FIRST_VALUE 0x1000u /* first key of a value */
 
-/* Prints missing facts but not missing values, which have separate lines. */
+/* Prints each missing fact that has a reason other than "not supported". Missing values have separate lines. */
 static void print_missing(const gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
     gpuhal_key key = 0;

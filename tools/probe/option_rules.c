@@ -121,8 +121,8 @@ static bool columns_exist(struct argp_state *state, const gpuhal_probe_options *
     return columns != NULL;
 }
 
-/* Checks that the format can be repeated. A file format with a single document per file cannot be repeated without
- * --output. */
+/* Checks that the format can be repeated. --watch prints no format except JSON Lines. Without --output, --every
+ * requires CSV or JSON Lines, because in the other formats a second listing must not follow the first. */
 static bool can_repeat(struct argp_state *state, const gpuhal_probe_options *options)
 {
     const gpuhal_probe_format format = options->format;

@@ -30,7 +30,8 @@ bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_
                               const gpuhal_probe_screen *screen, gpuhal_probe_marks *marks);
 bool gpuhal_probe_table_is_wide(const gpuhal_probe_options *options, const gpuhal_probe_screen *screen);
 /* Prints the processes that use the GPUs, in at most three lines more than there are GPUs. With --processes, prints all
- * of them. Prints nothing if no process is known. Returns false if out of memory. */
+ * of them, or that there are none, or why they are unknown; without it, prints nothing if no process is known. Returns
+ * false if out of memory. */
 bool gpuhal_probe_print_processes(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                   const gpuhal_probe_screen *screen);
 /* Prints a sentence for each problem, with the commands that fix or examine it; problems with the same cause share one
@@ -51,8 +52,9 @@ void gpuhal_probe_print_more(const gpuhal_probe_machine *machine, const gpuhal_p
  * target devices. Returns false if out of memory. */
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen);
-/* Prints a block for each failed plugin, a line for every other plugin, the devices that share a physical device
- * (unless --all has listed them), the chosen device, and the notes. */
+/* Prints a block for each plugin that failed or that this user may not use, a line for every other plugin (with --all
+ * a block), the devices that share a physical device (unless --all has listed them), the chosen device, and the
+ * notes. */
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen);
 /* Prints everything about the target of --explain: a plugin, a device by selector, hardware by address, or hardware by

@@ -1,5 +1,5 @@
 /* report_file.c: see report_file.h. All sections are first printed to memory in the format of the corresponding
- * options. Then the words that identify the machine are removed. */
+ * options. Then the words that identify the machine are replaced. */
 #include "report_file.h"
 
 #include "print.h"

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes the state that replaces the values of hardware without a device. Capital letters indicate possible defects. */
+/* Writes the state that replaces the values of hardware that has no device or is broken. Capital letters indicate
+ * possible defects. */
 static void write_state(const gpuhal_hardware_info *hardware, char to[48])
 {
     static const char *const words[] = {

@@ -54,7 +54,7 @@ static bool stands(const char *at, int before, const char *name)
 }
 
 /* Matches a pattern: x means a hexadecimal digit, and other characters are literal. Returns the pattern's length, or 0
- * if it does not match completely. */
+ * if it does not match completely or a further hexadecimal digit follows. */
 static size_t fits(const char *at, const char *form)
 {
     size_t i = 0;

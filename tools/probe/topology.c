@@ -132,8 +132,8 @@ static bool find_address(const char *link, char address[ADDRESS_BYTES])
     return found;
 }
 
-/* Adds a card. If the card is already in the list, appends the name. Names in the class infiniband therefore precede
- * names in the class net. */
+/* Adds a card. If the card is already in the list, appends the name. The class infiniband is read first, so its names
+ * precede the names in the class net. */
 static void add_card(network_card *cards, uint32_t *count, const char *address, const char *name)
 {
     for (uint32_t i = 0; i < *count; i++) {

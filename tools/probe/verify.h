@@ -21,11 +21,12 @@ void gpuhal_probe_judge(gpuhal_status status, const char *subject, gpuhal_probe_
  * backends, so that no other driver uses up the child's time. */
 gpuhal_status gpuhal_probe_open_in_child(const char *backends, gpuhal **out_gpu);
 
-/* Ends the child. If its `last` record did not arrive within `timeout_ns`, sets the result to a failure. */
+/* Ends the child. `last` is the outcome of waiting up to `timeout_ns` for the child's last record. Unless the record
+ * has arrived, sets the result to a failure. */
 void gpuhal_probe_end(gpuhal_tool_child *child, gpuhal_tool_heard last, uint64_t timeout_ns,
                       gpuhal_probe_result *out_result);
 
-/* Verifies the device, in a child process if `in_child`, otherwise in this process. */
+/* Verifies the device, in a child process if `in_child`, otherwise, or if no child can be created, in this process. */
 void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_ns,
                          gpuhal_probe_result *out_result);
 

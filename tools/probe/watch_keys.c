@@ -101,7 +101,7 @@ gpuhal_watch_wish gpuhal_watch_view_key(gpuhal_watch_view *view, int key)
         edit_filter(view, key);
         return WATCH_GO_ON;
     }
-    if (view->help && key != 'q') { /* any key closes the help */
+    if (view->help && key != 'q') { /* any key except q closes the help */
         view->help = false;
         return WATCH_GO_ON;
     }
