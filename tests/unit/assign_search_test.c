@@ -173,7 +173,7 @@ TEST(without_effort_left_the_search_says_that_there_may_be_an_assignment)
                                          {.total_bytes = 100, .free_bytes = 100},
                                          {.total_bytes = 100, .free_bytes = 100}};
     uint32_t chosen[ITEMS], stuck = 0;
-    for (uint32_t i = 0; i < ITEMS; i++) { /* items of 3, 5 and 7 bytes need slightly more than the capacity */
+    for (uint32_t i = 0; i < ITEMS; i++) { /* 300 bytes in all; a unit holds at most 99 of its 100 */
         items[i] = (gpuhal_assign_item){.bytes = 6 + 3 * (i % 2), .steps = 1, .former = GPUHAL_NONE};
         for (uint32_t u = 0; u < 3; u++) {
             places[3 * i + u] = (gpuhal_assign_place){.offer = u, .room = 100};

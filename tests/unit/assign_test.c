@@ -253,7 +253,7 @@ TEST(a_running_step_keeps_a_device_that_is_full_of_its_own_bytes)
     const gpuhal_assign_desc desc = {
         .size = sizeof desc, .policy = GPUHAL_ASSIGN_LEAST_LOADED, .steps = steps, .step_count = 1, .balance = balance};
     expect_devices(assign(gpu, &desc), 1, "0");
-    set_load(0, GIB(6), 500); /* the model itself now occupies this memory */
+    set_load(0, GIB(6), 500); /* the model itself now occupies the other 10 GiB */
     refuse(gpu, &desc, GPUHAL_ERROR_INFEASIBLE, "\"model\"", "6442450944 bytes free");
     steps[0].flags = GPUHAL_STEP_RUNS;
     expect_devices(assign(gpu, &desc), 1, "0");

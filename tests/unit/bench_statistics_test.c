@@ -53,8 +53,8 @@ TEST(the_largest_series_stays_inside_the_range_of_a_double)
     assert_in_range(rank, 465, 470);
 }
 
-/* Returns a sample with noise as on a shared machine. Most samples are slightly late, and some are very late. The true
- * median of each series is 10. */
+/* Returns a sample with noise as on a shared machine. Half of the samples are between 9.9 and 10, four tenths are up to
+ * 10.4, and a tenth are very late (50 to 60). So the true median is 10. */
 static double noisy(uint64_t *state)
 {
     *state ^= *state << 13;

@@ -80,7 +80,8 @@ static void expect_region(uint32_t number, gpuhal_block_id any)
     assert_int_equal(any, 0);
 }
 
-/* Expects that the bins have the same totals as the model, and that each table entry is either a block or spare. */
+/* Expects that the bins have the same totals as the model, and that each table entry except entry 0 is either a block
+ * or spare. */
 static void expect_bins(void)
 {
     uint32_t entries = 1 + blocks.spare;

@@ -59,8 +59,8 @@ static void add_behind_a_used_byte(uint32_t region, uint64_t bytes)
 TEST(blocks_of_larger_bins_that_have_no_aligned_part_hide_none_that_has)
 {
     set_up();
-    /* Add 20 blocks to each bin that the request tries next, then 20 to the bin with the block that fits. The fitting
-     * block is nearly the last. */
+    /* Adds 20 blocks to each of two bins that the request tries next. Then adds the block that fits and 20 newer blocks
+     * to a larger bin, so the fitting block is the last in its bin. */
     for (uint32_t i = 0; i < 40; i++) {
         add_behind_a_used_byte(i, i < 20 ? 1501 : 1701);
     }
@@ -199,7 +199,8 @@ TEST(sizes_and_alignments_up_to_two_to_the_63_do_not_overflow)
     tear_down();
 }
 
-/* Fills the table until all entries are in use. The last block is a free block of 1000 bytes, after a used block. */
+/* Fills the table until all entries are in use. bins[0] has one free block of 1000 bytes, after a used block of 1 byte.
+ * The other blocks are free blocks of 1 byte in bins[1]. Returns the last of these. */
 static gpuhal_block_id fill_table(void)
 {
     assert_true(gpuhal_blocks_reserve(&blocks));

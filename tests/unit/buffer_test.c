@@ -67,7 +67,7 @@ TEST(above_the_largest_allocation_the_answer_is_too_large)
     gpuhal_close(gpu);
 }
 
-/* The mock ignores the requested alignment and returns addresses that are 64 bytes after the start of a page. */
+/* The mock returns addresses that are 64 bytes after a multiple of the requested alignment. */
 TEST(memory_that_a_plugin_did_not_align_as_asked_for_is_given_back_and_refused)
 {
     for (uint32_t staging = 0; staging < 2; staging++) {
@@ -202,7 +202,7 @@ TEST(an_address_inside_a_buffer_finds_it_and_one_outside_finds_nothing)
     gpuhal_close(gpu);
 }
 
-/* Checks that a device with map slots and a device with host addresses behave alike. */
+/* Checks one device. A device with map slots and a device with host addresses must behave alike. */
 static void check_mapping(uint32_t index)
 {
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);

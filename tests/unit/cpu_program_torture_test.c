@@ -10,8 +10,8 @@ static gpuhal_status failed(const cpu *with, gpuhal_status status)
     return status == GPUHAL_OK ? GPUHAL_OK : gpuhal_direct_failed(with->plugin, status, "the call");
 }
 
-/* Launches 100,000 groups of 4 threads that add a number to their elements. The local memory is larger than a stack
- * frame can be. */
+/* Launches 100,000 groups of 4 threads that add a number to their elements. The local memory is larger than the memory
+ * that the plugin has on the stack for a launch. */
 static gpuhal_status add(const cpu *with, gpuhal_plugin_program *program)
 {
     static const gpuhal_parameter parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},

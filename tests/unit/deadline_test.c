@@ -279,7 +279,7 @@ TEST(a_value_that_hangs_costs_itself_and_neither_the_others_nor_the_device)
     assert_true(strlen(values[1].why) > 0);
     assert_int_equal(values[2].missing, 0);
     assert_int_equal(values[2].u64, 1u << 30);
-    /* The device must not be queried again, and no other thread may wait for it. */
+    /* The value that hangs must not be queried again, and no other thread may wait for it. */
     begun = seconds_now();
     for (int i = 0; i < 20; i++) {
         assert_int_equal(sample_one(device, GPUHAL_VALUE_POWER_MICROWATTS), GPUHAL_MISSING_TIMED_OUT);

@@ -1,4 +1,5 @@
-/* Devices: facts, opening once, sampling, and adopting. */
+/* Devices: facts, opening once, sampling, and adopting. selector_test.c tests the choice of a device,
+ * fork_refusals_test.c the refusals after a fork. */
 #include "support/mock.h"
 #include "test.h"
 

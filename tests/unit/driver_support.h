@@ -1,5 +1,5 @@
 /* tests/unit/driver_support.h: the mock with queues whose work runs on a driver thread. Work of one queue runs in
- * order; a seed determines the order between queues. Only flushed work runs. A test can remove optional parts of the
+ * order; a seed determines the order between queues. Only flushed work runs. A test chooses the optional parts of the
  * driver. */
 #ifndef GPUHAL_TEST_DRIVER_SUPPORT_H
 #define GPUHAL_TEST_DRIVER_SUPPORT_H
@@ -16,8 +16,8 @@ enum { DRIVER_RING = 10 };
 
 typedef enum { MOVE, FILL, RECORD, WAIT } command_kind;
 
-/* One recording of an event. The event, the command that records the event, and each command that waits for the event
- * hold references. */
+/* One recording of an event. The event, the command that records the event, and each command or thread that waits for
+ * the event hold references. */
 typedef struct recording {
     uint32_t references;
     bool done;
@@ -320,7 +320,7 @@ static gpuhal_status driver_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
     return status;
 }
 
-/* If the queue is NULL, runs the work immediately. */
+/* The queue is not NULL: without a queue, the callers run the work immediately. */
 static gpuhal_status enqueue(gpuhal_plugin_queue *queue, const command *work)
 {
     pthread_mutex_lock(&driver.mutex);

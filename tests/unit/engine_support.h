@@ -1,5 +1,5 @@
 /* tests/unit/engine_support.h: the mock with queues, events and links. Like the slowest permitted driver, the mock runs
- * work only when a thread waits for the work. A test can make every slot fail. */
+ * work only when a thread waits for the work. A test can make the slots in the enumeration `slot` fail. */
 #ifndef GPUHAL_TEST_ENGINE_SUPPORT_H
 #define GPUHAL_TEST_ENGINE_SUPPORT_H
 
@@ -56,7 +56,7 @@ static struct {
     bool waits;               /* queues can wait for events of other queues */
     _Atomic bool block_holds; /* the next thread in event_block blocks while this is true */
     _Atomic bool is_held;
-    bool ring;                /* work runs when flushed; PENDING unflushed commands fill the ring */
+    bool ring;                /* event_record runs the work; PENDING copies since the last record fill the ring */
 } engine;
 
 static bool fails(slot which)

@@ -114,8 +114,8 @@ static void *note_all(void *user)
     return NULL;
 }
 
-/* The first fault starts the thread that writes, and a flush joins that thread. ThreadSanitizer would report a missing
- * lock. */
+/* The first fault of each kind on a device requests the thread that writes, and a flush writes on the caller's thread.
+ * ThreadSanitizer would report a missing lock. */
 TEST(faults_that_many_threads_note_and_write_at_once_are_all_kept)
 {
     pthread_t threads[NOTERS];

@@ -1,5 +1,5 @@
 /* Forbidden calls in a forked child. Calls with an object of the parent must be refused, even if the other objects
- * belong to the child. */
+ * belong to the child. fork_work_test.c tests forks during the work of other threads. */
 #include "fork_support.h"
 #include "support/idle.h"
 

@@ -25,7 +25,7 @@
 
 enum { BYTES = 4096, SECOND_MS = 1000 };
 
-/* The parent's objects, one of each kind. */
+/* The parent's objects, at least one of each kind. */
 typedef struct objects {
     gpuhal *gpu;
     gpuhal_device *mock, *other, *cpu;

@@ -1,5 +1,5 @@
-/* Forks while the parent's other threads work. In every case the child closes the inherited objects and opens new
- * ones. */
+/* Forks while the parent's other threads work. The child closes the objects that it inherited, and opens a new one.
+ * fork_refusals_test.c tests the calls that the child may not make. */
 #include "fork_support.h"
 
 #include <link.h>
@@ -84,7 +84,7 @@ TEST(a_fork_in_the_middle_of_the_parents_work_lets_the_child_open_and_close)
     unmap_and_release_objects(&own);
 }
 
-/* The step is 0 before the thread has the dynamic loader's lock, 1 while it has the lock, and 2 when it must return. */
+/* The stage is 0 before the thread has the dynamic loader's lock, 1 while it has the lock, 2 when it must return. */
 static int stay_in_loader(__attribute__((unused)) struct dl_phdr_info *object, __attribute__((unused)) size_t size,
                           void *user)
 {

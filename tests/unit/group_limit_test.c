@@ -152,7 +152,7 @@ TEST(a_lease_of_more_than_the_groups_allow_is_of_another_device_or_refused)
 
 TEST(no_file_is_read_for_memory_that_the_kernel_does_not_count)
 {
-    left = 0; /* would be used if the library read the kernel's number again */
+    left = 0; /* would be used if the library read the kernel's number */
     gpuhal *gpu = open_two();
     assert_ok(create(gpu, 0, GPUHAL_MEMORY_DEVICE, 4 * MIB));
     assert_int_equal(looks, 0);

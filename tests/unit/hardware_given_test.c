@@ -263,7 +263,7 @@ TEST(a_gpu_that_a_batch_system_left_out_is_requested_in_the_job)
         assert_non_null(strstr(said, batches[i].said));
         assert_non_null(strstr(said, "not given it: CUDA_VISIBLE_DEVICES="));
         assert_non_null(strstr(command, batches[i].command));
-        setenv("CUDA_VISIBLE_DEVICES", "0,1,2", 1); /* GPUs that were assigned to the job do not exist */
+        setenv("CUDA_VISIBLE_DEVICES", "0,1,2", 1); /* CUDA does not list the GPUs of the job */
         const gpuhal_hardware_info lacking = look(said, command);
         expect_state(&lacking, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM);
         assert_null(strstr(command, "unset"));
@@ -311,7 +311,7 @@ TEST(a_gpu_that_the_variable_of_slurm_leaves_out_was_not_given_to_the_job)
     expect_state(&hidden, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE);
     assert_string_equal(command, "unset CUDA_VISIBLE_DEVICES");
     setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
-    const gpuhal_hardware_info lacking = look(said, command); /* two were assigned, and neither exists */
+    const gpuhal_hardware_info lacking = look(said, command); /* two were assigned, but CUDA lists neither */
     expect_state(&lacking, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM);
     assert_true(
         strncmp(command, "sudo dmesg | grep -E 'NVRM|Xid'\n# ", strlen("sudo dmesg | grep -E 'NVRM|Xid'\n# ")) == 0);
@@ -336,8 +336,8 @@ static void expect_found(gpuhal_hardware_state state, gpuhal_hardware_grade grad
 #define UUID       "GPU-5c1b8e3f-0d2a-4a6e-9a51-1c0d6a3f7e20"
 #define OTHER_UUID "GPU-77777777-0d2a-4a6e-9a51-1c0d6a3f7e20"
 
-/* The runtime's numbers may differ from the library's, so any present GPU counts as requested. Images request "all" by
- * default. */
+/* The runtime numbers GPUs in bus order, and its numbers may differ from the library's, so any present GPU counts as
+ * requested. Images request "all" by default. */
 TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
 {
     static const struct {

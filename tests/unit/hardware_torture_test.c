@@ -6,7 +6,7 @@
 
 static gpuhal *object;
 
-/* Makes a machine with every kind of file that the library reads. */
+/* Makes a machine that gives the library reasons to look at every kind of file. */
 static void put_machine(void)
 {
     begin_machine();

@@ -150,8 +150,8 @@ TEST(news_of_the_kernel_makes_the_library_look_again_once_for_many_messages)
     remove_cards();
 }
 
-/* Sends messages at intervals shorter than the quiet period. Returns false if a delay was longer than the quiet
- * period. */
+/* Sends messages at intervals shorter than the quiet period. Returns false if an interval was 100 ms or longer, which
+ * is a third of the quiet period. */
 static bool send_storm(int end)
 {
     uint64_t last = gpuhal_os_monotonic_ns(), longest = 0;

@@ -328,8 +328,8 @@ static void relabel(uint32_t *sets, uint32_t a, uint32_t b)
     }
 }
 
-/* If visible devices stay separate despite equal values, evidence must state the reason. Evidence that devices are
- * distinct must not name a hidden device. */
+/* If visible devices stay separate despite equal values, items of evidence must connect them, directly or through other
+ * devices. Evidence that devices are distinct must not name a hidden device. */
 static void check_apart(const gpuhal_identity *identity, const bool *visible,
                         const gpuhal_identity_evidence_list *evidence, gpuhal_identity_level level)
 {

@@ -142,7 +142,7 @@ static inline void begin_opening(opener *own, gpuhal_event *gate)
 
 enum { LADDER_LIMIT = 16 * UNIT };
 
-/* Creates a pool with one segment and a limit of LADDER_LIMIT bytes. */
+/* Creates a pool with a limit of LADDER_LIMIT bytes, which is also the preferred size of a segment. */
 static inline gpuhal_pool *limited_pool(gpuhal *gpu)
 {
     return pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = LADDER_LIMIT, .segment_bytes = LADDER_LIMIT});

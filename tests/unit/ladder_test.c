@@ -56,10 +56,10 @@ TEST(a_pool_takes_a_smaller_segment_before_it_takes_those_of_others)
     for (int i = 0; i < 3; i++) {
         buffers[i] = take(pool, NULL, (uint64_t)SEGMENT >> (3 - i));
     }
-    buffers[3] = take(pool, NULL, UNIT); /* allocated from the last eighth, without a new segment */
+    buffers[3] = take(pool, NULL, UNIT); /* a segment of the device's last bytes, an eighth of the full size */
     assert_int_equal(state_of(pool).reserved.current, SEGMENT);
     assert_int_equal(state_of(other).segments, 1);
-    buffers[4] = take(pool, NULL, SEGMENT / 2); /* larger than the last eighth */
+    buffers[4] = take(pool, NULL, SEGMENT / 2); /* larger than such a segment */
     assert_int_equal(state_of(other).segments, 0);
     for (int i = 0; i < 5; i++) {
         gpuhal_buffer_release(buffers[i]);
@@ -124,7 +124,7 @@ TEST(memory_that_work_still_has_is_waited_for_before_others_are_asked)
     const gpuhal_status status = attempt(pool, NULL, LADDER_LIMIT, 0, PATIENCE_NS);
     pthread_join(own.thread, NULL);
     assert_int_equal(status, GPUHAL_OK);
-    /* On a busy machine the pool may wait so long that it calls the callback, which has no memory. */
+    /* On a busy machine the pool may wait for more than a second, and then calls the callback, which has no memory. */
     assert_true(c.calls <= 1);
     asked[0] = 0;
     gpuhal_queue_destroy(queue);

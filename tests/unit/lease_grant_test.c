@@ -79,14 +79,14 @@ TEST(the_device_with_most_free_slots_is_chosen_then_the_one_with_most_memory)
     assert_true(held(fourth) && state->items[3].device == 2);
 }
 
-/* The first two devices are equal; the third is of a lower class. */
+/* In the requester's order the first two devices are equal, and the third is of a lower class. */
 TEST(the_classes_of_the_requester_come_before_use_and_its_order_breaks_ties)
 {
     begin(3);
     const uint64_t first = ask(1, 1, 0, 0, 0);
     gpuhal_ledger_record *record = gpuhal_ledger_find(state, first);
     record->places[0] = 2, record->places[1] = 1, record->places[2] = 0;
-    record->lesser = 4; /* the index of device a */
+    record->lesser = 4; /* bit 2, the place of device a */
     state->devices[1].foreign_bytes = state->devices[2].foreign_bytes = 900;
     settle(0);
     assert_int_equal(state->items[0].device, 2);

@@ -1,4 +1,4 @@
-/* tests/unit/lease_json_test.c: the ledger as JSON, its labels, and leases that other processes end. */
+/* tests/unit/lease_json_test.c: the ledger as JSON, its labels, and leases that are revoked or handed down. */
 #include "lease_support.h"
 
 static void expect_label(gpuhal *gpu, const char *label, const char *expected)

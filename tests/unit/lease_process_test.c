@@ -1,5 +1,5 @@
 /* tests/unit/lease_process_test.c: leases in several processes that are killed, stopped or fork, and the leases that
- * children inherit. The test forks before it opens a gpuhal object. */
+ * children inherit. Most tests fork before they open a gpuhal object. */
 #include "lease_support.h"
 
 #include <pthread.h>
@@ -205,7 +205,7 @@ static void lease_and_leave_a_child(int ready, const void *user)
     gpuhal *gpu = open_leasing();
     (void)user;
     if (try_bytes(gpu, MOST) == GPUHAL_OK && fork() == 0) {
-        pause(); /* until the alarm, or until the test kills the group */
+        pause(); /* until the test kills the group */
     }
     desc.flags = GPUHAL_LEASE_INHERIT;
     if (gpuhal_lease_acquire(gpu, &desc, FOREVER, &lease) == GPUHAL_OK) {
@@ -259,7 +259,7 @@ TEST(a_request_whose_process_has_died_is_not_there_to_be_revoked)
     wait_until_waiting(gpu, 1);
     const pid_t second = start_process(wait_behind, &desc);
     wait_until_waiting(gpu, 2);
-    const uint64_t number = gpuhal_lease_number(held) + 2; /* skips the next number in turn */
+    const uint64_t number = gpuhal_lease_number(held) + 2; /* the second waiting request, whose turn is not next */
     assert_int_equal(gpuhal_lease_revoke(gpu, number, 0), GPUHAL_ERROR_BUSY);
     kill_process(second);
     assert_int_equal(gpuhal_lease_revoke(gpu, number, 0), GPUHAL_ERROR_NOT_FOUND);

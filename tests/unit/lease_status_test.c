@@ -72,7 +72,7 @@ static void hold_for_a_child(int ready, const void *user)
     _exit(0);
 }
 
-/* The id of an ended process replaces an id that the system has reused. */
+/* The test uses the id of an ended process as if the system had given it to a process without a lease. */
 TEST(a_process_with_the_number_of_a_holder_that_has_ended_is_a_stranger)
 {
     skip_under_thread_sanitizer();

@@ -1,5 +1,6 @@
 /* tests/unit/lease_storm_test.c: many processes that are killed while they wait for leases, the entries that they leave
- * in the ledger, and the cost of a wait for the ledger's lock. The test forks before it opens a gpuhal object. */
+ * in the ledger, and the cost of a wait for the ledger's lock. Except for the tests of the lock, the tests that fork
+ * do so before they open a gpuhal object. */
 #include "lease_support.h"
 #include "schedule/ledger.h"
 
@@ -106,7 +107,7 @@ TEST(requests_of_killed_processes_do_not_stay_until_it_is_their_turn)
     gpuhal_close(gpu);
 }
 
-/* Fills the ledger with entries of killed processes, without locks. */
+/* Fills the ledger with requests as killed processes leave them: no process has locked their bytes. */
 static void fill_with_dead_requests(void)
 {
     gpuhal_ledger ledger = {0};
@@ -335,8 +336,8 @@ static outcome storm(unsigned processes, unsigned seconds, unsigned pause_us, bo
     return seen;
 }
 
-/* A request may be overtaken by equal requests that waited when it arrived, and by a few that were in the ledger just
- * before. */
+/* While a request waits, grants go only to the equal requests that waited when it arrived, and to a few that were in
+ * the ledger just before. */
 TEST(waiting_processes_that_are_killed_and_replaced_do_not_stall_the_others)
 {
     skip_under_thread_sanitizer();

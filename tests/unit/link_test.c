@@ -33,7 +33,7 @@ static void write_file(const char *path, const char *text)
     fclose(file);
 }
 
-/* Adds "/devices/pci0000:00/0000:01:00.0 0" below the root. */
+/* Adds a device below the root: its path, like "/devices/pci0000:00/0000:01:00.0", and its NUMA node, like "0". */
 static void add_device(const char *root, const char *place, const char *node)
 {
     char path[1024], link[1024];

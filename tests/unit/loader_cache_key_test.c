@@ -70,7 +70,7 @@ TEST(nothing_is_probed_without_a_helper_under_any_setting)
 
 /* ---- any bytes */
 
-/* Latin-1 in a variable and in a folder's name, and an escape in one of them, used to change the key at each start. */
+/* Latin-1 or an escape in a variable and in a folder's name used to change the key at each start. */
 TEST(names_that_are_not_utf8_are_recorded_unchanged)
 {
     static const char *const names[] = {"jos\xe9", "esc\x1b[1m"};
@@ -205,7 +205,7 @@ TEST(a_missed_driver_is_found_once_it_is_at_the_path_in_its_variable)
     unsetenv("GPUHAL_TESTVENDOR_LIBRARY");
 }
 
-/* ZE_ENABLE_ALT_DRIVERS is such a list. Other files in the driver's folder are not watched. */
+/* ZE_ENABLE_ALT_DRIVERS is such a list. If the list names a folder, the folder's other files are not watched. */
 TEST(a_missed_driver_is_found_once_it_is_at_a_path_in_the_list_of_a_vendor)
 {
     new_folder();

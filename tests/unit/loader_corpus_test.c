@@ -1,6 +1,6 @@
 /* The bad plugins of tests/plugins/corpus.inc, each alone and all together in one folder with a good plugin. This
- * process must survive and must not load a bad plugin. The good plugin must be listed, the report must name the fault,
- * and nothing may be leaked. */
+ * process must survive and, except in the test without a helper, must not load a plugin. The good plugin must be
+ * listed, the report must name the fault, and nothing may be leaked. */
 #include "corpus_files.h"
 
 #include "base/records.h"
@@ -87,7 +87,8 @@ static void assert_nothing_is_left(void)
     assert_int_equal(errno, ECHILD);
 }
 
-/* Excludes the plugin that computes for seconds, because constructor_sleeps already covers its result. */
+/* Returns false for the plugin that computes for seconds. The test of all plugins together excludes it, because
+ * constructor_sleeps already covers its result. */
 static bool leaves_the_processor(const item *it)
 {
     return strcmp(it->name, "constructor_spins") != 0;

@@ -1,5 +1,5 @@
 /* Results of a restricted process. The failures must not be shared with other processes, but the successes must be.
- * Each case runs in a child. */
+ * The restricted process is a child. */
 #include "loader_cache.h"
 
 #include "support/stack.h"

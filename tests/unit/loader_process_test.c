@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* Adds a good plugin and four bad plugins. The first crashes, the second leaves no stack for a crash report, the third
- * exits, and only the wait status shows the death of the fourth. */
+/* Adds a good plugin and four bad plugins. The first crashes, the second exits, the third leaves no stack for a crash
+ * report, and only the wait status shows the death of the fourth. */
 static void add_plugins(void)
 {
     write_manifest("a.gpuhal", "good", test_plugin("good"), "");
@@ -272,7 +272,7 @@ TEST(without_a_helper_plugins_are_not_probed_and_a_note_says_so)
     check_without_helper("/usr", "/usr is a directory");
 }
 
-/* Leaves `count` free descriptors, which are enough for the earlier steps, but too few for a helper's pipes. */
+/* Leaves `count` free descriptors. Two are enough for the earlier steps, but too few for a helper's pipes. */
 static void leave_descriptors(unsigned count)
 {
     struct rlimit few;
@@ -316,7 +316,7 @@ TEST(helpers_wait_for_their_turn_if_they_do_not_all_fit)
     struct rlimit before;
     getrlimit(RLIMIT_NOFILE, &before);
     gpuhal_settings settings = own_settings();
-    leave_descriptors(9); /* enough for two concurrent helpers */
+    leave_descriptors(9); /* enough for at most two concurrent helpers */
     gpuhal_candidates candidates;
     gpuhal_status status = gpuhal_loader_run(&settings, NULL, NULL, false, &candidates);
     setrlimit(RLIMIT_NOFILE, &before);

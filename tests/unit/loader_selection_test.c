@@ -1,4 +1,4 @@
-/* The backends that are used, their order, and the choice between two plugins of the same name. */
+/* The backends that are used, their order, and the choice between two plugins of the same name or file. */
 #include "loader_support.h"
 
 /* Runs the loader over the test's folder with the given GPUHAL_BACKENDS. Returns the names of the listed plugins, in
@@ -173,7 +173,7 @@ TEST(a_known_backend_that_is_not_installed_is_reported)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* These plugins use a known name. */
+/* The plugin `cpu` has a known name, so the loader ignores the priority in its manifest. */
 TEST(cpu_comes_last_whichever_priority_and_place_it_is_given)
 {
     new_folder();

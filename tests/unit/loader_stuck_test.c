@@ -106,7 +106,7 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_blocks_nothin
     }
 }
 
-/* The wait is long enough for thousands of log lines. */
+/* The deadline is long enough for thousands of log lines. */
 #ifdef __SANITIZE_THREAD__
 #define DEADLINE_NS UINT64_C(20000000000)
 #else

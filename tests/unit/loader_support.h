@@ -39,7 +39,7 @@ UNUSED_HELPER void remove_folder(void)
     }
 }
 
-/* Creates the test's private folder; it is removed at exit. */
+/* Replaces the test's private folder with an empty one, which is removed at exit. */
 UNUSED_HELPER void new_folder(void)
 {
     static bool registered;

@@ -27,7 +27,8 @@ static void make_plugins(void)
 
 static gpuhal_status open_and_use(void);
 
-/* In a test with helpers, this process first probes the plugins itself and caches the results. */
+/* In a test with helpers, this process first probes the plugins itself, so that it has their results in memory from the
+ * beginning. The registry starts empty. */
 static void begin_round(void)
 {
     if (isolation == GPUHAL_ISOLATION_ALWAYS) {
