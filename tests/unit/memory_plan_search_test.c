@@ -25,7 +25,7 @@ static uint32_t roll(uint32_t sides)
     return (uint32_t)((uint64_t)state * sides >> 32);
 }
 
-static bool around; /* half of the cuts put four pieces around a fifth piece */
+static bool around; /* half of the large cuts put four pieces around a fifth, so that no straight cut divides them */
 
 static void cut(uint32_t first, uint32_t last, uint64_t bytes, uint32_t pieces);
 
@@ -41,7 +41,7 @@ static void cut_around(uint32_t first, uint32_t last, uint64_t bytes, uint32_t p
     cut(left, right - 1, 1024 * (high - low), pieces - 4 * each);
 }
 
-/* Cuts a rectangle of steps `first` to `last` and height `bytes` into `pieces`. */
+/* Cuts a rectangle of steps `first` to `last` and height `bytes` into at most `pieces`. */
 static void cut(uint32_t first, uint32_t last, uint64_t bytes, uint32_t pieces)
 {
     if (around && pieces >= 5 && last - first >= 16 && bytes >= 16384 && roll(2)) {
@@ -192,8 +192,7 @@ static uint64_t least_total(uint32_t placed, const uint64_t *tops, uint64_t so_f
     return least;
 }
 
-/* Makes at most SMALL boxes whose heights have the same sum at every step, and returns the sum. Unused boxes have
- * height 0. */
+/* Makes SMALL boxes whose heights have the same sum at every step, and returns the sum. */
 static uint64_t full_boxes(void)
 {
     uint64_t sum = 3 + roll(3);

@@ -103,7 +103,7 @@ typedef enum cuts {
     NEAR_MIDDLES /* near the middle of either side */
 } cuts;
 
-/* Cuts a rectangle of steps `first` to `last` and height `bytes` into `pieces`. */
+/* Cuts a rectangle of steps `first` to `last` and height `bytes` into at most `pieces`. */
 static void cut(uint32_t first, uint32_t last, uint64_t bytes, uint32_t pieces, cuts how)
 {
     const bool halves = how != ANYWHERE;
@@ -222,7 +222,7 @@ TEST(plans_are_the_same_at_every_call)
     assert_memory_equal(first, offsets, sizeof first);
 }
 
-/* Makes shapes with the most segments, the most raises, and the most boxes that do not fit. */
+/* Makes one of the shapes that cause the most segments, the most raises, or the most boxes that do not fit. */
 static void shape(uint32_t which)
 {
     for (count = 0; count < MANY; count++) {

@@ -1,5 +1,5 @@
 /* gpuhal_place(): refusals and their reasons, plans for equal devices and for many devices, plans after a device was
- * lost, and values of real devices. place_random_test.c checks the quality of placements. */
+ * lost, and descriptions of devices and links. place_random_test.c checks the quality of placements. */
 #include "support/faults.h"
 #include "support/mock.h"
 #include "test.h"

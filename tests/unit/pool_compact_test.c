@@ -110,7 +110,7 @@ TEST(a_whole_segment_comes_free_if_the_others_have_room_without_growing)
         alone[i] = take(f.pool, NULL, 7 * SMALL); /* larger than any free block of the first segment */
     }
     assert_int_equal(gpuhal_compact_begin(f.pool, alone, 1, 0, 0), 0);
-    assert_int_equal(gpuhal_compact_begin(f.pool, alone, 2, 0, 0), 0); /* both need 14 units, and 11 are free */
+    assert_int_equal(gpuhal_compact_begin(f.pool, alone, 2, 0, 0), 0); /* together 14 * SMALL, but only 11 are free */
     gpuhal_buffer_release(alone[1]);
     assert_int_equal(gpuhal_compact_begin(f.pool, alone, 1, 0, 0), 2 * SEGMENT);
     gpuhal_compact_release(f.pool, alone, 1);

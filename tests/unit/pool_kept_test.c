@@ -87,7 +87,8 @@ TEST(sizes_that_a_queue_asks_for_no_more_make_room_for_later_ones)
     expect_nothing_left();
 }
 
-/* There are more queues than slots, so some lanes are only in the list. Other lanes later use their slots. */
+/* There are more queues than slots, so some lanes are only in the list. Lanes of later queues use the slots of
+ * destroyed queues. */
 TEST(each_of_many_queues_gets_its_own_released_buffers)
 {
     enum { MANY = GPUHAL_LANE_SLOTS + 100 };
@@ -296,7 +297,7 @@ TEST(a_pool_with_keep_bytes_gives_its_segment_back_with_the_last_release)
     gpuhal_close(gpu);
 }
 
-/* After each call, the current values, peaks and totals must equal sums over the buffers in use. */
+/* After each call, the totals and peaks must equal those that the test counts itself. */
 TEST(figures_are_those_of_a_pool_that_keeps_nothing)
 {
     enum { QUEUES = 3, SIZES = 4, MOST = 24, STEPS = 20000 };

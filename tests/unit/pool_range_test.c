@@ -119,7 +119,7 @@ TEST(trimming_gives_back_each_piece_that_no_buffer_uses_also_below_used_ones)
     assert_int_equal(gpuhal_mock.devices[0].decommits, 3);
     expect_pattern(buffers[0], 0);
     expect_pattern(buffers[3], 3);
-    /* this buffer gets the lowest addresses again */
+    /* this buffer gets the lowest free addresses again */
     buffers[1] = take_filled(pool, SEGMENT, 9);
     assert_int_equal(gpuhal_buffer_address(buffers[1]), addresses[1]);
     gpuhal_buffer_release(buffers[0]);

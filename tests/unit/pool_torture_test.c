@@ -41,7 +41,7 @@ static gpuhal_status open_objects(objects *o)
 }
 
 /* Each queue fills its buffers and reads them back. The next queue uses every second buffer as well, so these buffers
- * are released after work of two queues. */
+ * are released behind work of two queues. */
 static gpuhal_status use_buffers(objects *o)
 {
     static unsigned char got[BUFFERS][BYTES];

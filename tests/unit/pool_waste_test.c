@@ -30,7 +30,8 @@ static void release_one(program *p, uint32_t at)
     p->buffers[at] = p->buffers[--p->count];
 }
 
-/* The powers of two from 256 bytes to 128 KiB are equally frequent; most buffers are short-lived. */
+/* Sizes from each power of two to the next, from 256 bytes to 256 KiB, are equally frequent; most buffers are
+ * short-lived. */
 static void step(program *p)
 {
     const uint64_t power = UINT64_C(256) << pick(p, 10), bytes = power + pick(p, power);

@@ -150,7 +150,7 @@ static void *fill_shared(void *user)
         }
         atomic_fetch_add(&s->made, 1);
         pthread_mutex_lock(&s->mutex);
-        assert_true(s->count < 64); /* each thread can have at least one unit */
+        assert_true(s->count < 64); /* each buffer has at least one unit */
         s->buffers[s->count++] = buffer;
         pthread_mutex_unlock(&s->mutex);
     }

@@ -216,7 +216,7 @@ TEST(a_compiler_that_is_loaded_when_its_output_is_asked_for_is_known_by_its_file
     situation s = begin();
     install(compiler, named_library());
     s.mock.devices[0].compiler = compiler;
-    s.mock.devices[0].compiler_is_late = 1; /* like PoCL's devices, which compile when their binary is requested */
+    s.mock.devices[0].compiler_is_late = 1; /* like PoCL's devices that compile when asked for a binary */
     assert_int_equal(run(&s), 0);
     install(compiler, named_library());
     assert_int_equal(run(&s), 0);
@@ -226,7 +226,7 @@ TEST(a_compiler_that_is_loaded_when_its_output_is_asked_for_is_known_by_its_file
 TEST(a_library_that_a_driver_compiled_and_loaded_is_no_compiler)
 {
     situation s = begin();
-    install(compiler, plain_library()); /* like PoCL's compiler, without a soname */
+    install(compiler, plain_library()); /* like a library that PoCL compiled, without a soname */
     s.mock.devices[0].compiler = compiler;
     compile_and_use(&s);
     install(compiler, plain_library());
@@ -241,7 +241,7 @@ TEST(a_driver_that_the_application_has_loaded_before_is_known_by_its_file)
     install(driver, named_library());
     s.first = driver;
     s.mock.driver = driver;
-    s.mock.library = named_library(); /* loaded before the plugin starts, as its driver may be */
+    s.mock.library = named_library(); /* loaded before the plugin starts, so its driver may be, too */
     compile_and_use(&s);
     install(driver, named_library());
     compile_and_use(&s);

@@ -114,7 +114,7 @@ TEST(a_reset_keeps_the_plugins_queue_that_failed_while_a_timed_event_is_of_it)
     fixture d = open_fixture(true);
     gpuhal_event *timed = make_event(&d, GPUHAL_EVENT_TIMED), *second = make_event(&d, GPUHAL_EVENT_TIMED);
     uint64_t ns = 0;
-    copy_and_record(&d, d.queue, d.event); /* leaves a spare event in the plugin's queue */
+    copy_and_record(&d, d.queue, d.event); /* leaves a spare event of the plugin's queue */
     copy_and_record(&d, d.queue, timed);
     assert_int_equal(gpuhal_queue_synchronize(d.queue, 10 * second_ns), GPUHAL_OK);
     engine.fail_at[COPY] = engine.calls[COPY] + 1;

@@ -39,7 +39,7 @@ typedef struct result {
 typedef struct model_buffer {
     gpuhal_buffer *buffer;
     uint32_t device;
-    bool used[QUEUES]; /* true if a queue's unfinished work uses the buffer and no later work waits for that work */
+    bool used[QUEUES]; /* true if a queue's work uses the buffer and no later work waits for that work */
     unsigned char bytes[BYTES];
 } model_buffer;
 

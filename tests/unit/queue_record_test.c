@@ -107,8 +107,8 @@ static uint64_t bytes_of(gpuhal_device *device)
     return statistics.allocated.current;
 }
 
-/* The queue tracks the second and the third launch in addition to the newest submission. Sanitizers detect kernels that
- * are freed too early. */
+/* The second and the third launch join the newest submission, which keeps their kernels and buffers, too. Sanitizers
+ * detect kernels that are freed too early. */
 TEST(kernels_and_buffers_of_launches_stay_until_the_work_has_ended)
 {
     enum { BYTES = 4096, COUNT = 3 };

@@ -140,7 +140,7 @@ TEST(least_loaded_counts_memory_work_and_promises_and_unknown_loads_come_last)
     ranks own;
     set_load(0, GIB(16), 900); /* 450 */
     set_load(1, GIB(4), 100);  /* 425 */
-    set_load(2, GIB(16), 0);   /* 0, or 500 with the promised memory */
+    set_load(2, GIB(16), 0);   /* 0, or 500 with the promise */
     gpuhal_mock.devices[3].values[0].missing = gpuhal_mock.devices[3].values[1].missing = GPUHAL_MISSING_ASLEEP;
     gpuhal_rank_desc desc = {.size = sizeof desc, .order = GPUHAL_RANK_LEAST_LOADED};
     assert_ok(rank(gpu, &desc, &own));

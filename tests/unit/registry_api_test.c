@@ -179,7 +179,7 @@ TEST(a_damaged_record_is_reported_and_the_whole_ones_are_returned)
     put_contents(below(directory, "registry"), text, bytes);
     gpuhal_view *view = read_view(directory);
     assert_non_null(strstr(info_of(view).damage, "its undamaged records are used"));
-    /* The damaged physical device's record is lost, with the records of its interface. */
+    /* The damaged physical device's record is lost, with its interface's record, link and fault. */
     expect_counts(view, (uint32_t[5]){1, 1, 2, 0, 0});
     gpuhal_view_release(view);
     free(text);

@@ -1,5 +1,5 @@
 /* tests/unit/registry_faults_test.c: each system call and each allocation of a registry write fails once, and the
- * writer is killed before and after each. See support/faults.h. */
+ * writer is killed before and after each system call. See support/faults.h. */
 #include "registry_support.h"
 #include "support/faults.h"
 

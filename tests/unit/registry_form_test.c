@@ -127,7 +127,7 @@ TEST(a_written_database_is_read_again_word_for_word)
     gpuhal_database_finish(&database);
 }
 
-/* Parses the damaged text. Returns whether the good registry contains all of its records, and the parser detected
+/* Parses the damaged text. Returns whether all records of the text are in the good registry, and the parser detected
  * damage if something is missing. */
 static bool is_harmless(const char *text, size_t bytes, const gpuhal_database *good)
 {

@@ -28,7 +28,7 @@ static void add_card(const char *backend, uint32_t index, unsigned card, const c
 }
 
 /* Makes a machine. `cards` lists the cards in CUDA's order, for example "01234567". Vulkan lists them in reverse
- * order. */
+ * order, or none of them if there are more than DEVICES / 2. */
 static void set_machine(const char *cards, const char *driver)
 {
     size_t count = strlen(cards);

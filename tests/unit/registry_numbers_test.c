@@ -365,7 +365,7 @@ TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there
     gpuhal_registry_destroy(registry);
 }
 
-/* One backend has 256 devices on the CPU, and links between them; the cards have older links. */
+/* One backend has 256 devices on the CPU, and links between them; a card's two interfaces have older links. */
 TEST(a_plugin_with_256_devices_takes_no_interface_and_no_link_from_others)
 {
     enum { MANY = 256, LINKS = 600 };

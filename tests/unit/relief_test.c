@@ -82,7 +82,7 @@ typedef struct relay {
     gpuhal_buffer *buffer;
 } relay;
 
-/* Lets the first work end. This frees little memory, because newer work still uses the buffer. */
+/* Lets the first work end. This frees little memory, because newer work still uses own->buffer. */
 static void *keep_on(void *user)
 {
     const struct timespec pause = {.tv_nsec = 30000000};
@@ -272,7 +272,7 @@ TEST(the_report_on_a_pool_states_its_memory_and_the_bytes_of_each_rung)
     cache e = {.name = 'e', .per_call = 1}, s = {.name = 's'}, c = {.name = 'c', .per_call = 1};
     e.buffers[e.count++] = more[--count];
     c.buffers[c.count++] = more[--count];
-    s.buffers[0] = more[--count]; /* counts as spillable, but is not released */
+    s.buffers[0] = more[--count]; /* in no source, so it is not released */
     add_cache(gpu, &e, GPUHAL_PRESSURE_EVICT, 0);
     add_callback(gpu, &c, 0);
     gpuhal_event *short_gate = close_gate(gpu, other), *gate = close_gate(gpu, queue);
@@ -309,7 +309,7 @@ TEST(the_report_on_a_pool_states_its_memory_and_the_bytes_of_each_rung)
     assert_int_equal(attempt(pool, NULL, 15 * UNIT, 0, PATIENCE_NS), GPUHAL_ERROR_OUT_OF_MEMORY);
     pthread_join(own.thread, NULL);
     const gpuhal_memory_report later = report_or_fail();
-    assert_int_equal(later.ordered_bytes, 0); /* the call has returned, so no work is left to wait for */
+    assert_int_equal(later.ordered_bytes, 0); /* the call returned because no work is left to wait for */
     assert_int_equal(later.rungs[GPUHAL_RUNG_POLL].bytes + later.rungs[GPUHAL_RUNG_WAIT].bytes, UNIT);
     gpuhal_buffer_release(used);
     gpuhal_buffer_release(s.buffers[0]);

@@ -112,7 +112,7 @@ TEST(events_of_one_sample_come_in_the_order_of_thresholds_then_of_devices_then_h
         const gpuhal_threshold any = {.size = sizeof any, .key = HEAT, .limit = 10 - i};
         assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
     }
-    for (uint32_t d = 0; d < 2; d++) { /* both changes are between two samples if the period is long enough */
+    for (uint32_t d = 0; d < 2; d++) { /* all changes are between two samples if the period is long enough */
         set_value(d, 0, HEAT, 11);
         set_value(d, 1, GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_THERMAL);
     }

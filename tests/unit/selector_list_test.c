@@ -68,7 +68,7 @@ TEST(an_exclusion_alone_leaves_software_devices_for_select_as_for_a_filter)
         {"!cpu", "vulkan:0 opencl:0 ", "vulkan:0"},
         {"!cpu,!vulkan", "opencl:0 ", "opencl:0"},
         {"!vulkan", "opencl:0 cpu:0 ", "cpu:0"},   /* a software device comes last */
-        {"auto,!cpu", "vulkan:0 opencl:0 ", NULL}, /* `auto` does not select a device */
+        {"auto,!cpu", "vulkan:0 opencl:0 ", NULL}, /* `auto` selects no software device */
     };
     keep_fact(add_device("vulkan", "llvmpipe"), "software", "1");
     keep_fact(add_device("opencl", "pthread"), "software", "1");

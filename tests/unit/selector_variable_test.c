@@ -157,7 +157,7 @@ TEST(an_index_or_a_uuid_that_only_the_vendor_knows_is_an_error_and_no_guess)
     assert_int_equal(gpuhal_variable_read(cuda, "0", unknown, 2, &picks), GPUHAL_ERROR_NOT_FOUND);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
     assert_int_equal(gpuhal_variable_read(cuda, "GPU-9", unknown, 2, &picks), GPUHAL_ERROR_NOT_FOUND);
-    read_picks("CUDA_VISIBLE_DEVICES", "2", unknown, 2, "", "no device has it"); /* two devices match */
+    read_picks("CUDA_VISIBLE_DEVICES", "2", unknown, 2, "", "no device has it"); /* there are only two devices */
     read_picks("CUDA_VISIBLE_DEVICES", "GPU-1", unknown, 2, "0", NULL);
 }
 

@@ -180,7 +180,7 @@ TEST(an_empty_store_compacts_its_pool_and_arguments_are_checked)
     close_store(&f);
 }
 
-/* The entry has a copy and two parts. */
+/* The entry has two parts. After the move it is still the oldest entry, so it is spilled first. */
 TEST(an_entry_moves_with_its_parts_and_keeps_its_copy_its_age_and_its_tag)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = UINT64_MAX}, 3 * SEGMENT);
@@ -236,7 +236,7 @@ TEST(a_queue_reads_an_entry_in_its_old_place_while_it_moves)
     assert_ok(gpuhal_store_acquire(f.store, f.queue, "3", 1, NULL, 0, 0, &item));
     assert_ok(gpuhal_read(f.queue, got, gpuhal_item_buffer(item, NULL), 0, SMALL));
     gpuhal_item_release(item, f.queue);
-    assert_int_equal(attempt(f.pool, NULL, 2 * SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY); /* the entry is in use */
+    assert_int_equal(attempt(f.pool, NULL, 2 * SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY); /* the old place is used */
     assert_int_equal(counts_of(f.store).moves, COUNT);
     open_gate(gate);
     assert_ok(attempt(f.pool, NULL, 2 * SEGMENT, 0, PATIENCE_NS));

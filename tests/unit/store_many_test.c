@@ -7,7 +7,7 @@
 
 enum { MANY = 100 };
 
-/* Wraps the library's function (linker --wrap). */
+/* Wrap the library's functions (linker --wrap). */
 void __wrap_gpuhal_mutex_lock(gpuhal_mutex *mutex);
 void __real_gpuhal_mutex_lock(gpuhal_mutex *mutex);
 uint64_t __wrap_gpuhal_os_monotonic_ns(void);

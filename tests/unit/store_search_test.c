@@ -74,8 +74,8 @@ gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry 
 gpuhal_status __real_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 
 static gpuhal_event *gate;           /* opened once a search waits for the work that fills "a" */
-static bool modifies_a;              /* modifies "a" while a search for room in host memory examines its copy */
-static void (*while_reserved)(void); /* called when the next copy has memory but no content */
+static bool modifies_a;              /* modifies "a" after the next wait for the work on "a" in a search */
+static void (*while_reserved)(void); /* called when room for the next copy is reserved, before it has memory */
 static bool has_no_piece;            /* the next copy finds no contiguous memory, although enough bytes are free */
 
 gpuhal_status __wrap_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,

@@ -140,7 +140,7 @@ static gpuhal_status store_around(void)
         assert_int_equal(gpuhal_store_get_statistics(o.store, &counts), GPUHAL_OK);
         assert_int_equal(counts.pinned, 0);
         assert_true(counts.device.bytes <= 2 * BYTES);
-        assert_true(counts.host.bytes <= 3 * BYTES + 2000); /* the limit includes an entry that lost its place */
+        assert_true(counts.host.bytes <= 3 * BYTES + 2000); /* this bound includes an entry that lost its place */
     }
     close_objects(&o);
     return status;
@@ -233,7 +233,7 @@ static bool is_empty(const char *path)
     return count == 2; /* . and .. */
 }
 
-/* Returns whether the process was killed at call number `call` (at write number `call` for KILL_AFTER). */
+/* Returns whether the process was killed at system call number `call` (after this call for KILL_AFTER). */
 static bool is_killed_at(gpuhal_fault kind, unsigned call)
 {
     const pid_t child = begin_child();

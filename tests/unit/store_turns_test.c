@@ -1,5 +1,5 @@
 /* Calls on a store must not wait beyond their deadlines. In some tests, threads use an entry in turn, so that a waiting
- * thread finds another thread at work after each wait. In other tests, a thread requests memory from other owners. */
+ * thread finds another thread at work after each wait. In another test, a thread requests memory from other owners. */
 #include "pressure_support.h"
 #include "store_support.h"
 

@@ -66,7 +66,8 @@ static void *end_at_once(void *unused)
     return unused;
 }
 
-/* Must be called before the library starts a thread. A sanitizer may start a thread as well. */
+/* Must be called before the library starts a thread. A sanitizer starts a thread of its own with the program's first
+ * thread, so this function starts a thread before it counts. */
 static void count_others(size_t own)
 {
     char names[512];

@@ -234,7 +234,7 @@ static void help_others(void *user)
     sem_wait(&l->go);
 }
 
-/* Requests another helper while the first helper is being cancelled, then submits another object's work. */
+/* Requests another helper for its own job while that job is being cancelled, then submits the other job. */
 static void ask_late(void *user)
 {
     late *l = user;

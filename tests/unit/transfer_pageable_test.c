@@ -47,7 +47,7 @@ static gpuhal *open_all(const char *registry)
     return open_with(registry, query);
 }
 
-/* Opens the device with the most staging. */
+/* Opens a device whose facts allow staging. */
 static gpuhal *open_discrete(gpuhal_builtin_fn *plugin)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{DISCRETE}}};

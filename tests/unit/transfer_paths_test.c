@@ -28,7 +28,7 @@ static void expect_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuh
     assert_int_equal(path, expected);
 }
 
-/* Copies twice in both directions. The memory must be imported once, and the device itself must do each copy. */
+/* Copies twice in both directions. Each buffer of mock:0 must be imported once, and mock:1 must do each copy. */
 static void check_sharing_copies(uint32_t refuses)
 {
     gpuhal *gpu = open_importer(refuses);

@@ -40,7 +40,7 @@ static void open_fixture(fixture *s)
     assert_ok(gpuhal_on_change(s->gpu, count_change, s));
 }
 
-/* Expects that the device still works after three times hang_ns. */
+/* Expects that the device is not lost within three times hang_ns. */
 static inline void expect_well(fixture *s)
 {
     for (double end = now() + 3 * HANG_SECONDS; now() < end; pause_ms(20)) {

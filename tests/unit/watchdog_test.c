@@ -195,7 +195,7 @@ static void prepare_peer(fixture *s)
 {
     assert_ok(do_peer_copy(s));
 }
-/* Makes a copy that is staged through a chunk, with a queue and an event. */
+/* Makes a write that is staged through a chunk, with a queue and an event. */
 static void prepare_staging(fixture *s)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 2 << 20};
