@@ -107,8 +107,8 @@ typedef struct link_facts {
     uint64_t kind, advertised, bandwidth, generation, count;
 } link_facts;
 
-/* Outside a full enumeration the core does not pass on facts about links, so the test supplies a host that receives
- * them. */
+/* Functions of the test's own host. They store facts about a link in a link_facts, which the plugin gets as the
+ * sink. */
 static inline void take_u64(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     (void)host;

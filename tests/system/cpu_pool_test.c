@@ -24,7 +24,7 @@ static bool comes_to(_Atomic uint32_t *number, uint32_t least)
 typedef struct shared {
     _Atomic uint32_t here, passed; /* groups that have begun; groups that saw the expected number */
     uint32_t wanted;
-    _Atomic bool goes_on;           /* ends kernels that otherwise run forever */
+    _Atomic bool goes_on;           /* ends kernels that otherwise run long or forever */
     _Atomic uint32_t inside, pairs; /* groups that run now; groups that ran at the same time as another group */
     _Atomic uint32_t done;
 } shared;
@@ -354,7 +354,8 @@ TEST(a_launch_that_does_not_end_takes_only_its_threads)
     end(&with, program);
 }
 
-/* The two groups of the second launch can only begin after a thread has left the first launch. */
+/* The two groups of the second launch wait for each other. The caller runs one of them; the other one can only begin
+ * after a thread has left the first launch. */
 TEST(threads_go_over_to_a_launch_that_begins_later)
 {
     cpu with = open_cpu("cpu.threads=4");
@@ -427,8 +428,8 @@ TEST(launches_of_eight_threads_at_once_do_all_of_their_groups)
     end(&with, own.program);
 }
 
-/* Launches continue while other threads open and close the same device. Opening and closing starts and stops the pool's
- * threads. */
+/* Launches continue while other threads open and close the same device. The pool's threads are started by a launch, and
+ * end when nobody has the device open. */
 static void *open_and_close(void *user)
 {
     const cpu *with = user;

@@ -145,7 +145,7 @@ static uint64_t read_number(const char *path, const char *key)
     return number;
 }
 
-/* Other programs allocate and free memory during the test, so the values may differ by up to a fifth. */
+/* Other programs allocate and free memory during the test, so the values may differ by a fifth of the total memory. */
 TEST(memory_and_time_of_this_machine_agree_with_proc)
 {
     gpuhal_device *cpu;

@@ -1,5 +1,6 @@
-/* Tests the CUDA plugin with the fake driver if the driver is unusable, devices are hidden or removed, or NVML is
- * missing, slow or failing. Everything else must still work, and an error message must name the failure. */
+/* Tests the CUDA plugin with the fake driver if the driver is unusable, devices are hidden, taken by another process or
+ * lost, or NVML is missing, slow or failing. Everything else must still work, and an error message must name the
+ * failure. */
 #include "support/tree.h"
 #include "vendor.h"
 
@@ -226,7 +227,7 @@ TEST(values_come_back_after_the_program_has_shut_nvml_down_once_too_often)
     close_clean(gpu);
 }
 
-/* If NVML hangs for a value, each sample makes at most one call for it, and later samples skip the call. */
+/* Only the first sample waits for the call that hangs. While it hangs, later samples do not call NVML. */
 TEST(nvml_that_hangs_costs_the_first_sample_its_time_and_later_ones_nothing)
 {
     use_machine("devices 2; hang nvmlDeviceGetPowerUsage 1");
@@ -323,7 +324,7 @@ TEST(ordinary_memory_is_staged_unless_the_device_reads_through_the_hosts_page_ta
     remove_reports();
 }
 
-/* The calls of each device may take up to 5 s. The calls of all devices together take longer. */
+/* The calls of each sample may take up to 5 s. The calls of both samples together take longer. */
 static void *sample_slowly(void *device)
 {
     gpuhal_value value = {.key = GPUHAL_VALUE_POWER_MICROWATTS};

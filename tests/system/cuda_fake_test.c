@@ -22,8 +22,8 @@ TEST(devices_are_listed_with_their_identity_and_no_context_is_made)
     remove_reports();
 }
 
-/* The engine in this test loads its functions from the library that GPUHAL_CUDA_LIBRARY names, not from the installed
- * library. */
+/* An engine gets its functions in this way. They come from the library that GPUHAL_CUDA_LIBRARY names here, not from
+ * the installed library. */
 TEST(functions_of_the_vendor_come_from_the_library_that_the_plugin_works_with)
 {
     use_machine("devices 1");

@@ -173,7 +173,7 @@ TEST(a_kernel_with_its_own_shared_memory_gets_the_bytes_of_the_launch)
     }
     how.local_bytes = 150000;
     expect_fine(with.ops.launch(queue, again, &how), &with, "launch");
-    how.local_bytes = 200000; /* an earlier launch has already raised this kernel object's limit */
+    how.local_bytes = 200000; /* the launch with `again` must not have lowered the limit */
     expect_fine(with.ops.launch(queue, kernel, &how), &with, "launch");
     how.local_bytes = 232448; /* together with the kernel's static memory this exceeds the device's limit */
     assert_int_equal(with.ops.launch(queue, kernel, &how), GPUHAL_ERROR_INVALID_ARGUMENT);

@@ -67,7 +67,8 @@ static void start(const char *machine)
     load_plugin();
 }
 
-/* Samples into `heard`: only this value if `named`, otherwise all values. */
+/* Samples only this value if `named`, otherwise all values. Stores this value in `heard`. Returns the reason if the
+ * value is missing, otherwise 0. */
 static gpuhal_missing sample(gpuhal_key key, bool named)
 {
     heard.key = key;

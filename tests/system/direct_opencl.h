@@ -197,7 +197,7 @@ static inline void open_gate(gate g)
 
 static inline void break_gate(gate g)
 {
-    /* drivers return this code, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, or -1 (PoCL) */
+    /* work after the gate fails with this code, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, or -1 (PoCL) */
     end_gate(g, CL_INVALID_OPERATION);
 }
 

@@ -1,5 +1,4 @@
-/* tests/system/direct_vulkan.h: calls the Vulkan plugin's slots, to test queue and event features that the public API
- * does not use yet. */
+/* tests/system/direct_vulkan.h: calls the Vulkan plugin's slots without the core. */
 #ifndef GPUHAL_TEST_DIRECT_VULKAN_H
 #define GPUHAL_TEST_DIRECT_VULKAN_H
 

@@ -44,7 +44,8 @@ static inline bool next_row(char **rest, row *out)
     return line != NULL;
 }
 
-/* Expects that the plugin is in this state, and that its report contains a message of the page. */
+/* Expects that the plugin is in this state, that its report contains this message, and that the page has the message
+ * too. */
 static inline void expect_listed(gpuhal_plugin_state state, const char *sentence)
 {
     expect_on_page(sentence);

@@ -1,7 +1,7 @@
 /* Tests that after a successful wait all objects of the awaited work have been released. So a buffer can be mapped, and
  * memory can be allocated again even if the limit has no room for both the old and the new memory. Runs on every device
- * of this machine. `ctest -C large -L large` runs all 10,000 rounds, in eight processes of 1,000 each. By default fewer
- * rounds run. */
+ * of this machine. `ctest -C large -L large` runs 10,000 rounds in one process, and 1,000 in each of eight processes.
+ * By default fewer rounds run. */
 #include "queues.h"
 
 #include <sys/wait.h>

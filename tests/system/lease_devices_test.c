@@ -31,8 +31,8 @@ typedef struct part {
     uint32_t slots, number; /* number: index into the arrays in shared memory */
 } part;
 
-/* Opens each device in its own gpuhal object. In one object the devices would be interfaces of the same CPU, and a
- * physical device has only one lease. */
+/* Opens each device in its own gpuhal object. In one object the devices would be interfaces of the same CPU, which is
+ * leased as one device. */
 static uint32_t open_devices(part parts[DEVICES])
 {
     static const char *const selectors[DEVICES] = {"opencl:0", "opencl:1", "cpu:0"};

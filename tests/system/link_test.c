@@ -1,5 +1,5 @@
 /* Tests links between devices of one vendor, with the vendor's fake: link reports, copies over verified links, and
- * links that report success but do not copy. */
+ * links that fail, or report success but do not copy. */
 #include "warnings.h"
 #include "support/random.h"
 
@@ -28,7 +28,8 @@ static uint64_t link_number(gpuhal_device *from, gpuhal_device *to, gpuhal_key k
     return value;
 }
 
-/* Copies at odd offsets. Returns the path that later copies use. */
+/* Copies between new buffers at odd offsets. Checks the copied bytes and the bytes beside them. Returns the path that
+ * later copies use. */
 static gpuhal_path copy_exactly(gpuhal_device *from_device, gpuhal_device *to_device, uint32_t seed)
 {
     unsigned char *sent = bytes_of_seed(seed, BYTES), *got = bytes_of_seed(seed + 1, BYTES);

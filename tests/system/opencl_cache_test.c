@@ -53,7 +53,7 @@ static int use(const char *text, const char *options)
     return (int)(16 * launch(device, kernel)) + cached;
 }
 
-/* Runs in a child. The child exits without running the driver's destructors. */
+/* Runs use() in a child. The child exits without running the driver's destructors. */
 static void expect(const char *text, const char *options, uint32_t value, bool cached)
 {
     const pid_t child = begin_child();

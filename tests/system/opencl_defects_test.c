@@ -105,8 +105,8 @@ static gpuhal_status launch_beside(machine *m)
     return wide.status;
 }
 
-/* Reports another version, because some installed drivers do not have the defect: PoCL 6, and the pthread device of
- * PoCL 3.1. */
+/* Reports another version and device name, because some installed drivers do not have the defect: PoCL 6, and the
+ * pthread device of PoCL 3.1. */
 static void state(const char *version, const char *name)
 {
     char answers[256];
@@ -178,7 +178,7 @@ TEST(a_launch_that_the_driver_refuses_leaves_the_turn_with_the_one_that_runs)
     close_machine(&m);
 }
 
-/* A device of another gpuhal object, which a separate thread closes. */
+/* Another opened device, which a separate thread closes. */
 typedef struct closer {
     fixture d;
     pthread_t thread;
@@ -279,7 +279,7 @@ TEST(a_build_that_fails_without_a_word_about_the_code_is_tried_twice)
     program = program_or_fail(&d, NULL);
     assert_string_equal(build_log, "");
     d.ops->program_unload(program);
-    use_answers("build=3;platform=OpenCL 3.0 PoCL 3.1"); /* the second and third builds fail */
+    use_answers("build=3;platform=OpenCL 3.0 PoCL 3.1"); /* one build has failed; two more fail */
     const gpuhal_status status = load_text(&d, source, NULL, &program);
     assert_int_equal(status, GPUHAL_ERROR_DRIVER);
     (void)gpuhal_direct_failed(d.plugin, status, "loading");

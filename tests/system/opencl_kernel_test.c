@@ -493,7 +493,8 @@ typedef struct worker {
     bool loads;
 } worker;
 
-/* Each thread uses its own range of the same memory, its own queue, and a kernel that all threads share. */
+/* Each thread uses its own range of the same memory, its own queue, and its own kernel if `loads`, otherwise the kernel
+ * that the other threads share. */
 static void *work(void *user)
 {
     worker *w = user;

@@ -298,7 +298,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec;
 }
 
-/* The queue still holds the copy's event, because the copy had not ended when the test recorded another event. The copy
+/* The queue still holds the copy's event, because the copy had not ended when the test recorded `d.event`. The copy
  * waited for a gate in another queue. A gate in the same queue would not work, because the plugin enqueues markers in a
  * queue whose native object was handed out. */
 TEST(a_timed_event_does_not_count_the_idle_time_of_the_queue)

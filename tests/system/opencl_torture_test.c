@@ -182,7 +182,7 @@ static gpuhal_memory wrap_or_fail(const fixture *d)
     return wrapped;
 }
 
-/* Loads a program, reflects its kernel, launches it and stores the compiled program. @p from is an earlier compiled
+/* Loads a program, reflects its kernel, launches it and requests the compiled program. @p from is an earlier compiled
  * program, which the driver may reject. Uses new memory, so the table does not contain a sub-buffer yet. */
 static gpuhal_status work(const fixture *d, const char *options, const kept *from, fault *f)
 {

@@ -87,7 +87,7 @@ static void verify(model *m, uint32_t queue)
     m->check_count = left;
 }
 
-/* Enqueues the read in `queue`, ordered after the work in the buffer's own queue. */
+/* Enqueues the read in `queue`, which the caller has ordered after the buffer's own queue. */
 static void read_back(model *m, const held *h, uint32_t queue)
 {
     for (uint32_t i = 0; i < QUEUES && m->check_count == CHECKS; i++) {

@@ -233,7 +233,8 @@ static void release_buffers(const row *own)
     }
 }
 
-/* Each launch adds a different number. The test overwrites the number as soon as the call has returned. */
+/* Consecutive launches add different numbers. The test overwrites the number as soon as the call has returned. After
+ * TURN launches the result goes to another buffer. */
 static void *launch_row(void *user)
 {
     const row *own = user;

@@ -277,8 +277,8 @@ TEST(a_failed_or_destroyed_host_event_fails_the_queue_that_waits_for_it)
     close_fixture(&d);
 }
 
-/* A queue cannot fail with these statuses, because they have another meaning as the result of a wait. A caller that
- * waits again after TIMEOUT would never stop. */
+/* A queue cannot fail with these values. The statuses among them have another meaning as the result of a wait: a caller
+ * that waits again after TIMEOUT would never stop. The last two values are no statuses. */
 static const gpuhal_status no_causes[] = {
     GPUHAL_NOT_READY, GPUHAL_ERROR_NOT_SUPPORTED, GPUHAL_ERROR_TIMEOUT, GPUHAL_ERROR_BUSY, 7, -99};
 

@@ -1,5 +1,6 @@
-/* Tests queues with a CUDA driver that fails or is slow. Each failure must be reported once, with its original cause.
- * No memory may be freed too early, and a reset must make the queue usable again. */
+/* Tests queues with a CUDA driver that fails or is slow. Every call and wait must report a failure with its original
+ * cause, and each callback must report it only once. No memory may be freed too early, and a reset must make the queue
+ * usable again. */
 #include "cuda_fake.h"
 #include "support/random.h"
 #include "queues.h"
@@ -269,7 +270,8 @@ TEST(waiting_ends_in_its_time_and_uses_no_processor_time)
     close_clean(gpu);
 }
 
-/* The application releases the gpuhal object, the queue and the event before the event's callback has run. */
+/* The application releases the gpuhal object and the queue before the event's callback has run. The callback destroys
+ * the event. */
 typedef struct parting {
     gpuhal_event *event;
     calls seen;

@@ -70,7 +70,7 @@ static void expect_in_time(double began, uint64_t timeout_ns, const char *call)
     }
 }
 
-/* Repeats short waits while they time out. Returns the status of the last wait. */
+/* Repeats short waits while they time out. Returns the status of the last gpuhal_queue_synchronize(). */
 static gpuhal_status wait_shortly(fixture *s)
 {
     gpuhal_status status = GPUHAL_ERROR_TIMEOUT;
@@ -152,7 +152,7 @@ static void play(fixture *s)
     gpuhal_queue_destroy(s->on_cpu);
 }
 
-/* Runs in a child, because a thread stays stuck. The exit code is the result. */
+/* Runs the scenario in a child, because a thread stays stuck. The child's exit code is the result. */
 static void run_in_child(const hang *what, void (*scenario)(fixture *s))
 {
     double began = seconds_now();

@@ -1,6 +1,6 @@
 /* Tests queues together with the vendor's own queues. Work that the program submits during native access keeps its
  * order, on OpenCL and on Vulkan. A queue of the program is adopted. Queues of two backends that wait for each other
- * alternately keep their order. Skipped if PoCL or lavapipe is not installed. */
+ * alternately keep their order. The tests that need only Vulkan are skipped if lavapipe is not installed. */
 #include "adopt.h"
 #include "queues.h"
 #include "support/count.h"

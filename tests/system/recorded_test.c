@@ -214,7 +214,7 @@ TEST(a_limit_that_the_program_set_is_no_fault_of_the_device)
     expect_clean();
 }
 
-/* Fills until the driver reports that the device is lost. */
+/* Fills a buffer, and the driver reports that the device is lost. Returns the open gpuhal object. */
 static gpuhal *lose_device(warnings *said)
 {
     gpuhal *gpu = open_listening(BACKEND, said);

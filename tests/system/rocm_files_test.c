@@ -179,6 +179,7 @@ TEST(the_files_of_an_accelerator_with_passive_cooling_give_its_values_and_its_pl
     close_on_files(gpu);
 }
 
+/* Puts the topology node of the CPU, and that of the device that the fake lists first, which has this target. */
 static void put_target(const char *version)
 {
     char text[160];

@@ -52,7 +52,8 @@ TEST(amd_smi_alone_gives_its_values_in_the_units_of_their_names)
     close_clean(gpu);
 }
 
-/* Ends the library's session: ROCm SMI after one shutdown too many, AMD SMI after the first one. */
+/* Each shutdown ends the plugin's session: with ROCm SMI because it is one shutdown too many, with AMD SMI because the
+ * first shutdown ends the session. */
 static void expect_values_after_shutdown(const char *variable, const char *function)
 {
     gpuhal *gpu = open_backend(0);

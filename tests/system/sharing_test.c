@@ -42,8 +42,8 @@ static void expect_contents(gpuhal_buffer *buffer, const unsigned char *expected
 }
 
 /* Writes through one buffer, synchronizes, and compares through the other buffer. Then does the same in the other
- * direction. The written ranges alternate, so a synchronization that moves more than the written bytes would undo a
- * write. */
+ * direction. Each round writes only some ranges, so a synchronization that moves more than the written bytes would
+ * undo a write. */
 static void exchange(gpuhal_buffer *one, gpuhal_buffer *other, const char *what)
 {
     unsigned char *model = random_bytes(BYTES), *fresh = random_bytes(BYTES);

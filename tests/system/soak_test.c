@@ -2,10 +2,10 @@
  * compared with a model in host memory.
  *
  * Each thread has its own queue on each device and its own buffers, so the buffers' contents equal the model's after
- * the same operations in call order. All threads share one gpuhal object with its pools and stores. Pools and stores
- * are destroyed and recreated every few seconds while work is in progress. After a failure the test prints the seed and
- * the number of the operation. With GPUHAL_TEST_SOAK_SEED set to this seed, each thread repeats its operations, but the
- * threads may interleave differently. */
+ * the same operations in call order. All threads share one gpuhal object with its pools and stores. The object, its
+ * pools and its stores are destroyed and recreated every few seconds while work is in progress. After a failure the
+ * test prints the seed and the number of the operation. With GPUHAL_TEST_SOAK_SEED set to this seed, each thread
+ * repeats its operations, but the threads may interleave differently. */
 #include "exercise.h"
 #include "support/random.h"
 #include "support/folder.h"
@@ -57,7 +57,7 @@ typedef struct worker {
     slot slots[SLOTS];
     pending pending[PENDING];
     uint32_t pending_count;
-    uint32_t stored[DEVICES][KEYS]; /* seed of the entry's bytes; 0 if it was never put */
+    uint32_t stored[DEVICES][KEYS]; /* seed of the entry's bytes; 0 if the store has no entry */
     char failed[700];               /* empty if nothing failed */
 } worker;
 

@@ -60,7 +60,7 @@ static inline gpuhal_buffer *buffer_or_fail(gpuhal_device *device, gpuhal_memory
     return buffer;
 }
 
-/* Returns a value in /proc/self/status, in KiB. */
+/* Returns a value in /proc/self/status, in KiB, or -1 if it is missing. */
 static inline long memory_status_kib(const char *key)
 {
     char line[256];

@@ -1,4 +1,5 @@
-/* Tests pools of a vendor's plugin with its fake, which has virtual memory. Each pool has a single address range. */
+/* Tests pools of a vendor's plugin with its fake, which has virtual memory. A pool has a single address range, except
+ * on a device with peers. */
 #include "vendor.h"
 #include "support/random.h"
 

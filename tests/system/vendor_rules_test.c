@@ -159,7 +159,7 @@ TEST(a_global_capture_is_spoiled_by_an_allocation_on_any_thread_unless_the_threa
     assert_int_equal(status, 1);
     expect_violations(0);
     assert_int_not_equal(api.VENDOR(EventRecord)(event, stream), FAKE_OK);
-    expect_violations(1); /* the event was recorded in the stream that is being captured */
+    expect_violations(1); /* recording an event in a captured stream breaks a rule */
     assert_int_equal(pthread_create(&thread, NULL, allocate_elsewhere, &api), 0);
     pthread_join(thread, &refused);
     assert_ptr_equal(refused, &api);

@@ -293,7 +293,8 @@ TEST(page_locked_memory_that_a_reset_took_is_not_touched_by_blocking_copies)
     end_clean(&with);
 }
 
-/* Since the reset the engine has registered the same memory again. The plugin must not undo this registration. */
+/* After the reset a new opening of the device has registered the same memory again. When the old opening gives its
+ * memory back, the plugin must not undo this registration. */
 TEST(a_registration_that_a_reset_took_is_neither_shared_nor_given_back)
 {
     bench with = begin_on("devices 1", 1);

@@ -315,8 +315,8 @@ TEST(a_child_of_a_fork_is_refused_without_a_call_to_the_driver)
 
 /* ---- the caller's thread */
 
-/* Returns the thread's state: CUDA's current context, or HIP's current device. HIP also reports an error to the
- * application's next call, so no error may be pending. */
+/* Returns the thread's state: CUDA's current context, or HIP's current device. HIP also keeps the thread's last error
+ * for the application, so the library's calls must not leave one. */
 static uintptr_t current_of(const vendor_api *api)
 {
 #ifdef GPUHAL_CUDA_PLUGIN

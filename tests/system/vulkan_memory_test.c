@@ -162,8 +162,8 @@ TEST(a_full_heap_is_out_of_memory_though_another_one_is_smaller)
     end_session(&s);
 }
 
-/* Allocates exactly all bytes of a 4 MiB heap, without and with an alignment larger than Vulkan's. A request that is
- * larger by one unit must fail without a call to the driver. */
+/* Allocates exactly all bytes of a 4 MiB heap, also with an alignment larger than Vulkan's, which takes additional
+ * bytes. A request that is larger by one unit must fail without a call to the driver. */
 TEST(a_heap_is_given_out_to_its_last_byte_and_no_further)
 {
     enum { HEAP = 4 << 20, ALIGNMENT = 64 << 10, UNIT = 4096 };
@@ -235,8 +235,9 @@ TEST(an_import_that_the_driver_has_no_memory_for_hands_out_nothing_and_works_lat
 
 /* ---- atoms of non-coherent memory */
 
-/* The device writes all bytes, and the host writes a range that does not cover whole atoms. The other bytes must keep
- * the device's values. The test calls the slots, because the public API synchronizes after each write. */
+/* The device writes all bytes, and the host writes a range, which in most cases does not cover whole atoms. The other
+ * bytes must keep the device's values. The test calls the slots, because the public API synchronizes after each
+ * write. */
 TEST(host_writes_within_an_atom_leave_the_bytes_beside_them)
 {
     enum { SIZE = 256 };

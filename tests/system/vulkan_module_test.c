@@ -7,7 +7,8 @@ enum { RANDOM_ROUNDS = 4000 };
 #define OP(words, code) ((words) << 16 | (code))
 
 /* Builds two kernels. The first kernel uses one buffer. The second kernel also uses another buffer, in a function that
- * it calls. `newer` selects SPIR-V 1.4, whose entry points list the variables that they use. */
+ * it calls. `newer` selects SPIR-V 1.4, whose entry points list the variables that they use. Returns the number of
+ * words. */
 static size_t two_kernels(uint32_t words[160], bool newer)
 {
     const uint32_t longer = newer ? 1 : 0;

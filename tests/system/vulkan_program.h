@@ -105,7 +105,7 @@ static inline gpuhal_plugin_argument value_argument(const void *value, uint64_t 
     return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_VALUE, .bytes = bytes, .value = value};
 }
 
-/* Computes y = a * x + y for `count` floats, starting at these offsets. */
+/* Computes y = a * x + y for the first `count` floats of x and those of y from `y_offset` on. */
 static inline gpuhal_status launch_saxpy(const opening *o, gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                          const gpuhal_memory *x, const gpuhal_memory *y, uint64_t y_offset,
                                          uint32_t count, float a)

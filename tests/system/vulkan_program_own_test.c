@@ -347,7 +347,7 @@ TEST(memory_that_a_kernel_reaches_by_address_is_ordered_with_everything)
     p.fake.fail_call("vkCmdPipelineBarrier", 0, 0);
     assert_int_equal(ops->fill(p.o.device, w.queue, &w.y, 0, COUNT * 4, 1, 4), GPUHAL_OK);
     assert_int_equal(ops->launch(w.queue, w.kernels[1], &launch), GPUHAL_OK);
-    assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 2); /* at the beginning, and between the two launches */
+    assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 2); /* at the beginning, and before the launch */
     launch.uses_count = 100;
     assert_int_equal(ops->launch(w.queue, w.kernels[1], &launch), GPUHAL_OK);
     assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 3);

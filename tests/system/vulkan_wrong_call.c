@@ -1,5 +1,5 @@
-/* vulkan_wrong_call.c: breaks two Vulkan rules on purpose. Any validation detects the first violation; only
- * synchronization validation detects the second one. If a run reports neither, validation is inactive, and the results
+/* vulkan_wrong_call.c: breaks two Vulkan rules on purpose. Any validation detects one of the violations; only
+ * synchronization validation detects the other one. If a run reports neither, validation is inactive, and the results
  * of other programs are meaningless. Exit status 77 means that the layer is not installed. */
 #include "support/vk.h"
 
