@@ -1,8 +1,8 @@
 /* rows_launch_opencl.c: measures a launch with two buffers and two values on an application's queue. The other side is
  * a program that sets the four arguments, enqueues the kernel with an event, and queries the event once. If the launch
  * has ended, the program releases the event, as the library does. The program waits for all other events outside the
- * measured time. In some rows each launch uses the same buffers as the previous one, in others the result alternates
- * between several buffers. On PoCL's device `basic` both sides run the kernel inside the call. */
+ * measured time. In one row the result goes to several buffers in turn; in the others each launch uses the same buffers
+ * as the previous one. On PoCL's device `basic` both sides run the kernel inside the call. */
 #include "launcher.h"
 #include "members.h"
 #include "opencl_calls.h"

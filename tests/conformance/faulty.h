@@ -51,7 +51,7 @@ struct gpuhal_plugin_device {
     const gpuhal_host *host;
     uint32_t index;
     unsigned registered;
-    bool adopted; /* shares the device's state with another opening */
+    bool adopted; /* opened on the device object of another opening */
     bool lost;    /* the device is lost (only with rubbish_spoils) */
     pthread_mutex_t scratch;
 };

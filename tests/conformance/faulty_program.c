@@ -1,5 +1,5 @@
-/* faulty_program.c: programs of the misbehaving plugin. The only code of their format "test-code" is the content of
- * faulty_code.txt.
+/* faulty_program.c: programs of the misbehaving plugin. Code of their format "test-code" begins with the first line of
+ * faulty_code.txt; the plugin ignores the rest.
  *
  * A program has one kernel, mix. For each index i it computes second[i] = 3 * second[i] + first[i] + value with 32-bit
  * numbers. A group has 64 threads, one for each number. */

@@ -10,7 +10,7 @@
  *
  * Copies from one device to all others (a row) run in child processes. If a driver crashes, only the current pair
  * fails. If a driver hangs, the current pair fails and the rest of the row is not tested. Exit codes: 0 all bytes were
- * right, 1 a pair failed or there is no device, 2 usage. */
+ * right, 1 a pair failed, the library did not open or there is no device, 2 usage. */
 #include "json_text.h"
 
 #include <gpuhal/gpuhal.h>

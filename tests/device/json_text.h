@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Prints null for NULL. The library's strings are UTF-8. */
+/* Prints null for NULL. Escapes only the characters that JSON requires, because the library's strings are UTF-8. */
 static inline void print_json_text(const char *text)
 {
     if (text == NULL) {

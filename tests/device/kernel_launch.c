@@ -75,7 +75,7 @@ static gpuhal_status launch(run *own, gpuhal_queue *queue, const char *name, uin
     return status;
 }
 
-/* Sets y = 1 and x = 0, 1, 2, …, then computes y = 2x + y twice in one queue. All numbers are exact. */
+/* Sets y = 1 and x = 0, 1, …, 999, 0, 1, …, then computes y = 2x + y twice in one queue. All numbers are exact. */
 static gpuhal_status try_saxpy(run *own)
 {
     const uint32_t groups[] = {GROUP, 1, (COUNT + GROUP - 1) / GROUP, 1};

@@ -17,7 +17,7 @@
 #
 #     --quick            fewer and smaller copies; speed is not judged
 #     --seconds N        time for all steps together (520); steps without time left are skipped
-#     --step-seconds N   time limit of each step
+#     --step-seconds N   upper bound for the time limit of each step
 #     --build FOLDER     where to build (build/device)
 #     --use FOLDER       use this build unchanged and build nothing
 #     --kit FOLDER       headers and libraries to use before the machine's own, as tests/device/pack.sh collects them
@@ -117,7 +117,7 @@ write_report() {
     write_markdown >"$out/.report.md" && mv "$out/.report.md" "$out/report.md"
 }
 
-# Writes a report of the finished steps, even if the script is stopped.
+# Called if the script is stopped: records the running step as failed, and writes a report of the steps so far.
 stop() {
     trap '' INT TERM HUP PIPE
     if [ -n "$child" ]; then
@@ -200,7 +200,7 @@ last_words() {
 # if not empty, takes the place of the program's last line as the reason of a failure or a skip.
 settle() {
     outcome=$code
-    # If the program was killed earlier than this, the reason was not the time limit.
+    # If the program was killed before its time limit, the time limit was not the reason.
     if [ "$code" -eq 124 ] || [ "$code" -eq 137 ]; then
         [ "$took" -lt "$limit" ] || outcome=late
     fi

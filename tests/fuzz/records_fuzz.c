@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     gpuhal_records_reader reader;
     gpuhal_records_item item;
-    /* Copy the input, so that a sanitizer detects reads past its end. */
+    /* Copy the input, with a terminating 0, so that a sanitizer detects reads past this 0. */
     char *text = gpuhal_text_copy_range((const char *)bytes, count);
     gpuhal_records_begin(&reader, text, count);
     while ((item = gpuhal_records_next(&reader)) == GPUHAL_RECORDS_KIND || item == GPUHAL_RECORDS_PAIR) {

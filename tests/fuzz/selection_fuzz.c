@@ -2,8 +2,9 @@
  * a staging memory size, a registry directory, plugin directories, and a value. The value is parsed as each of the
  * vendors' variables.
  *
- * The library is opened with the first two lines as if they came from the environment, and with three devices of
- * built-in plugins. The other lines are only parsed. The files that they name must not be accessed. */
+ * The library is opened with the first two lines as if they came from the environment, with the value in
+ * ONEAPI_DEVICE_SELECTOR, and with three devices of built-in plugins. Then the selector selects a device. The other
+ * lines are only parsed. The files that they name must not be accessed. */
 #include "base/config.h"
 #include "base/text.h"
 #include "device/selector.h"

@@ -1,8 +1,8 @@
 /* tests/plugins/mischief.h: the kinds of damage that a plugin may do to its process. Each kind is a function, which
  * variants of bad.c call.
  *
- * The damage is limited to the process, its children and the copies of the plugin's file, and ends at the latest a
- * minute after it began. */
+ * The damage is limited to the process, its children and the copies of the plugin's file. A process that escapes from
+ * the helper ends within a minute. */
 #ifndef MISCHIEF_H
 #define MISCHIEF_H
 
@@ -127,8 +127,8 @@ MAYBE void start_thread(void *(*body)(void *))
     }
 }
 
-/* Allocates and touches memory until an allocation fails, then uses NULL, like a driver that does not check the
- * result. */
+/* Allocates and touches memory until an allocation fails, then writes to an invalid address, like a driver that does
+ * not check the result. */
 MAYBE void eat_memory(void)
 {
     struct rlimit limit = {.rlim_cur = HUNGER_BYTES, .rlim_max = HUNGER_BYTES};

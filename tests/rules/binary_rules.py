@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The project's rules for built files. Each is one CTest test: binary_rules.py RULE COMPILER ARGUMENT…
 
-Each rule is first tried on small examples, which the script compiles. A rule fails if it accepts the bad
-example is broken.
+Each rule is first tried on small examples, which the script compiles. A rule that accepts the bad example, or complains
+about the good one, is broken, and its test fails.
 """
 
 import re

@@ -96,7 +96,7 @@ int64_t gpuhal_fault_held(void)
     return held;
 }
 
-/* ---- system calls. Each wrapper either makes the real call, or fails with errno set. */
+/* ---- system calls. Each wrapper either makes the real call, or returns the result of a failed call. */
 
 #define ERRNO(answer) (errno = lot.error, answer)
 #define WRAP(type, name, parameters, arguments, error, failure)                                                        \

@@ -20,7 +20,7 @@ typedef struct gpuhal_halting_state {
     _Atomic uint32_t openings;  /* devices that are open */
     _Atomic uint32_t events;    /* events that were created and not yet destroyed */
     _Atomic uint32_t answered;  /* number of event queries and waits */
-    _Atomic uint32_t unrecorded, unrecorded_most; /* launches after the last event; the maximum */
+    _Atomic uint32_t unrecorded, unrecorded_most; /* queued launches since an event was recorded; the maximum */
     uint32_t hidden;            /* device memory has no host address and must be mapped */
     uint32_t not_coherent;      /* host addresses need memory_flush() and memory_invalidate() */
     uint32_t honors_timeouts, no_native_lock, no_write, no_peers, fork_safe;
@@ -31,7 +31,7 @@ typedef struct gpuhal_halting_state {
     _Atomic gpuhal_status elapsed_says; /* result of elapsed */
     _Atomic int32_t native_locks;      /* number of locks that are held */
     _Atomic uint32_t queue_flags;      /* flags of the last queue that was created */
-    _Atomic uint32_t fail_peer_copy; /* if not 0, fails with DEVICE_LOST */
+    _Atomic uint32_t fail_peer_copy; /* if not 0, peer_copy fails with DEVICE_LOST */
     uint32_t no_queued_launch;       /* launches with a queue are not supported, so the queue's worker makes them */
     gpuhal_status compiled_says;     /* result of program_compiled */
 } gpuhal_halting_state;

@@ -64,7 +64,7 @@ typedef struct gpuhal_mock_device {
     uint32_t ignores_alignment;    /* addresses are 64 bytes after a multiple of the alignment */
     uint32_t caches_imports;       /* works on a copy of imported host memory, as OpenCL drivers for discrete GPUs do */
     uint64_t copy_alignment, fill_alignment;
-    uint64_t total_bytes;          /* 0 for 1 GiB; larger allocations fail with OUT_OF_MEMORY */
+    uint64_t total_bytes;          /* 0 for 1 GiB; allocations beyond it fail with OUT_OF_MEMORY */
     uint64_t compute_units;        /* missing if 0 */
     const char *partition;         /* missing if NULL */
     const char *unlisted;          /* the reason why the mock's device is not listed as a device, or NULL */
@@ -116,7 +116,8 @@ typedef struct gpuhal_mock_state {
 
 extern gpuhal_mock_state gpuhal_mock;
 
-/* The query functions of "mock" and of "cpu" (one plain device of type cpu). Both plugins use gpuhal_mock. */
+/* The query functions of "mock" and of "cpu" (one plain device of type cpu). Of gpuhal_mock, "cpu" uses only
+ * slow_open_ms and chatty_open. */
 const gpuhal_plugin *gpuhal_mock_query(uint32_t host_abi, const gpuhal_host *host);
 const gpuhal_plugin *gpuhal_mock_cpu_query(uint32_t host_abi, const gpuhal_host *host);
 

@@ -37,7 +37,8 @@ static inline void *end_thread(void *user)
     return user;
 }
 
-/* Call this before the library starts threads, since a sanitizer may start a thread as well. */
+/* Returns the number of threads, with the one that a sanitizer may start beside the program's first new thread. Must be
+ * called before the library starts threads. */
 static inline int count_threads_first(void)
 {
     pthread_t first;

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #ifdef __SANITIZE_THREAD__
-/* Disables reports on a hanging device, whose object is never freed and whose threads are never joined. */
+/* Disables reports of thread leaks, because a hanging device's object is never freed and its threads never joined. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {

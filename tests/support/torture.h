@@ -33,7 +33,7 @@ typedef struct torture_round {
 /* Runs the task, checks its results if it succeeds, and releases everything in either case. */
 typedef gpuhal_status torture_work(void);
 
-/* This thread, and the threads that ThreadSanitizer starts. */
+/* This thread, and ThreadSanitizer's threads; it starts another one in the child of a fork. */
 #if defined __SANITIZE_THREAD__
 enum { TORTURE_THREADS = 3 };
 #else

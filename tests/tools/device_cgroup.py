@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 
 FIRST, UNIFIED = Path("/sys/fs/cgroup/devices"), (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
-# the number of the system call bpf() on x86-64
+# first the number of the system call bpf() on x86-64, then constants of linux/bpf.h
 BPF, PROG_LOAD, PROG_ATTACH, CGROUP_DEVICE, ATTACH_TO_DEVICES = 321, 5, 8, 15, 6
 # BPF instructions: load a word, load a constant, two jumps, exit
 LOAD, MOVE, IS, IS_NOT, END = 0x61, 0xB7, 0x15, 0x55, 0x95

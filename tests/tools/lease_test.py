@@ -224,7 +224,7 @@ def certain_devices_are_leased_by_selector_and_memory_is_counted(tool):
     check(len(document["leases"][0]["devices"]) == 1 and document["leases"][0]["devices"][0]["bytes"] == 512 << 20, document)
     table, _ = tool.run("status")
     check("512 MiB" in table and "held" in table and "sh" in table, table)
-    row = table.splitlines()[-2].split()  # the text before the label
+    row = table.splitlines()[-2].split()  # the line before the label
     check(row[1:5] == ["held", str(process.pid), pwd.getpwuid(os.getuid()).pw_name, "gpuhal-lease"], table)
     holder = document["leases"][0]
     check((holder["pid"], holder["user"], holder["command"]) == (process.pid, os.getuid(), "gpuhal-lease"), document)

@@ -14,7 +14,7 @@ from probe_formats_test import Tree
 from probe_support import check, fake_cuda, fakes_of, main, on_recorded
 
 VERSION = "580.65.06"  # NVIDIA's driver version on the recorded machines
-SHOWN = "580"  # the driver version in a machine's output (recorded_test.py)
+SHOWN = "580"  # the part of it that remains in a machine's output (recorded_test.py)
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?")
 FIELDS = {"document": {"cdiVersion", "kind", "devices", "containerEdits"}, "device": {"name", "containerEdits"},
           "edits": {"deviceNodes", "mounts"}, "node": {"path", "permissions"}, "mount": {"hostPath", "containerPath", "options"}}

@@ -52,7 +52,7 @@ def whole_gpus_beside_a_divided_one_have_their_line_in_gres_conf(probe):
         out = on_recorded(name)("--format", "gres").out
         check(out.count("\nName=") == (7 if name == "mig-empty-on-one" else 0) and "MIG is on, and it has no instance" in out, out)
     numbers = re.findall(r"^Name=.* File=/dev/nvidia(\d+)", on_recorded("h100-8")("--format", "gres", CUDA_VISIBLE_DEVICES="2").out, re.M)
-    # if a variable hides partitions from this process, other interfaces list them in the order of the nodes
+    # if a variable hides GPUs from this process, other interfaces list them in the order of the nodes
     check(numbers == list("01234567"), numbers)
 
 

@@ -15,8 +15,8 @@ def entry(action, address, size):
     return {"action": action, "addr": address, "size": size, "stream": 16, "time_us": 1, "frames": [{"filename": "a.py", "line": 1, "name": "f"}]}
 
 
-# A snapshot in the format of torch.cuda.memory._snapshot(). Blocks 0x100 and 0x300 existed before the trace. 0x100
-# still exists, and 0x300 has been freed.
+# A snapshot in the format of torch.cuda.memory._snapshot(). Blocks 0x100 and 0x900 existed before the trace. 0x100
+# still exists, and 0x900 has been freed.
 SNAPSHOT = {
     "segments": [{"device": 0, "address": 0x100, "total_size": 2048, "stream": 16, "segment_type": "small",
                   "blocks": [{"size": 512, "requested_size": 500, "state": "active_allocated", "frames": []},

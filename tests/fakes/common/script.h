@@ -44,7 +44,7 @@ typedef struct fake_plan {
     bool no_uuid; /* the chip has no UUID */
     unsigned pci_domain, pci_bus, pci_device;
     uint64_t memory, used; /* in bytes; used by other processes */
-    bool mig_mode;         /* MIG mode is enabled, with or without partitions */
+    bool mig_mode;         /* MIG mode is stated as on; partitions imply it, too */
     int compute_mode;      /* same numbers for both vendors: 0 default, 2 prohibited, 3 exclusive */
     bool taken;            /* another process uses the device; relevant only in exclusive mode */
     struct {

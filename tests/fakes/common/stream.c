@@ -93,7 +93,7 @@ static void *work_on(void *user)
     return NULL;
 }
 
-/* Blocks all signals, so that only the program's own threads handle them. */
+/* The new thread blocks all signals, so that only the program's own threads handle them. */
 static bool start_thread(fake_stream *stream)
 {
     sigset_t all, before;

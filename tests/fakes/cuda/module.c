@@ -113,7 +113,8 @@ bool fake_code_has(const char *text, const char *name)
     return entry_of(text, name) != NULL;
 }
 
-/* Returns the shared memory that the program's kernels declare: `.shared .align 4 .b8 name[20480];`. */
+/* Returns the bytes of shared memory that the program declares: `.shared .align 4 .b8 name[20480];`. The fake applies
+ * them to all kernels of the program. */
 static unsigned own_shared_bytes(const char *code)
 {
     const char *own = strstr(code, ".shared"), *count = own ? strchr(own, '[') : NULL;

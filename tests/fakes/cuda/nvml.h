@@ -30,8 +30,8 @@ nvmlReturn_t fake_nvml_enter_whole(const char *function, nvmlDevice_t device);
 /* Returns the session's number: how often NVML was initialized while it was not in use. Handles of an earlier session
  * are invalid. */
 unsigned fake_nvml_session(void);
-/* Returns the machine's value of this name, or @p otherwise if the machine has none. MIG devices lack these values. -1
- * means that the device does not report the value. */
+/* Sets @p out_value to the machine's value of this name, or to @p otherwise if the machine has none. MIG devices lack
+ * these values. The value -1 means that the device does not report it. */
 nvmlReturn_t fake_nvml_constant(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
                                 unsigned *out_value);
 

@@ -19,7 +19,7 @@
  *   copy=CODE      the next copy fails with CODE during execution, and all later commands in its command queue fail
  *                  with the same code, as with rusticl
  *
- * Each call of clReleaseMemObject and clSVMFree appends a line to the file GPUHAL_FAKE_OPENCL_LOG.
+ * Each call of clReleaseMemObject and clSVMFree appends a line to the file that GPUHAL_FAKE_OPENCL_LOG names, if set.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>

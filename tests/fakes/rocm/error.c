@@ -1,5 +1,6 @@
-/* tests/fakes/rocm/error.c: names of the codes that the fake returns. All other codes are unknown, as new codes are to
- * an old runtime. Neither function executes faults or requires a device. In HIP 5 the descriptions are the names. */
+/* tests/fakes/rocm/error.c: names of the common codes that the fake returns. All other codes are unknown, as new codes
+ * are to an old runtime. Neither function executes faults or requires a device. In HIP 5 the descriptions are the
+ * names. */
 #include "fake.h"
 
 static const struct {

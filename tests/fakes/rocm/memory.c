@@ -82,8 +82,8 @@ static unsigned kind_of(const fake_region *region)
     return (fake_hip_major() < 6 ? 0u : 1u) + (fake_region_is_host(region) ? 0u : 1u);
 }
 
-/* For memory of unknown type, a runtime before 6.2 reads the bytes at the address as a pointer and dereferences it
- * (hip_memory.cpp, ihipPointerGetAttributes: "checks for array type"). */
+/* If a caller queries the memory type of an unknown address, a runtime before 6.2 reads the bytes at the address as a
+ * pointer and dereferences it (hip_memory.cpp, ihipPointerGetAttributes: "checks for array type"). */
 static hipError_t unknown_pointer(hipPointer_attribute attribute)
 {
     if (attribute == HIP_POINTER_ATTRIBUTE_MEMORY_TYPE && fake_script_get()->driver_version < 60200000) {

@@ -1,6 +1,6 @@
-/* tests/fakes/rocm/module.c: programs are ELF files for AMDGPU, followed by text. The fake reads the first 64 bytes of
- * the file. The text has a line `.kernel NAME` for each kernel. The lines `.shared BYTES` and `.threads COUNT` apply to
- * all kernels. */
+/* tests/fakes/rocm/module.c: programs are text after an ELF header for AMDGPU (64 bytes). An offload bundle may contain
+ * the header and the text. The text has a line `.kernel NAME` for each kernel. The lines `.shared BYTES` and
+ * `.threads COUNT` apply to all kernels. */
 #include "fake.h"
 
 #include <ctype.h>

@@ -18,8 +18,8 @@ typedef struct smi_device {
 
 enum { SMI_DEVICES = 64, SMI_EDGE = 41, SMI_JUNCTION = 52, SMI_MEMORY = 55 };
 
-/* Begins a call. Counts the call and executes its fault. @p first is true for the initialization. Returns 0 if the call
- * must continue. */
+/* Begins a call. Counts the call and executes its fault. With @p first the call needs no initialization; other calls
+ * return @p uninitialized without one. Returns 0 if the call must continue. */
 unsigned smi_enter(const char *function, bool first, unsigned uninitialized);
 void smi_begin(void);
 /* Cancels one initialization, or all initializations. */

@@ -1,9 +1,10 @@
 /* tests/fakes/stream/capture.c: calls that are forbidden while a graph is captured. Only one stream at a time can be
  * captured. The fake does not build a graph, and refuses all work in a captured stream.
  *
- * Calls that may depend on the work of all streams are forbidden to the capturing thread. In a global capture they
- * are also forbidden to every other thread, unless the thread's own mode is less strict. A forbidden call
- * invalidates the capture. */
+ * Calls that may depend on the work of all streams are forbidden to the capturing thread. In a global capture they are
+ * also forbidden to every other thread. A thread's own mode may allow them: relaxed in any thread, thread-local in a
+ * thread that does not capture. A relaxed capture forbids none of them. The exception are calls that no mode allows
+ * (fake_is_unsafe()). A forbidden call invalidates the capture. */
 #include "fake.h"
 
 enum { GLOBAL, THREAD_LOCAL, RELAXED };

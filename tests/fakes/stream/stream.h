@@ -48,7 +48,7 @@ fake_code fake_stream_refused(const char *function, vendor_stream stream);
 
 /* Finds the event like fake_event_find() and waits until it may be used. */
 fake_event *fake_event_take(const char *function, const fake_context *context, vendor_event event);
-/* Records that a call queries the event's state. */
+/* Called for each query of the event and each wait for it. HIP's version reports violations, CUDA's does nothing. */
 void fake_event_asked(const char *function, const fake_event *event);
 fake_code fake_event_await(fake_event *event);
 

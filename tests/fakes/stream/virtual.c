@@ -1,5 +1,5 @@
-/* tests/fakes/stream/virtual.c: virtual memory, and imported memory. Both vendors have the same numbers for the kinds
- * of imported memory. */
+/* tests/fakes/stream/virtual.c: virtual memory, and imported memory. Both vendors' constants for virtual memory have
+ * the same numbers. */
 #include "fake.h"
 
 enum { PINNED = 1, ON_DEVICE = 1, DESCRIPTOR = 1, RECOMMENDED = 1 };

@@ -82,7 +82,7 @@ typedef struct fake_memory {
     unsigned char *host_bytes;             /* the host's copy; the same memory if coherent */
     VkDeviceSize mapped_begin, mapped_end; /* end is 0 if not mapped */
     VkExternalMemoryHandleTypeFlags exportable, imported;
-    int fd; /* -1 unless the memory is exportable or imported */
+    int fd; /* -1 unless the memory is exportable, or imported by descriptor */
     bool addressable;
     fake_object *dedicated_to;
 } fake_memory;

@@ -96,7 +96,7 @@ VkResult fake_enter(fake_function function)
         }
     }
     pthread_mutex_unlock(&counting);
-    /* A call that returns DEVICE_LOST loses the device for all later calls too. */
+    /* An injected DEVICE_LOST loses every device, for all later calls too. */
     if (code == VK_ERROR_DEVICE_LOST && function != FN_vkCreateDevice) {
         fake_lose_all();
     }
