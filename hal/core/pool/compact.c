@@ -45,8 +45,8 @@ bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes)
     return unused > 0 && unused + room >= bytes;
 }
 
-/* Returns whether there is room elsewhere for the parts in the stretch. If `grows` is true, the pool may grow to make
- * room. */
+/* Returns whether the stretch contains parts to move, and there is room for them elsewhere. If `grows` is true, the
+ * pool may grow to make room. */
 static bool has_room(const gpuhal_pool *pool, const stretch *s, bool grows)
 {
     const uint64_t inside = s->bytes - s->moved_bytes;
@@ -54,7 +54,7 @@ static bool has_room(const gpuhal_pool *pool, const stretch *s, bool grows)
     return s->moved_bytes > 0 && s->moved_bytes <= outside + (grows ? room_to_grow(pool) : 0);
 }
 
-/* If the block cannot move, starts a new stretch after the block. */
+/* Appends the block to the stretch. If the block is neither free nor movable, starts a new stretch after it instead. */
 static void extend(const gpuhal_pool *pool, stretch *s, gpuhal_block_id id)
 {
     const gpuhal_block *block = block_of(pool, id);

@@ -1,7 +1,7 @@
 /* pool/kept.c: released parts that a lane keeps unchanged. If the queue's next request has the same size as the part
  * that was kept last, it receives this part. Such a request locks only the lane's mutex, which is rarely contended. Any
- * other request of the queue first releases the lane's kept parts. A request that finds no free block releases the kept
- * parts of all lanes.
+ * other request of the queue first releases the lane's kept parts. A request that finds no free block, and any other
+ * call that looks for free memory, releases the kept parts of all lanes.
  *
  * A part is kept only if, since the part's allocation, the queue has allocated and released only kept parts. Without
  * keeping, the pool would have the same free memory as before the allocation, so keeping wastes nothing. Only the order

@@ -9,7 +9,8 @@
 /* A queue counts as idle after this many releases without new work. */
 enum { IDLE_RELEASES = 256 };
 
-/* Frees the lanes of FINISHED queues. */
+/* Frees the lanes of FINISHED queues for reuse, except lanes that are the home of parts. A FINISHED queue was
+ * destroyed, all its work has ended, and it gets no more work. */
 static void free_finished_lanes(gpuhal_pool *pool)
 {
     for (gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
@@ -123,8 +124,8 @@ gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue,
     return block ? gpuhal_blocks_take_found(&pool->blocks, block, bytes, pool->unit) : 0;
 }
 
-/* Returns whether the block is free and the lane's queue may use it at once. A table entry without bytes is not a
- * block. */
+/* Returns whether the block is free and the lane's queue may use it at once. Blocks of entries that the queue only
+ * follows do not count. A table entry without bytes is not a block. */
 static bool may_have(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id)
 {
     const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
@@ -351,7 +352,8 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
 
 /* ---- parts that lanes keep */
 
-/* If `may_leave` is true, a lane without kept parts is removed from the list. */
+/* Returns the number of released parts. If it is 0 and `may_leave` is true, marks the lane as not listed; the caller
+ * then removes it from the list. */
 static uint64_t give_kept(gpuhal_pool *pool, gpuhal_lane *lane, bool may_leave)
 {
     uint64_t given = 0;

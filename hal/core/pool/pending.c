@@ -115,7 +115,8 @@ static void enter(gpuhal_pending *pending)
     pending->users++;
 }
 
-/* `over` is true if the entry's work has ended. Returns the next entry. */
+/* Ends this thread's use of the entry. `over` is true if the entry's work has ended; then the entry is removed, unless
+ * it has other users. Returns the next entry. */
 static gpuhal_pending *leave(gpuhal_pool *pool, gpuhal_pending *pending, bool over, ending *ended)
 {
     gpuhal_pending *next = pending->next;

@@ -303,7 +303,7 @@ static gpuhal_status find_block_unlocks(const gpuhal_request *request, gpuhal_bl
     gpuhal_status status = gpuhal_pool_climb(request, out_block);
     gpuhal_mutex_lock(&pool->mutex);
     if (lane) {
-        (void)gpuhal_lane_count(lane); /* the pool has changed */
+        (void)gpuhal_lane_count(lane); /* the climb may have changed the pool, so older parts must not be kept */
     }
     return status;
 }
@@ -387,8 +387,9 @@ void gpuhal_part_join_store(gpuhal_buffer *buffer)
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-/* Releases one reference, and returns unused segments above keep_bytes to the driver. Segments behind work that has
- * ended are unused as well. The caller holds the mutex; this function unlocks it. */
+/* Releases one reference. First returns unused segments to the driver: all segments if the pool was destroyed, or the
+ * segments above keep_bytes if keep_bytes is set. Segments behind work that has ended are unused as well. The caller
+ * holds the mutex; this function unlocks it. */
 static void settle(gpuhal_pool *pool)
 {
     const uint64_t keep = pool->destroyed ? 0 : pool->desc.keep_bytes ? pool->desc.keep_bytes : UINT64_MAX;

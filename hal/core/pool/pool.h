@@ -2,8 +2,9 @@
  *
  * A pool has segments, which are device buffers, and a table of all blocks in its segments (memory/blocks.h). A block
  * is either free or in use as a part (a suballocation). A free block is in the bins of exactly one owner: all queues
- * (`common`), a lane, or a pending entry. If the plugin supports virtual memory, one segment is the range: reserved
- * addresses that are partly backed by pieces of memory (piece.c).
+ * (`common`), a lane, or a pending entry; or it is behind the fence (compact.c) or without memory (piece.c). If the
+ * plugin supports virtual memory, one segment is the range: reserved addresses that are partly backed by pieces of
+ * memory (piece.c).
  *
  * A lane belongs to a queue. The lane's bins contain the blocks that were released behind the queue's work; the queue
  * can reuse these blocks immediately. Blocks that are released while the queue has no work become common. While only
@@ -13,8 +14,9 @@
  * If parts are released in the reverse order of their allocation, a lane keeps them unchanged for the next requests of
  * its queue, so that threads with different queues do not wait for each other (kept.c). When another owner needs a
  * lane's blocks, the pool records an event in the lane's queue, and all the lane's blocks become pending behind the
- * event. A single block that several queues have used is pending behind one event per queue. A pending block becomes
- * common once all its events are done.
+ * event. A single block that several queues have used is pending behind one event per queue other than its home's.
+ * Pending blocks become common once all their events are done, except a single block with a home, which is added to its
+ * home lane.
  *
  * `mutex` protects all members that are not atomic. It is never held during a call to a plugin, a queue or the
  * application. Lanes exist until the pool is freed, so a thread may walk them without the mutex. A lane's queue may
@@ -172,15 +174,16 @@ struct gpuhal_pool {
     gpuhal_memory_report *report; /* used only by the thread that grows the pool */
     bool insists;                 /* the thread that grows the pool requests no more than it needs */
     bool destroyed;
-    bool has_unused; /* a segment may have become unused since the last check */
+    bool has_unused; /* a segment or piece may have become unused since the last check */
     uint64_t references; /* the application's, one per part, and temporary ones of state.c; 0 while being freed */
     gpuhal_blocks blocks;
     gpuhal_bins *common;
     gpuhal_sole sole;
     _Atomic(gpuhal_lane *) lanes; /* oldest first */
     _Atomic(gpuhal_lane *) slots[GPUHAL_LANE_SLOTS]; /* hash table of the lanes; written with the mutex held */
-    /* The lanes that keep parts. A thread that holds a lane's mutex may add the lane at the front. To remove a lane
-     * that is not the first, a thread must also hold the pool's mutex. */
+    /* The lanes that keep parts, so that a search for kept parts need not visit all lanes. A thread that holds a lane's
+     * mutex may add the lane at the front. Lanes other than the first may be removed; for this a thread must also hold
+     * the pool's mutex. */
     _Atomic(gpuhal_lane *) keeping;
     gpuhal_pending *pending, **pending_end;
     uint64_t pending_number;  /* number of the newest entry */
@@ -245,7 +248,7 @@ static inline uint64_t gpuhal_pool_fixed_now(const gpuhal_pool *pool)
     return (used > given ? used - given : 0) + atomic_load(&pool->fixed_bytes);
 }
 
-/* Returns the previous count. The caller holds the pool's mutex. */
+/* Counts an operation of the lane's queue. Returns the previous count. The caller holds the pool's mutex. */
 static inline uint32_t gpuhal_lane_count(gpuhal_lane *lane)
 {
     const uint32_t before = atomic_load_explicit(&lane->operations, memory_order_relaxed);
@@ -333,20 +336,21 @@ bool gpuhal_pool_begin_piece(gpuhal_pool *pool, uint64_t bytes, uint64_t need, u
 /* Adds the committed bytes to the pool; 0 means that the commit failed. If out of host memory, returns the bytes to the
  * driver, and returns HOST_MEMORY. The caller must not hold the mutex. */
 gpuhal_status gpuhal_pool_end_piece(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes);
-/* The second function returns whether a free block contains a whole piece. The caller holds the mutex. */
+/* Return the total size of the unused pieces, and whether a free block contains a whole piece. The caller holds the
+ * mutex. */
 uint64_t gpuhal_pool_unused_piece_bytes(const gpuhal_pool *pool);
 bool gpuhal_pool_has_piece(const gpuhal_pool *pool, const gpuhal_block *block);
 /* Excludes unused pieces from allocation until at least `want_bytes` are excluded. Returns the number of excluded
  * bytes. Unless this number is 0, the caller must call gpuhal_pool_give_pieces(). The caller holds the mutex. */
 uint64_t gpuhal_pool_take_pieces(gpuhal_pool *pool, uint64_t want_bytes);
-/* The caller must not hold the mutex. */
+/* Returns the excluded pieces to the driver. The caller must not hold the mutex. */
 void gpuhal_pool_give_pieces(gpuhal_pool *pool);
 /* The range's buffer is not freed here, because it is a segment. */
 void gpuhal_pool_free_range(gpuhal_pool *pool);
 
 /* ---- pool statistics, in this file; call with the mutex held
  *
- * Each store has release order, so a reader that sees a new value also sees that `changes` is odd. */
+ * Each store of a value has release order, so a reader that sees a new value also sees that `changes` is odd. */
 
 static inline void gpuhal_pool_begin_change(gpuhal_pool *pool)
 {
@@ -373,9 +377,11 @@ static inline void gpuhal_pool_changed(gpuhal_pool *pool)
 
 /* ---- sole.c: call with the mutex held */
 
-/* Begins the view if no two queues have had lanes at the same time, and the pool has no exportable memory, no range, no
- * stretch and no pending entries. Call before a block is added to the lane of a queue with pending work. */
+/* Begins the view if it has not ended before, no two queues have had lanes at the same time, and the pool has no
+ * exportable memory, no range, no stretch and no pending entries. Call before a block is added to the lane of a queue
+ * with pending work. */
 void gpuhal_sole_begin(gpuhal_pool *pool, const gpuhal_lane *lane);
+/* Call after a queue got a lane. Ends the view if the pool has lanes of several queues. */
 void gpuhal_sole_note_queue(gpuhal_pool *pool);
 /* Ends the view permanently, because other queues may take blocks from now on. */
 void gpuhal_sole_end(gpuhal_pool *pool);
@@ -397,11 +403,13 @@ gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue,
 /* Moves neighbouring blocks that the queue can use now to its lane, so that they merge. Moves no more than `bytes`
  * requires, because other queues lose these blocks. Returns false if there are no such blocks or `queue` is NULL. */
 bool gpuhal_lane_gather(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
-/* Returns false if out of host memory. */
+/* Records that the queue uses the part. Returns false if out of host memory. */
 bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue);
-/* Allocates `uses` with the part's queue, which may be NULL. In checking mode every release needs `uses`. */
+/* Allocates `uses` with the part's queue, which may be NULL. In checking mode every release needs `uses`. Returns false
+ * if out of host memory. */
 bool gpuhal_part_begin_uses(gpuhal_part *part, gpuhal_queue *queue);
-/* Returns NULL if out of host memory. In checking mode structures are recycled late. */
+/* Returns a structure for a part, new or recycled, or NULL if out of host memory. In checking mode structures are
+ * recycled late. */
 gpuhal_part *gpuhal_part_take(gpuhal_pool *pool);
 void gpuhal_part_put_back(gpuhal_part *part);
 /* Appends a new entry. gpuhal_pending_record() must record its events. */
@@ -433,8 +441,9 @@ gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool al
 /* Allocates a segment or piece from the driver with room for `need` bytes. Returns OUT_OF_MEMORY with details if the
  * driver fails or a limit would be exceeded. The caller must not hold the mutex. */
 gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need);
-/* Removes unused segments from the table until `want_bytes` are removed or at most `keep_bytes` remain. Returns a list
- * of buffers for gpuhal_segments_release(), linked by `next_released`. The caller holds the mutex. */
+/* Removes unused segments from the table, and then excludes unused pieces from allocation, until `want_bytes` are
+ * removed or at most `keep_bytes` remain. Returns a list of buffers for gpuhal_segments_release(), linked by
+ * `next_released`. *out_bytes is the number of removed bytes. The caller holds the mutex. */
 gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes,
                                        uint64_t *out_bytes);
 /* Return the bytes of unused segments and pieces. Call the first function with the mutex held, and the second without
@@ -447,10 +456,10 @@ void gpuhal_segments_release(gpuhal_buffer *list);
 
 /* ---- check.c: checking mode; call without the mutex */
 
-/* Guard bytes after each buffer. */
+/* Minimum number of guard bytes after each buffer. */
 enum { GPUHAL_CHECK_BYTES = 256 };
 
-/* `queue` may be NULL. */
+/* Prepares a new buffer that was allocated for the queue, which may be NULL. */
 gpuhal_status gpuhal_check_begin(gpuhal_buffer *buffer, gpuhal_queue *queue);
 /* Checks a released buffer's memory once, after the work submitted before its release has ended. */
 void gpuhal_check_end(gpuhal_pool *pool, gpuhal_pending *pending);
@@ -464,11 +473,12 @@ void gpuhal_pending_record(gpuhal_pool *pool, gpuhal_pending *pending);
 uint64_t gpuhal_pool_poll(gpuhal_pool *pool);
 /* Makes the lane of each other queue pending if it has `bytes` in one block. Returns the newest entry's number. */
 uint64_t gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
-/* Makes the queue wait for the oldest entry that has `bytes` in one block. The queue can then use all blocks of the
- * entry; *out_bytes is their size. */
+/* Makes the queue wait for the oldest entry that has `bytes` in one block and that the queue may wait for. The queue
+ * can then use all blocks of the entry; *out_bytes is their size. Returns false if there is no such entry. */
 bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes);
 /* If this queue already waits for an event of another queue, lets it use the memory that the other queue released
- * before that event. One block of the memory must have `bytes`. *out_bytes is the memory's size. */
+ * before that event. One block of the memory must have `bytes`. *out_bytes is the memory's size. Returns false if there
+ * is no such memory. */
 bool gpuhal_pool_follow_event(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes);
 /* Makes each queue keep the segments alive as long as its work may use them. */
 void gpuhal_pool_hold_segments(gpuhal_pool *pool);
@@ -487,6 +497,7 @@ bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes);
  * compacting. Unless the result is 0, the caller must call gpuhal_compact_end(). */
 uint64_t gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
                               uint64_t deadline_ns);
+/* Returns whether the part begins in the stretch. */
 bool gpuhal_compact_has(gpuhal_pool *pool, const gpuhal_buffer *buffer);
 /* Releases the old blocks of parts that were moved. */
 void gpuhal_compact_release(gpuhal_pool *pool, gpuhal_buffer *const *moved, size_t count);

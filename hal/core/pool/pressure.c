@@ -13,8 +13,8 @@
  * needs a lock held by the waiting thread. */
 enum { LOST_POLL_NS = 20000000, PROMPT_NS = 1000000000 };
 
-/* Maximum number of calls of one source for one allocation. An application's callback might claim forever that it
- * released memory. */
+/* Maximum number of calls of one source in one attempt. An application's callback might claim forever that it released
+ * memory. */
 enum { ASKS_MAX = 64 };
 
 struct gpuhal_pressure_entry {
@@ -114,7 +114,8 @@ gpuhal_status gpuhal_pressure_add(gpuhal_device *device, const gpuhal_pressure_s
     return GPUHAL_OK;
 }
 
-/* Each source belongs to one device, and each device has at most one turn at a time. The caller holds the mutex. */
+/* Returns the turn that is calling the source, or NULL. Each source belongs to one device, and each device has at most
+ * one turn at a time. The caller holds the mutex. */
 static gpuhal_pressure_turn *turn_that_asks(const gpuhal_pressure *pressure, const gpuhal_pressure_entry *entry)
 {
     gpuhal_pressure_turn *turn = pressure->turns;
@@ -191,7 +192,7 @@ gpuhal_status gpuhal_device_off_pressure(gpuhal_device *device, gpuhal_pressure_
 
 /* ---- turns; call with the mutex held */
 
-/* *out_own is true if this thread is inside a source of any device. */
+/* Returns the device's current turn, or NULL. *out_own is true if this thread is inside a source of any device. */
 static const gpuhal_pressure_turn *other_turn(const gpuhal_pressure *pressure, const gpuhal_device *device,
                                               bool *out_own)
 {

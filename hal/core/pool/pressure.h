@@ -73,7 +73,7 @@ typedef struct gpuhal_pressure_turn gpuhal_pressure_turn;
 
 /* The sources of all devices of a gpuhal object. */
 typedef struct gpuhal_pressure {
-    gpuhal_mutex mutex;         /* protects the members below; never held while a source runs */
+    gpuhal_mutex mutex;         /* protects the members below; never held during `give` or `call` */
     gpuhal_condition condition; /* a turn has ended, or a source has returned */
     gpuhal_pressure_entry *first;
     uint64_t added; /* number of sources added so far; also the newest source's number */
@@ -109,11 +109,12 @@ typedef struct gpuhal_pressure_attempt {
     uint64_t times; /* how often any source was called */
 } gpuhal_pressure_attempt;
 
-/* Calls the next source of the rung. As long as a source releases memory, it is called again, each time for twice as
- * much, up to the size of the device's memory: the released bytes may not be contiguous. A source that releases
- * nothing, or has released as much as the device's memory in all, is not called again. If this function returns true,
- * the caller must search again. Either the source released *out_given bytes, or *out_given is 0 and a source released
- * memory for another thread while this thread waited for its turn. */
+/* Calls the sources of the rung, one after the other, until one releases memory. As long as a source releases memory,
+ * the next call of this function calls it again, each time for twice as much, up to the size of the device's memory:
+ * the released bytes may not be contiguous. A source that releases nothing, has released as much as the device's memory
+ * in all, or was called 64 times is not called again. If this function returns true, the caller must search again.
+ * Either the source released *out_given bytes, or *out_given is 0 and a source released memory for another thread while
+ * this thread waited for its turn. */
 bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given);
 bool gpuhal_pressure_has_source(const gpuhal_device *device);
 uint64_t gpuhal_pressure_source_count(const gpuhal_device *device, gpuhal_pressure_rung rung);

@@ -52,7 +52,7 @@ static gpuhal_status trim(climb *c, gpuhal_rung rung)
     return status;
 }
 
-/* If the allocation is a segment that is larger than its pool needs, does not trim other pools. */
+/* If the allocation is a segment that is larger than its pool needs, does not trim the device's pools. */
 static gpuhal_status give_back(climb *c, gpuhal_rung rung)
 {
     const gpuhal_pool *pool = c->relief->pool;

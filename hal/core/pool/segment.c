@@ -33,6 +33,7 @@ static room room_of(const gpuhal_pool *pool, room groups)
                                  : groups;
 }
 
+/* Returns how many bytes will be free once queued work has ended. */
 static uint64_t ordered_bytes(const gpuhal_pool *pool)
 {
     return gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool) - gpuhal_bins_free_bytes(pool->common);

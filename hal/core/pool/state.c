@@ -189,8 +189,8 @@ gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit_bytes)
     return GPUHAL_OK;
 }
 
-/* Returns unused segments to the driver, including when other programs leave less free memory than the pool's
- * headroom. */
+/* Polls, and returns unused segments above keep_bytes to the driver if keep_bytes is set. If other programs leave less
+ * free memory than the pool's headroom, instead returns as much unused memory as is lacking. */
 static void maintain(gpuhal_pool *pool)
 {
     const uint64_t headroom = pool->desc.headroom_bytes, keep = pool->desc.keep_bytes;

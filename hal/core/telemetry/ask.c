@@ -204,6 +204,7 @@ static void begin(asking *own, bool alone)
     }
 }
 
+/* Returns whether the caller may read the results. If false, the job was abandoned and may still write them. */
 static bool end(asking *own, const gpuhal_time *time)
 {
     const uint64_t now = gpuhal_os_monotonic_ns();

@@ -142,7 +142,8 @@ bool gpuhal_walks_has(gpuhal_key key)
            key == GPUHAL_VALUE_MEMORY_FREE_BYTES;
 }
 
-/* If the earlier walk missed a client, the client's entire time would count. */
+/* Returns whether the two walks can be compared. If the earlier walk missed a client, the client's entire time would
+ * count. */
 static bool are_two(const gpuhal_walks *walks)
 {
     return walks->before.time_ns != 0 && !walks->before.partial &&

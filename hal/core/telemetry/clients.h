@@ -42,6 +42,7 @@ bool gpuhal_walks_are_recent(gpuhal_walks *walks);
 /* Walks ROOT/proc unless the latest walk is recent. Returns false if no walk finished in time. */
 bool gpuhal_walks_update(gpuhal_walks *walks, const char *root, uint64_t *left_ns);
 
+/* Returns whether the kernel driver reports its clients. */
 bool gpuhal_clients_are_of(const char *driver);
 
 /* Identifies a device among the clients. */
@@ -51,7 +52,9 @@ typedef struct gpuhal_client_match {
     bool is_unified; /* its memory is host memory */
 } gpuhal_client_match;
 bool gpuhal_client_is_of(const gpuhal_client *client, const gpuhal_client_match *match);
+/* Returns whether the walks may have the value. */
 bool gpuhal_walks_has(gpuhal_key key);
+/* Sets the value, or the reason why it is missing, from the latest walks. */
 void gpuhal_walks_value(gpuhal_walks *walks, const gpuhal_client_match *match, uint64_t memory_total,
                         gpuhal_value *value);
 

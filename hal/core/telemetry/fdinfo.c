@@ -39,7 +39,8 @@ static bool read_amount(const char *text, uint64_t *out_amount)
     return number <= UINT64_MAX / 2 / unit; /* larger numbers are invalid, for example -1 */
 }
 
-/* If the client does not have the engine yet, adds the engine, or returns NULL if there is no room. */
+/* Returns the client's engine with this name. If the client does not have the engine yet, adds it, or returns NULL if
+ * there is no room. */
 static gpuhal_engine *engine_of(gpuhal_client *client, const char *name)
 {
     for (uint32_t i = 0; i < client->engine_count; i++) {

@@ -1,5 +1,5 @@
 /* telemetry/fdinfo.h: per-client reports by the kernel's graphics drivers in /proc/PID/fdinfo/FD (the kernel's
- * drm-usage-stats.rst). A client is a process that has the device open. */
+ * drm-usage-stats.rst). A client is one opening of the device by a process. */
 #ifndef GPUHAL_TELEMETRY_FDINFO_H
 #define GPUHAL_TELEMETRY_FDINFO_H
 
@@ -19,7 +19,7 @@ typedef struct gpuhal_engine {
 typedef struct gpuhal_client {
     char place[GPUHAL_CLIENT_PLACE_BYTES]; /* PCI address or, if there is none, the node's name, such as "renderD128" */
     uint64_t id;
-    uint32_t pid; /* pid of the first process found with this client */
+    uint32_t pid; /* the lowest pid of the processes with this client */
     uint32_t engine_count;
     gpuhal_engine engines[GPUHAL_CLIENT_ENGINES];
     uint64_t memory, device_memory; /* resident bytes: total, and in the device's own memory */

@@ -46,6 +46,7 @@ bool gpuhal_files_are_of_bus(const gpuhal_files *files);
 size_t gpuhal_files_bytes(const char *directory, const char *name, void *out_bytes, size_t size, gpuhal_value *value);
 /* Reads a file's first line without its newline. */
 bool gpuhal_files_line(const char *directory, const char *name, char *out_text, size_t size, gpuhal_value *value);
+/* Reads a file that contains one decimal number. */
 bool gpuhal_files_number(const char *directory, const char *name, uint64_t *out_number, gpuhal_value *value);
 /* Finds the first name that begins with `prefix` in a directory. *out_path is "" if there is no such name. */
 bool gpuhal_files_find(const char *directory, const char *prefix, char out_path[GPUHAL_PATH_BYTES]);

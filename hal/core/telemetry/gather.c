@@ -23,8 +23,8 @@ static bool has_same_files(const gpuhal_gather *one, const gpuhal_gather *other)
     return same;
 }
 
-/* Finds another part of the same divided device whose files are already being read. All parts share the device's files,
- * so the results apply to this part as well. */
+/* Finds another part of the same divided device whose files are already being read for the same values. All parts share
+ * the device's files, so the results apply to this part as well. */
 static const gpuhal_gather *find_read(const gpuhal_gather *list, const gpuhal_gather *own)
 {
     const gpuhal_gather *found = NULL;

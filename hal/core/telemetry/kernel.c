@@ -53,7 +53,7 @@ struct gpuhal_kernel_reading {
     gpuhal_value values[]; /* written by the job; until a value is read, all its members but the key are zero or "" */
 };
 
-/* Returns false if the caller no longer waits. */
+/* Stores the value and returns true, or returns false if the caller no longer waits. */
 static bool put(gpuhal_kernel_reading *own, uint32_t i, const gpuhal_value *value)
 {
     gpuhal_mutex_lock(&own->mutex);

@@ -90,7 +90,7 @@ static bool is_memory(gpuhal_key key)
     return key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES;
 }
 
-/* Some firmware sets all bits if the percentage is unknown. */
+/* Some firmware reports numbers with all bits set, which are not percentages. */
 static void read_percent(gpuhal_files *files, const char *name, gpuhal_value *value)
 {
     uint64_t percent = 0;
@@ -122,6 +122,7 @@ static void read_memory_busy(gpuhal_files *files, gpuhal_value *value)
     read_percent(files, "mem_busy_percent", value);
 }
 
+/* One engine encodes and decodes, so both utilizations have this value. */
 static void read_video_busy(gpuhal_files *files, gpuhal_value *value)
 {
     read_percent(files, "vcn_busy_percent", value);

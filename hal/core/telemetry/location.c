@@ -49,7 +49,7 @@ typedef struct tegra_search {
     gpuhal_location *place;
 } tegra_search;
 
-/* Stores the name of the link to the device, such as "17000000.gpu". Ignores "module". */
+/* Stores the path of the link to the device, whose name is, for example, "17000000.gpu". Ignores "module". */
 static bool look_at_link(void *user, const char *name, const char *target)
 {
     const tegra_search *own = user;

@@ -30,6 +30,8 @@ static bool go_up(char *path)
     return last != NULL;
 }
 
+/* Returns the directory that describes the link to the machine: the device's directory, or the directory of the topmost
+ * bridge on the device's card. */
 static const char *find_link(gpuhal_files *files)
 {
     char vendor[16], above[GPUHAL_PATH_BYTES];

@@ -155,6 +155,7 @@ static gpuhal_status give(const gpuhal *gpu, gpuhal_process_list *list, const gp
                    : gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "the names of the processes were not read in time");
 }
 
+/* Returns whether the device sleeps, and sets the kernel driver in `place`. */
 static gpuhal_power look_at_device(gpuhal *gpu, gpuhal_location *place, const gpuhal_time *time)
 {
     gpuhal_kernel_device *kernel =

@@ -6,8 +6,9 @@
 #include "loader/processes.h"
 #include "telemetry/telemetry.h"
 
-/* Adds the processes of the device's clients that the latest walk found. Returns OK, TIMEOUT, NOT_SUPPORTED, or
- * NOT_READY if a walk must be made first. */
+/* Adds the processes of the device's clients that the latest walk found, even if the walk was incomplete. If the latest
+ * walk is not recent, walks the processes first, or returns NOT_READY if `may_walk` is false. May also return TIMEOUT,
+ * NOT_SUPPORTED or HOST_MEMORY. */
 gpuhal_status gpuhal_processes_of_clients(gpuhal *gpu, const gpuhal_location *place, bool may_walk,
                                           const gpuhal_time *time, gpuhal_process_list *to);
 /* Adds the processes that the first interface with support for process lists reports. Returns the plugin's status, or

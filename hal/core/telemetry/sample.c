@@ -81,6 +81,7 @@ static uint64_t what_is_left(uint64_t of, uint64_t held)
     return of > held ? of - held : 0;
 }
 
+/* On entry, the value is the free memory. */
 static void calculate_available(gpuhal_device *device, gpuhal_value *value)
 {
     uint64_t ignored;
@@ -99,7 +100,8 @@ static void calculate_available(gpuhal_device *device, gpuhal_value *value)
     }
 }
 
-/* Returns whether the kernel reports the limit. If not, the driver must be queried. */
+/* If the value is the limit and the kernel reports it, sets the value and returns true. Otherwise the driver must be
+ * queried. */
 static bool knows_limit(gpuhal_device *device, gpuhal_value *value)
 {
     uint64_t limit = UINT64_MAX;
@@ -143,7 +145,8 @@ static bool begin(gpuhal_gather *own)
     return any;
 }
 
-/* If a plugin failed, its values are missing. If no other source has a value either, returns the plugin's error. */
+/* If a plugin failed, its values are missing. Returns the plugin's error if no other source has a value either, or if
+ * the error is DEVICE_LOST or HOST_MEMORY. */
 static gpuhal_status result(gpuhal_gather *own)
 {
     calculate(own);

@@ -5,8 +5,9 @@
  * of the physical device are last, ordered by priority, so that a vendor's management library comes before APIs. The
  * order does not depend on the interface that the caller named, so all interfaces have the same values.
  *
- * Each step is started for all devices before the caller waits for the first result. A step may use half of the
- * remaining time, so that a hung source leaves time for the next source.
+ * Each step is started for all devices before the caller waits for the first result; queries of plugins are started for
+ * one device of each backend at a time (ask.c). A step may use half of the remaining time, so that a hung source leaves
+ * time for the next source.
  */
 #ifndef GPUHAL_TELEMETRY_TELEMETRY_H
 #define GPUHAL_TELEMETRY_TELEMETRY_H
@@ -22,6 +23,7 @@ typedef struct gpuhal_telemetry {
     gpuhal_walks *walks;
 } gpuhal_telemetry;
 gpuhal_telemetry *gpuhal_telemetry_create(void);
+/* Accepts NULL. */
 void gpuhal_telemetry_destroy(gpuhal_telemetry *telemetry);
 
 /* The time limits of one call: a deadline for the whole call or, without a deadline, a limit for each value. */
@@ -29,6 +31,7 @@ typedef struct gpuhal_time {
     uint64_t deadline_ns; /* on the monotonic clock; 0 if there is none */
     uint64_t each_ns;
 } gpuhal_time;
+/* Returns how long the next step may take. */
 uint64_t gpuhal_time_share(const gpuhal_time *time);
 
 /* location.c: a device's place in the system. */
@@ -58,7 +61,7 @@ typedef struct gpuhal_gather {
     uint32_t count;
     bool may_wake;
     bool *wanted;     /* values that a source must still provide; false for the library's own values */
-    uint32_t free_at; /* index of the free memory value, the basis of MEMORY_AVAILABLE_BYTES; `count` if not
+    uint32_t free_at; /* index of the free memory value, the basis of MEMORY_AVAILABLE_BYTES; `count` if neither is
                        * requested */
     bool free_is_extra; /* free memory was not requested; its value is stored in place of MEMORY_AVAILABLE_BYTES */
     bool is_unusable; /* the device is lost, so nothing is read */

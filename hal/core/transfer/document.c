@@ -38,7 +38,8 @@ static char *fresh_name(const char *place)
     return gpuhal_text_format("%s.new-%" PRId64 "-%u", place, gpuhal_os_process_own(), atomic_fetch_add(&number, 1));
 }
 
-/* Refuses a file that cannot be read, because its contents are unknown. */
+/* Refuses a file that is neither empty nor such a document, because a mistake in the name must not destroy another
+ * file. Refuses a file that cannot be read, because its contents are unknown. */
 static gpuhal_status check_replaceable(const gpuhal_document *document)
 {
     char begin[64];

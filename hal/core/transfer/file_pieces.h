@@ -8,7 +8,7 @@
 
 typedef struct gpuhal_file_moving {
     const gpuhal_file_job *job;
-    uint64_t total;
+    uint64_t total; /* bytes of the whole transfer */
     char *host; /* host address of the buffer's first byte in the job's range if no chunks are needed, else NULL */
     uint64_t piece_bytes;      /* maximum size of a piece; a multiple of 4096 */
     uint32_t pieces_at_once;   /* maximum number */

@@ -68,7 +68,7 @@ static gpuhal_status found_wrong(const verification *v, uint64_t bytes, uint64_t
     return gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s", how);
 }
 
-/* Copies once and compares the whole destination: bytes next to the range must be unchanged. */
+/* Copies once and compares PATTERN_BYTES of the destination: bytes next to the range must be unchanged. */
 static gpuhal_status copy_once(const verification *v, uint64_t to_offset, uint64_t from_offset, uint64_t bytes,
                                uint32_t seed)
 {
@@ -162,7 +162,8 @@ static gpuhal_status run(verification *v, gpuhal_link *link)
     return status;
 }
 
-/* Called after all copies were correct. Fails if the link was found to be broken before any copy used it. */
+/* Called after all copies were correct. Fails if the link was found to be broken before any copy used it. Returns BUSY
+ * if another thread is testing the link. */
 static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
 {
     const gpuhal_link *link = gpuhal_link_between(from, to);

@@ -16,8 +16,8 @@
 /* ---- page-locked host memory */
 
 /* Returns the buffer that contains all of these bytes, with a reference, if the buffer is page-locked for this driver:
- * it must be of kind UPLOAD or READBACK and allocated by this backend, or be imported from the application. Memory that
- * the application page-locked with the vendor's API is not recognized. */
+ * it must belong to this backend, and be of kind UPLOAD or READBACK or imported from the application. Otherwise returns
+ * NULL. Memory that the application page-locked with the vendor's API is not recognized. */
 static gpuhal_buffer *find_page_locked(const gpuhal_device *device, void *host, uint64_t bytes, uint64_t *out_offset)
 {
     gpuhal_buffer *buffer =
@@ -61,8 +61,8 @@ gpuhal_status gpuhal_move_locked(gpuhal_plugin_queue *queue, gpuhal_direction di
 
 /* ---- staging */
 
-/* Returns whether the range is so large that a check for faster paths pays off: every chunk of the pool would be used
- * at least twice, and an address lookup takes little time in comparison. Ranges of up to 1 MiB are not checked, because
+/* Returns whether the range is so large that a check for faster paths pays off: it is larger than all chunks of the
+ * pool together, and an address lookup takes little time in comparison. Ranges of up to 1 MiB are not checked, because
  * gpuhal_move() passes them directly to the slot. */
 static bool is_large(const gpuhal_device *device, uint64_t bytes)
 {
@@ -163,8 +163,8 @@ static gpuhal_status move_staged(gpuhal_direction direction, gpuhal_device *devi
 
 /* ---- the rule */
 
-/* Falls back to the slot if staging memory runs out, even after some bytes were moved: moving these bytes twice does no
- * harm. */
+/* Moves with the slot, or through staging memory if that is faster. Offset and size must be aligned. Falls back to the
+ * slot if staging memory runs out, even after some bytes were moved: moving these bytes twice does no harm. */
 static gpuhal_status move_quickly(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                   uint64_t offset, void *host, uint64_t bytes)
 {

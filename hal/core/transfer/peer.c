@@ -68,8 +68,8 @@ static void disable_one(gpuhal_device *device, gpuhal_device *other)
     gpuhal_call_end(call);
 }
 
-/* If the source's device could not access the destination, a driver that runs the copy on the source's device would
- * choose another path. */
+/* Succeeds even if the source's device cannot access the destination, because a driver that runs the copy on the
+ * source's device then finds another path. */
 static gpuhal_status enable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
 {
     gpuhal_status status = enable_one(to, from);
@@ -115,8 +115,8 @@ static gpuhal_status health(gpuhal_device *device)
     return gpuhal_device_result(device, call, device->ops.query_health(device->handle));
 }
 
-/* Returns the device that was lost if the plugin returned DEVICE_LOST. Queries both devices, unless one of them
- * hangs. */
+/* Returns the device that was lost if the plugin returned DEVICE_LOST. Queries both devices, unless one of them hangs.
+ * If the queries do not show that only the source's device failed, returns the destination's device. */
 static gpuhal_device *culprit(gpuhal_status status, gpuhal_device *to, gpuhal_device *from)
 {
     bool asked = status == GPUHAL_ERROR_DEVICE_LOST && to->ops.query_health && from->ops.query_health &&
@@ -286,9 +286,9 @@ static gpuhal_status take_memory(proof *p)
     return status;
 }
 
-/* Tests each device as the runner of the copy, if it can run copies. A returned error is not a fault of the link.
- * Memory that the driver still uses is leaked: if it were released, it could belong to another buffer when the copy
- * arrives. */
+/* Tests the destination's device as the runner of the copy. If that finds no fault and the source's device has queues,
+ * also tests the source's device as the runner. A returned error is not a fault of the link. Memory that the driver
+ * still uses is leaked: if it were released, it could belong to another buffer when the copy arrives. */
 static gpuhal_status prove_both(proof *p)
 {
     p->sent = malloc(PROOF_BYTES);
@@ -357,8 +357,8 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
     return GPUHAL_PEER_BROKEN;
 }
 
-/* Returns whether the link failed before, so that a link that hangs or corrupts data is not tried again in every
- * process. */
+/* Returns whether the link failed before and no new test was requested, so that a link that hangs or corrupts data is
+ * not tried again in every process. */
 static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const gpuhal_device *from)
 {
     gpuhal_recalled_link known;

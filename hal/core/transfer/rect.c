@@ -144,6 +144,7 @@ static gpuhal_status copy_on_one_device(gpuhal_device *device, const side *to, c
     return status;
 }
 
+/* Copies `rows` rows of one slice through packed host memory. */
 static gpuhal_status copy_batch(const side *to, const side *from, uint64_t width, uint64_t rows, char *packed)
 {
     const box extent = {width, rows, 1};
@@ -204,6 +205,7 @@ static gpuhal_status copy_now(const side *to, const side *from, const box *exten
     return copy_on_one_device(to->buffer ? to->buffer->device : from->buffer->device, to, from, extent);
 }
 
+/* Returns the counter of the path that copy_now() takes. */
 static gpuhal_counter *counter_of(const side *to, const side *from)
 {
     if (!to->buffer) {

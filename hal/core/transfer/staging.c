@@ -18,6 +18,7 @@
  * must be enough for all of these threads. */
 #define ENGINE_CHUNK_BYTES (1u << 20)
 
+/* All chunks of this process. */
 static struct {
     gpuhal_mutex mutex; /* protects the members below; no other mutex is locked while it is held */
     uint64_t bytes;
