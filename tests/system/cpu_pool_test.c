@@ -429,7 +429,7 @@ TEST(launches_of_eight_threads_at_once_do_all_of_their_groups)
 }
 
 /* Launches continue while other threads open and close the same device. The pool's threads are started by a launch, and
- * end when nobody has the device open. */
+ * end when no thread has the device open. */
 static void *open_and_close(void *user)
 {
     const cpu *with = user;
