@@ -1,5 +1,6 @@
 /* forward.c: launches the layers. A prompt is processed in batches. As soon as a device has passed a batch on, it
- * begins the next batch, while later devices still work on the previous batch. */
+ * begins the next batch, while later devices still work on the previous batch. The launches for a single token are
+ * recorded once; each run of the recording gets the token's position. */
 #include "llama.h"
 
 /* The launches of one stage. */
@@ -7,8 +8,11 @@ typedef struct pass {
     llama_engine *engine;
     llama_stage *stage;
     uint32_t tokens, position; /* number of tokens, and the first token's position in the context */
+    gpuhal_recording *recording; /* records the launches; NULL if they are enqueued at once */
     llama_error *error;
 } pass;
+
+enum { SLOT_POSITION, SLOTS };
 
 typedef struct call {
     gpuhal_argument arguments[12];
@@ -16,7 +20,7 @@ typedef struct call {
         uint32_t number;
         float real;
     } values[12];
-    uint32_t count;
+    uint32_t count, positions; /* bit i is set if argument i is the position */
 } call;
 
 static void add_buffer(call *own, gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
@@ -36,10 +40,26 @@ static void add_number(call *own, uint32_t number)
     own->count++;
 }
 
+static void add_position(call *own, const pass *of)
+{
+    own->positions |= 1u << own->count;
+    add_number(own, of->position);
+}
+
 static void add_real(call *own, float real)
 {
     add_number(own, 0);
     own->values[own->count - 1].real = real;
+}
+
+static gpuhal_status record(const pass *own, llama_kernel kernel, const gpuhal_launch *launch, uint32_t positions)
+{
+    uint32_t step = 0;
+    gpuhal_status status = gpuhal_recording_launch(own->recording, own->stage->kernels[kernel], launch, &step);
+    for (uint32_t i = 0; i < launch->argument_count && status == GPUHAL_OK; i++) {
+        status = positions >> i & 1 ? gpuhal_recording_slot(own->recording, SLOT_POSITION, step, i) : GPUHAL_OK;
+    }
+    return status;
 }
 
 static bool run(const pass *own, llama_kernel kernel, const call *arguments, uint32_t x, uint32_t y)
@@ -48,8 +68,10 @@ static bool run(const pass *own, llama_kernel kernel, const call *arguments, uin
                                   .argument_count = arguments->count,
                                   .arguments = arguments->arguments,
                                   .groups = {x, y, 1}};
-    return gpuhal_kernel_launch(own->stage->queue, own->stage->kernels[kernel], &launch) == GPUHAL_OK ||
-           llama_fail_call(own->error, llama_kernels[kernel].name);
+    const gpuhal_status status =
+        own->recording ? record(own, kernel, &launch, arguments->positions)
+                       : gpuhal_kernel_launch(own->stage->queue, own->stage->kernels[kernel], &launch);
+    return status == GPUHAL_OK || llama_fail_call(own->error, llama_kernels[kernel].name);
 }
 
 /* ---- steps */
@@ -76,21 +98,23 @@ static void add_weight(call *own, const weight *from)
     add_buffer(own, from->buffer, from->offset, from->tensor->bytes);
 }
 
+static bool write_tokens(const pass *own)
+{
+    return gpuhal_write(own->stage->queue, own->stage->tokens, (uint64_t)own->position * 4,
+                        own->engine->tokens + own->position, (uint64_t)own->tokens * 4) == GPUHAL_OK ||
+           llama_fail_call(own->error, "the tokens");
+}
+
 static bool embed(const pass *own)
 {
     const weight table = model_weight(own, TOKEN_EMBD);
-    const gpuhal_status status = gpuhal_write(own->stage->queue, own->stage->tokens, (uint64_t)own->position * 4,
-                                              own->engine->tokens + own->position, (uint64_t)own->tokens * 4);
-    if (status != GPUHAL_OK) {
-        return llama_fail_call(own->error, "the tokens");
-    }
     call arguments = {0};
     add_activation(&arguments, own->stage, ACT_X);
     add_weight(&arguments, &table);
     add_buffer(&arguments, own->stage->tokens, 0, 0);
     add_number(&arguments, own->engine->model->embedding);
     add_number(&arguments, table.tensor->type);
-    add_number(&arguments, own->position);
+    add_position(&arguments, own);
     return run(own, KERNEL_GET_ROWS, &arguments, own->tokens, 1);
 }
 
@@ -122,13 +146,14 @@ static bool quantize(const pass *own, int to, int from, uint32_t columns, uint32
     return !is_needed || run(own, KERNEL_QUANTIZE, &arguments, (columns / 32 + 31) / 32, count);
 }
 
-/* A product with the quantized or the float input, depending on the matrix's type. The output begins at row `first`. */
+/* A product with the quantized or the float input, depending on the matrix's type. The output begins at row 0 or at the
+ * position. */
 typedef struct product {
     int reals, bytes;
     gpuhal_buffer *to;
     uint64_t offset, size;
-    uint32_t first, count;
-    bool adds;
+    uint32_t count;
+    bool adds, at_position;
 } product;
 
 static uint32_t type_index(uint32_t type)
@@ -148,7 +173,11 @@ static bool multiply(const pass *own, weight matrix, const product *what)
     add_number(&arguments, tensor->columns);
     add_number(&arguments, tensor->rows);
     add_number(&arguments, what->count);
-    add_number(&arguments, what->first);
+    if (what->at_position) {
+        add_position(&arguments, own);
+    } else {
+        add_number(&arguments, 0);
+    }
     add_number(&arguments, what->adds);
     return run(own, first + type_index(tensor->type), &arguments, (what->count + tile - 1) / tile,
                (tensor->rows + GROUP_ROWS - 1) / GROUP_ROWS);
@@ -175,21 +204,26 @@ static bool multiply_to_cache(const pass *own, weight matrix, gpuhal_buffer *cac
                           .to = cache,
                           .offset = offset,
                           .size = (uint64_t)own->engine->context * matrix.tensor->rows * 4,
-                          .first = own->position,
+                          .at_position = true,
                           .count = own->tokens};
     return multiply(own, matrix, &what);
 }
 
+/* Rotates the rows from row 0 or from the position on. */
 static bool rotate(const pass *own, gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t heads,
-                   uint32_t first)
+                   bool at_position)
 {
     call arguments = {0};
     add_buffer(&arguments, buffer, offset, bytes);
     add_buffer(&arguments, own->stage->angles, 0, 0);
     add_number(&arguments, heads);
     add_number(&arguments, own->engine->model->head_size);
-    add_number(&arguments, own->position);
-    add_number(&arguments, first);
+    add_position(&arguments, own);
+    if (at_position) {
+        add_position(&arguments, own);
+    } else {
+        add_number(&arguments, 0);
+    }
     return run(own, KERNEL_ROPE, &arguments, own->tokens, 1);
 }
 
@@ -205,7 +239,7 @@ static bool attend(const pass *own, gpuhal_buffer *cache, uint64_t bytes)
     add_number(&arguments, model->heads);
     add_number(&arguments, model->kv_heads);
     add_number(&arguments, model->head_size);
-    add_number(&arguments, own->position);
+    add_position(&arguments, own);
     add_number(&arguments, own->engine->context);
     add_real(&arguments, own->engine->attention_scale);
     return run(own, KERNEL_ATTENTION, &arguments, model->heads, own->tokens);
@@ -237,8 +271,8 @@ static bool run_attention(const pass *own, uint32_t layer)
                     is_quantized(q) || is_quantized(k) || is_quantized(v)) &&
            multiply_to(own, q, ACT_Q, ACT_NORMED, ACT_INT8_NORMED, false) && multiply_to_cache(own, k, cache, 0) &&
            multiply_to_cache(own, v, cache, stage->value_offset) &&
-           rotate(own, stage->activations, stage->act_offsets[ACT_Q], stage->act_bytes[ACT_Q], model->heads, 0) &&
-           rotate(own, cache, 0, bytes, model->kv_heads, own->position) && attend(own, cache, bytes) &&
+           rotate(own, stage->activations, stage->act_offsets[ACT_Q], stage->act_bytes[ACT_Q], model->heads, false) &&
+           rotate(own, cache, 0, bytes, model->kv_heads, true) && attend(own, cache, bytes) &&
            quantize(own, ACT_INT8_ATTENDED, ACT_ATTENDED, output.tensor->columns, own->tokens, is_quantized(output)) &&
            multiply_to(own, output, ACT_X, ACT_ATTENDED, ACT_INT8_ATTENDED, true);
 }
@@ -291,6 +325,36 @@ static bool take_over(const pass *own, llama_stage *before)
            llama_fail_call(own->error, gpuhal_device_id(stage->device));
 }
 
+static bool run_layers(const pass *own, uint32_t number)
+{
+    bool good = number > 0 || embed(own);
+    for (uint32_t layer = own->stage->first_layer; layer < own->stage->end_layer && good; layer++) {
+        good = run_attention(own, layer) && run_feed_forward(own, layer);
+    }
+    return good;
+}
+
+static bool run_recording(const pass *own, uint32_t number)
+{
+    llama_stage *stage = own->stage;
+    const gpuhal_recording_desc desc = {.size = sizeof desc, .name = "token", .slot_count = SLOTS};
+    const gpuhal_slot_value position = {.slot = SLOT_POSITION, .argument = {.value = &own->position, .bytes = 4}};
+    gpuhal_status status = GPUHAL_OK;
+    if (!stage->token) {
+        pass recorded = *own;
+        if (gpuhal_recording_create(stage->device, &desc, &stage->token) != GPUHAL_OK) {
+            return llama_fail_call(own->error, "the recording");
+        }
+        recorded.recording = stage->token;
+        if (!run_layers(&recorded, number)) {
+            return false;
+        }
+        status = gpuhal_recording_finish(stage->token);
+    }
+    status = status ? status : gpuhal_recording_run(stage->queue, stage->token, &position, 1);
+    return status == GPUHAL_OK || llama_fail_call(own->error, "the recording");
+}
+
 static bool run_stage(const pass *own, uint32_t number)
 {
     llama_stage *stage = own->stage;
@@ -298,13 +362,9 @@ static bool run_stage(const pass *own, uint32_t number)
     if (gpuhal_queue_wait(stage->queue, stage->taken) != GPUHAL_OK) {
         return llama_fail_call(own->error, gpuhal_device_id(stage->device));
     }
-    if (!(number == 0 ? embed(own) : take_over(own, stage - 1))) {
+    if (!(number == 0 ? write_tokens(own) : take_over(own, stage - 1)) ||
+        !(own->tokens == 1 ? run_recording(own, number) : run_layers(own, number))) {
         return false;
-    }
-    for (uint32_t layer = stage->first_layer; layer < stage->end_layer; layer++) {
-        if (!run_attention(own, layer) || !run_feed_forward(own, layer)) {
-            return false;
-        }
     }
     return gpuhal_event_record(stage->done, stage->queue) == GPUHAL_OK ||
            llama_fail_call(own->error, gpuhal_device_id(stage->device));

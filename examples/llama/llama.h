@@ -147,6 +147,7 @@ typedef struct llama_stage {
     gpuhal_event *done, *taken;        /* done: the layers computed x; taken: the next stage copied x */
     gpuhal_program *programs[KERNELS]; /* may contain the same program several times */
     gpuhal_kernel *kernels[KERNELS];
+    gpuhal_recording *token; /* the launches for one token; made when the first single token is processed */
     uint32_t first_layer, end_layer;
     gpuhal_buffer *model, **layers, **caches; /* weights; each layer's keys, then its values */
     uint64_t (*offsets)[LAYER_TENSORS];       /* in the layer's buffer */

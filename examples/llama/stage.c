@@ -294,6 +294,7 @@ void llama_stage_close(llama_stage *stage)
     gpuhal_queue_destroy(stage->queue);
     gpuhal_event_destroy(stage->done);
     gpuhal_event_destroy(stage->taken);
+    gpuhal_recording_release(stage->token);
     for (uint32_t i = 0; i < stage->end_layer - stage->first_layer; i++) {
         gpuhal_buffer_release(stage->layers != NULL ? stage->layers[i] : NULL);
         gpuhal_buffer_release(stage->caches != NULL ? stage->caches[i] : NULL);

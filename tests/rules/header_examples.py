@@ -13,7 +13,7 @@ from pathlib import Path
 from c_text import read
 
 INDENT = " *      "
-GIVEN = """gpuhal *gpu, gpuhal_device *device, gpuhal_device *other, gpuhal_queue *queue, gpuhal_buffer *buffer, gpuhal_buffer *other_buffer,
+GIVEN = """gpuhal *gpu, gpuhal_device *device, gpuhal_device *other, gpuhal_queue *queue, gpuhal_kernel *kernel, gpuhal_buffer *buffer, gpuhal_buffer *other_buffer,
     gpuhal_store *store, void *host, uint64_t bytes, gpuhal_load_fn *load, void *model, gpuhal_sampler_fn *slow_down, void (*run_on)(gpuhal_device *device),
     const gpuhal_placement_layer *layers, const gpuhal_placement_device *devices"""
 FRAME = """#include <gpuhal/gpuhal.h>

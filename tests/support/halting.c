@@ -108,9 +108,10 @@ static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
 {
     (void)device;
     (void)queue;
-    (void)pattern_bytes;
     gpuhal_halting_pass("fill");
-    memset((char *)bytes_of(memory) + offset, (int)pattern, (size_t)bytes);
+    for (uint64_t i = 0; i < bytes; i += pattern_bytes) {
+        memcpy((char *)bytes_of(memory) + offset + i, &pattern, pattern_bytes); /* little-endian processors only */
+    }
     return GPUHAL_OK;
 }
 

@@ -33,6 +33,10 @@ typedef struct gpuhal_halting_state {
     _Atomic uint32_t queue_flags;      /* flags of the last queue that was created */
     _Atomic uint32_t fail_peer_copy; /* if not 0, peer_copy fails with DEVICE_LOST */
     uint32_t no_queued_launch;       /* launches with a queue are not supported, so the queue's worker makes them */
+    _Atomic gpuhal_status launch_says; /* result of launches with a queue after `launch_room` more of them; OK for ever
+                                        * if GPUHAL_OK */
+    _Atomic uint32_t launch_room;
+    _Atomic uint32_t launches;       /* launches that had an effect */
     gpuhal_status compiled_says;     /* result of program_compiled */
 } gpuhal_halting_state;
 

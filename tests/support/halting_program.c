@@ -1,7 +1,9 @@
 /* tests/support/halting_program.c: programs of the plugin in halting.h. Any code is a valid program, and any name is a
- * kernel with one buffer. Kernels have no effect. */
+ * kernel with one buffer. The kernel "add" also has a value of four bytes, and adds it to each number of the buffer.
+ * Other kernels have no effect. */
 #include "support/halting.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +11,7 @@ struct gpuhal_plugin_program {
     char unused;
 };
 struct gpuhal_plugin_kernel {
-    char unused;
+    bool adds;
 };
 
 static gpuhal_status load(gpuhal_plugin_device *device, const gpuhal_code *code, gpuhal_plugin_build *build,
@@ -30,15 +32,20 @@ static void unload(gpuhal_plugin_program *program)
 static gpuhal_status kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
                                    gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel)
 {
-    static const gpuhal_parameter buffer = {.kind = GPUHAL_PARAMETER_BUFFER};
-    (void)program, (void)desc;
+    static const gpuhal_parameter parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
+                                                  {.kind = GPUHAL_PARAMETER_VALUE, .bytes = sizeof(uint32_t)}};
+    const bool adds = strcmp(desc->name, "add") == 0;
+    (void)program;
     gpuhal_halting_pass("kernel_create");
-    out_info->parameters = &buffer;
-    out_info->parameter_count = 1;
+    out_info->parameters = parameters;
+    out_info->parameter_count = adds ? 2 : 1;
     for (int i = 0; i < 3; i++) {
         out_info->group_size[i] = 1;
     }
     *out_kernel = malloc(sizeof **out_kernel);
+    if (*out_kernel) {
+        (*out_kernel)->adds = adds;
+    }
     return *out_kernel ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
 }
 
@@ -48,14 +55,26 @@ static void kernel_destroy(gpuhal_plugin_kernel *kernel)
     free(kernel);
 }
 
-static gpuhal_status launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
-                            const gpuhal_plugin_launch *arguments)
+static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                                   const gpuhal_plugin_launch *launch)
 {
-    (void)kernel, (void)arguments;
     if (queue && gpuhal_halting.no_queued_launch) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     gpuhal_halting_pass(queue ? "queued_launch" : "launch");
+    const gpuhal_status says = gpuhal_halting.launch_says;
+    if (queue && says && gpuhal_halting.launch_room-- == 0) {
+        gpuhal_halting.launch_room = 0;
+        return says;
+    }
+    gpuhal_halting.launches++;
+    if (kernel->adds) {
+        const gpuhal_plugin_argument *to = &launch->arguments[0];
+        uint32_t *numbers = (uint32_t *)(void *)((char *)to->memory->host + to->offset);
+        for (uint64_t i = 0; i < to->bytes / sizeof *numbers; i++) {
+            numbers[i] += *(const uint32_t *)launch->arguments[1].value;
+        }
+    }
     if (queue && ++gpuhal_halting.unrecorded > gpuhal_halting.unrecorded_most) {
         gpuhal_halting.unrecorded_most = gpuhal_halting.unrecorded;
     }
@@ -79,6 +98,6 @@ void gpuhal_halting_describe_programs(gpuhal_ops *ops)
     ops->program_unload = unload;
     ops->kernel_create = kernel_create;
     ops->kernel_destroy = kernel_destroy;
-    ops->launch = launch;
+    ops->launch = launch_kernel;
     ops->program_compiled = compiled;
 }

@@ -15,7 +15,7 @@ import sys
 import urllib.parse
 
 USAGES = {"write": {"written"}, "read": {"read"}, "copy": {"copied", "pair"}, "fill": {"filled"},
-          "rect": {"written", "read", "copied", "pair"}, "file": {"written", "read"}, "launch": {None}, "call": {None}}
+          "rect": {"written", "read", "copied", "pair"}, "file": {"written", "read"}, "launch": {None}, "recording": {None}, "call": {None}}
 
 
 def refuse_twice(pairs):
@@ -41,7 +41,7 @@ def check_piece(event):
     assert ("bytes" in arguments) == ("usage" in arguments), event
     assert ("from" in arguments) == (arguments.get("usage") == "pair") == ("to" in arguments), event
     assert ("groups" in arguments) == (event["cat"] == "launch"), event
-    assert event["cat"] == "launch" or event["name"] == event["cat"], event
+    assert event["cat"] in ("launch", "recording") or event["name"] == event["cat"], event
     assert arguments["path"] in ("direct", "worker", "peer", "shared", "staged"), event
     assert arguments["clock"] in ("device", "host", "none"), event
     assert ns(event["ts"]) >= ns(arguments["enqueued"]), event

@@ -6,6 +6,8 @@
 #include "support/torture_mock.h"
 #include "support/tree.h"
 
+#include <gpuhal/recording.h>
+
 static char cache[128], cache_folder[160];
 static const gpuhal_code other_code = {
     .size = sizeof other_code, .format = "mock", .code = "program sum\n", .bytes = sizeof "program sum\n" - 1};
@@ -76,6 +78,27 @@ static gpuhal_status launch_with_many(const objects *o)
                                                  .uses_count = MANY});
 }
 
+/* The second run finds the first one waiting for its turn, so it copies the list of steps. Both add 1 and 3. */
+static gpuhal_status run_recording(const objects *o)
+{
+    gpuhal_recording *recording = NULL;
+    uint32_t value = 1, step = 0;
+    const gpuhal_argument arguments[] = {{.buffer = o->buffer}, {.value = &value, .bytes = sizeof value}};
+    const gpuhal_launch launch = {
+        .size = sizeof launch, .argument_count = 2, .arguments = arguments, .groups = {2, 1, 1}};
+    const gpuhal_slot_value three = {.argument = {.value = &(uint32_t){3}, .bytes = 4}};
+    const gpuhal_recording_desc desc = {.size = sizeof desc, .slot_count = 1};
+    gpuhal_status status = gpuhal_recording_create(o->device, &desc, &recording);
+    status = status ? status : gpuhal_recording_copy(recording, o->buffer, 0, o->buffer, 32, 32);
+    status = status ? status : gpuhal_recording_launch(recording, o->kernel, &launch, &step);
+    status = status ? status : gpuhal_recording_slot(recording, 0, step, 1);
+    status = status ? status : gpuhal_recording_finish(recording);
+    status = status ? status : gpuhal_recording_run(o->queue, recording, NULL, 0);
+    status = status ? status : gpuhal_recording_run(o->queue, recording, &three, 1);
+    gpuhal_recording_release(recording);
+    return status;
+}
+
 static gpuhal_status use_programs(void)
 {
     objects o = {.gpu = NULL};
@@ -84,9 +107,10 @@ static gpuhal_status use_programs(void)
     status = status ? status : add_to(NULL, o.kernel, o.buffer, 1);
     status = status ? status : add_to(o.queue, o.kernel, o.buffer, 1);
     status = status ? status : launch_with_many(&o);
+    status = status ? status : run_recording(&o);
     status = status ? status : gpuhal_queue_synchronize(o.queue, UINT64_C(20000000000));
     if (!status) {
-        expect_numbers(o.buffer, 4);
+        expect_numbers(o.buffer, 8);
     }
     give_back(&o);
     expect_mock_closed();

@@ -4,28 +4,16 @@
  * has the same kernel and buffers as the previous launch. For other launches on the fast path, the queue keeps
  * references to the kernel and the buffers. For work that may run after the call, the record is copied, with references
  * and with the values. */
-#include "program/program.h"
+#include "program/launch.h"
 
 #include "base/error.h"
 #include "memory/buffer.h"
-#include "queue/queue.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Alignment of values, sufficient for any type. */
 enum { VALUE_ALIGNMENT = 16 };
-
-/* A launch with its kernel and buffers. `uses` must be first, because the queue has a reference to it. */
-typedef struct record {
-    gpuhal_uses uses;
-    gpuhal_plugin_launch launch;
-    bool uses_parts; /* a buffer is a part of a pool */
-} record;
 
 /* Maximum number of arguments and used buffers of a launch whose lists are on the stack. */
 enum { FEW = 12 };
@@ -35,228 +23,7 @@ typedef struct lists {
     const gpuhal_memory *memories[FEW];
 } lists;
 
-/* ---- checks */
-
-/* Special argument numbers. WHOLE means the launch itself. USES combined with an index means an entry of `uses`. */
-#define WHOLE UINT32_MAX
-#define USES  (UINT32_C(1) << 31)
-
-static __attribute__((noinline, format(printf, 4, 5))) gpuhal_status
-refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, const char *format, ...)
-{
-    char where[32] = "", why[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(why, sizeof why, format, arguments);
-    va_end(arguments);
-    if (argument != WHOLE) {
-        snprintf(where, sizeof where, argument < USES ? ", argument %u" : ", uses[%u]", argument & ~USES);
-    }
-    const gpuhal_device *device = kernel->program->device;
-    gpuhal_error_set(status, "%s: kernel %s%s: %s", device->id, kernel->name, where, why);
-    gpuhal_error_add_device(device->candidate->name, device->id);
-    return status;
-}
-
-static gpuhal_status refuse_foreign(const gpuhal_kernel *kernel, const gpuhal_device *device, uint32_t argument)
-{
-    const char *what = argument == WHOLE ? "queue" : "buffer";
-    return device->gpu == kernel->program->device->gpu
-               ? refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, argument, "the %s is of %s", what, device->id)
-           : gpuhal_is_inherited(device->gpu)
-               ? gpuhal_error_forked()
-               : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, argument, "the %s is of another gpuhal object", what);
-}
-
-static gpuhal_status check_used(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t argument)
-{
-    if (__builtin_expect(buffer->device != kernel->program->device, 0)) {
-        return refuse_foreign(kernel, buffer->device, argument);
-    }
-    if (__builtin_expect(buffer->whole->memory.flags & GPUHAL_MEMORY_NO_KERNELS, 0)) {
-        return refuse(kernel, GPUHAL_ERROR_NOT_SUPPORTED, argument,
-                      "kernels cannot use this memory: give it memory of kind DEVICE that the library allocates");
-    }
-    if (__builtin_expect(gpuhal_buffer_is_mapped(buffer->whole), 0)) {
-        return refuse(kernel, GPUHAL_ERROR_BUSY, argument, "the buffer is mapped: unmap it first");
-    }
-    return GPUHAL_OK;
-}
-
-static gpuhal_status check_buffer(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index)
-{
-    const gpuhal_buffer *buffer = argument->buffer;
-    const gpuhal_status status = check_used(kernel, buffer, index);
-    if (__builtin_expect(status != GPUHAL_OK, 0)) {
-        return status;
-    }
-    if (__builtin_expect(argument->offset >= buffer->bytes || argument->bytes > buffer->bytes - argument->offset, 0)) {
-        return argument->offset >= buffer->bytes
-                   ? refuse(kernel, GPUHAL_ERROR_OUT_OF_RANGE, index,
-                            "offset %" PRIu64 " is not inside the buffer, which has %" PRIu64 " bytes",
-                            argument->offset, buffer->bytes)
-                   : refuse(kernel, GPUHAL_ERROR_OUT_OF_RANGE, index,
-                            "%" PRIu64 " bytes from offset %" PRIu64 " on leave the buffer, which has %" PRIu64
-                            " bytes",
-                            argument->bytes, argument->offset, buffer->bytes);
-    }
-    const uint64_t bytes = argument->bytes ? argument->bytes : buffer->bytes - argument->offset;
-    if (__builtin_expect(((buffer->begin + argument->offset) & kernel->binding_mask) != 0, 0)) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
-                      "offset %" PRIu64 ", byte %" PRIu64 " of its memory, is not a multiple of %" PRIu64
-                      " (binding_alignment_bytes of the device)",
-                      argument->offset, buffer->begin + argument->offset, kernel->binding_mask + 1);
-    }
-    if (__builtin_expect(bytes > kernel->binding_max, 0)) {
-        return refuse(kernel, GPUHAL_ERROR_TOO_LARGE, index,
-                      "%" PRIu64 " bytes are more than %" PRIu64 " (binding_max_bytes of the device)", bytes,
-                      kernel->binding_max);
-    }
-    if (__builtin_expect(buffer->read_only, 0) && (kernel->parameters[index].access & GPUHAL_ACCESS_WRITE)) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
-                      "the buffer is host memory that was imported read-only, and the parameter is written");
-    }
-    return GPUHAL_OK;
-}
-
-static gpuhal_status check_addressed(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t index)
-{
-    if (!buffer) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, USES | index, "the buffer is NULL");
-    }
-    const gpuhal_status status = check_used(kernel, buffer, USES | index);
-    return status || buffer->whole->memory.address
-               ? status
-               : refuse(kernel, GPUHAL_ERROR_NOT_SUPPORTED, USES | index,
-                        "the buffer has no address that kernels can use: make it an argument");
-}
-
-static const char *kind_name(const gpuhal_argument *argument)
-{
-    return argument->buffer && argument->value ? "a buffer and a value"
-           : argument->buffer                  ? "a buffer"
-           : argument->value                   ? "a value"
-                                               : "neither a buffer nor a value";
-}
-
-static gpuhal_status refuse_kind(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index)
-{
-    const gpuhal_parameter_kind kind = kernel->parameters[index].kind;
-    return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index, "the parameter is %s; the argument has %s",
-                  kind == GPUHAL_PARAMETER_BUFFER  ? "a buffer"
-                  : kind == GPUHAL_PARAMETER_VALUE ? "a value"
-                                                   : "local memory",
-                  kind_name(argument));
-}
-
-/* Checks an argument, and adds its local memory size to *local. */
-static gpuhal_status check_argument(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index,
-                                    uint64_t *local)
-{
-    const gpuhal_parameter *parameter = &kernel->parameters[index];
-    const bool is_buffer = parameter->kind == GPUHAL_PARAMETER_BUFFER,
-               is_value = parameter->kind == GPUHAL_PARAMETER_VALUE;
-    if (__builtin_expect(is_buffer != (argument->buffer != NULL) || is_value != (argument->value != NULL), 0)) {
-        return refuse_kind(kernel, argument, index);
-    }
-    if (is_buffer) {
-        return check_buffer(kernel, argument, index);
-    }
-    if (__builtin_expect(argument->offset != 0, 0)) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
-                      "offset is %" PRIu64 ", and is for buffers: a %s has 0", argument->offset,
-                      is_value ? "value" : "parameter for local memory");
-    }
-    if (is_value) {
-        return argument->bytes == parameter->bytes
-                   ? GPUHAL_OK
-                   : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
-                            "the value has %" PRIu64 " bytes, the parameter %u", argument->bytes, parameter->bytes);
-    }
-    if (argument->bytes == 0 || argument->bytes > UINT32_MAX) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
-                      "%" PRIu64 " bytes of local memory: it can have 1 to %u", argument->bytes, UINT32_MAX);
-    }
-    *local += argument->bytes;
-    return GPUHAL_OK;
-}
-
-static gpuhal_status check_lists(const gpuhal_kernel *kernel, const gpuhal_launch *launch)
-{
-    if (launch->argument_count != kernel->info.parameter_count) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "%u arguments; the kernel has %u parameters",
-                      launch->argument_count, kernel->info.parameter_count);
-    }
-    if (launch->argument_count > 0 && !launch->arguments) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "argument_count is %u, and arguments is NULL",
-                      launch->argument_count);
-    }
-    if (launch->uses_count > 0 && !launch->uses) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "uses_count is %u, and uses is NULL",
-                      launch->uses_count);
-    }
-    return launch->reserved
-               ? refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "reserved is %u, and must be 0", launch->reserved)
-               : GPUHAL_OK;
-}
-
-static gpuhal_status check_groups(const gpuhal_kernel *kernel, const gpuhal_launch *launch)
-{
-    const uint32_t *groups = launch->groups, *most = kernel->info.groups_max;
-    for (uint32_t d = 0; d < 3; d++) {
-        if (most[d] && groups[d] > most[d]) {
-            return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
-                          "groups[%u] is %u; the kernel can have %u on this device", d, groups[d], most[d]);
-        }
-    }
-    return groups[2] > 0 && (uint64_t)groups[0] * groups[1] > UINT32_MAX / groups[2]
-               ? refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
-                        "%u x %u x %u groups are more than a launch can have in all, %u", groups[0], groups[1],
-                        groups[2], UINT32_MAX)
-               : GPUHAL_OK;
-}
-
-static gpuhal_status check_launch(const gpuhal_kernel *kernel, const gpuhal_launch *launch)
-{
-    uint64_t local = launch->local_bytes;
-    gpuhal_status status = check_lists(kernel, launch);
-    for (uint32_t i = 0; i < launch->argument_count && !status; i++) {
-        status = check_argument(kernel, &launch->arguments[i], i, &local);
-    }
-    for (uint32_t i = 0; i < launch->uses_count && !status; i++) {
-        status = check_addressed(kernel, launch->uses[i], i);
-    }
-    status = status ? status : check_groups(kernel, launch);
-    if (!status && launch->local_bytes > 0 && !(kernel->info.flags & GPUHAL_KERNEL_ADDS_LOCAL)) {
-        status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
-                        "local_bytes is %u, and with %s must be 0: the parameters and the code state the local memory",
-                        launch->local_bytes, kernel->program->format);
-    }
-    if (!status && local > kernel->local_bytes) {
-        status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
-                        "%" PRIu64 " bytes of local memory; beside that of its code the kernel can have %" PRIu64,
-                        local, kernel->local_bytes);
-    }
-    return status;
-}
-
-static gpuhal_status take_launch(const gpuhal_kernel *kernel, const gpuhal_launch *given, gpuhal_launch *out)
-{
-    if (__builtin_expect(given->size < offsetof(gpuhal_launch, local_bytes), 0)) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
-                      "size is %u, and must be sizeof(gpuhal_launch), %zu", given->size, sizeof *given);
-    }
-    if (__builtin_expect(given->size >= sizeof *out, 1)) {
-        *out = *given;
-    } else {
-        *out = (gpuhal_launch){0};
-        memcpy(out, given, given->size);
-    }
-    const gpuhal_status status = gpuhal_device_check(kernel->program->device);
-    return status ? status : check_launch(kernel, out);
-}
-
-/* ---- the record */
+/* ---- the gpuhal_launch_record */
 
 static size_t room_for(uint64_t value_bytes)
 {
@@ -307,12 +74,12 @@ static gpuhal_uses *keep_uses(const gpuhal_uses *uses)
 
 static gpuhal_uses *copy_record(const gpuhal_uses *uses)
 {
-    const record *from = (const record *)uses;
+    const gpuhal_launch_record *from = (const gpuhal_launch_record *)uses;
     const gpuhal_plugin_launch *launch = &from->launch;
     const size_t arguments_bytes = launch->argument_count * sizeof *launch->arguments;
     const size_t buffers_bytes = uses->count * sizeof *uses->buffers;
     const size_t memories_bytes = launch->uses_count * sizeof *launch->uses;
-    size_t at_lists = room_for(sizeof(record));
+    size_t at_lists = room_for(sizeof(gpuhal_launch_record));
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         at_lists += launch->arguments[i].kind == GPUHAL_PARAMETER_VALUE ? room_for(launch->arguments[i].bytes) : 0;
     }
@@ -320,9 +87,9 @@ static gpuhal_uses *copy_record(const gpuhal_uses *uses)
     if (!block) {
         return NULL;
     }
-    record *own = (record *)(void *)block;
+    gpuhal_launch_record *own = (gpuhal_launch_record *)(void *)block;
     gpuhal_plugin_argument *arguments = (gpuhal_plugin_argument *)(void *)(block + at_lists);
-    char *buffers = block + at_lists + arguments_bytes, *values = block + room_for(sizeof(record));
+    char *buffers = block + at_lists + arguments_bytes, *values = block + room_for(sizeof(gpuhal_launch_record));
     memcpy(own, from, sizeof *own);
     memcpy(arguments, launch->arguments, arguments_bytes);
     memcpy(buffers, uses->buffers, buffers_bytes);
@@ -365,19 +132,9 @@ static void put_in_order(gpuhal_uses *uses)
     uses->count = count;
 }
 
-/* Returns the bit length of the number of threads in the grid's longest dimension. */
-static uint32_t width_bits(const gpuhal_kernel *kernel, const uint32_t *groups)
-{
-    uint64_t width = 0;
-    for (uint32_t d = 0; d < 3; d++) {
-        width |= (uint64_t)groups[d] * kernel->info.group_size[d];
-    }
-    return 64u - (uint32_t)__builtin_clzll(width);
-}
-
-/* Fills in a record and its lists, which must be large enough. */
-static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *launch, struct gpuhal_use *buffers,
-                    gpuhal_plugin_argument *arguments, const gpuhal_memory **memories)
+void gpuhal_launch_fill_in(gpuhal_launch_record *own, gpuhal_kernel *kernel, const gpuhal_launch *launch,
+                           struct gpuhal_use *buffers, gpuhal_plugin_argument *arguments,
+                           const gpuhal_memory **memories)
 {
     uint32_t count = 0;
     own->uses.needs_clean = own->uses_parts = false;
@@ -404,8 +161,8 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
         own->uses_parts |= launch->uses[i]->is_part;
     }
     own->uses.count = count;
-    own->uses.first =
-        width_bits(kernel, launch->groups) > atomic_load_explicit(&kernel->launched_bits, memory_order_relaxed);
+    own->uses.first = gpuhal_launch_is_first(kernel, launch->groups);
+    own->uses.alone = false;
     own->uses.kernel = kernel;
     own->uses.buffers = buffers;
     own->uses.kind = &uses_kind;
@@ -427,7 +184,7 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
 
 /* ---- plugin calls */
 
-static gpuhal_status failed(const record *own, gpuhal_status status)
+static gpuhal_status failed(const gpuhal_launch_record *own, gpuhal_status status)
 {
     const bool fails = status && status != GPUHAL_ERROR_NOT_SUPPORTED && status != GPUHAL_NOT_READY;
     return fails ? gpuhal_device_failed(own->uses.kernel->program->device, status, "launching kernel %s",
@@ -438,20 +195,24 @@ static gpuhal_status failed(const record *own, gpuhal_status status)
 /* Drivers compile at a kernel's first launch (lavapipe, PoCL), and again for wide grids (PoCL, from 65535 threads). A
  * launch with a wider grid than all previous launches therefore counts as a first launch. Only the bit lengths of
  * widths are compared, so that not every launch of a slowly growing grid counts. */
-static void note_launched(const record *own)
+void gpuhal_launch_note(gpuhal_kernel *kernel, const uint32_t *groups)
 {
-    gpuhal_kernel *kernel = own->uses.kernel;
+    const uint32_t bits = gpuhal_launch_width_bits(kernel, groups);
+    uint32_t before = atomic_load(&kernel->launched_bits);
+    while (before < bits && !atomic_compare_exchange_weak(&kernel->launched_bits, &before, bits)) {
+    }
+}
+
+static void note_launched(const gpuhal_launch_record *own)
+{
     if (__builtin_expect(own->uses.first, 0)) {
-        const uint32_t bits = width_bits(kernel, own->launch.groups);
-        uint32_t before = atomic_load(&kernel->launched_bits);
-        while (before < bits && !atomic_compare_exchange_weak(&kernel->launched_bits, &before, bits)) {
-        }
+        gpuhal_launch_note(own->uses.kernel, own->launch.groups);
     }
 }
 
 static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
-    const record *own = (const record *)op->uses;
+    const gpuhal_launch_record *own = (const gpuhal_launch_record *)op->uses;
     gpuhal_device *device = own->uses.kernel->program->device;
     const gpuhal_call call = gpuhal_call_small(device);
     const gpuhal_status status =
@@ -463,7 +224,7 @@ static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 }
 
 /* Makes the buffers that the kernel may have written visible to the host. */
-static gpuhal_status clean(const record *own)
+static gpuhal_status clean(const gpuhal_launch_record *own)
 {
     gpuhal_status status = GPUHAL_OK;
     for (uint32_t i = 0; i < own->uses.count && !status; i++) {
@@ -474,7 +235,7 @@ static gpuhal_status clean(const record *own)
 }
 
 /* The application decides how long a kernel runs, so the call has no deadline. */
-static gpuhal_status run_record(const record *own)
+static gpuhal_status run_record(const gpuhal_launch_record *own)
 {
     gpuhal_device *device = own->uses.kernel->program->device;
     gpuhal_status status = gpuhal_uses_enter(&own->uses);
@@ -495,15 +256,16 @@ static gpuhal_status run_record(const record *own)
 
 static gpuhal_status run(const gpuhal_op *op)
 {
-    return run_record((const record *)op->uses);
+    return run_record((const gpuhal_launch_record *)op->uses);
 }
 
-static const gpuhal_op_kind launch_kind = {submit, run, GPUHAL_OP_LAUNCH};
+const gpuhal_op_kind gpuhal_launch_kind = {submit, run, GPUHAL_OP_LAUNCH};
 
 /* ---- the public functions */
 
 /* Notifies pools of the queue, because a pool must know which queues use its parts. */
-static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel, const gpuhal_launch *launch)
+gpuhal_status gpuhal_launch_name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel,
+                                          const gpuhal_launch *launch)
 {
     gpuhal_status status = GPUHAL_OK;
     for (uint32_t i = 0; i < launch->argument_count && !status; i++) {
@@ -516,17 +278,16 @@ static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *ker
     return status;
 }
 
-static gpuhal_status enqueue(gpuhal_queue *queue, record *own, const gpuhal_launch *launch)
+static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_launch_record *own, const gpuhal_launch *launch)
 {
-    gpuhal_kernel *kernel = own->uses.kernel;
-    if (queue->device != kernel->program->device) {
-        return refuse_foreign(kernel, queue->device, WHOLE);
+    gpuhal_status status = gpuhal_launch_check_device(own->uses.kernel, queue->device);
+    if (!status && own->uses_parts) {
+        status = gpuhal_launch_name_to_pools(queue, own->uses.kernel, launch);
     }
-    const gpuhal_status status = own->uses_parts ? name_to_pools(queue, kernel, launch) : GPUHAL_OK;
-    return status ? status : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &launch_kind, .uses = &own->uses});
+    return status ? status : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &gpuhal_launch_kind, .uses = &own->uses});
 }
 
-static gpuhal_status pass_on(gpuhal_queue *queue, record *own, const gpuhal_launch *launch)
+static gpuhal_status pass_on(gpuhal_queue *queue, gpuhal_launch_record *own, const gpuhal_launch *launch)
 {
     return queue ? enqueue(queue, own, launch) : run_record(own);
 }
@@ -540,8 +301,8 @@ static gpuhal_status launch_many(gpuhal_queue *queue, gpuhal_kernel *kernel, con
     if (!block) {
         return gpuhal_error_host_memory();
     }
-    record own;
-    fill_in(&own, kernel, launch, (struct gpuhal_use *)(void *)(block + arguments_bytes),
+    gpuhal_launch_record own;
+    gpuhal_launch_fill_in(&own, kernel, launch, (struct gpuhal_use *)(void *)(block + arguments_bytes),
             (gpuhal_plugin_argument *)(void *)block,
             (const gpuhal_memory **)(void *)(block + arguments_bytes + buffers_bytes));
     const gpuhal_status status = pass_on(queue, &own, launch);
@@ -556,15 +317,15 @@ gpuhal_status gpuhal_kernel_launch(gpuhal_queue *queue, gpuhal_kernel *kernel, c
                                 kernel ? "launch" : "kernel");
     }
     gpuhal_launch launch;
-    const gpuhal_status status = take_launch(kernel, given, &launch);
+    const gpuhal_status status = gpuhal_launch_take(kernel, given, false, &launch);
     if (status || launch.groups[0] == 0 || launch.groups[1] == 0 || launch.groups[2] == 0) {
         return status;
     }
     if (launch.argument_count > FEW || launch.uses_count > FEW - launch.argument_count) {
         return launch_many(queue, kernel, &launch);
     }
-    record own;
+    gpuhal_launch_record own;
     lists few;
-    fill_in(&own, kernel, &launch, few.buffers, few.arguments, few.memories);
+    gpuhal_launch_fill_in(&own, kernel, &launch, few.buffers, few.arguments, few.memories);
     return pass_on(queue, &own, &launch);
 }

@@ -3,6 +3,8 @@
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
+#include <stdio.h>
+
 /* Removes timepoints up to `last` from the list and ends them. The caller holds the mutex. */
 static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal_failure *failure,
                        gpuhal_completion **completions)
@@ -152,10 +154,28 @@ static void ask_awaited(gpuhal_queue *queue, uint64_t number)
     atomic_store(&queue->asking, false);
 }
 
+/* Writes the name of the first recording that may have failed, or "". */
+static void name_recording(gpuhal_queue *queue, uint64_t number, char *out_name, size_t size)
+{
+    *out_name = 0;
+    gpuhal_queue_lock(queue);
+    for (size_t i = 0; i < queue->submission_count && !*out_name; i++) {
+        const gpuhal_submission *submission =
+            &queue->submissions[(queue->first_submission + i) % queue->submission_space];
+        if (submission->number > queue->done && submission->number <= number && submission->uses &&
+            submission->uses->alone) {
+            snprintf(out_name, size, ", which includes recording %s", submission->uses->name);
+        }
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+}
+
 void gpuhal_timepoint_failed(gpuhal_timepoint *timepoint, gpuhal_status status)
 {
     gpuhal_error_detail detail;
-    status = gpuhal_device_failed(timepoint->queue->device, status, "the work before an event");
+    char name[128];
+    name_recording(timepoint->queue, timepoint->number, name, sizeof name);
+    status = gpuhal_device_failed(timepoint->queue->device, status, "the work before an event%s", name);
     gpuhal_error_save(&detail);
     ask_awaited(timepoint->queue, timepoint->number);
     (void)gpuhal_error_restore(&detail);

@@ -73,6 +73,9 @@ void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
         return;
     }
     gpuhal_submission *last = gpuhal_queue_last_submission(queue);
+    if (last->uses && last->uses->alone) {
+        return;
+    }
     last->number = UINT64_MAX;
     queue->fast_to = last->to;
     queue->fast_from = last->from;
@@ -126,6 +129,9 @@ static gpuhal_uses *keep_more(const gpuhal_uses *uses)
  * even if the driver has no mapping; for launches the caller has checked the buffers. */
 static bool fits(const gpuhal_queue *queue, const gpuhal_op *op, gpuhal_uses **out_more)
 {
+    if (op->uses && op->uses->alone) {
+        return false;
+    }
     if (op->uses) {
         const bool joins = !op->uses->first && gpuhal_uses_are_alike(op->uses, queue->fast_uses);
         return queue->fast_uses && (joins || (*out_more = keep_more(op->uses)));

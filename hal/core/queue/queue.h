@@ -39,9 +39,14 @@ typedef struct gpuhal_uses {
     } *buffers;
     const struct gpuhal_uses_kind *kind;
     bool first;       /* the driver may be compiling the kernel until this launch has ended */
+    bool alone;       /* a run of a recording: the submission has no other uses, and there is no kernel */
     bool needs_clean; /* a buffer's memory must be made coherent around every access */
-    const char *name; /* kernel name */
-    const uint32_t *groups; /* three values; NULL in copies made by `keep` */
+    const char *name; /* name of the kernel or recording */
+    const uint32_t *groups; /* three values; NULL in copies made by `keep` and for a run of a recording */
+    /* Only with `alone`: `submit` passes at most `room` steps to the plugin. It sets the number of steps that the
+     * plugin accepted, and whether steps remain. The next call continues with the first remaining step. */
+    uint32_t room, accepted;
+    bool remains;
 } gpuhal_uses;
 
 /* Operations that the layer above provides for its structure. A new copy has one reference, and holds references to the
@@ -58,10 +63,10 @@ typedef struct gpuhal_uses_kind {
 
 typedef struct gpuhal_op_kind {
     /* Enqueues the work on the plugin's queue. Returns NOT_SUPPORTED if the worker must use `run`, or NOT_READY if the
-     * caller must retry later. Neither status sets an error detail or has side effects. If `submit` is NULL, the worker
-     * always uses `run`. */
+     * caller must retry later. Neither status sets an error detail or has side effects, except for the accepted steps
+     * of a recording. If `submit` is NULL, the worker always uses `run`. */
     gpuhal_status (*submit)(gpuhal_plugin_queue *queue, const gpuhal_op *op);
-    /* Blocks until the work is done. */
+    /* Blocks until the work, or the remaining steps of a recording, are done. */
     gpuhal_status (*run)(const gpuhal_op *op);
     enum {
         GPUHAL_OP_WRITE,
@@ -73,6 +78,7 @@ typedef struct gpuhal_op_kind {
         GPUHAL_OP_CALL,
         GPUHAL_OP_KEEP,
         GPUHAL_OP_LAUNCH,
+        GPUHAL_OP_RECORDING,
         GPUHAL_OP_EVENT /* a recorded event; only used in traces, never in an op_kind */
     } form;
 } gpuhal_op_kind;
@@ -84,7 +90,7 @@ struct gpuhal_op {
     gpuhal_timepoint *await;        /* timepoint of another queue that later work must wait for */
     gpuhal_buffer *to, *from;   /* either may be NULL */
     gpuhal_buffer *kept;        /* a buffer to keep alive until the work has ended */
-    gpuhal_uses *uses;          /* set for a launch; otherwise NULL */
+    gpuhal_uses *uses;          /* set for a launch or a run of a recording; otherwise NULL */
     void *observed;             /* the observer's pointer; NULL if not observed */
     uint64_t to_offset, from_offset, bytes;
     gpuhal_counter *counter;    /* counts the bytes once the work is submitted; `run` counts them itself */
@@ -495,7 +501,7 @@ gpuhal_status gpuhal_queue_record_event(gpuhal_queue *queue, bool timed, gpuhal_
 gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_timepoint **out_point);
 /* Makes all work that is enqueued from now on wait for the timepoint. Accepts NULL. */
 gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
-/* Submits a transfer to the plugin, with the right to call and without the mutex. Returns NOT_SUPPORTED if the worker
+/* Submits work to the plugin, with the right to call and without the mutex. Returns NOT_SUPPORTED if the worker
  * must do the work, or NOT_READY if the worker must retry. Any other refusal by the plugin, except BUSY, leaves a gap
  * in the queue's order and fails the queue. On success the caller must call the next function with the mutex held. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op);
@@ -565,6 +571,15 @@ void gpuhal_queue_work(gpuhal_queue *queue);
 /* Keeps a buffer alive until all work enqueued so far has ended. If the queue has failed, keeps the buffer alive until
  * the queue is reset or finished. May return HOST_MEMORY or DEVICE_LOST. */
 gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer);
+
+/* ---- transfer.c */
+
+/* Check the arguments and describe the work, which may be enqueued later or several times. The buffers are not
+ * retained. Set the error detail. */
+gpuhal_status gpuhal_copy_make_op(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
+                                  uint64_t bytes, gpuhal_op *out_op);
+gpuhal_status gpuhal_fill_make_op(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
+                                  uint32_t pattern_bytes, gpuhal_op *out_op);
 
 /* ---- hang.c */
 

@@ -63,10 +63,15 @@ gpuhal_status gpuhal_queue_late(gpuhal_queue *queue, const char *what)
 {
     const gpuhal_uses *compiling = find_compiling(queue);
     return !compiling ? gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: %s", queue->device->id, what)
-                      : gpuhal_error_set(GPUHAL_ERROR_TIMEOUT,
-                                         "%s: %s; kernel %s was launched for the first time, and the driver may still "
-                                         "be compiling it",
-                                         queue->device->id, what, compiling->name);
+           : compiling->alone
+               ? gpuhal_error_set(GPUHAL_ERROR_TIMEOUT,
+                                  "%s: %s; recording %s ran for the first time, and the driver may still be compiling "
+                                  "its kernels",
+                                  queue->device->id, what, compiling->name)
+               : gpuhal_error_set(GPUHAL_ERROR_TIMEOUT,
+                                  "%s: %s; kernel %s was launched for the first time, and the driver may still be "
+                                  "compiling it",
+                                  queue->device->id, what, compiling->name);
 }
 
 gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns)

@@ -19,27 +19,85 @@ static bool is_deferred(gpuhal_status status)
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
 }
 
+/* Returns whether the plugin accepted steps of a recording in the last call. */
+static bool has_accepted_steps(const gpuhal_op *op)
+{
+    return op->uses && op->uses->alone && op->uses->accepted > 0;
+}
+
 /* Buffers are entered before the plugin receives them, so that no other thread can map them in the meantime. If the
  * submission fails, the function leaves the buffers. For joined work, the newest submission has already entered the
  * buffers. */
-gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
+static gpuhal_status submit_once(gpuhal_queue *queue, const gpuhal_op *op, bool begins)
 {
-    if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from) ||
-        (op->uses && op->uses->needs_clean)) {
-        return GPUHAL_ERROR_NOT_SUPPORTED;
-    }
     gpuhal_status status = queue->joined ? GPUHAL_OK
                            : op->uses    ? gpuhal_uses_enter(op->uses)
                                          : gpuhal_buffers_enter(op->to, op->from);
     if (status) {
         return status;
     }
-    gpuhal_queue_notify(queue, op, queue->observer->submits, GPUHAL_OK);
+    if (begins) {
+        gpuhal_queue_notify(queue, op, queue->observer->submits, GPUHAL_OK);
+    }
     status = op->kind->submit(queue->vendor, op);
-    if (status && !queue->joined) {
+    if (status && !queue->joined && !has_accepted_steps(op)) {
         gpuhal_buffers_leave(op->to, op->from);
         gpuhal_uses_leave(op->uses);
     }
+    return status;
+}
+
+/* Tracks the accepted steps of a recording, and prepares for the remaining steps. The caller has the right to call, but
+ * not the mutex. */
+static gpuhal_status track_steps(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_queue_lock(queue);
+    gpuhal_queue_track(queue, op);
+    if (gpuhal_queue_needs_timepoint(queue)) {
+        gpuhal_queue_record_own_unlocks(queue, false);
+    }
+    gpuhal_status status = gpuhal_queue_has_failed(queue)  ? gpuhal_failure_status(queue->failure)
+                           : gpuhal_queue_reserve(queue, op) ? GPUHAL_OK
+                                                             : gpuhal_error_host_memory();
+    gpuhal_mutex_unlock(&queue->mutex);
+    return status;
+}
+
+/* The steps between two timepoints (GPUHAL_TIMEPOINT_EVERY) are a part, which is a submission of its own. If the plugin
+ * accepts no further step now, the work is deferred with the remaining steps; BUSY then also means that they must be
+ * submitted later. */
+static gpuhal_status submit_recording(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_status status = GPUHAL_OK;
+    bool begun = false;
+    for (bool more = true; more;) {
+        op->uses->accepted = 0;
+        op->uses->room = GPUHAL_TIMEPOINT_EVERY - (uint32_t)(gpuhal_queue_unrecorded(queue) % GPUHAL_TIMEPOINT_EVERY);
+        status = submit_once(queue, op, !begun);
+        more = has_accepted_steps(op) && (status || op->uses->remains);
+        begun = begun || more;
+        if (more) {
+            gpuhal_error_detail detail;
+            gpuhal_error_save(&detail);
+            const gpuhal_status tracked = track_steps(queue, op);
+            more = !status && !tracked;
+            if (status && !tracked) {
+                (void)gpuhal_error_restore(&detail); /* NOT_SUPPORTED and NOT_READY have no detail */
+            }
+            status = tracked ? tracked : status;
+        }
+    }
+    return begun && status == GPUHAL_ERROR_BUSY ? GPUHAL_NOT_READY : status;
+}
+
+gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from) ||
+        (op->uses && op->uses->needs_clean)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    const gpuhal_status status =
+        op->uses && op->uses->alone ? submit_recording(queue, op) : submit_once(queue, op, true);
     return status && !is_deferred(status) ? gpuhal_queue_refused(queue, status) : status;
 }
 
@@ -47,7 +105,7 @@ gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
  * plugin's order. gpuhal_queue_reserve() has made the room, so this function cannot fail. */
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
 {
-    queue->submitted++;
+    queue->submitted += has_accepted_steps(op) ? op->uses->accepted : 1;
     if (!queue->joined) {
         queue->submission_count++;
         *gpuhal_queue_last_submission(queue) = (gpuhal_submission){.to = gpuhal_buffer_retain(op->to),

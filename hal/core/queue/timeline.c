@@ -233,7 +233,9 @@ static void describe(gpuhal_traced_record *record, const gpuhal_op *op)
     }
     if (op->uses) {
         record->name = gpuhal_text_copy(op->uses->name);
-        memcpy(record->groups, op->uses->groups, sizeof record->groups);
+        if (op->uses->groups) {
+            memcpy(record->groups, op->uses->groups, sizeof record->groups);
+        }
     }
 }
 

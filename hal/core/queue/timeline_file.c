@@ -59,6 +59,7 @@ static const char *const forms[] = {
     [GPUHAL_OP_WRITE] = "write", [GPUHAL_OP_READ] = "read",     [GPUHAL_OP_COPY] = "copy",
     [GPUHAL_OP_FILL] = "fill",   [GPUHAL_OP_RECT] = "rect",     [GPUHAL_OP_JOB] = "file",
     [GPUHAL_OP_CALL] = "call",   [GPUHAL_OP_LAUNCH] = "launch", [GPUHAL_OP_EVENT] = "event",
+    [GPUHAL_OP_RECORDING] = "recording",
 };
 static const char *const usages[] = {
     [GPUHAL_USAGE_WRITTEN] = "written", [GPUHAL_USAGE_READ] = "read", [GPUHAL_USAGE_FILLED] = "filled",

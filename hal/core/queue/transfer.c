@@ -223,21 +223,30 @@ gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, ui
                                               : gpuhal_read_now(to, from, from_offset, bytes);
 }
 
+gpuhal_status gpuhal_copy_make_op(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
+                                  uint64_t bytes, gpuhal_op *out_op)
+{
+    const gpuhal_status status = gpuhal_copy_check(to, to_offset, from, from_offset, bytes);
+    if (!status) {
+        *out_op = (gpuhal_op){.kind = &copy_kind,
+                              .to = to->whole,
+                              .from = from->whole,
+                              .to_offset = to->begin + to_offset,
+                              .from_offset = from->begin + from_offset,
+                              .bytes = bytes,
+                              .counter = counter_between(to->device, from->device)};
+    }
+    return status;
+}
+
 static __attribute__((noinline)) gpuhal_status enqueue_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset,
                                                             gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
 {
-    gpuhal_status status = gpuhal_copy_check(to, to_offset, from, from_offset, bytes);
+    gpuhal_op op;
+    gpuhal_status status = gpuhal_copy_make_op(to, to_offset, from, from_offset, bytes, &op);
     status = status ? status : gpuhal_queue_uses(queue, to);
     status = status ? status : gpuhal_queue_uses(queue, from);
-    return status || bytes == 0
-               ? status
-               : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &copy_kind,
-                                                          .to = to->whole,
-                                                          .from = from->whole,
-                                                          .to_offset = to->begin + to_offset,
-                                                          .from_offset = from->begin + from_offset,
-                                                          .bytes = bytes,
-                                                          .counter = counter_between(to->device, from->device)});
+    return status || bytes == 0 ? status : gpuhal_queue_enqueue(queue, &op);
 }
 
 gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
@@ -250,34 +259,50 @@ gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
                                               : gpuhal_copy_now(to, to_offset, from, from_offset, bytes);
 }
 
+static gpuhal_status check_pattern(uint64_t bytes, uint32_t pattern_bytes)
+{
+    if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_fill: pattern_bytes is %" PRIu32 ", and can be 1, 2 or 4", pattern_bytes);
+    }
+    return bytes % pattern_bytes == 0
+               ? GPUHAL_OK
+               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                  "gpuhal_fill: %" PRIu64 " bytes are not a multiple of the %" PRIu32 " of the pattern",
+                                  bytes, pattern_bytes);
+}
+
+gpuhal_status gpuhal_fill_make_op(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
+                                  uint32_t pattern_bytes, gpuhal_op *out_op)
+{
+    gpuhal_status status = check_pattern(bytes, pattern_bytes);
+    status = status ? status : gpuhal_range_check_written(to, to_offset, bytes);
+    if (!status) {
+        *out_op = (gpuhal_op){.kind = &fill_kind,
+                              .to = to->whole,
+                              .to_offset = to->begin + to_offset,
+                              .bytes = bytes,
+                              .counter = &to->device->filled,
+                              .pattern = pattern,
+                              .pattern_bytes = pattern_bytes};
+    }
+    return status;
+}
+
 gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
                           uint32_t pattern_bytes)
 {
     if (!to) {
         return null_error("gpuhal_fill");
     }
-    if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_fill: pattern_bytes is %" PRIu32 ", and can be 1, 2 or 4", pattern_bytes);
-    }
-    if (bytes % pattern_bytes != 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_fill: %" PRIu64 " bytes are not a multiple of the %" PRIu32 " of the pattern",
-                                bytes, pattern_bytes);
-    }
     if (!queue) {
-        return gpuhal_fill_blocking(to, to_offset, bytes, pattern, pattern_bytes);
+        const gpuhal_status status = check_pattern(bytes, pattern_bytes);
+        return status ? status : gpuhal_fill_blocking(to, to_offset, bytes, pattern, pattern_bytes);
     }
-    gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
+    gpuhal_op op;
+    gpuhal_status status = gpuhal_fill_make_op(to, to_offset, bytes, pattern, pattern_bytes, &op);
     status = status ? status : gpuhal_queue_uses(queue, to);
-    return status || bytes == 0 ? status
-                                : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &fill_kind,
-                                                                           .to = to->whole,
-                                                                           .to_offset = to->begin + to_offset,
-                                                                           .bytes = bytes,
-                                                                           .counter = &to->device->filled,
-                                                                           .pattern = pattern,
-                                                                           .pattern_bytes = pattern_bytes});
+    return status || bytes == 0 ? status : gpuhal_queue_enqueue(queue, &op);
 }
 
 gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from,

@@ -45,6 +45,7 @@
 #include <gpuhal/pool.h>
 #include <gpuhal/program.h>
 #include <gpuhal/queue.h>
+#include <gpuhal/recording.h>
 #include <gpuhal/report.h>
 #include <gpuhal/rescan.h>
 #include <gpuhal/share.h>
@@ -67,6 +68,7 @@
  *  move bytes between a file and a device    file.h                  gpuhal_read_file()
  *  work asynchronously, and wait             queue.h                 gpuhal_queue_create()
  *  launch kernels                            program.h               gpuhal_program_create()
+ *  run the same work many times              recording.h             gpuhal_recording_create()
  *  use the vendor's API on the same device   device.h, native.h      gpuhal_device_native()
  *  share memory without copying              share.h                 gpuhal_buffer_share()
  *  know the reason for a failure             error.h                 gpuhal_last_error()

@@ -105,6 +105,7 @@ public:
 
 using program = counted<gpuhal_program, gpuhal_program_retain, gpuhal_program_release>;
 using kernel = counted<gpuhal_kernel, gpuhal_kernel_retain, gpuhal_kernel_release>;
+using recording = counted<gpuhal_recording, gpuhal_recording_retain, gpuhal_recording_release>;
 
 inline instance open(const gpuhal_config &config = GPUHAL_INIT(gpuhal_config))
 {
@@ -187,6 +188,13 @@ inline kernel make_kernel(const program &of, const gpuhal_kernel_desc &desc)
     gpuhal_kernel *made = nullptr;
     check(gpuhal_kernel_create(of.get(), &desc, &made));
     return kernel(made);
+}
+
+inline recording make_recording(gpuhal_device *device, const gpuhal_recording_desc &desc)
+{
+    gpuhal_recording *made = nullptr;
+    check(gpuhal_recording_create(device, &desc, &made));
+    return recording(made);
 }
 
 } // namespace gpuhal_cpp

@@ -1,0 +1,246 @@
+/* program/launch_check.c: checks a launch's arguments against the kernel's parameters. All messages name the kernel and
+ * the wrong argument. */
+#include "program/launch.h"
+
+#include "base/error.h"
+#include "memory/buffer.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Special argument numbers. WHOLE means the launch itself. USES combined with an index means an entry of `uses`. */
+#define WHOLE UINT32_MAX
+#define USES  (UINT32_C(1) << 31)
+
+static __attribute__((noinline, format(printf, 4, 5))) gpuhal_status
+refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, const char *format, ...)
+{
+    char where[32] = "", why[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    if (argument != WHOLE) {
+        snprintf(where, sizeof where, argument < USES ? ", argument %u" : ", uses[%u]", argument & ~USES);
+    }
+    const gpuhal_device *device = kernel->program->device;
+    gpuhal_error_set(status, "%s: kernel %s%s: %s", device->id, kernel->name, where, why);
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    return status;
+}
+
+static gpuhal_status refuse_foreign(const gpuhal_kernel *kernel, const gpuhal_device *device, uint32_t argument)
+{
+    const char *what = argument == WHOLE ? "queue" : "buffer";
+    return device->gpu == kernel->program->device->gpu
+               ? refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, argument, "the %s is of %s", what, device->id)
+           : gpuhal_is_inherited(device->gpu)
+               ? gpuhal_error_forked()
+               : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, argument, "the %s is of another gpuhal object", what);
+}
+
+gpuhal_status gpuhal_launch_check_device(const gpuhal_kernel *kernel, const gpuhal_device *device)
+{
+    return __builtin_expect(device == kernel->program->device, 1) ? GPUHAL_OK : refuse_foreign(kernel, device, WHOLE);
+}
+
+static gpuhal_status check_used(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t argument,
+                                bool recorded)
+{
+    if (__builtin_expect(buffer->device != kernel->program->device, 0)) {
+        return refuse_foreign(kernel, buffer->device, argument);
+    }
+    if (__builtin_expect(buffer->whole->memory.flags & GPUHAL_MEMORY_NO_KERNELS, 0)) {
+        return refuse(kernel, GPUHAL_ERROR_NOT_SUPPORTED, argument,
+                      "kernels cannot use this memory: give it memory of kind DEVICE that the library allocates");
+    }
+    if (__builtin_expect(gpuhal_buffer_is_mapped(buffer->whole), 0) && !recorded) {
+        return refuse(kernel, GPUHAL_ERROR_BUSY, argument, "the buffer is mapped: unmap it first");
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status check_buffer(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index,
+                                  bool recorded)
+{
+    const gpuhal_buffer *buffer = argument->buffer;
+    const gpuhal_status status = check_used(kernel, buffer, index, recorded);
+    if (__builtin_expect(status != GPUHAL_OK, 0)) {
+        return status;
+    }
+    if (__builtin_expect(argument->offset >= buffer->bytes || argument->bytes > buffer->bytes - argument->offset, 0)) {
+        return argument->offset >= buffer->bytes
+                   ? refuse(kernel, GPUHAL_ERROR_OUT_OF_RANGE, index,
+                            "offset %" PRIu64 " is not inside the buffer, which has %" PRIu64 " bytes",
+                            argument->offset, buffer->bytes)
+                   : refuse(kernel, GPUHAL_ERROR_OUT_OF_RANGE, index,
+                            "%" PRIu64 " bytes from offset %" PRIu64 " on leave the buffer, which has %" PRIu64
+                            " bytes",
+                            argument->bytes, argument->offset, buffer->bytes);
+    }
+    const uint64_t bytes = argument->bytes ? argument->bytes : buffer->bytes - argument->offset;
+    if (__builtin_expect(((buffer->begin + argument->offset) & kernel->binding_mask) != 0, 0)) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
+                      "offset %" PRIu64 ", byte %" PRIu64 " of its memory, is not a multiple of %" PRIu64
+                      " (binding_alignment_bytes of the device)",
+                      argument->offset, buffer->begin + argument->offset, kernel->binding_mask + 1);
+    }
+    if (__builtin_expect(bytes > kernel->binding_max, 0)) {
+        return refuse(kernel, GPUHAL_ERROR_TOO_LARGE, index,
+                      "%" PRIu64 " bytes are more than %" PRIu64 " (binding_max_bytes of the device)", bytes,
+                      kernel->binding_max);
+    }
+    if (__builtin_expect(buffer->read_only, 0) && (kernel->parameters[index].access & GPUHAL_ACCESS_WRITE)) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
+                      "the buffer is host memory that was imported read-only, and the parameter is written");
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status check_addressed(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t index,
+                                     bool recorded)
+{
+    if (!buffer) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, USES | index, "the buffer is NULL");
+    }
+    const gpuhal_status status = check_used(kernel, buffer, USES | index, recorded);
+    return status || buffer->whole->memory.address
+               ? status
+               : refuse(kernel, GPUHAL_ERROR_NOT_SUPPORTED, USES | index,
+                        "the buffer has no address that kernels can use: make it an argument");
+}
+
+static const char *kind_name(const gpuhal_argument *argument)
+{
+    return argument->buffer && argument->value ? "a buffer and a value"
+           : argument->buffer                  ? "a buffer"
+           : argument->value                   ? "a value"
+                                               : "neither a buffer nor a value";
+}
+
+static gpuhal_status refuse_kind(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index)
+{
+    const gpuhal_parameter_kind kind = kernel->parameters[index].kind;
+    return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index, "the parameter is %s; the argument has %s",
+                  kind == GPUHAL_PARAMETER_BUFFER  ? "a buffer"
+                  : kind == GPUHAL_PARAMETER_VALUE ? "a value"
+                                                   : "local memory",
+                  kind_name(argument));
+}
+
+/* Checks an argument, and adds its local memory size to *local. */
+static gpuhal_status check_argument(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index,
+                                    bool recorded, uint64_t *local)
+{
+    const gpuhal_parameter *parameter = &kernel->parameters[index];
+    const bool is_buffer = parameter->kind == GPUHAL_PARAMETER_BUFFER,
+               is_value = parameter->kind == GPUHAL_PARAMETER_VALUE;
+    if (__builtin_expect(is_buffer != (argument->buffer != NULL) || is_value != (argument->value != NULL), 0)) {
+        return refuse_kind(kernel, argument, index);
+    }
+    if (is_buffer) {
+        return check_buffer(kernel, argument, index, recorded);
+    }
+    if (__builtin_expect(argument->offset != 0, 0)) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
+                      "offset is %" PRIu64 ", and is for buffers: a %s has 0", argument->offset,
+                      is_value ? "value" : "parameter for local memory");
+    }
+    if (is_value) {
+        return argument->bytes == parameter->bytes
+                   ? GPUHAL_OK
+                   : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
+                            "the value has %" PRIu64 " bytes, the parameter %u", argument->bytes, parameter->bytes);
+    }
+    if (argument->bytes == 0 || argument->bytes > UINT32_MAX) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
+                      "%" PRIu64 " bytes of local memory: it can have 1 to %u", argument->bytes, UINT32_MAX);
+    }
+    *local += argument->bytes;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status check_lists(const gpuhal_kernel *kernel, const gpuhal_launch *launch)
+{
+    if (launch->argument_count != kernel->info.parameter_count) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "%u arguments; the kernel has %u parameters",
+                      launch->argument_count, kernel->info.parameter_count);
+    }
+    if (launch->argument_count > 0 && !launch->arguments) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "argument_count is %u, and arguments is NULL",
+                      launch->argument_count);
+    }
+    if (launch->uses_count > 0 && !launch->uses) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "uses_count is %u, and uses is NULL",
+                      launch->uses_count);
+    }
+    return launch->reserved
+               ? refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "reserved is %u, and must be 0", launch->reserved)
+               : GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_launch_check_groups(const gpuhal_kernel *kernel, const uint32_t groups[3])
+{
+    const uint32_t *most = kernel->info.groups_max;
+    for (uint32_t d = 0; d < 3; d++) {
+        if (most[d] && groups[d] > most[d]) {
+            return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
+                          "groups[%u] is %u; the kernel can have %u on this device", d, groups[d], most[d]);
+        }
+    }
+    return groups[2] > 0 && (uint64_t)groups[0] * groups[1] > UINT32_MAX / groups[2]
+               ? refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
+                        "%u x %u x %u groups are more than a launch can have in all, %u", groups[0], groups[1],
+                        groups[2], UINT32_MAX)
+               : GPUHAL_OK;
+}
+
+static gpuhal_status check_launch(const gpuhal_kernel *kernel, const gpuhal_launch *launch, bool recorded)
+{
+    uint64_t local = launch->local_bytes;
+    gpuhal_status status = check_lists(kernel, launch);
+    for (uint32_t i = 0; i < launch->argument_count && !status; i++) {
+        status = check_argument(kernel, &launch->arguments[i], i, recorded, &local);
+    }
+    for (uint32_t i = 0; i < launch->uses_count && !status; i++) {
+        status = check_addressed(kernel, launch->uses[i], i, recorded);
+    }
+    status = status ? status : gpuhal_launch_check_groups(kernel, launch->groups);
+    if (!status && launch->local_bytes > 0 && !(kernel->info.flags & GPUHAL_KERNEL_ADDS_LOCAL)) {
+        status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
+                        "local_bytes is %u, and with %s must be 0: the parameters and the code state the local memory",
+                        launch->local_bytes, kernel->program->format);
+    }
+    if (!status && local > kernel->local_bytes) {
+        status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
+                        "%" PRIu64 " bytes of local memory; beside that of its code the kernel can have %" PRIu64,
+                        local, kernel->local_bytes);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_launch_take(const gpuhal_kernel *kernel, const gpuhal_launch *given, bool recorded,
+                                 gpuhal_launch *out)
+{
+    if (__builtin_expect(given->size < offsetof(gpuhal_launch, local_bytes), 0)) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
+                      "size is %u, and must be sizeof(gpuhal_launch), %zu", given->size, sizeof *given);
+    }
+    if (__builtin_expect(given->size >= sizeof *out, 1)) {
+        *out = *given;
+    } else {
+        *out = (gpuhal_launch){0};
+        memcpy(out, given, given->size);
+    }
+    const gpuhal_status status = gpuhal_device_check(kernel->program->device);
+    return status ? status : check_launch(kernel, out, recorded);
+}
+
+gpuhal_status gpuhal_launch_check_argument(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index)
+{
+    uint64_t local = 0;
+    return check_argument(kernel, argument, index, true, &local);
+}

@@ -1,0 +1,438 @@
+/* program/recording_run.c: runs a recording. A run passes through the queue as one gpuhal_op, whose gpuhal_uses is the
+ * run. The queue submits it in parts; the run has the number of the next step. */
+#include "program/recording.h"
+
+#include "base/error.h"
+#include "memory/buffer.h"
+#include "transfer/account.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct run {
+    gpuhal_uses uses; /* first */
+    gpuhal_recording *recording;
+    gpuhal_steps *steps;
+    uint32_t next; /* the first step that the plugin has not received */
+    bool sent;     /* no longer counted in `steps->unsent` */
+} run;
+
+static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const gpuhal_recording *recording,
+                                                                  gpuhal_status status, const char *format, ...)
+{
+    char why[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    const gpuhal_device *device = recording->device;
+    gpuhal_error_set(status, "%s: recording %s: %s", device->id, recording->name, why);
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    return status;
+}
+
+/* ---- the run in the queue */
+
+static bool is_failure(gpuhal_status status)
+{
+    return status && status != GPUHAL_ERROR_NOT_SUPPORTED && status != GPUHAL_NOT_READY && status != GPUHAL_ERROR_BUSY;
+}
+
+/* Adds the recording and the step to this thread's last error, which begins with the device. */
+static gpuhal_status name_step(const run *own, gpuhal_status status)
+{
+    gpuhal_error_detail detail;
+    const gpuhal_device *device = own->recording->device;
+    const size_t length = strlen(device->id);
+    gpuhal_error_save(&detail);
+    const bool has_id = strncmp(detail.sentence, device->id, length) == 0 && detail.sentence[length] == ':';
+    gpuhal_error_set(status, "%s: recording %s, step %u: %s", device->id, own->recording->name, own->next,
+                     has_id ? detail.sentence + length + 2 : detail.sentence);
+    if (*detail.vendor_call || detail.error.vendor_code != 0) {
+        gpuhal_error_add_call(detail.vendor_call, detail.error.vendor_code, detail.vendor_text);
+    }
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    return status;
+}
+
+/* A launch without groups does nothing. */
+static bool does_nothing(const gpuhal_op *step)
+{
+    const gpuhal_recorded_launch *launch = gpuhal_step_launch(step);
+    const uint32_t *groups = launch ? launch->given.groups : NULL;
+    return !step->kind || (groups && (groups[0] == 0 || groups[1] == 0 || groups[2] == 0));
+}
+
+/* The plugin has received all steps, or they are done. */
+static void note_sent(run *own)
+{
+    if (own->uses.first) {
+        for (uint32_t i = 0; i < own->steps->count; i++) {
+            const gpuhal_recorded_launch *launch = gpuhal_step_launch(&own->steps->ops[i]);
+            if (launch) {
+                gpuhal_launch_note(launch->record.uses.kernel, launch->given.groups);
+            }
+        }
+    }
+    atomic_store(&own->steps->launched, true);
+    own->sent = true;
+    atomic_fetch_sub_explicit(&own->steps->unsent, 1, memory_order_release);
+}
+
+static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
+{
+    run *own = (run *)(void *)op->uses;
+    gpuhal_status status = GPUHAL_OK;
+    while (own->next < own->steps->count && own->uses.accepted < own->uses.room) {
+        const gpuhal_op *step = &own->steps->ops[own->next];
+        if (!does_nothing(step)) {
+            status = step->kind->submit(queue, step);
+            if (status) {
+                break;
+            }
+            own->uses.accepted++;
+            if (step->counter) {
+                gpuhal_count(step->counter, step->bytes, 0);
+            }
+        }
+        own->next++;
+    }
+    own->uses.remains = own->next < own->steps->count;
+    if (!own->uses.remains) {
+        note_sent(own);
+    }
+    return is_failure(status) ? name_step(own, status) : status;
+}
+
+/* Runs the steps that the plugin has not received, each with blocking calls. */
+static gpuhal_status run_steps(const gpuhal_op *op)
+{
+    run *own = (run *)(void *)op->uses;
+    gpuhal_status status = GPUHAL_OK;
+    while (own->next < own->steps->count && !status) {
+        const gpuhal_op *step = &own->steps->ops[own->next];
+        status = does_nothing(step) ? GPUHAL_OK : step->kind->run(step);
+        own->next += status == GPUHAL_OK;
+    }
+    if (!status) {
+        note_sent(own);
+    }
+    return status ? name_step(own, status) : GPUHAL_OK;
+}
+
+static gpuhal_uses *keep(const gpuhal_uses *uses)
+{
+    return gpuhal_uses_retain((gpuhal_uses *)(uintptr_t)uses);
+}
+
+static void destroy(gpuhal_uses *uses)
+{
+    run *own = (run *)(void *)uses;
+    if (uses->first) {
+        atomic_fetch_sub_explicit(&own->recording->device->compiling, 1, memory_order_relaxed);
+    }
+    if (!own->sent) {
+        atomic_fetch_sub_explicit(&own->steps->unsent, 1, memory_order_release);
+    }
+    gpuhal_steps_release(own->steps);
+    atomic_fetch_sub(&own->recording->running, 1);
+    gpuhal_recording_release(own->recording);
+    free(own);
+}
+
+static const gpuhal_uses_kind uses_kind = {keep, NULL, destroy};
+static const gpuhal_op_kind run_kind = {submit, run_steps, GPUHAL_OP_RECORDING};
+
+/* ---- the values */
+
+/* The slot's value as it is checked: the kernel's parameter decides. */
+static gpuhal_status check_value(const gpuhal_recording *recording, const gpuhal_slot_value *value)
+{
+    const gpuhal_slot *slot = &recording->slots[value->slot];
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t k = 0; k < slot->place_count && !status; k++) {
+        const struct gpuhal_slot_place *place = &slot->places[k];
+        const gpuhal_kernel *kernel = gpuhal_step_launch(&recording->steps->ops[place->step])->record.uses.kernel;
+        status = slot->kind == GPUHAL_SLOT_OF_GROUPS
+                     ? gpuhal_launch_check_groups(kernel, value->groups)
+                     : gpuhal_launch_check_argument(kernel, &value->argument, place->argument);
+        if (status) {
+            gpuhal_error_detail detail;
+            gpuhal_error_save(&detail);
+            const char *rest = strstr(detail.sentence, ": ");
+            return refuse(recording, status, "slot %u, step %u: %s", value->slot, place->step,
+                          rest ? rest + 2 : detail.sentence);
+        }
+    }
+    return status;
+}
+
+/* Values are few, so that looking for duplicates with a mark in each slot is quickest. */
+static gpuhal_status check_values(gpuhal_recording *recording, const gpuhal_slot_value *values, uint32_t count)
+{
+    gpuhal_status status = GPUHAL_OK;
+    uint32_t marked = 0;
+    if (count > 0 && !values) {
+        return refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "count is %u, and values is NULL", count);
+    }
+    for (; marked < count && !status; marked += status == GPUHAL_OK) {
+        const gpuhal_slot_value *value = &values[marked];
+        if (value->slot >= recording->slot_count) {
+            status = refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "slot %u does not exist; there are %u",
+                            value->slot, recording->slot_count);
+        } else if (value->reserved || value->reserved2) {
+            status = refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "slot %u: reserved is not 0", value->slot);
+        } else if (recording->slots[value->slot].changes) {
+            status = refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "slot %u is listed twice", value->slot);
+        } else {
+            status = check_value(recording, value);
+            recording->slots[value->slot].changes = status == GPUHAL_OK;
+        }
+    }
+    for (uint32_t i = 0; i < marked; i++) {
+        recording->slots[values[i].slot].changes = false;
+    }
+    return status;
+}
+
+static void set_values(const gpuhal_recording *recording, gpuhal_steps *steps, const gpuhal_slot_value *values,
+                       uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_steps_set(steps, &recording->slots[values[i].slot], &values[i].argument, values[i].groups);
+    }
+}
+
+/* Sets the list's values back to those of the previous run. */
+static void restore_values(const gpuhal_recording *recording, gpuhal_steps *steps, const gpuhal_slot_value *values,
+                           uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const gpuhal_slot *slot = &recording->slots[values[i].slot];
+        gpuhal_steps_set(steps, slot, &slot->argument, slot->groups);
+    }
+}
+
+/* The values are now those of the previous run. */
+static void keep_values(gpuhal_recording *recording, const gpuhal_slot_value *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_slot *slot = &recording->slots[values[i].slot];
+        const gpuhal_argument *argument = &values[i].argument;
+        if (slot->kind == GPUHAL_SLOT_OF_GROUPS) {
+            memcpy(slot->groups, values[i].groups, sizeof slot->groups);
+        } else if (slot->kind == GPUHAL_SLOT_VALUE) {
+            memcpy((void *)(uintptr_t)slot->argument.value, argument->value, (size_t)argument->bytes);
+        } else if (slot->kind == GPUHAL_SLOT_BUFFER) {
+            gpuhal_buffer *before = slot->argument.buffer;
+            slot->argument = *argument;
+            (void)gpuhal_buffer_retain(argument->buffer);
+            gpuhal_buffer_drop(before);
+        }
+    }
+}
+
+/* Returns whether the list must be copied before the values change in it. */
+static bool needs_copy(const gpuhal_recording *recording, const gpuhal_slot_value *values, uint32_t count)
+{
+    const gpuhal_steps *steps = recording->steps;
+    bool needs = count > 0 && atomic_load_explicit(&steps->unsent, memory_order_acquire) > 0;
+    for (uint32_t i = 0; i < count && !needs; i++) {
+        const gpuhal_slot *slot = &recording->slots[values[i].slot];
+        const bool used = slot->kind == GPUHAL_SLOT_BUFFER && atomic_load(&steps->references) > 1;
+        needs = used || gpuhal_steps_share(steps, slot);
+    }
+    return needs;
+}
+
+/* ---- starting */
+
+/* How long a thread waits at most before it looks whether the device is lost. */
+#define LOOK_NS UINT64_C(20000000)
+
+/* Lets one thread at a time start a run. A listener or callback that this thread calls meanwhile gets BUSY. */
+static gpuhal_status begin(gpuhal_recording *recording)
+{
+    const uint64_t self = gpuhal_os_thread_id();
+    gpuhal_status status = GPUHAL_OK;
+    gpuhal_mutex_lock(&recording->mutex);
+    if (recording->starter == self) {
+        status = refuse(recording, GPUHAL_ERROR_BUSY, "this thread is starting a run of it");
+    }
+    while (!status && recording->starter != 0) {
+        gpuhal_condition_wait_until(&recording->condition, &recording->mutex, gpuhal_deadline(LOOK_NS));
+        status = gpuhal_device_check(recording->device);
+    }
+    recording->starter = status ? recording->starter : self;
+    gpuhal_mutex_unlock(&recording->mutex);
+    return status;
+}
+
+static void end(gpuhal_recording *recording)
+{
+    gpuhal_mutex_lock(&recording->mutex);
+    recording->starter = 0;
+    gpuhal_condition_signal_all(&recording->condition);
+    gpuhal_mutex_unlock(&recording->mutex);
+}
+
+/* Makes the queue wait for the previous run, if it may not have ended and is in another queue. */
+static gpuhal_status wait_for_previous(gpuhal_queue *queue, const gpuhal_recording *recording)
+{
+    gpuhal_queue *previous = recording->queue;
+    if (!previous || previous == queue || atomic_load(&recording->running) == 0) {
+        return GPUHAL_OK;
+    }
+    gpuhal_queue_lock(previous);
+    const bool ended = gpuhal_queue_is_closed(previous), failed = gpuhal_queue_has_failed(previous);
+    gpuhal_mutex_unlock(&previous->mutex);
+    if (ended || (failed && !atomic_load(&previous->in_flight))) {
+        return GPUHAL_OK;
+    }
+    if (failed) {
+        return refuse(recording, GPUHAL_ERROR_BUSY,
+                      "its previous run is in another queue that has failed, and may not have ended: reset or destroy "
+                      "that queue first");
+    }
+    gpuhal_timepoint *timepoint = NULL;
+    gpuhal_status status = gpuhal_queue_record(previous, false, &timepoint);
+    if (!status) {
+        status = gpuhal_queue_wait_for_timepoint(queue, timepoint);
+        gpuhal_timepoint_release(timepoint);
+    }
+    return status;
+}
+
+static gpuhal_status check_unmapped(const gpuhal_recording *recording, const gpuhal_steps *steps)
+{
+    for (uint32_t i = 0; i < steps->use_count; i++) {
+        if (__builtin_expect(gpuhal_buffer_is_mapped(steps->uses[i].buffer), 0)) {
+            return refuse(recording, GPUHAL_ERROR_BUSY, "a buffer of it is mapped: unmap it first");
+        }
+    }
+    return GPUHAL_OK;
+}
+
+/* Notifies pools of the queue. */
+static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_recording *recording, const gpuhal_steps *steps)
+{
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t i = 0; i < recording->kept_count && !status; i++) {
+        status = gpuhal_queue_uses(queue, recording->kept[i]);
+    }
+    for (uint32_t i = 0; i < steps->count && !status; i++) {
+        const gpuhal_recorded_launch *launch = gpuhal_step_launch(&steps->ops[i]);
+        if (launch && launch->record.uses_parts) {
+            status = gpuhal_launch_name_to_pools(queue, launch->record.uses.kernel, &launch->given);
+        }
+    }
+    return status;
+}
+
+static void fill_in(run *own, gpuhal_recording *recording, gpuhal_steps *steps)
+{
+    bool needs_clean = false;
+    for (uint32_t i = 0; i < steps->use_count; i++) {
+        needs_clean |= steps->uses[i].buffer->needs_clean;
+    }
+    *own = (run){.uses = {.count = steps->use_count,
+                          .buffers = steps->uses,
+                          .kind = &uses_kind,
+                          .first = gpuhal_steps_may_compile(steps),
+                          .alone = true,
+                          .needs_clean = needs_clean,
+                          .name = recording->name},
+                 .recording = gpuhal_recording_retain(recording),
+                 .steps = steps};
+    atomic_init(&own->uses.references, 1);
+    atomic_init(&own->uses.next, NULL);
+    atomic_fetch_add_explicit(&steps->references, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&steps->unsent, 1, memory_order_relaxed);
+    atomic_fetch_add(&recording->running, 1);
+    if (own->uses.first) {
+        atomic_fetch_add_explicit(&recording->device->compiling, 1, memory_order_relaxed);
+    }
+}
+
+/* Enqueues a run with these steps. *out_held is set if the queue has the run, even after a failure. */
+static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_recording *recording, gpuhal_steps *steps, run *own,
+                             bool *out_held)
+{
+    fill_in(own, recording, steps);
+    gpuhal_status status = check_unmapped(recording, steps);
+    status = status || !steps->has_parts ? status : name_to_pools(queue, recording, steps);
+    status = status ? status : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &run_kind, .uses = &own->uses});
+    *out_held = status == GPUHAL_OK || atomic_load(&own->uses.references) > 1;
+    gpuhal_uses_release(&own->uses);
+    return status;
+}
+
+static gpuhal_status start(gpuhal_queue *queue, gpuhal_recording *recording, const gpuhal_slot_value *values,
+                           uint32_t count)
+{
+    gpuhal_status status = check_values(recording, values, count);
+    status = status ? status : wait_for_previous(queue, recording);
+    if (status) {
+        return status;
+    }
+    run *own = malloc(sizeof *own);
+    gpuhal_steps *before = recording->steps, *steps = before;
+    if (own && needs_copy(recording, values, count)) {
+        steps = gpuhal_steps_copy(recording, values, count);
+    }
+    if (!own || !steps) {
+        free(own);
+        return gpuhal_error_host_memory();
+    }
+    bool held = false;
+    set_values(recording, steps, values, count);
+    status = enqueue(queue, recording, steps, own, &held);
+    if (held) {
+        keep_values(recording, values, count);
+        recording->steps = steps;
+        if (recording->queue != queue) {
+            gpuhal_queue *previous = recording->queue;
+            recording->queue = gpuhal_queue_retain(queue);
+            if (previous) {
+                gpuhal_queue_release(previous);
+            }
+        }
+    } else if (steps == before) {
+        restore_values(recording, steps, values, count);
+    }
+    if (steps != before) {
+        gpuhal_steps_release(held ? before : steps);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_recording_run(gpuhal_queue *queue, gpuhal_recording *recording, const gpuhal_slot_value *values,
+                                   uint32_t count)
+{
+    if (!queue || !recording) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_recording_run: %s is NULL",
+                                queue ? "recording" : "queue");
+    }
+    gpuhal_device *device = recording->device;
+    gpuhal_status status = gpuhal_device_check(device);
+    if (status) {
+        return status;
+    }
+    if (queue->device != device) {
+        return queue->device->gpu == device->gpu
+                   ? refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "the queue is of %s", queue->device->id)
+                   : gpuhal_two_objects("gpuhal_recording_run", "recording and queue", device->gpu, queue->device->gpu);
+    }
+    if (!recording->finished) {
+        return refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_recording_run() before "
+                                                                "gpuhal_recording_finish()");
+    }
+    status = begin(recording);
+    if (!status) {
+        status = start(queue, recording, values, count);
+        end(recording);
+    }
+    return status;
+}
