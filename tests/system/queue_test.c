@@ -254,4 +254,37 @@ TEST(timed_events_report_how_long_the_work_took)
     gpuhal_close(gpu);
 }
 
+/* Vulkan's plugin returns NOT_READY while too many operations of a queue are unfinished. */
+TEST(thousands_of_rectangles_behind_slow_copies_are_copied)
+{
+    enum { RECTANGLES = 6000, COPIES = 40, LARGE = 16 << 20, SIDE = 64 };
+    gpuhal *gpu = open_or_fail(NULL);
+    for (size_t d = 0; d < DEVICES; d++) {
+        gpuhal_device *device = select_or_fail(gpu, selectors[d]);
+        gpuhal_queue *queue = queue_or_fail(device, 0);
+        gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, LARGE),
+                      *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, LARGE);
+        unsigned char got[SIDE];
+        assert_ok(gpuhal_fill(queue, one, 0, LARGE, 7, 1));
+        for (int i = 0; i < COPIES; i++) {
+            assert_ok(gpuhal_copy(queue, two, 0, one, 0, LARGE));
+        }
+        assert_ok(gpuhal_fill(queue, two, 0, LARGE, 0, 1));
+        for (uint64_t i = 0; i < RECTANGLES; i++) {
+            const gpuhal_rect to = {.buffer = two, .offset = i % 100 * 4096, .row_pitch = 1024},
+                              from = {.buffer = one, .row_pitch = 512};
+            assert_ok(gpuhal_copy_rect(queue, &to, &from, (const uint64_t[]){SIDE, 4, 1}));
+        }
+        assert_ok(gpuhal_read(queue, got, two, 99 * 4096 + 3 * 1024, SIDE));
+        assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+        for (int i = 0; i < SIDE; i++) {
+            assert_int_equal(got[i], 7);
+        }
+        gpuhal_queue_destroy(queue);
+        gpuhal_buffer_release(one);
+        gpuhal_buffer_release(two);
+    }
+    gpuhal_close(gpu);
+}
+
 #include "test_main.h"
