@@ -4,6 +4,7 @@
  * not overlap any other tensor. */
 #include "gguf.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -303,7 +304,7 @@ bool llama_model_read(const char *path, llama_model *out, llama_error *error)
                          .context = 4096};
     llama_reader in = {.model = out, .error = error, .alignment = 32, .file = fopen(path, "rb")};
     if (!in.file) {
-        return llama_fail(error, "%s cannot be opened", path);
+        return llama_fail(error, "%s cannot be opened: %s", path, strerror(errno));
     }
     if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) {
         fclose(in.file);

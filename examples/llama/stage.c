@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { ALIGNMENT = 256 };
 
@@ -57,11 +58,27 @@ static bool check_binding(const llama_stage *stage, uint64_t bytes, const char *
 
 /* ---- kernels */
 
+/* Reports progress at most once per second, because only the first run compiles. */
+static void report_kernels(const llama_engine *engine, const llama_stage *stage, uint32_t count, time_t *last)
+{
+    const time_t now = time(NULL);
+    if (engine->report != NULL && now > *last) {
+        fprintf(engine->report, "%s: compiling kernels: %u of %u\n", gpuhal_device_id(stage->device), count,
+                (unsigned)KERNELS);
+        *last = now;
+    }
+}
+
 /* Creates all kernels from one program if the device's format contains all of them. Otherwise creates a program per
  * kernel, for example for shaders. */
-static bool create_kernels(llama_stage *stage, llama_error *error)
+static bool create_kernels(const llama_engine *engine, llama_stage *stage, llama_error *error)
 {
     gpuhal_program *whole = NULL;
+    time_t last = time(NULL);
+    if (engine->report != NULL) {
+        fprintf(engine->report, "%s: compiling the kernels that are not in the cache\n",
+                gpuhal_device_id(stage->device));
+    }
     for (llama_kernel i = 0; i < KERNELS; i++) {
         llama_codes codes;
         llama_codes_of(i, &codes);
@@ -77,6 +94,7 @@ static bool create_kernels(llama_stage *stage, llama_error *error)
         if (gpuhal_kernel_create(stage->programs[i], &llama_kernels[i], &stage->kernels[i]) != GPUHAL_OK) {
             return llama_fail_call(error, llama_kernels[i].name);
         }
+        report_kernels(engine, stage, i + 1, &last);
     }
     return true;
 }
@@ -281,7 +299,7 @@ bool llama_stage_open(llama_engine *engine, llama_stage *stage, llama_error *err
         gpuhal_event_create(engine->gpu, 0, &stage->taken) != GPUHAL_OK) {
         return llama_fail_call(error, gpuhal_device_id(stage->device));
     }
-    return create_kernels(stage, error);
+    return create_kernels(engine, stage, error);
 }
 
 /* Closes the queue first, because its remaining work still writes to `reads`. The work holds references to its

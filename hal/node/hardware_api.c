@@ -1,5 +1,5 @@
-/* node/hardware_api.c: explains why no API lists hardware that the kernel supports. The reasons come from the plugins'
- * reports, first for the vendor's API, then for the vendor-neutral APIs. */
+/* node/hardware_api.c: explains why no API, or not the vendor's API, lists hardware that the kernel supports. The
+ * reasons come from the plugins' reports, first for the vendor's API, then for the vendor-neutral APIs. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"

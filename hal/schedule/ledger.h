@@ -185,7 +185,7 @@ gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledge
  * never reuses a descriptor, which an earlier child may have inherited. Returns 0 or errno. */
 int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, bool inherited, intptr_t *out_file);
 /* Unlocks the byte and closes the file. If `reusable` (the file belongs to this epoch, and no other process can have
- * its descriptor), keeps the file open for the next lease. */
+ * its descriptor), keeps the file open for the next lease, unless one is already kept or unlocking failed. */
 void gpuhal_ledger_files_close_liveness(gpuhal_ledger_files *files, intptr_t file, uint32_t place, bool reusable);
 /* Returns GPUHAL_ERROR_FILE with the message "PATH: cannot be WHAT: error (number)" and a remedy. */
 gpuhal_status gpuhal_ledger_files_failed(const char *path, const char *what, int error);

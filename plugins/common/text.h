@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the length of the well-formed UTF-8 sequence at @p text, or 0 if it is malformed or a control character. */
+/* Returns the length of the well-formed UTF-8 sequence at @p text, or 0 if it is malformed or an ASCII control
+ * character. */
 static inline size_t gpuhal_plugin_sequence_bytes(const unsigned char *text)
 {
     static const struct {
@@ -34,8 +35,8 @@ static inline size_t gpuhal_plugin_sequence_bytes(const unsigned char *text)
     return 0;
 }
 
-/* Replaces each invalid byte or control character by a question mark, and trims blanks, because drivers pad names or
- * copy them from firmware. Returns false if the resulting string is empty. */
+/* Replaces each invalid byte or ASCII control character by a question mark, and trims blanks, because drivers pad names
+ * or copy them from firmware. Returns false if the resulting string is empty. */
 static inline bool gpuhal_plugin_clean_text(char *text)
 {
     unsigned char *at = (unsigned char *)text;

@@ -109,7 +109,7 @@ static const struct {
     {hipErrorUnsupportedLimit, GPUHAL_ERROR_DRIVER},
     {hipErrorContextAlreadyInUse, GPUHAL_ERROR_BUSY},
     {hipErrorPeerAccessUnsupported, GPUHAL_ERROR_NOT_SUPPORTED},
-    {hipErrorInvalidKernelFile, GPUHAL_ERROR_INCOMPATIBLE}, /* the plugin passes only code objects to HIP */
+    {hipErrorInvalidKernelFile, GPUHAL_ERROR_INCOMPATIBLE}, /* the plugin has checked the image */
     {hipErrorInvalidGraphicsContext, GPUHAL_ERROR_DRIVER},
     {hipErrorInvalidSource, GPUHAL_ERROR_INVALID_ARGUMENT},
     {hipErrorFileNotFound, GPUHAL_ERROR_DRIVER},

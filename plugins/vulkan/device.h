@@ -319,8 +319,9 @@ gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, co
  * timelines cannot be freed. */
 void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device);
 
-/* Each function fills in the slots of one file that the hardware supports. open.c clears the slots that an adopted
- * device does not support. */
+/* Each function fills in a group of slots, as far as the hardware supports them. memory.c also fills in the slot of
+ * import.c, and program.c those of kernel.c and launch.c. open.c clears the slots that an adopted device does not
+ * support. */
 void gpuhal_vulkan_describe_context(gpuhal_ops *ops);
 void gpuhal_vulkan_describe_memory(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 void gpuhal_vulkan_describe_transfer(gpuhal_ops *ops);

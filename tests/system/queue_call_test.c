@@ -365,7 +365,7 @@ static gpuhal_status destroy_inside(void *user, const gpuhal_native *native)
     return GPUHAL_OK;
 }
 
-/* The pool's memory stays in use by the queue, which is calling the function at this moment. */
+/* gpuhal_pool_destroy() makes the queue keep the pool's segments alive, although the queue is calling this function. */
 TEST(a_function_that_has_the_vendors_queue_may_destroy_a_pool_whose_memory_the_queue_uses)
 {
     for (size_t i = 1; i < sizeof selectors / sizeof *selectors; i++) {

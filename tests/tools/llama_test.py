@@ -149,7 +149,7 @@ def sampling_depends_on_the_seed_alone(llama):
 
 def a_run_says_what_it_chose_and_how_fast_it_was(llama):
     done = llama.run(llama.model("--type", "q4_0"), "--prompt", "a", "--split", "3,1", devices="cpu,cpu")
-    for part in ("layers 0 to 2; host-function", "75 % by --split", "activations: ", "loading: 100 %", "prefill: 2 tokens", "decode: "):
+    for part in ("layers 0 to 2; host-function", "75 % by --split", "cpu:0: compiling the kernels", "activations: ", "loading: 100 %", "prefill: 2 tokens", "decode: "):
         check(part in done.stderr, part, done.stderr)
 
 
@@ -172,7 +172,7 @@ def errors_name_what_is_wrong(llama):
                            (("--context", "4", "--prompt", "zzzzzzzz"), "4 tokens"), (("--instructions", "x"), "\"x\""), (("--temperature", "x"), "--temp")):
         check(words in llama.refuses(model, *options), options, words)
     check("no_such" in llama.refuses(model, "--tokens", "1", devices="no_such"))
-    check("nowhere" in llama.refuses(llama.path("nowhere")))
+    check("nowhere cannot be opened: No such file or directory" in llama.refuses(llama.path("nowhere")))
     check("vocabulary" in llama.refuses(llama.model("--has-vocabulary", "0"), "--prompt", "a"))
     check("--split" in llama.refuses(model, "--split", "0,0,1", "--tokens", "1", devices="cpu,cpu"))
 

@@ -71,7 +71,8 @@ static void expect_line(const gpuhal_manifest_line *line)
     }
 }
 
-/* Returns whether all devices are CPUs, which are never added or removed. */
+/* Returns whether the plugin lists devices, and all of them are the CPU itself, which is never added or removed.
+ * Software drivers on the CPU do not count, because they can be installed later. */
 static bool lists_processors_alone(const gpuhal_library *library)
 {
     uint32_t devices = 0;

@@ -98,8 +98,8 @@ gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machin
                                                                                         : PROBE_COMPLETE;
 }
 
-/* Prints the problems that determine the exit status, for people, because the formats for programs do not contain the
- * problems. */
+/* Prints the problems that determine the exit status to standard error, because the output has a format for programs,
+ * and people must see the problems as well. */
 static void say_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_options *options)
 {
     for (uint32_t i = 0; i < problems->count; i++) {

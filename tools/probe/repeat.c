@@ -100,7 +100,8 @@ static gpuhal_probe_exit print_once(const gpuhal_probe_options *options, const g
 }
 
 /* Prints one listing to the file or to standard output. Returns the exit code of the findings, or INTERNAL after a
- * message. After the first listing, prints to standard error the findings that the format cannot contain. */
+ * message. After the first listing, prints the findings for people to standard error, unless the output is for people.
+ * */
 static gpuhal_probe_exit put_once(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                                   gpuhal_probe_machine *machine, bool first, FILE *out)
 {

@@ -13,7 +13,7 @@
 
 typedef struct file {
     char *path, *name; /* `name` is the soname; NULL if none */
-    char *identity;    /* NULL if the path now refers to another file or no file */
+    char *identity;    /* of the mapped file; NULL if it is unknown, was removed, or was replaced at its path */
     gpuhal_texts needs;
 } file;
 

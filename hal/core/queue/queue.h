@@ -470,8 +470,8 @@ int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint);
 gpuhal_status gpuhal_timepoint_add_completion(gpuhal_timepoint *timepoint, gpuhal_completion *completion);
 /* Blocks until the plugin reports that a submitted timepoint is done. The caller must not hold the mutex. */
 void gpuhal_timepoint_block(gpuhal_timepoint *timepoint);
-/* Waits for a timepoint. Leaves plugin calls to the worker if possible, so that a hanging driver does not block the
- * caller. */
+/* Waits for a timepoint. Blocks in the plugin on this thread only if the plugin honors timeouts. Otherwise the plugin's
+ * notification or the worker ends the wait, so that a hanging driver does not block the caller. */
 gpuhal_status gpuhal_timepoint_wait(gpuhal_timepoint *timepoint, uint64_t deadline_ns);
 /* For a timepoint that is DONE: returns its failure if it has one. Otherwise waits until all objects kept alive by the
  * work before it have been released. Returns TIMEOUT at the deadline, or NOT_READY if the deadline is 0. */
