@@ -172,13 +172,34 @@ TEST(a_slot_changes_all_its_places_and_keeps_its_value_for_later_runs)
         assert_ok(gpuhal_recording_run(o.queue, recording, there, 1));
         expect(o.queue, o.other, 30);
         expect(o.queue, o.one, 63);
+        const gpuhal_slot_value wrong = {.slot = 2, .argument = ten.argument};
         const uint32_t launches = gpuhal_halting.launches;
+        assert_int_equal(gpuhal_recording_run(o.queue, recording, &wrong, 1), GPUHAL_ERROR_INVALID_ARGUMENT);
         assert_ok(gpuhal_recording_run(o.queue, recording, &there[1], 1));
         expect(o.queue, o.other, 30);
         assert_int_equal(gpuhal_halting.launches, launches);
         gpuhal_recording_release(recording);
         end(&o);
     }
+}
+
+TEST(a_long_name_is_cut_and_a_missing_one_is_named)
+{
+    objects o = begin();
+    char name[200];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    memcpy(name + GPUHAL_RECORDING_NAME_MAX - 1, "\u00fc", 2);
+    const char *const names[] = {name, "", NULL};
+    for (int i = 0; i < 3; i++) {
+        const gpuhal_recording_desc desc = {.size = sizeof desc, .name = names[i]};
+        gpuhal_recording *recording = NULL;
+        assert_ok(gpuhal_recording_create(o.device, &desc, &recording));
+        assert_int_equal(gpuhal_recording_slot(recording, 1, 2, 3), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, i ? "recording unnamed: slot 1" : "nnn: slot 1"));
+        gpuhal_recording_release(recording);
+    }
+    end(&o);
 }
 
 TEST(a_run_that_waits_for_its_turn_has_the_values_of_its_call)
@@ -196,8 +217,8 @@ TEST(a_run_that_waits_for_its_turn_has_the_values_of_its_call)
     assert_ok(gpuhal_queue_wait(o.queue, go));
     uint32_t sums[2] = {0};
     for (uint32_t i = 0; i < RUNS; i++) {
-        const gpuhal_slot_value values[] = {
-            value_of(0, &i), {.slot = 1, .argument = {.buffer = i % 3 ? o.one : o.other}}};
+        const gpuhal_slot_value values[] = {value_of(0, &i),
+                                            {.slot = 1, .argument = {.buffer = i % 3 ? o.one : o.other}}};
         assert_ok(gpuhal_recording_run(o.queue, recording, values, 2));
         sums[i % 3 ? 0 : 1] += i;
     }
@@ -236,30 +257,37 @@ TEST(a_wrong_description_is_refused_and_the_recording_stays_usable)
     gpuhal_device *other = NULL;
     assert_ok(gpuhal_select(o.gpu, "halting:1", 0, &other, NULL));
     gpuhal_buffer *foreign = make_buffer(other);
-    REFUSED(gpuhal_recording_copy(recording, o.one, 0, foreign, 0, 4), "a buffer is of halting:1");
-    REFUSED(gpuhal_recording_copy(recording, o.one, 0, NULL, 0, 4), "a buffer is NULL");
-    REFUSED(gpuhal_recording_copy(recording, o.one, 0, o.one, 2, 8), "overlap");
-    REFUSED(gpuhal_recording_fill(recording, o.one, 0, 8, 0, 3), "pattern_bytes is 3");
-    refused(gpuhal_recording_fill(recording, o.one, 60, 8, 0, 4), GPUHAL_ERROR_OUT_OF_RANGE, "");
+    REFUSED(gpuhal_recording_copy(recording, o.one, 0, foreign, 0, 4), "from is of halting:1");
+    REFUSED(gpuhal_recording_copy(recording, o.one, 0, NULL, 0, 4), "from is NULL");
+    REFUSED(gpuhal_recording_copy(recording, o.one, 0, o.one, 2, 8),
+            "recording token, step 0: source and destination overlap");
+    REFUSED(gpuhal_recording_fill(recording, o.one, 0, 8, 0, 3), "recording token, step 0: pattern_bytes is 3");
+    refused(gpuhal_recording_fill(recording, o.one, 60, 8, 0, 4), GPUHAL_ERROR_OUT_OF_RANGE,
+            "recording token, step 0: ");
     REFUSED(gpuhal_recording_launch(recording, NULL, NULL, NULL), "kernel is NULL");
     REFUSED(gpuhal_recording_launch(recording, o.add, &(gpuhal_launch){.size = sizeof(gpuhal_launch)}, NULL),
-            "0 arguments");
+            "recording token, step 0: kernel add: 0 arguments");
     assert_ok(gpuhal_recording_fill(recording, o.one, 0, BYTES, 0, 4));
+    uint32_t failed = 77;
+    REFUSED(gpuhal_recording_launch(recording, o.add, NULL, &failed), "launch is NULL");
+    assert_int_equal(failed, 0);
     const uint32_t one = record_add(recording, o.add, o.one, 1), two = record_add(recording, o.add, o.other, 2);
-    REFUSED(gpuhal_recording_slot(recording, 2, one, 1), "slot 2 does not exist; there are 2");
-    REFUSED(gpuhal_recording_slot(recording, 0, 9, 1), "step 9 does not exist");
+    REFUSED(gpuhal_recording_slot(recording, 2, one, 1), "slot 2 does not exist: there are 2 slots");
+    REFUSED(gpuhal_recording_slot(recording, 0, 9, 1), "step 9 does not exist: there are 3 steps");
     REFUSED(gpuhal_recording_slot(recording, 0, 0, 1), "step 0 is no launch");
-    REFUSED(gpuhal_recording_slot(recording, 0, one, 2), "has 2 arguments, not argument 2");
+    REFUSED(gpuhal_recording_slot(recording, 0, one, 2),
+            "step 1: argument 2 does not exist: kernel add has 2 parameters");
     assert_ok(gpuhal_recording_slot(recording, 0, one, 1));
     REFUSED(gpuhal_recording_slot(recording, 1, one, 1), "argument 1 of step 1 has slot 0 already");
-    REFUSED(gpuhal_recording_slot(recording, 0, two, 1), "differs from the other places of slot 0 in its value");
-    REFUSED(gpuhal_recording_slot(recording, 0, two, 0), "in its kind");
-    REFUSED(gpuhal_recording_slot(recording, 0, two, GPUHAL_SLOT_GROUPS), "the groups of step 2 differs");
+    REFUSED(gpuhal_recording_slot(recording, 0, two, 1),
+            "slot 0: the value of argument 1 of step 2 is not that of argument 1 of step 1");
+    REFUSED(gpuhal_recording_slot(recording, 0, two, 0), "the kind of argument 0 of step 2 is not");
+    REFUSED(gpuhal_recording_slot(recording, 0, two, GPUHAL_SLOT_GROUPS), "the kind of the groups of step 2 is not");
     REFUSED(gpuhal_recording_run(o.queue, recording, NULL, 0), "before gpuhal_recording_finish()");
     assert_ok(gpuhal_recording_slot(recording, 1, two, 0));
     assert_ok(gpuhal_recording_finish(recording));
-    REFUSED(gpuhal_recording_finish(recording), "after gpuhal_recording_finish()");
-    REFUSED(gpuhal_recording_fill(recording, o.one, 0, 8, 0, 4), "after gpuhal_recording_finish()");
+    REFUSED(gpuhal_recording_finish(recording), "it is finished already");
+    REFUSED(gpuhal_recording_fill(recording, o.one, 0, 8, 0, 4), "it is finished already");
     assert_ok(gpuhal_recording_run(o.queue, recording, NULL, 0));
     expect(o.queue, o.one, 1);
     expect(o.queue, o.other, 2);
@@ -295,7 +323,7 @@ TEST(a_wrong_run_changes_no_slot)
     values[1] = (gpuhal_slot_value){.slot = 1, .argument = {.buffer = o.other, .offset = BYTES}};
     refused(gpuhal_recording_run(o.queue, recording, values, 2), GPUHAL_ERROR_OUT_OF_RANGE, "slot 1, step 0");
     values[1] = (gpuhal_slot_value){.slot = 1, .reserved = 1, .argument = {.buffer = o.other}};
-    REFUSED(gpuhal_recording_run(o.queue, recording, values, 2), "slot 1: reserved is not 0");
+    REFUSED(gpuhal_recording_run(o.queue, recording, values, 2), "slot 1: reserved is 0x1, and must be 0");
     void *mapped = NULL;
     assert_ok(gpuhal_buffer_map(o.other, 0, BYTES, GPUHAL_ACCESS_READ, &mapped));
     values[1] = (gpuhal_slot_value){.slot = 1, .argument = {.buffer = o.other}};

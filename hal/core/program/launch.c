@@ -264,8 +264,7 @@ const gpuhal_op_kind gpuhal_launch_kind = {submit, run, GPUHAL_OP_LAUNCH};
 /* ---- the public functions */
 
 /* Notifies pools of the queue, because a pool must know which queues use its parts. */
-gpuhal_status gpuhal_launch_name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel,
-                                          const gpuhal_launch *launch)
+gpuhal_status gpuhal_launch_name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel, const gpuhal_launch *launch)
 {
     gpuhal_status status = GPUHAL_OK;
     for (uint32_t i = 0; i < launch->argument_count && !status; i++) {
@@ -303,8 +302,8 @@ static gpuhal_status launch_many(gpuhal_queue *queue, gpuhal_kernel *kernel, con
     }
     gpuhal_launch_record own;
     gpuhal_launch_fill_in(&own, kernel, launch, (struct gpuhal_use *)(void *)(block + arguments_bytes),
-            (gpuhal_plugin_argument *)(void *)block,
-            (const gpuhal_memory **)(void *)(block + arguments_bytes + buffers_bytes));
+                          (gpuhal_plugin_argument *)(void *)block,
+                          (const gpuhal_memory **)(void *)(block + arguments_bytes + buffers_bytes));
     const gpuhal_status status = pass_on(queue, &own, launch);
     free(block);
     return status;

@@ -63,8 +63,8 @@ static gpuhal_status check_used(const gpuhal_kernel *kernel, const gpuhal_buffer
     return GPUHAL_OK;
 }
 
-static gpuhal_status check_buffer(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index,
-                                  bool recorded)
+static inline __attribute__((always_inline)) gpuhal_status
+check_buffer(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index, bool recorded)
 {
     const gpuhal_buffer *buffer = argument->buffer;
     const gpuhal_status status = check_used(kernel, buffer, index, recorded);
@@ -131,9 +131,12 @@ static gpuhal_status refuse_kind(const gpuhal_kernel *kernel, const gpuhal_argum
                   kind_name(argument));
 }
 
-/* Checks an argument, and adds its local memory size to *local. */
-static gpuhal_status check_argument(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index,
-                                    bool recorded, uint64_t *local)
+/* Checks an argument, and adds its local memory size to *local. Inline, because each launch calls it for each
+ * argument. */
+static inline __attribute__((always_inline)) gpuhal_status check_argument(const gpuhal_kernel *kernel,
+                                                                          const gpuhal_argument *argument,
+                                                                          uint32_t index, bool recorded,
+                                                                          uint64_t *local)
 {
     const gpuhal_parameter *parameter = &kernel->parameters[index];
     const bool is_buffer = parameter->kind == GPUHAL_PARAMETER_BUFFER,
@@ -182,7 +185,8 @@ static gpuhal_status check_lists(const gpuhal_kernel *kernel, const gpuhal_launc
                : GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_launch_check_groups(const gpuhal_kernel *kernel, const uint32_t groups[3])
+static inline __attribute__((always_inline)) gpuhal_status check_groups(const gpuhal_kernel *kernel,
+                                                                        const uint32_t groups[3])
 {
     const uint32_t *most = kernel->info.groups_max;
     for (uint32_t d = 0; d < 3; d++) {
@@ -208,7 +212,7 @@ static gpuhal_status check_launch(const gpuhal_kernel *kernel, const gpuhal_laun
     for (uint32_t i = 0; i < launch->uses_count && !status; i++) {
         status = check_addressed(kernel, launch->uses[i], i, recorded);
     }
-    status = status ? status : gpuhal_launch_check_groups(kernel, launch->groups);
+    status = status ? status : check_groups(kernel, launch->groups);
     if (!status && launch->local_bytes > 0 && !(kernel->info.flags & GPUHAL_KERNEL_ADDS_LOCAL)) {
         status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
                         "local_bytes is %u, and with %s must be 0: the parameters and the code state the local memory",
@@ -243,4 +247,9 @@ gpuhal_status gpuhal_launch_check_argument(const gpuhal_kernel *kernel, const gp
 {
     uint64_t local = 0;
     return check_argument(kernel, argument, index, true, &local);
+}
+
+gpuhal_status gpuhal_launch_check_groups(const gpuhal_kernel *kernel, const uint32_t groups[3])
+{
+    return check_groups(kernel, groups);
 }

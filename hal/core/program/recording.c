@@ -2,6 +2,7 @@
 #include "program/recording.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "memory/buffer.h"
 
@@ -11,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const gpuhal_recording *recording,
-                                                                  gpuhal_status status, const char *format, ...)
+gpuhal_status gpuhal_recording_refuse(const gpuhal_recording *recording, gpuhal_status status, const char *format, ...)
 {
     char why[256];
     va_list arguments;
@@ -23,6 +23,29 @@ static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const gpuhal_r
     gpuhal_error_set(status, "%s: recording %s: %s", device->id, recording->name, why);
     gpuhal_error_add_device(device->candidate->name, device->id);
     return status;
+}
+
+/* The sentence begins with the device or with the name of a call. */
+gpuhal_status gpuhal_recording_name_step(const gpuhal_recording *recording, const char *where, gpuhal_status status)
+{
+    gpuhal_error_detail detail;
+    gpuhal_error_save(&detail);
+    const char *rest = strstr(detail.sentence, ": ");
+    const gpuhal_device *device = recording->device;
+    gpuhal_error_set(status, "%s: recording %s, %s: %s", device->id, recording->name, where,
+                     rest ? rest + 2 : detail.sentence);
+    if (*detail.vendor_call || detail.error.vendor_code != 0) {
+        gpuhal_error_add_call(detail.vendor_call, detail.error.vendor_code, detail.vendor_text);
+    }
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    return status;
+}
+
+static gpuhal_status name_next_step(const gpuhal_recording *recording, gpuhal_status status)
+{
+    char where[24];
+    snprintf(where, sizeof where, "step %u", recording->steps->count);
+    return gpuhal_recording_name_step(recording, where, status);
 }
 
 /* ---- creation */
@@ -74,6 +97,20 @@ static void destroy(gpuhal_recording *recording)
     free(recording);
 }
 
+/* Long names are cut, because messages have limited room. */
+static char *copy_name(const char *name)
+{
+    char *copy = gpuhal_text_copy(name && *name ? name : "unnamed");
+    if (copy && strlen(copy) > GPUHAL_RECORDING_NAME_MAX) {
+        size_t length = GPUHAL_RECORDING_NAME_MAX;
+        while (length > 0 && ((unsigned char)copy[length] & 0xc0) == 0x80) { /* inside a character */
+            length--;
+        }
+        copy[length] = 0;
+    }
+    return copy;
+}
+
 enum { FIRST_STEPS = 16 };
 
 gpuhal_status gpuhal_recording_create(gpuhal_device *device, const gpuhal_recording_desc *given,
@@ -100,7 +137,7 @@ gpuhal_status gpuhal_recording_create(gpuhal_device *device, const gpuhal_record
     gpuhal_mutex_init(&recording->mutex);
     gpuhal_condition_init(&recording->condition);
     recording->device = device;
-    recording->name = gpuhal_text_copy(desc.name ? desc.name : "recording");
+    recording->name = copy_name(desc.name);
     recording->slot_count = desc.slot_count;
     recording->slots = calloc(desc.slot_count + 1u, sizeof *recording->slots);
     recording->step_space = FIRST_STEPS;
@@ -144,7 +181,7 @@ static gpuhal_status check_open(const char *call, const gpuhal_recording *record
     const gpuhal_status status = gpuhal_device_check(recording->device);
     return status || !recording->finished
                ? status
-               : refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "%s() after gpuhal_recording_finish()", call);
+               : gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "%s: it is finished already", call);
 }
 
 /* Makes room for one more step. */
@@ -152,8 +189,8 @@ static gpuhal_status make_room(gpuhal_recording *recording)
 {
     gpuhal_steps *steps = recording->steps;
     if (steps->count == GPUHAL_RECORDING_STEPS_MAX) {
-        return refuse(recording, GPUHAL_ERROR_TOO_LARGE, "it can have at most %u steps",
-                      (unsigned)GPUHAL_RECORDING_STEPS_MAX);
+        return gpuhal_recording_refuse(recording, GPUHAL_ERROR_TOO_LARGE, "it can have at most %u steps",
+                                       (unsigned)GPUHAL_RECORDING_STEPS_MAX);
     }
     if (steps->count < recording->step_space) {
         return GPUHAL_OK;
@@ -192,14 +229,15 @@ static gpuhal_status add_transfer(gpuhal_recording *recording, const gpuhal_op *
     return GPUHAL_OK;
 }
 
-static gpuhal_status check_buffer(const gpuhal_recording *recording, const char *call, const gpuhal_buffer *buffer)
+static gpuhal_status check_buffer(const gpuhal_recording *recording, const char *call, const gpuhal_buffer *buffer,
+                                  const char *name)
 {
     const gpuhal_device *device = buffer ? buffer->device : NULL;
-    return !device ? refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "%s: a buffer is NULL", call)
-           : device == recording->device
-               ? GPUHAL_OK
+    return !device ? gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", call, name)
+           : device == recording->device ? GPUHAL_OK
            : device->gpu == recording->device->gpu
-               ? refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "%s: a buffer is of %s", call, device->id)
+               ? gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s is of %s", call, name,
+                                         device->id)
                : gpuhal_two_objects(call, "recording and buffer", recording->device->gpu, device->gpu);
 }
 
@@ -209,10 +247,13 @@ gpuhal_status gpuhal_recording_copy(gpuhal_recording *recording, gpuhal_buffer *
     static const char call[] = "gpuhal_recording_copy";
     gpuhal_op op;
     gpuhal_status status = check_open(call, recording);
-    status = status ? status : check_buffer(recording, call, to);
-    status = status ? status : check_buffer(recording, call, from);
-    status = status ? status : gpuhal_copy_make_op(to, to_offset, from, from_offset, bytes, &op);
-    return status ? status : add_transfer(recording, &op, to, from);
+    status = status ? status : check_buffer(recording, call, to, "to");
+    status = status ? status : check_buffer(recording, call, from, "from");
+    if (status) {
+        return status;
+    }
+    status = gpuhal_copy_make_op(to, to_offset, from, from_offset, bytes, &op);
+    return status ? name_next_step(recording, status) : add_transfer(recording, &op, to, from);
 }
 
 gpuhal_status gpuhal_recording_fill(gpuhal_recording *recording, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes,
@@ -221,23 +262,32 @@ gpuhal_status gpuhal_recording_fill(gpuhal_recording *recording, gpuhal_buffer *
     static const char call[] = "gpuhal_recording_fill";
     gpuhal_op op;
     gpuhal_status status = check_open(call, recording);
-    status = status ? status : check_buffer(recording, call, to);
-    status = status ? status : gpuhal_fill_make_op(to, to_offset, bytes, pattern, pattern_bytes, &op);
-    return status ? status : add_transfer(recording, &op, to, NULL);
+    status = status ? status : check_buffer(recording, call, to, "to");
+    if (status) {
+        return status;
+    }
+    status = gpuhal_fill_make_op(to, to_offset, bytes, pattern, pattern_bytes, &op);
+    return status ? name_next_step(recording, status) : add_transfer(recording, &op, to, NULL);
 }
 
 gpuhal_status gpuhal_recording_launch(gpuhal_recording *recording, gpuhal_kernel *kernel, const gpuhal_launch *given,
                                       uint32_t *out_step)
 {
     gpuhal_launch launch;
+    if (out_step) {
+        *out_step = 0;
+    }
     gpuhal_status status = check_open("gpuhal_recording_launch", recording);
     if (!status && (!kernel || !given)) {
-        status = refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_recording_launch: %s is NULL",
-                        kernel ? "launch" : "kernel");
+        status = gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                         "gpuhal_recording_launch: %s is NULL", kernel ? "launch" : "kernel");
     }
-    status = status ? status : gpuhal_launch_check_device(kernel, recording->device);
+    if (status) {
+        return status;
+    }
+    status = gpuhal_launch_check_device(kernel, recording->device);
     status = status ? status : gpuhal_launch_take(kernel, given, true, &launch);
-    status = status ? status : make_room(recording);
+    status = status ? name_next_step(recording, status) : make_room(recording);
     if (status) {
         return status;
     }
@@ -274,8 +324,10 @@ static gpuhal_status find_place(const gpuhal_recording *recording, uint32_t step
     const gpuhal_steps *steps = recording->steps;
     gpuhal_recorded_launch *launch = step < steps->count ? gpuhal_step_launch(&steps->ops[step]) : NULL;
     if (!launch) {
-        return refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "step %u %s", step,
-                      step < steps->count ? "is no launch" : "does not exist");
+        return step < steps->count
+                   ? gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "step %u is no launch", step)
+                   : gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                             "step %u does not exist: there are %u steps", step, steps->count);
     }
     const gpuhal_kernel *kernel = launch->record.uses.kernel;
     *out_launch = launch;
@@ -284,16 +336,17 @@ static gpuhal_status find_place(const gpuhal_recording *recording, uint32_t step
         return GPUHAL_OK;
     }
     if (argument >= launch->given.argument_count) {
-        return refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "step %u, kernel %s, has %u arguments, not argument %u",
-                      step, kernel->name, launch->given.argument_count, argument);
+        return gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "step %u: argument %u does not exist: kernel %s has %u parameters", step,
+                                       argument, kernel->name, launch->given.argument_count);
     }
     const uint32_t kind = kernel->parameters[argument].kind;
     *out_kind = kind == GPUHAL_PARAMETER_BUFFER ? GPUHAL_SLOT_BUFFER : GPUHAL_SLOT_VALUE;
     return kind != GPUHAL_PARAMETER_LOCAL
                ? GPUHAL_OK
-               : refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
-                        "step %u, kernel %s, argument %u is local memory, which cannot change", step, kernel->name,
-                        argument);
+               : gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                         "step %u: argument %u of kernel %s is local memory, which cannot change", step,
+                                         argument, kernel->name);
 }
 
 /* The first place determines the slot's kind and value. */
@@ -352,8 +405,8 @@ gpuhal_status gpuhal_recording_slot(gpuhal_recording *recording, uint32_t number
     gpuhal_recorded_launch *launch = NULL;
     gpuhal_status status = check_open("gpuhal_recording_slot", recording);
     if (!status && number >= recording->slot_count) {
-        status = refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "slot %u does not exist; there are %u", number,
-                        recording->slot_count);
+        status = gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                         "slot %u does not exist: there are %u slots", number, recording->slot_count);
     }
     status = status ? status : find_place(recording, step, argument, &launch, &kind);
     if (status) {
@@ -362,12 +415,15 @@ gpuhal_status gpuhal_recording_slot(gpuhal_recording *recording, uint32_t number
     gpuhal_slot *slot = &recording->slots[number];
     uint32_t *place = kind == GPUHAL_SLOT_OF_GROUPS ? &launch->groups_slot : &launch->argument_slots[argument];
     if (*place) {
-        return refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "%s has slot %u already",
-                      name_place(step, argument, name), *place - 1);
+        return gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "%s has slot %u already",
+                                       name_place(step, argument, name), *place - 1);
     }
     if (slot->kind != GPUHAL_SLOT_UNUSED && ((int)slot->kind != kind || !agrees(slot, launch, argument))) {
-        return refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "%s differs from the other places of slot %u in %s",
-                      name_place(step, argument, name), number, (int)slot->kind != kind ? "its kind" : "its value");
+        char first[48];
+        return gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "slot %u: the %s of %s is not that of %s", number,
+                                       (int)slot->kind != kind ? "kind" : "value", name_place(step, argument, name),
+                                       name_place(slot->places[0].step, slot->places[0].argument, first));
     }
     status = make_place(slot);
     status = status || slot->kind != GPUHAL_SLOT_UNUSED ? status : start_slot(slot, kind, launch, argument);
@@ -387,6 +443,12 @@ gpuhal_status gpuhal_recording_finish(gpuhal_recording *recording)
 {
     gpuhal_status status = check_open("gpuhal_recording_finish", recording);
     status = status ? status : gpuhal_steps_list_uses(recording);
+    for (uint32_t i = 0; i < recording->slot_count && !status; i++) {
+        if (recording->slots[i].kind == GPUHAL_SLOT_UNUSED) {
+            gpuhal_log_line(recording->device->gpu->log, GPUHAL_LEVEL_INFO, "%s: recording %s: no step uses slot %u",
+                            recording->device->id, recording->name, i);
+        }
+    }
     if (!status) {
         recording->finished = true;
     }

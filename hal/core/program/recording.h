@@ -38,7 +38,7 @@ void gpuhal_recorded_launch_set_argument(gpuhal_recorded_launch *launch, uint32_
                                          const gpuhal_argument *argument);
 void gpuhal_recorded_launch_set_groups(gpuhal_recorded_launch *launch, const uint32_t groups[3]);
 
-/* ---- steps.c: lists of steps */
+/* ---- lists of steps */
 
 /* A step is a gpuhal_op of gpuhal_launch_kind, a copy or a fill. Its `kind` is NULL if it does nothing. */
 typedef struct gpuhal_steps {
@@ -88,6 +88,16 @@ struct gpuhal_recording {
     uint64_t starter;    /* thread that starts a run; 0 if none does */
     gpuhal_queue *queue; /* retained: the queue of the previous run; only used by the starter */
 };
+
+/* ---- recording.c: set the error detail */
+
+/* Sets and returns the status, with a message that begins with the device and the recording. */
+gpuhal_status gpuhal_recording_refuse(const gpuhal_recording *recording, gpuhal_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Inserts the recording and `where` after the first part of this thread's last message, and returns the status. */
+gpuhal_status gpuhal_recording_name_step(const gpuhal_recording *recording, const char *where, gpuhal_status status);
+
+/* ---- steps.c */
 
 /* Creates an empty list with room for `space` steps. Returns NULL if out of memory. */
 gpuhal_steps *gpuhal_steps_create(uint32_t space);

@@ -6,7 +6,6 @@
 #include "memory/buffer.h"
 #include "transfer/account.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,20 +18,6 @@ typedef struct run {
     bool sent;     /* no longer counted in `steps->unsent` */
 } run;
 
-static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const gpuhal_recording *recording,
-                                                                  gpuhal_status status, const char *format, ...)
-{
-    char why[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(why, sizeof why, format, arguments);
-    va_end(arguments);
-    const gpuhal_device *device = recording->device;
-    gpuhal_error_set(status, "%s: recording %s: %s", device->id, recording->name, why);
-    gpuhal_error_add_device(device->candidate->name, device->id);
-    return status;
-}
-
 /* ---- the run in the queue */
 
 static bool is_failure(gpuhal_status status)
@@ -40,21 +25,11 @@ static bool is_failure(gpuhal_status status)
     return status && status != GPUHAL_ERROR_NOT_SUPPORTED && status != GPUHAL_NOT_READY && status != GPUHAL_ERROR_BUSY;
 }
 
-/* Adds the recording and the step to this thread's last error, which begins with the device. */
 static gpuhal_status name_step(const run *own, gpuhal_status status)
 {
-    gpuhal_error_detail detail;
-    const gpuhal_device *device = own->recording->device;
-    const size_t length = strlen(device->id);
-    gpuhal_error_save(&detail);
-    const bool has_id = strncmp(detail.sentence, device->id, length) == 0 && detail.sentence[length] == ':';
-    gpuhal_error_set(status, "%s: recording %s, step %u: %s", device->id, own->recording->name, own->next,
-                     has_id ? detail.sentence + length + 2 : detail.sentence);
-    if (*detail.vendor_call || detail.error.vendor_code != 0) {
-        gpuhal_error_add_call(detail.vendor_call, detail.error.vendor_code, detail.vendor_text);
-    }
-    gpuhal_error_add_device(device->candidate->name, device->id);
-    return status;
+    char where[24];
+    snprintf(where, sizeof where, "step %u", own->next);
+    return gpuhal_recording_name_step(own->recording, where, status);
 }
 
 /* A launch without groups does nothing. */
@@ -147,11 +122,16 @@ static const gpuhal_op_kind run_kind = {submit, run_steps, GPUHAL_OP_RECORDING};
 
 /* ---- the values */
 
-/* The slot's value as it is checked: the kernel's parameter decides. */
+/* Checks the value against the parameters of all kernels that get it. */
 static gpuhal_status check_value(const gpuhal_recording *recording, const gpuhal_slot_value *value)
 {
     const gpuhal_slot *slot = &recording->slots[value->slot];
     gpuhal_status status = GPUHAL_OK;
+    if (slot->kind == GPUHAL_SLOT_OF_GROUPS && (value->argument.value || value->argument.buffer)) {
+        return gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "slot %u is for groups, and the argument has %s", value->slot,
+                                       value->argument.value ? "a value" : "a buffer");
+    }
     for (uint32_t k = 0; k < slot->place_count && !status; k++) {
         const struct gpuhal_slot_place *place = &slot->places[k];
         const gpuhal_kernel *kernel = gpuhal_step_launch(&recording->steps->ops[place->step])->record.uses.kernel;
@@ -159,11 +139,9 @@ static gpuhal_status check_value(const gpuhal_recording *recording, const gpuhal
                      ? gpuhal_launch_check_groups(kernel, value->groups)
                      : gpuhal_launch_check_argument(kernel, &value->argument, place->argument);
         if (status) {
-            gpuhal_error_detail detail;
-            gpuhal_error_save(&detail);
-            const char *rest = strstr(detail.sentence, ": ");
-            return refuse(recording, status, "slot %u, step %u: %s", value->slot, place->step,
-                          rest ? rest + 2 : detail.sentence);
+            char where[48];
+            snprintf(where, sizeof where, "slot %u, step %u", value->slot, place->step);
+            return gpuhal_recording_name_step(recording, where, status);
         }
     }
     return status;
@@ -175,17 +153,22 @@ static gpuhal_status check_values(gpuhal_recording *recording, const gpuhal_slot
     gpuhal_status status = GPUHAL_OK;
     uint32_t marked = 0;
     if (count > 0 && !values) {
-        return refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "count is %u, and values is NULL", count);
+        return gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "count is %u, and values is NULL",
+                                       count);
     }
     for (; marked < count && !status; marked += status == GPUHAL_OK) {
         const gpuhal_slot_value *value = &values[marked];
         if (value->slot >= recording->slot_count) {
-            status = refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "slot %u does not exist; there are %u",
-                            value->slot, recording->slot_count);
+            status = gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                             "slot %u does not exist: there are %u slots", value->slot,
+                                             recording->slot_count);
         } else if (value->reserved || value->reserved2) {
-            status = refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "slot %u: reserved is not 0", value->slot);
+            status = gpuhal_recording_refuse(
+                recording, GPUHAL_ERROR_INVALID_ARGUMENT, "slot %u: %s is %#x, and must be 0", value->slot,
+                value->reserved ? "reserved" : "reserved2", value->reserved ? value->reserved : value->reserved2);
         } else if (recording->slots[value->slot].changes) {
-            status = refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "slot %u is listed twice", value->slot);
+            status = gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "slot %u is listed twice",
+                                             value->slot);
         } else {
             status = check_value(recording, value);
             recording->slots[value->slot].changes = status == GPUHAL_OK;
@@ -259,7 +242,7 @@ static gpuhal_status begin(gpuhal_recording *recording)
     gpuhal_status status = GPUHAL_OK;
     gpuhal_mutex_lock(&recording->mutex);
     if (recording->starter == self) {
-        status = refuse(recording, GPUHAL_ERROR_BUSY, "this thread is starting a run of it");
+        status = gpuhal_recording_refuse(recording, GPUHAL_ERROR_BUSY, "this thread is starting a run of it");
     }
     while (!status && recording->starter != 0) {
         gpuhal_condition_wait_until(&recording->condition, &recording->mutex, gpuhal_deadline(LOOK_NS));
@@ -292,9 +275,10 @@ static gpuhal_status wait_for_previous(gpuhal_queue *queue, const gpuhal_recordi
         return GPUHAL_OK;
     }
     if (failed) {
-        return refuse(recording, GPUHAL_ERROR_BUSY,
-                      "its previous run is in another queue that has failed, and may not have ended: reset or destroy "
-                      "that queue first");
+        return gpuhal_recording_refuse(
+            recording, GPUHAL_ERROR_BUSY,
+            "its previous run is in another queue that has failed, and may not have ended: reset or destroy "
+            "that queue first");
     }
     gpuhal_timepoint *timepoint = NULL;
     gpuhal_status status = gpuhal_queue_record(previous, false, &timepoint);
@@ -309,7 +293,7 @@ static gpuhal_status check_unmapped(const gpuhal_recording *recording, const gpu
 {
     for (uint32_t i = 0; i < steps->use_count; i++) {
         if (__builtin_expect(gpuhal_buffer_is_mapped(steps->uses[i].buffer), 0)) {
-            return refuse(recording, GPUHAL_ERROR_BUSY, "a buffer of it is mapped: unmap it first");
+            return gpuhal_recording_refuse(recording, GPUHAL_ERROR_BUSY, "a buffer is mapped: unmap it first");
         }
     }
     return GPUHAL_OK;
@@ -422,12 +406,14 @@ gpuhal_status gpuhal_recording_run(gpuhal_queue *queue, gpuhal_recording *record
     }
     if (queue->device != device) {
         return queue->device->gpu == device->gpu
-                   ? refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "the queue is of %s", queue->device->id)
+                   ? gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "the queue is of %s",
+                                             queue->device->id)
                    : gpuhal_two_objects("gpuhal_recording_run", "recording and queue", device->gpu, queue->device->gpu);
     }
     if (!recording->finished) {
-        return refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_recording_run() before "
-                                                                "gpuhal_recording_finish()");
+        return gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "gpuhal_recording_run() before "
+                                       "gpuhal_recording_finish()");
     }
     status = begin(recording);
     if (!status) {

@@ -28,7 +28,8 @@ static bool has_accepted_steps(const gpuhal_op *op)
 /* Buffers are entered before the plugin receives them, so that no other thread can map them in the meantime. If the
  * submission fails, the function leaves the buffers. For joined work, the newest submission has already entered the
  * buffers. */
-static gpuhal_status submit_once(gpuhal_queue *queue, const gpuhal_op *op, bool begins)
+static inline __attribute__((always_inline)) gpuhal_status submit_once(gpuhal_queue *queue, const gpuhal_op *op,
+                                                                       bool begins)
 {
     gpuhal_status status = queue->joined ? GPUHAL_OK
                            : op->uses    ? gpuhal_uses_enter(op->uses)
@@ -66,7 +67,7 @@ static gpuhal_status track_steps(gpuhal_queue *queue, const gpuhal_op *op)
 /* The steps between two timepoints (GPUHAL_TIMEPOINT_EVERY) are a part, which is a submission of its own. If the plugin
  * accepts no further step now, the work is deferred with the remaining steps; BUSY then also means that they must be
  * submitted later. */
-static gpuhal_status submit_recording(gpuhal_queue *queue, const gpuhal_op *op)
+static __attribute__((noinline)) gpuhal_status submit_recording(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_status status = GPUHAL_OK;
     bool begun = false;
@@ -86,6 +87,11 @@ static gpuhal_status submit_recording(gpuhal_queue *queue, const gpuhal_op *op)
             }
             status = tracked ? tracked : status;
         }
+    }
+    if (status == GPUHAL_ERROR_BUSY && gpuhal_uses_are_mapped(op->uses)) {
+        gpuhal_error_set(status, "%s: recording %s: a buffer is mapped: unmap it first", queue->device->id,
+                         op->uses->name);
+        gpuhal_error_add_device(queue->device->candidate->name, queue->device->id);
     }
     return begun && status == GPUHAL_ERROR_BUSY ? GPUHAL_NOT_READY : status;
 }

@@ -223,8 +223,10 @@ gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, ui
                                               : gpuhal_read_now(to, from, from_offset, bytes);
 }
 
-gpuhal_status gpuhal_copy_make_op(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
-                                  uint64_t bytes, gpuhal_op *out_op)
+/* Inline, like the next such function, because every call that enqueues a copy calls it. */
+static inline __attribute__((always_inline)) gpuhal_status make_copy(gpuhal_buffer *to, uint64_t to_offset,
+                                                                     gpuhal_buffer *from, uint64_t from_offset,
+                                                                     uint64_t bytes, gpuhal_op *out_op)
 {
     const gpuhal_status status = gpuhal_copy_check(to, to_offset, from, from_offset, bytes);
     if (!status) {
@@ -243,10 +245,16 @@ static __attribute__((noinline)) gpuhal_status enqueue_copy(gpuhal_queue *queue,
                                                             gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_op op;
-    gpuhal_status status = gpuhal_copy_make_op(to, to_offset, from, from_offset, bytes, &op);
+    gpuhal_status status = make_copy(to, to_offset, from, from_offset, bytes, &op);
     status = status ? status : gpuhal_queue_uses(queue, to);
     status = status ? status : gpuhal_queue_uses(queue, from);
     return status || bytes == 0 ? status : gpuhal_queue_enqueue(queue, &op);
+}
+
+gpuhal_status gpuhal_copy_make_op(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
+                                  uint64_t bytes, gpuhal_op *out_op)
+{
+    return make_copy(to, to_offset, from, from_offset, bytes, out_op);
 }
 
 gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
@@ -272,8 +280,9 @@ static gpuhal_status check_pattern(uint64_t bytes, uint32_t pattern_bytes)
                                   bytes, pattern_bytes);
 }
 
-gpuhal_status gpuhal_fill_make_op(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
-                                  uint32_t pattern_bytes, gpuhal_op *out_op)
+static inline __attribute__((always_inline)) gpuhal_status make_fill(gpuhal_buffer *to, uint64_t to_offset,
+                                                                     uint64_t bytes, uint32_t pattern,
+                                                                     uint32_t pattern_bytes, gpuhal_op *out_op)
 {
     gpuhal_status status = check_pattern(bytes, pattern_bytes);
     status = status ? status : gpuhal_range_check_written(to, to_offset, bytes);
@@ -289,6 +298,12 @@ gpuhal_status gpuhal_fill_make_op(gpuhal_buffer *to, uint64_t to_offset, uint64_
     return status;
 }
 
+gpuhal_status gpuhal_fill_make_op(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
+                                  uint32_t pattern_bytes, gpuhal_op *out_op)
+{
+    return make_fill(to, to_offset, bytes, pattern, pattern_bytes, out_op);
+}
+
 gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
                           uint32_t pattern_bytes)
 {
@@ -300,7 +315,7 @@ gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
         return status ? status : gpuhal_fill_blocking(to, to_offset, bytes, pattern, pattern_bytes);
     }
     gpuhal_op op;
-    gpuhal_status status = gpuhal_fill_make_op(to, to_offset, bytes, pattern, pattern_bytes, &op);
+    gpuhal_status status = make_fill(to, to_offset, bytes, pattern, pattern_bytes, &op);
     status = status ? status : gpuhal_queue_uses(queue, to);
     return status || bytes == 0 ? status : gpuhal_queue_enqueue(queue, &op);
 }

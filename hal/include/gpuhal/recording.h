@@ -1,25 +1,27 @@
 /** gpuhal/recording.h: device work that is described once and run many times.
  *
- *  A recording is a list of steps on one device: copies, fills and launches on device memory. A run puts all steps into
- *  a queue, in their order, as one piece of work, so that no other thread's work comes between two steps. An engine
- *  that launches the same kernels for each token records them once, and then passes only the values that change.
+ *  A recording is a list of steps on one device: launches, and copies and fills of the device's buffers, of any kind of
+ *  memory. A run puts all steps into a queue, in their order, as one piece of work, so that no other thread's work
+ *  comes between two steps. An engine that launches the same kernels for each token records them once, and then passes
+ *  only the values that change. docs/programs.md says what a run costs on each backend.
  *
- *  A recording is made in three parts. First, steps are added, and checked like the same calls in a queue. Then each
- *  argument that runs may change is declared as a slot; several steps may use one slot, such as a position that
- *  28 launches need. gpuhal_recording_finish() ends this part. Only one thread at a time may call these functions.
- *  From then on any thread may run the recording, in any queue of its device.
+ *  First the recording is described. Steps are added, and checked like the same calls in a queue. Each argument that
+ *  runs may change is declared as a slot, at any time after its step was added. Several steps may use one slot, such as
+ *  a position that 28 launches need. gpuhal_recording_finish() ends the description. Until then only one thread at a
+ *  time may use the recording. From then on any thread may run it, in any queue of its device.
  *
  *  Runs of one recording never overlap. A run begins after all earlier work of its queue. If the previous run was put
  *  into another queue and may not have ended, the run also begins after all work that this other queue has at the time
- *  of the call.
+ *  of the call, as if it waited for an event there: if that work fails, the run's queue fails too. Work that must not
+ *  fail together therefore needs recordings of its own.
  *
- *  Values and buffers are read from host memory only while a step is added, and during gpuhal_recording_run(). A
- *  recording keeps its kernels and its buffers until it is freed, also suballocations of pools: their memory is not
- *  given to anyone else before. A buffer in a slot is kept until the slot has another buffer and the runs with it have
- *  ended. Everything else (host memory, files, other devices, callbacks, events) belongs in the queue, before or after
- *  the run.
+ *  Values are read from host memory only while a step is added, and during gpuhal_recording_run(). A recording keeps
+ *  its kernels and its buffers until it is freed, also suballocations of pools: their memory is not given to anyone
+ *  else before. A buffer in a slot is kept until the slot has another buffer and the runs with it have ended.
+ *  Everything else (host memory, files, other devices, callbacks, events) belongs in the queue, before or after the
+ *  run.
  *
- *  If a run fails, its queue fails, like after a failed launch. The message names the recording, and if the driver
+ *  If a run fails, its queue fails, as after a failed launch. The message names the recording, and if the driver
  *  refused a step, this step. After gpuhal_queue_reset() the recording can be run again.
  *
  *      gpuhal_recording_desc desc = {.size = sizeof desc, .name = "token", .slot_count = 1};
@@ -56,13 +58,13 @@ typedef struct gpuhal_recording gpuhal_recording;
 typedef struct gpuhal_recording_desc {
     uint32_t size;       /**< sizeof(gpuhal_recording_desc). */
     uint32_t flags;      /**< 0. */
-    const char *name;    /**< For messages and traces; copied. NULL means "recording". */
+    const char *name;    /**< For messages and traces; copied, at most GPUHAL_RECORDING_NAME_MAX bytes. May be NULL. */
     uint32_t slot_count; /**< Number of slots, at most GPUHAL_RECORDING_SLOTS_MAX. */
     uint32_t reserved;   /**< 0. */
 } gpuhal_recording_desc;
 
-/** The largest number of slots, and of steps. */
-enum { GPUHAL_RECORDING_SLOTS_MAX = 65536, GPUHAL_RECORDING_STEPS_MAX = 1048576 };
+/** The largest number of slots, the largest number of steps, and the bytes of a name that messages show. */
+enum { GPUHAL_RECORDING_SLOTS_MAX = 65536, GPUHAL_RECORDING_STEPS_MAX = 1048576, GPUHAL_RECORDING_NAME_MAX = 63 };
 
 /** Creates an empty recording, and opens the device if needed. A NULL @p desc means a recording without slots.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for an invalid description; HOST_MEMORY; FORKED; the errors of
@@ -98,8 +100,9 @@ GPUHAL_API gpuhal_status gpuhal_recording_launch(gpuhal_recording *recording, gp
 #define GPUHAL_SLOT_GROUPS UINT32_MAX
 
 /** Declares that runs may change argument @p argument of launch @p step, counted from 0, or its groups
- *  (GPUHAL_SLOT_GROUPS). All arguments of one slot have the same value or the same range of one buffer. A slot's first
- *  value is the one that the launch was recorded with. Local memory, and copies and fills, cannot change.
+ *  (GPUHAL_SLOT_GROUPS). All arguments of one slot must have been recorded with the same value, or the same range of
+ *  one buffer; this is the slot's value in the first run unless that run changes it. Local memory, and copies and
+ *  fills, cannot change.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for a recording that is finished, a slot, step or argument that does not exist,
  *  an argument that has a slot already, or one whose kind, size or value differs from the others of its slot;
  *  HOST_MEMORY; FORKED
@@ -107,18 +110,19 @@ GPUHAL_API gpuhal_status gpuhal_recording_launch(gpuhal_recording *recording, gp
 GPUHAL_API gpuhal_status gpuhal_recording_slot(gpuhal_recording *recording, uint32_t slot, uint32_t step,
                                                uint32_t argument);
 
-/** Ends the description. From now on the recording can be run.
+/** Ends the description. From now on the recording can be run. The log names slots without a step, at level INFO.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for a recording that is finished; HOST_MEMORY; DEVICE_LOST; FORKED
  *  Owner: nothing. Threads: one at a time. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_recording_finish(gpuhal_recording *recording);
 
-/** A new value of a slot. Only the member that the slot's kind needs is read. The value of a slot without a step is
- *  ignored, so that parts of a model may share their slots. */
+/** A new value of a slot. For a slot of groups, `argument` must be empty; for other slots, `groups` is ignored. The
+ *  value of a slot without a step is ignored, so that the recordings of several parts of a model can take the same
+ *  values. */
 typedef struct gpuhal_slot_value {
     uint32_t slot;
     uint32_t reserved;        /**< 0. */
     gpuhal_argument argument; /**< A value, or a range of a buffer, as in a launch. */
-    uint32_t groups[3];       /**< For a slot of groups. */
+    uint32_t groups[3];       /**< For a slot of groups. If any of them is 0, nothing is launched. */
     uint32_t reserved2;       /**< 0. */
 } gpuhal_slot_value;
 
