@@ -208,7 +208,7 @@ typedef struct request {
 static void give(const request *own, const nvmlProcessInfo_t *one, uint32_t flags)
 {
     gpuhal_plugin_process process = {.pid = one->pid, .flags = flags};
-    /* A number that exceeds the GPU's memory is not plausible. */
+    /* All bits set mean that the number is not available. Any number that exceeds the GPU's memory is not plausible. */
     if (one->usedGpuMemory <= own->entry->total) {
         process.flags |= GPUHAL_PROCESS_MEMORY_KNOWN;
         process.memory_bytes = one->usedGpuMemory;

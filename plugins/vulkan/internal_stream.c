@@ -6,7 +6,7 @@
  *
  * If a wait returns VK_ERROR_DEVICE_LOST, the specification treats the work as finished, so its objects may be reset
  * and destroyed. If the work has neither finished nor been reported as lost, the stream is broken. Broken streams are
- * never reused or freed. Streams break only on a device that counts as lost.
+ * never reused or freed. Until the device is closed, streams break only on a device that counts as lost.
  */
 #include "device.h"
 
@@ -215,7 +215,8 @@ gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkComman
     return GPUHAL_OK;
 }
 
-/* A fence or a semaphore alone does not make writes visible to the host. */
+/* Makes writes visible to later submissions and to the host. A fence or a semaphore alone does not make writes visible
+ * to the host. */
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
 {
     const VkMemoryBarrier memory = {

@@ -216,7 +216,7 @@ MAYBE void become_daemon(void)
     if (fork() != 0) {
         _exit(0);
     }
-    alarm(15 * DAEMON_SECONDS); /* longer than any deadline of a test */
+    alarm(15 * DAEMON_SECONDS); /* longer than any deadline that a test gives the helper */
     hang();
 }
 

@@ -222,7 +222,7 @@ def what_values_say_of_the_health_of_a_gpu_is_a_sentence_and_a_reset_that_is_nee
             ("nvswitch 4 18", 0, [], None),
             ("nvswitch 4 18; value 0 link_replays 3; value 0 link_recoveries 1", 0, ["link_errors"], "cuda:0: its links to other GPUs (NVLink) had 4 errors"),
             ("value 0 link_replays 3", 0, [], None),  # on a GPU without links
-            ("nvswitch 4 18; value 0 links_down 2", 0, [], None),  # no file contains the expected number
+            ("nvswitch 4 18; value 0 links_down 2", 0, [], None),  # no other GPU shows the expected number
             ("value 0 fabric 0", 0, [], None),
             ("value 0 fabric 1", 0, ["fabric_not_ready"], "cuda:0: the fabric manager has not set up the switches between it and other GPUs"),
             ("value 0 fabric 2", 0, ["fabric_not_ready"], "has not set up"),

@@ -88,7 +88,7 @@ typedef struct gpuhal_layers {
     /* `view` of the attachment that has sources; NULL if no attachment has sources */
     gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
     /* Called when a device is lost in a plugin call or hangs, and again if a lost device then hangs, with the reason as
-     * this thread's last error. Not called for a vanished device. Must not call a plugin. */
+     * this thread's last error. Not called when a device vanishes. Must not call a plugin. */
     void (*on_lost)(gpuhal_device *device);
     /* `unwatch` does nothing if the device is not watched. */
     void (*watch)(gpuhal_device *device);

@@ -73,8 +73,8 @@ gpuhal_block_id gpuhal_blocks_find(const gpuhal_blocks *blocks, const gpuhal_bin
                                    uint64_t alignment);
 gpuhal_block_id gpuhal_blocks_take_found(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t bytes,
                                          uint64_t alignment);
-/* Takes `bytes` (not 0) at `offset` of the region out of the free block that contains them. Returns 0 if out of
- * memory. */
+/* Takes `bytes` (not 0) at `offset` of the region out of the free block that contains them. The rest stays free.
+ * Returns 0 if out of memory, which cannot happen after gpuhal_blocks_reserve(). */
 gpuhal_block_id gpuhal_blocks_take_at(gpuhal_blocks *blocks, gpuhal_block_id block, uint64_t offset, uint64_t bytes);
 /* Returns a used block to `bins`, and merges it with its free neighbours in `bins`. Returns the merged block. Cannot
  * fail. */

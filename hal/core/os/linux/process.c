@@ -26,7 +26,7 @@
 #define BLIND_NS             20000000u  /* interval between checks of a process without a pidfd */
 #define NO_PROCESS           ((gpuhal_child){.pid = 0, .stream = -1, .output = -1, .pidfd = -1})
 
-/* Creates a pipe whose descriptors are above the child's descriptors. */
+/* Creates a pipe whose descriptors are above the child's descriptors. Reads from it do not block. */
 static int make_pipe(int ends[2])
 {
     int raw[2];
@@ -320,7 +320,8 @@ static gpuhal_ended ended_how(const siginfo_t *info, int *out_value)
     return info->si_code == CLD_EXITED ? GPUHAL_ENDED_EXIT : GPUHAL_ENDED_SIGNAL;
 }
 
-/* The group is killed before its leader is reaped, because until then the group's id cannot be reused. */
+/* The group is killed before its leader is reaped, because until then the group's id cannot be reused. The signal that
+ * kills the process here is not reported as its result. */
 gpuhal_ended gpuhal_os_process_finish(gpuhal_child *process, uint64_t grace_ns, uint64_t term_ns, int *out_value)
 {
     siginfo_t info;
