@@ -97,7 +97,8 @@ record_host() {
     done
 }
 
-# Records the files of the kernel drivers, the existing device nodes, and whether this user may open each node.
+# Records the files of the kernel drivers, the existing device nodes, and the nodes (except nvidia-caps) that this user
+# may not open.
 record_drivers() {
     at /sys/module
     for module in nvidia nvidia_uvm nvgpu amdgpu i915 xe nouveau; do text "$module/version" "$module/initstate"; done

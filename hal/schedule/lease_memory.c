@@ -1,7 +1,7 @@
 /* schedule/lease_memory.c: computes how much memory of a device is used by processes without a lease.
  *
  * The allocations of lease holders are subtracted from the used bytes, up to their leased bytes. These allocations are
- * known for this object, and for the processes that a plugin lists. For unknown holders, and for other objects of this
+ * known for this object, and for the processes that a source lists. For unknown holders, and for other objects of this
  * process, all leased bytes count as allocated. Therefore, leased memory is never mistaken for memory of other
  * programs. But memory of other programs may be mistaken for a holder's memory until the holder allocates. */
 #include "schedule/leases.h"

@@ -1,5 +1,6 @@
 /* schedule/lease_sample.c: samples the memory, load and health of devices before one of them is leased. Also lists the
- * processes if other holders use memory. Reuses recent samples. */
+ * processes of an exclusive device, of a device whose memory other holders use, and if requested. Reuses recent
+ * samples. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"

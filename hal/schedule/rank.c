@@ -83,7 +83,7 @@ static const char *type_name(int type)
     return names[type];
 }
 
-/* Writes a reason such as "less free memory: 4 of 16 bytes, cuda:0 has 8". */
+/* Writes a reason such as "less free memory: 4 bytes, cuda:0 has 8". */
 static void describe_bytes(const char *what, uint64_t own, const gpuhal_offer *other, uint64_t its, char *to,
                            size_t size)
 {

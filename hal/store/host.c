@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Creates a pool of READBACK memory (the device writes, the host reads) or else of UPLOAD memory. */
+/* Creates a pool of READBACK memory (the device writes, the host reads) or else of UPLOAD memory. Pageable memory needs
+ * no pool. */
 gpuhal_status gpuhal_host_open(gpuhal_store *store)
 {
     const uint32_t kinds = store->device->memory_kinds;

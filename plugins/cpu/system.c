@@ -306,8 +306,8 @@ static const struct {
     {"0xd0c", "Neoverse-N1"}, {"0xd40", "Neoverse-V1"}, {"0xd49", "Neoverse-N2"}, {"0xd4f", "Neoverse-V2"},
 };
 
-/* Sets the name if it is still empty. Each implementer has its own part numbers; the part numbers in the table are
- * Arm's. */
+/* Sets the vendor, and the name if it is still empty. Each implementer has its own part numbers; the part numbers in
+ * the table are Arm's. */
 static void name_arm(const char *text, gpuhal_cpu_processor *processor)
 {
     char implementer[16], part[16];

@@ -105,8 +105,9 @@ CUresult gpuhal_cuda_may_record(CUstream stream, const char **out_call)
 }
 
 /* Keeps the first code, because later codes are less specific. If several threads fail, the exchange keeps the first
- * thread's code. A primary context's sticky code is stored in the entry, so that later attempts to open the device are
- * also refused; see retain(). */
+ * thread's code. The code of a destroyed or reset context is stored in the opened device, because the next opened
+ * device has a new context. A primary context's sticky code is stored in the entry, so that later attempts to open the
+ * device are also refused; see retain(). */
 gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call, CUresult code)
 {
     if (code == CUDA_SUCCESS) {
@@ -235,8 +236,9 @@ void gpuhal_cuda_release_context(gpuhal_plugin_device *device)
     }
 }
 
-/* Allocates memory that is freed with the context, and reads its buffer ID, which CUDA never reuses. An opened device
- * without the marker also works, but detects a reset only by the codes of its calls. */
+/* Allocates memory that is freed with the context, and reads its buffer ID, which CUDA never reuses. Must be called
+ * inside the context. An opened device without the marker also works, but detects a reset only by the codes of its
+ * calls. */
 void gpuhal_cuda_make_marker(gpuhal_plugin_device *device)
 {
     unsigned long long id = 0;

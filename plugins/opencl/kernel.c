@@ -189,7 +189,8 @@ static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const 
 
 /* ---- launches */
 
-/* Sets a sub-buffer, or the whole buffer if the offset is 0, since a kernel is not passed a size. */
+/* Sets the address of memory that host and device share. For other memory, sets a sub-buffer, or the whole buffer if
+ * the offset is 0, since a kernel is not passed a size. */
 static cl_int set_buffer(instance *own, uint32_t index, const gpuhal_plugin_argument *argument, const char **out_call)
 {
     gpuhal_opencl_buffer *buffer = argument->memory->object;

@@ -32,7 +32,8 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_AT(address)     gpuhal_rocm_at(address)
 #define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(uintptr_t)(pointer))
 #define GPUHAL_VENDOR_CONTEXT(opened) ((opened)->entry->device)
-/* The macro first checks whether the device was reset. */
+/* The code of the device's loss, or hipSuccess. The macro first checks whether the device was reset, because HIP would
+ * use the device's freed objects. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_rocm_check_reset(opened)
 
 /* rect.c and peer.c */

@@ -112,8 +112,8 @@ typedef struct gpuhal_vulkan_member {
 
 typedef struct gpuhal_vulkan_interface {
     uint32_t buffer_count;                   /* bindings 0 to buffer_count - 1 of set 0 */
-    uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* GPUHAL_ACCESS_ bits of each binding; 0 if the code does not use the
-                                              * binding */
+    uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* GPUHAL_ACCESS_ bits of each binding; 0 if the code does not declare
+                                              * the binding */
     bool pushes, uniform; /* the values are push constants, or a uniform block at binding `buffer_count` */
     uint32_t member_count, block_bytes; /* members and size of the push constant or uniform block */
     gpuhal_vulkan_member members[GPUHAL_VULKAN_MEMBERS];

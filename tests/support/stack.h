@@ -1,5 +1,5 @@
 /* support/stack.h: measures a function's stack use. Fills the stack with a pattern before the call, and counts the
- * remaining bytes of the pattern after the call. The function runs in a thread and may use cmocka's checks. */
+ * remaining bytes of the pattern after the call. The function runs in a thread, so it must not use cmocka's checks. */
 #ifndef TESTS_SUPPORT_STACK_H
 #define TESTS_SUPPORT_STACK_H
 

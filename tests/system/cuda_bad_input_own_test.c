@@ -1,6 +1,6 @@
 /* Tests the CUDA plugin with the fake driver if the driver is unusable, devices are hidden, taken by another process or
  * lost, or NVML is missing, slow or failing. Everything else must still work, and an error message must name the
- * failure. */
+ * failure. vendor_bad_input_test.c has the tests that also apply to HIP. */
 #include "support/tree.h"
 #include "vendor.h"
 

@@ -1,5 +1,5 @@
 /* Tests the slots of the ROCm plugin with the fake runtime and an engine in the same process: HIP's particular rules
- * for event queries, device resets and exported memory. */
+ * for event queries, device resets and exported memory. vendor_engine_test.c has the tests that also apply to CUDA. */
 #include "bench.h"
 #include "support/process.h"
 

@@ -1,4 +1,5 @@
-/* Tests the slots of a vendor's plugin with its fake (direct.h): queues, events, peers and programs. */
+/* Tests the slots of a vendor's plugin with its fake (direct.h): queues, events, peers and programs.
+ * cuda_slots_own_test.c and rocm_slots_own_test.c have the tests of one vendor. */
 #include "bench.h"
 
 /* ---- queues and events */

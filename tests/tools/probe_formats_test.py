@@ -466,7 +466,7 @@ def gres_conf_has_the_files_of_the_one_part_of_a_divided_gpu(probe):
     tree.put(capabilities.replace("gi3", "gi4") + "/access", "DeviceFileMinor: 39")
     result = probe.run("--format", "gres", "--backends", "cuda", **settings)
     check([line["multiplefiles"] for line in gres_of(result.out)] == ["/dev/nvidia0,/dev/nvidia-caps/nvidia-cap30,/dev/nvidia-caps/nvidia-cap31"], result)
-    # without this file the two GPUs cannot be distinguished
+    # without this function of NVML, nothing shows which of the two instances the device is
     settings["FAKE_CUDA"] += "; fail nvmlDeviceGetGpuInstanceId 1+ 999"
     result = probe.run("--format", "gres", "--backends", "cuda", **settings)
     check(not gres_of(result.out) and "# left out: cuda:0 0000:11:00.0" in result.out, result)

@@ -413,8 +413,8 @@ static void watch_with_no_patience(fixture *s)
     assert_int_equal(gpuhal_device_status(s->device), GPUHAL_OK);
 }
 
-/* The minimum hang_ns is 20 ms. A busy machine may delay a call by 20 ms as well, so only one of several attempts
- * must pass. */
+/* The minimum hang_ns is 20 ms. A busy machine may delay a call by 20 ms as well, so it is enough if one of several
+ * attempts passes. */
 TEST(a_hang_ns_of_a_nanosecond_keeps_no_processor_busy_and_opens_devices)
 {
     static fixture s;

@@ -87,7 +87,7 @@ static uint64_t lost_by(gpuhal_pieces *own, uint64_t pieces, const char *what,
     return known && after < before ? before - after : 0;
 }
 
-/* Runs a second time if memory was lost, since another program may have allocated memory in the meantime. */
+/* Runs a second time if much memory was lost, since another program may have allocated memory in the meantime. */
 static void expect_given_back(gpuhal_pieces *own, const char *what,
                               gpuhal_status (*once)(gpuhal_pieces *own, uint64_t pieces))
 {

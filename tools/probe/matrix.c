@@ -149,7 +149,7 @@ static bool says_nothing(const gpuhal_probe_link_rows *own, uint32_t row)
     return true;
 }
 
-/* Removes processors without known links; at least two rows remain. */
+/* Removes the processors for which says_nothing() returns true; at least two rows remain. */
 static void leave_out_rows(gpuhal_probe_link_rows *own)
 {
     for (uint32_t row = own->count; row > 0 && own->count > 2; row--) {

@@ -63,7 +63,7 @@ static inline gpuhal_call_slot *gpuhal_call_slot_own(void)
 {
     return gpuhal_call_slot_of(&gpuhal_own);
 }
-/* Discards the report of an earlier plugin call (base/error.h). */
+/* Discards the report of an earlier plugin call (base/error.h), and returns this thread's slot. */
 static inline gpuhal_call_slot *gpuhal_call_slot_fresh(void)
 {
     gpuhal_thread_own *own = &gpuhal_own;

@@ -2,7 +2,8 @@
  * share a value.
  *
  * The matches within a physical device form a graph. The evidence is a spanning tree from the first visible interface
- * to all other interfaces. Strong matches are added first. Hidden interfaces stay in the tree only as bridges.
+ * to all other interfaces. Each interface is added with its strongest match to the tree. Hidden interfaces stay in the
+ * tree only as bridges.
  */
 #include "device/identity.h"
 
@@ -49,8 +50,7 @@ static gpuhal_identity_level match_directly(const gpuhal_interface *a, const gpu
     return GPUHAL_IDENTITY_LEVELS;
 }
 
-/* Partitions of one GPU match by values of the whole GPU. For them, the sentence states that they are different
- * partitions. */
+/* Partitions of one GPU match by values of the whole GPU. For them, the sentence names the partitions. */
 static char *describe_match(const gpuhal_interface *iface, const gpuhal_interface *other, gpuhal_identity_level level)
 {
     if (level == GPUHAL_IDENTITY_HOST) {

@@ -37,7 +37,7 @@ static bool outranks(const gpuhal_entry *later, const gpuhal_entry *earlier)
     return strcmp(later->candidate->name, "cpu") == 0 && strcmp(earlier->candidate->name, "cpu") != 0;
 }
 
-/* At each step, exactly one of a partition's earlier interfaces is preferred, and the next interface may replace it. */
+/* At each step, one of a partition's earlier visible interfaces is preferred, and the next interface may replace it. */
 void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;

@@ -1,6 +1,7 @@
 /* pool/piece.c: virtual memory. A pool reserves one address range that is larger than the device's memory, and the
  * driver backs it with memory piece by piece. Buffers can span neighbouring pieces, so free memory is not fragmented
- * into segments. Each piece is returned to the driver individually, at any position, once no buffer uses a byte of it.
+ * into segments. Each piece can be returned to the driver individually, at any position, if no buffer uses a byte of
+ * it.
  *
  * The range is one region of the table. Addresses without memory are free blocks in separate bins, `holes`, which no
  * search uses. `changing` is set while one thread calls the driver without the mutex; only this thread may then remove

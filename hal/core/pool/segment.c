@@ -40,7 +40,7 @@ static uint64_t ordered_bytes(const gpuhal_pool *pool)
 }
 
 /* Returns the size of the next segment. The first segments have an eighth, a quarter and a half of the preferred size,
- * because small programs need little; later segments have the full size. A later segment has only an eighth of the
+ * because small programs need little; later segments have the full size. Any segment has only an eighth of the
  * preferred size if this is enough for the request, and enough other bytes become free when queued work ends. */
 static uint64_t next_bytes(const gpuhal_pool *pool, uint64_t bytes)
 {

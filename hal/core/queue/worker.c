@@ -100,7 +100,8 @@ static void sleep_before_retry_unlocks(gpuhal_queue *queue)
     gpuhal_queue_wait_at(queue, GPUHAL_WAITS_RETRY, gpuhal_deadline(queue->retry_ns));
 }
 
-/* If the plugin refuses the timepoint, fails the queue. */
+/* Records a timepoint after all submissions. If the plugin cannot accept it now, sleeps before the next attempt; if
+ * recording fails otherwise, fails the queue. */
 static void record_tail_unlocks(gpuhal_queue *queue)
 {
     gpuhal_completion *completions = NULL;
@@ -132,7 +133,8 @@ static void record_tail_unlocks(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Returns whether all submissions so far have ended. If not, first waits for some of the submissions. */
+/* Returns whether all submissions so far have ended. If not, first waits for some of the submissions, or records a
+ * timepoint. */
 static bool tail_has_ended_unlocks(gpuhal_queue *queue)
 {
     if (!queue->vendor || (queue->done == queue->submitted && !queue->timepoints)) {

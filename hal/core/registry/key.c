@@ -243,7 +243,8 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
     return is_current(lines, machine, NULL, out_why);
 }
 
-/* Several keys may be current, because the key of a crash names fewer files than the key of a completed probe. */
+/* Several keys may be current, because the key of a crash names fewer files than the key of a completed probe. The
+ * latest result is returned. */
 const gpuhal_database_plugin *gpuhal_key_find(const gpuhal_database *database, const char *name, const char *identity,
                                               const gpuhal_texts *machine, gpuhal_key_seen *seen)
 {

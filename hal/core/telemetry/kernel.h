@@ -56,9 +56,10 @@ typedef enum gpuhal_power {
  * this reason in the values. */
 gpuhal_kernel_reading *gpuhal_kernel_begin(const gpuhal_kernel_request *request, gpuhal_value *values, uint32_t count,
                                            const bool *wanted);
-/* Waits for a reading to end, subtracts the elapsed time from *left_ns, and writes all wanted values, including missing
- * values. Nothing is read from a sleeping device. `out_driver` is the device's kernel driver, or "" if the device has
- * none or its name was not read in time. If `own` is NULL, writes nothing and returns UNKNOWN. */
+/* Waits for a reading to end, subtracts the elapsed time from *left_ns, and writes the wanted values that the kernel
+ * may report, including missing values. Nothing is read from a sleeping device. `out_driver` is the device's kernel
+ * driver, or "" if the device has none or its name was not read in time. If `own` is NULL, writes nothing and returns
+ * UNKNOWN. */
 gpuhal_power gpuhal_kernel_end(gpuhal_kernel_reading *own, uint64_t *left_ns, gpuhal_value *values, uint32_t count,
                                const bool *wanted, char out_driver[GPUHAL_DRIVER_BYTES]);
 #define GPUHAL_SLEEPS "the GPU sleeps, and reading would wake it"
