@@ -1,8 +1,8 @@
 /* cuda/nvml.h: NVML, which reports values of devices that need not be open. Everything else works without NVML.
  *
- * NVML calls may hang. The core abandons a thread that hangs in sample(), processes() or link(), so only these
- * functions call NVML directly (../stream/management.c). Discovery calls NVML on a separate thread that can be
- * abandoned (nvml_patience.c).
+ * NVML calls have been seen to hang forever when a GPU has fallen off the bus. The core abandons a thread that hangs in
+ * sample(), processes() or link(), so only these functions call NVML directly (../stream/management.c). Discovery calls
+ * NVML on a separate thread that can be abandoned (nvml_patience.c).
  */
 #ifndef GPUHAL_CUDA_NVML_H
 #define GPUHAL_CUDA_NVML_H

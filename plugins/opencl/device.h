@@ -1,8 +1,9 @@
 /* opencl/device.h: declarations that the files of this plugin share.
  *
- * An entry is one OpenCL device. An opened device has a context and a few command queues ("internal streams"). A call
- * without a queue acquires an unused internal stream, enqueues its commands there, waits only for these commands, and
- * releases the stream. A call with a queue enqueues its commands on the queue's command queue.
+ * An entry is one OpenCL device. It is kept until the process exits, under the index that it got first. An opened
+ * device has a context and a few command queues ("internal streams"). A call without a queue acquires an unused
+ * internal stream, enqueues its commands there, waits only for these commands, and releases the stream. A call with a
+ * queue enqueues its commands on the queue's command queue.
  *
  * DEVICE memory is a buffer that the host can access only by mapping it. If the device is the CPU and its driver
  * supports fine-grained shared memory, the buffer uses such memory and is always host-visible. UPLOAD and READBACK
@@ -147,7 +148,7 @@ gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, gpuhal_plugin_instance
 void gpuhal_opencl_close(gpuhal_plugin_device *device);
 
 /* context.c */
-/* Returns NULL with the error code. */
+/* Returns NULL on failure, with the error code in *out_code. */
 cl_command_queue gpuhal_opencl_create_stream(gpuhal_plugin_device *device, cl_int *out_code);
 gpuhal_opencl_stream gpuhal_opencl_take_stream(gpuhal_plugin_device *device);
 /* Releases the stream. @p code is the result of its commands. If they failed, the stream's command queue is

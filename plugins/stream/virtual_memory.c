@@ -189,7 +189,7 @@ static vendor_code empty_piece(const gpuhal_plugin_range *range, const piece *ow
 }
 
 /* Called inside the context. Removes the pieces that overlap the bytes; stops at the first piece that the driver does
- * not unmap. */
+ * not unmap or release. */
 static vendor_code empty_pieces(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes, const char **out_call)
 {
     vendor_code code = GPUHAL_VENDOR_OK;

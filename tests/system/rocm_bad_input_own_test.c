@@ -1,4 +1,5 @@
-/* Tests the ROCm plugin with fake runtimes that list no device or are too new, and with hidden devices. */
+/* Tests the ROCm plugin with fake runtimes that list no device or are too new, and with hidden devices.
+ * vendor_bad_input_test.c contains the tests that also apply to CUDA. */
 #include "rocm_fake.h"
 
 TEST(a_runtime_that_lists_no_device_is_no_device_with_its_own_words)

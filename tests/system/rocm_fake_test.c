@@ -1,4 +1,5 @@
-/* Tests the ROCm plugin with the fake runtime, through the public API: device facts and HIP versions. */
+/* Tests the ROCm plugin with the fake runtime, through the public API: device facts and HIP versions. Tests that also
+ * apply to CUDA are in vendor_use_test.c. */
 #include "exercise.h"
 #include "rocm_fake.h"
 #include "rocm_tree.h"

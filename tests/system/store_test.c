@@ -1,4 +1,4 @@
-/* Tests stores on every device of this machine. Each store contains three times as many bytes as fit into device
+/* Tests stores on every device of this machine. Each store contains three times as many bytes as it may keep in device
  * memory. Every byte must be unchanged after it was evicted to host memory and to the file. */
 #include "queues.h"
 

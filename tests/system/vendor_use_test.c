@@ -1,5 +1,5 @@
 /* Tests a vendor's plugin with its fake, through the public API: calls that succeed, and state of the caller that the
- * plugin must not change. */
+ * plugin must not change. Tests of a single vendor's plugin are in cuda_fake_test.c and rocm_fake_test.c. */
 #include "exercise.h"
 #include "support/random.h"
 #include "support/idle.h"

@@ -333,7 +333,7 @@ TEST(of_a_gpu_with_mig_and_no_instance_and_a_broken_one_each_has_its_own_cause)
     end_machine();
 }
 
-/* If other GPUs work, the plugin reports the cause for each unusable GPU. */
+/* If other GPUs work, the plugin reports a missing MIG instance for the GPU that lacks it. */
 TEST(beside_a_gpu_that_is_listed_one_with_mig_and_no_instance_and_a_broken_one_have_their_own_causes)
 {
     begin_machine();

@@ -371,7 +371,7 @@ TEST(the_report_on_a_buffer_is_of_the_device_and_its_pools)
     end(gpu);
 }
 
-/* The device refuses the segment, while work also keeps some of its memory. */
+/* The device refuses the segment, while work also keeps some of the device's memory. */
 TEST(the_sentence_on_a_pool_states_pending_memory_once)
 {
     gpuhal *gpu = open_limited();

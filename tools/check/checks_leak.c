@@ -193,7 +193,7 @@ static void check_memory(const gpuhal_context *context)
     gpuhal_plain_release(&context->opened, &own.memory);
 }
 
-/* Checks only the first device, because the plugin's code is the same for all devices, and some drivers take a long
+/* Called only for the first device, because the plugin's code is the same for all devices, and some drivers take a long
  * time to read all values. */
 static void check_closed(gpuhal_context *context)
 {

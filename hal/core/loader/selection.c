@@ -22,7 +22,8 @@ static bool is_cpu(const char *name)
     return name && strcmp(name, "cpu") == 0;
 }
 
-/* cpu is the last resort, so its priority cannot be changed. */
+/* A vendor that ships a better plugin under a known name may change its priority. cpu is the last resort, so its
+ * priority cannot be changed. */
 int32_t gpuhal_selection_priority(const char *name, bool has_priority, int32_t priority)
 {
     if (has_priority && !is_cpu(name)) {
@@ -181,7 +182,8 @@ static const gpuhal_selection_list *excluding(const gpuhal_selection *selection,
                                                 : NULL;
 }
 
-/* A known name without a manifest is allowed, because the same list is used on machines with other hardware. */
+/* A known name without a manifest is allowed, because the same list is used on machines with other hardware. The
+ * rejected candidate shows the user why the name has no effect. */
 static gpuhal_status record_absent(const gpuhal_selection *selection, const gpuhal_selection_list *list,
                                    gpuhal_candidates *candidates)
 {
@@ -201,7 +203,7 @@ static gpuhal_status record_absent(const gpuhal_selection *selection, const gpuh
     return GPUHAL_OK;
 }
 
-/* If each list excludes all names of the other list, only cpu is left. */
+/* If one list excludes all names of the other list, only cpu is left. */
 static void note_nothing_in_common(const gpuhal_selection *selection, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     const gpuhal_selection_list *allowed = &selection->allowed, *narrowed = &selection->narrowed;

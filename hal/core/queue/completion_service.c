@@ -125,7 +125,7 @@ bool gpuhal_service_has_unfinished(const gpuhal_device *device)
     return any;
 }
 
-/* Makes the next callback without holding a lock. Returns false if there is none. */
+/* Makes the next callback without holding a lock. Returns false if there is none. The caller holds the mutex. */
 static bool call_next_unlocks(gpuhal *gpu, gpuhal_service *service)
 {
     gpuhal_completion *completion = service->callbacks;

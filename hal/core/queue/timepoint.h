@@ -57,7 +57,7 @@ typedef struct gpuhal_timepoint {
     uint64_t ordinal;           /* unique in the process and increasing; set before the timepoint is added to its
                                  * queue */
     bool timed;
-    bool stamped;               /* done_ns is needed although `timed` is false */
+    bool stamped;               /* done_ns is needed even if `timed` is false */
     uint64_t observed;          /* observer's number of the work before the timepoint; 0 if not observed */
     _Atomic bool retired;       /* DONE, and all objects kept alive by the work before it have been released */
     bool notify_requested;      /* a thread waits or a completion is set, so the end must be noticed even if no thread

@@ -259,7 +259,8 @@ static bool is_first(const gpuhal_gather *list, uint32_t i)
     return first;
 }
 
-/* Divides the time among the devices of this backend that have not been queried yet. */
+/* Returns the device's time. If there is an overall deadline or a device timed out, the devices of this backend that
+ * have not been queried yet share the time. */
 static uint64_t share_of(const gpuhal_gather *list, uint32_t count, uint32_t i, const gpuhal_time *time)
 {
     uint64_t left_ns = gpuhal_time_share(time), devices = 0;

@@ -71,7 +71,7 @@ static uint64_t timed_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t 
 
 /* Reads one sample through the cache, a second sample without the cache, and the rest by the better path. Bypassing is
  * preferred if it is about as fast, because it uses less CPU time and evicts no other pages. `direct` changes only
- * between passes, when no other thread moves pieces. */
+ * between passes, when no other thread moves pieces. If a pass fails, the later passes end at once. */
 static void read_both_ways(gpuhal_file_moving *moving, const gpuhal_direct_file *direct, uint64_t begin, uint64_t end)
 {
     uint64_t through = timed_pass(moving, begin, begin + TRIAL_BYTES);
