@@ -20,7 +20,7 @@ typedef struct gpuhal_assign_call {
     gpuhal_assign_place *places;
     gpuhal_assign_unit *units;
     uint32_t *chosen;
-    bool *divides; /* for each step: whether its group is divided */
+    bool *divides; /* for each step: its group is divided, so the step may be on another unit than the rest */
     uint32_t item_count;
 } gpuhal_assign_call;
 

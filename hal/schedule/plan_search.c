@@ -300,7 +300,7 @@ static bool is_over(gpuhal_plan_search *s)
     return over;
 }
 
-/* Never places a box so high that another box fits beneath it. */
+/* Never places a box so high that another box fits beneath it, nor lower than the box that was placed before it. */
 static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own)
 {
     double room = (double)UINT64_MAX;

@@ -37,7 +37,8 @@ static gpuhal_status refuse(const gpuhal_host *host, gpuhal_status status, const
     return host->report(host, status, NULL, 0, text);
 }
 
-/* The name in messages for a library that was passed as bytes. Other libraries are named by their paths. */
+/* The name in messages for a library that was passed as bytes. The checks name other libraries by their paths; the
+ * loader's own messages contain the path. */
 #define BYTES "the library of the program"
 
 static gpuhal_status failed(const gpuhal_host *host, gpuhal_status status, const char *call, int error,

@@ -53,7 +53,8 @@ static bool is_listed(const gpuhal_vulkan_device *given, const char *name)
     return false;
 }
 
-/* Bits for features require the enabled feature; all other bits require the extension. */
+/* Bits for features require the enabled feature; all other bits require the extension, or the API version that includes
+ * it. */
 static uint32_t enabled_bits(const gpuhal_plugin_device *device, const gpuhal_vulkan_device *given)
 {
     const bool fd = is_listed(given, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);

@@ -8,7 +8,7 @@
 #include "../common/clock.h"
 #include "device.h"
 
-/* pthread_self() values are reused after a thread has ended. */
+/* Returns a number that no other thread ever has. pthread_self() values are reused after a thread has ended. */
 static uint64_t this_thread(void)
 {
     static _Atomic uint64_t last;

@@ -19,7 +19,7 @@ enum { HUGE_PAGE = 2 << 20, BYTES = 64 << 20, PAGES = BYTES / HUGE_PAGE };
 
 /* The effect of madvise() calls on each huge page of the test's only mapping. */
 static struct {
-    uint64_t now_ns, slow_ns; /* time to find a huge page */
+    uint64_t now_ns, slow_ns; /* slow_ns is the time to find a huge page */
     uintptr_t start;
     bool wished[2 * PAGES], found[2 * PAGES]; /* requested with MADV_HUGEPAGE; populated after this request */
     unsigned populated, sought;

@@ -1,4 +1,5 @@
-/* Tests the CUDA plugin with the fake driver, through the public API: device facts and the cost of reading them. */
+/* Tests the CUDA plugin with the fake driver, through the public API: device facts and the cost of reading them.
+ * vendor_use_test.c tests what works in the same way with HIP. */
 #include "cuda_fake.h"
 
 TEST(devices_are_listed_with_their_identity_and_no_context_is_made)

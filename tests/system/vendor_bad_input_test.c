@@ -1,5 +1,6 @@
 /* Tests a vendor's plugin with its fake: libraries that are missing, unusable, slow or failing, and devices that are
- * lost. Everything else must still work, and an error message must name the failure. */
+ * lost. Everything else must still work, and an error message must name the failure. cuda_bad_input_own_test.c and
+ * rocm_bad_input_own_test.c test what is specific to one vendor. */
 #include "vendor.h"
 
 #define LIBRARY_VARIABLE OF("GPUHAL_CUDA_LIBRARY", "GPUHAL_HIP_LIBRARY")

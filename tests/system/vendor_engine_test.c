@@ -1,5 +1,6 @@
 /* Tests the slots of a vendor's plugin with its fake and a typical engine in the same process. The engine captures
- * graphs, resets devices, loses one of two devices, and passes streams of every kind. */
+ * graphs, resets devices, loses one of two devices, and passes streams of every kind. rocm_engine_own_test.c tests what
+ * is specific to HIP. */
 #include "bench.h"
 
 #include <pthread.h>

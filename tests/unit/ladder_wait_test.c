@@ -11,8 +11,8 @@ typedef struct relay {
     uint64_t bytes;
 } relay;
 
-/* A thread that takes the memory first. Its queue reuses the memory before the work has ended, and releases it after
- * later work. */
+/* A thread that takes the memory first. Its queue reuses the memory before the work has ended, and the memory becomes
+ * free again only after later work of that queue. */
 static void *take_first(void *user)
 {
     const relay *own = user;

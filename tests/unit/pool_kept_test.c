@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-/* Uses `count` buffers at the same time, so that the lane may keep `count` buffers. */
+/* Uses `count` buffers at the same time, so that the pool may keep `count` released buffers in all. */
 static void use_at_once(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, int count)
 {
     gpuhal_buffer *buffers[16];
@@ -269,7 +269,7 @@ TEST(kept_memory_of_a_destroyed_queue_leaves_its_place_to_others)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_queue *queue = queue_or_fail(gpu);
-    use_at_once(pool, queue, UNIT, 16); /* lets the lane keep up to 16 */
+    use_at_once(pool, queue, UNIT, 16); /* lets the pool keep up to 16 buffers in all */
     for (int i = 0; i < 10; i++) {
         gpuhal_queue_destroy(queue);
         while (has_live_queue(pool->lanes)) {
@@ -377,7 +377,7 @@ typedef struct shared {
     _Atomic bool stop;
 } shared;
 
-/* Each thread writes its number into its buffer through the host, and checks it before it releases the buffer. */
+/* Each thread writes its number into its buffers through the host, and checks it before it releases a buffer. */
 static void *work(void *user)
 {
     shared *c = user;

@@ -7,7 +7,7 @@
 typedef struct heard {
     _Atomic uint32_t count;
     gpuhal_sampler_event last;
-    gpuhal_sampler *sampler; /* removed or destroyed by the callback */
+    gpuhal_sampler *sampler; /* the callback removes its threshold from the sampler, or destroys the sampler */
     uint32_t number;
 } heard;
 

@@ -265,7 +265,7 @@ TEST(a_selector_that_matches_nothing_is_an_error_that_names_it_unless_the_cpu_is
     gpuhal_close(gpu);
 }
 
-/* Malformed selectors, each with the part that the message must name. */
+/* Malformed selectors, each with the words in which the message must name the wrong part. */
 static const struct {
     const char *selector, *problem;
 } malformed[] = {

@@ -1,5 +1,5 @@
-/* Searches for room in a store, while other calls find room or scan the same entries. The test makes copies of evicted
- * entries fail, and makes the other call during such a copy. */
+/* Searches for room in a store, while other calls find room or scan the same entries. A test can make the copy of an
+ * evicted entry fail, and make the other call during that copy. */
 #include "pressure_support.h"
 #include "store_support.h"
 
@@ -27,7 +27,7 @@ gpuhal_status __wrap_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uin
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Two entries fill the store's share of device memory; a third entry needs the memory of one of them. */
+/* Two entries fill the store's share of device memory; a third entry needs the memory of one, without a wait. */
 static void expect_room(void (*other)(void))
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};

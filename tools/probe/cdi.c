@@ -192,8 +192,8 @@ static void add_device(gpuhal_probe_json *builder, json_t *devices, const char *
     gpuhal_probe_append(builder, devices, json_pack("{s:s, s:o}", "name", name, "containerEdits", edits));
 }
 
-/* Returns whether an earlier GPU has the same UUID. The partitions of a GPU share one UUID. The device with this UUID
- * stands for all of them. */
+/* Returns whether an earlier GPU has the same UUID. The partitions of a GPU may share one UUID. The device with this
+ * UUID stands for all of them. */
 static bool is_named(const gpus *all, size_t place)
 {
     for (size_t i = 0; i < place; i++) {

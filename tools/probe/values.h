@@ -31,8 +31,8 @@ typedef enum gpuhal_probe_extent {
 bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent extent);
 void gpuhal_probe_values_finish(gpuhal_probe_machine *machine);
 
-/* Returns the index of the device whose values this device shares. This is the physical device's preferred interface,
- * or the device itself if the physical device has several preferred interfaces (one for each partition). */
+/* Returns the index of the device whose values this device shares. This is the physical device's preferred interface if
+ * there is exactly one, otherwise the device itself (each partition has its own preferred interface). */
 uint32_t gpuhal_probe_source_of(const gpuhal_probe_machine *machine, uint32_t place);
 /* Returns the value with this key. Returns NULL if the value was not read, because of --cached or because the table
  * does not show it. */

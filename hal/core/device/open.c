@@ -63,7 +63,7 @@ static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuh
     return status;
 }
 
-/* Preserves the last error. */
+/* Marks the device as lost (hung), and reports this once. Preserves the last error. */
 static void opening_hangs(gpuhal_device *device)
 {
     gpuhal_error_detail before;

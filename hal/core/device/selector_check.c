@@ -18,7 +18,8 @@ static bool is_abbreviated(const gpuhal_selector *selector)
                                                  : false;
 }
 
-/* An address names the whole physical device. So does a UUID that all partitions state, as on AMD GPUs. */
+/* Returns whether the selector names the same target with both entries. An address names the whole physical device. So
+ * does a UUID that all partitions state, as on AMD GPUs. */
 static bool is_the_same(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, uint32_t a, uint32_t b)
 {
     const gpuhal_interface *one = &snapshot->identity.interfaces[a], *other = &snapshot->identity.interfaces[b];
@@ -99,8 +100,8 @@ static gpuhal_status check_range(const gpuhal_selector *selector, const gpuhal_d
     return GPUHAL_OK;
 }
 
-/* Fails if the variable's reader would refuse the variable, if it is unknown which devices the variable names, or if
- * its text explains why no device is left. */
+/* Fails if the variable's reader would refuse the variable, if it is unknown which devices the variable names, or if no
+ * device is left and the variable's note explains why. */
 static gpuhal_status check_variable(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                     const char *source)
 {

@@ -336,7 +336,8 @@ static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 }
 
 /* Links must exist for every device before the device can be found. Only one thread at a time runs this function. The
- * atomic store makes the whole snapshot visible. */
+ * atomic store makes the whole snapshot visible. Older snapshots are kept, because readers take no lock and no
+ * reference. */
 static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     uint64_t now = gpuhal_os_wall_clock();

@@ -193,7 +193,8 @@ static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidat
 }
 
 /* Cached plugins are not probed. After the helpers have ended, this process probes the plugins that are still
- * undecided. */
+ * undecided: built-in plugins, the library's own cpu plugin if no helper can be started, and all plugins without
+ * isolation. */
 static gpuhal_status probe_all(gpuhal_probe_cache *cache)
 {
     gpuhal_candidates *candidates = cache->candidates;

@@ -167,8 +167,8 @@ bool gpuhal_os_file_watch_take(gpuhal_file_watch *watch);
 
 /* Maps whole pages of zeroed memory, without using malloc. Returns NULL if out of memory. */
 void *gpuhal_os_pages_map(uint64_t bytes);
-/* Maps pages, on this NUMA node if the system allows it. Use it only for pageable memory, because a driver chooses the
- * node of memory that it page-locks. */
+/* Like gpuhal_os_pages_map(), but on this NUMA node if the system allows it. Use it only for pageable memory, because a
+ * driver chooses the node of memory that it page-locks. */
 void *gpuhal_os_pages_map_on(uint64_t bytes, uint32_t node);
 void gpuhal_os_pages_unmap(void *pages, uint64_t bytes);
 /* Allocates memory that is never freed. `alignment` is a power of two, and `bytes` is a multiple of it. Returns NULL if
@@ -239,7 +239,8 @@ int gpuhal_os_kernel_file_read(intptr_t folder, const char *path, void *to, size
 int gpuhal_os_link_read(intptr_t folder, const char *path, char *to, size_t bytes);
 /* Opens a directory as the `folder` of the functions above; returns -1 on failure. */
 intptr_t gpuhal_os_directory_open(const char *path);
-/* Returns the names in a directory, sorted by strcmp, without "." and "..". */
+/* Returns the names in a directory, sorted by strcmp, without "." and "..". The caller frees them with
+ * gpuhal_os_names_free(). */
 int gpuhal_os_directory_names(const char *path, char ***out_names, size_t *out_count);
 void gpuhal_os_names_free(char **names, size_t count);
 /* Calls `visit` with the name and the target of each symbolic link in a directory, until `visit` returns false. */

@@ -111,7 +111,8 @@ static void take_log(void *user, const char *text)
     }
 }
 
-/* Returns false if memory is short or the device is lost. */
+/* Returns whether another alternative may load after this error. Returns false if, for example, memory is short or the
+ * device is lost. */
 static bool is_passed_over(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_ERROR_INCOMPATIBLE ||

@@ -352,11 +352,11 @@ gpuhal_status gpuhal_queue_wait_for_call(gpuhal_queue *queue, gpuhal_queue_place
  * during native access, TIMEOUT or DEVICE_LOST. */
 gpuhal_status gpuhal_queue_begin_call_unlocks(gpuhal_queue *queue, uint64_t deadline_ns);
 /* Acquires the right to call for the worker. Waits for the end of native access, because the worker's work may be
- * older. */
+ * older. The caller holds the mutex. */
 gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue);
 void gpuhal_queue_end_call(gpuhal_queue *queue);
-/* Makes room for a submission, or sets `joined` if the work can join the newest submission. The caller holds the mutex
- * and has the right to call. */
+/* Makes room for a submission, or sets `joined` if the work can join the newest submission. Returns false if out of
+ * memory. The caller holds the mutex and has the right to call. */
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op);
 /* The caller holds the mutex. The second function returns whether the oldest submission has ended, and the third
  * whether completed work can be retired. */
@@ -371,13 +371,15 @@ bool gpuhal_queue_has_completed(const gpuhal_queue *queue);
 
 /* Returns a structure with one reference, or NULL if out of memory. The caller fills in the plugin queue. */
 gpuhal_vendor_queue *gpuhal_vendor_queue_create(void);
-/* Destroys the spare events and releases the plugin's queue. The caller has the right to call. */
+/* Destroys the spare events and releases the plugin's queue, which is destroyed with the last event that was recorded
+ * in it. The caller has the right to call. */
 void gpuhal_queue_drop_vendor(gpuhal_queue *queue);
 /* Returns NULL if there is no spare event. The caller has the right to call. */
 gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed);
 /* Keeps an unrecorded event for the next timepoint, or destroys it. The caller has the right to call. */
 void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed);
-/* Assigns the recorded event to the timepoint. The caller has the right to call. */
+/* Assigns the recorded event to the timepoint; the timepoint's queue is the first user of the event. The caller has the
+ * right to call. */
 void gpuhal_timepoint_give_event(gpuhal_timepoint *timepoint, gpuhal_plugin_event *event);
 /* Begin and end the use of the timepoint's event in a plugin call. gpuhal_timepoint_use_event() returns false if the
  * timepoint is done or was never submitted. */
@@ -514,7 +516,8 @@ static inline bool gpuhal_queue_records_access(const gpuhal_queue *queue)
     return !gpuhal_device_honors_timeouts(queue->device);
 }
 /* Records the library's own timepoint after all submissions, if the plugin accepts it now. `is_access` is true if the
- * last submission stands for the application's submissions during native access. The caller has the right to call. */
+ * last submission stands for the application's submissions during native access. The caller has the right to call and
+ * holds the mutex. */
 void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access);
 
 /* Polls submitted timepoints, oldest first, up to the first timepoint that is not done. */
@@ -556,7 +559,7 @@ void gpuhal_queue_finish(gpuhal_queue *queue);
 
 /* ---- reset.c */
 
-/* Makes a failed queue usable, or saves the reason for the failed reset. Runs on the worker. */
+/* Makes a failed queue usable, or saves the reason for the failed reset. Runs on the worker, which holds the mutex. */
 void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue);
 
 /* ---- worker.c */

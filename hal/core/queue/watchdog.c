@@ -225,7 +225,7 @@ static void ask(void *user)
     gpuhal_mutex_unlock(&dog.mutex);
 }
 
-/* The caller holds the mutex. */
+/* If no thread can be started, the next check tries again. The caller holds the mutex. */
 static void start_workers(void)
 {
     while (dog.reports && !gpuhal_worker_request(&dog.reports->watched.report, dog.reports->gpu, report, dog.reports)) {
@@ -293,7 +293,8 @@ static void start_rescans(uint64_t now)
 
 /* ---- the thread */
 
-/* The caller holds the mutex. */
+/* Returns the time of the next check of the calls, or of the next rescan if that is earlier. The caller holds the
+ * mutex. */
 static uint64_t deadline_ns(uint64_t look_ns)
 {
     uint64_t deadline = dog.devices || dog.reports ? look_ns : UINT64_MAX;
@@ -303,7 +304,7 @@ static uint64_t deadline_ns(uint64_t look_ns)
     return deadline;
 }
 
-/* Programs without listeners have no descriptors, so they wait on the condition. */
+/* Programs without listeners have no descriptors, so they wait on the condition. The caller holds the mutex. */
 static void wait_until_unlocks(uint64_t deadline)
 {
     if (!dog.heard) {

@@ -342,7 +342,8 @@ static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes
 }
 
 /* `updating` excludes other threads that use this object. The file lock excludes all other objects and processes. It is
- * acquired after `updating`, with a timeout, since its owner may be stopped. */
+ * acquired after `updating`, with a timeout, since its owner may be stopped. If the file cannot be written for any
+ * reason, the changes are kept in this object, and FILE is returned. */
 static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -115,8 +115,9 @@ static gpuhal_status health(gpuhal_device *device)
     return gpuhal_device_result(device, call, device->ops.query_health(device->handle));
 }
 
-/* Returns the device that was lost if the plugin returned DEVICE_LOST. Queries both devices, unless one of them hangs.
- * If the queries do not show that only the source's device failed, returns the destination's device. */
+/* Returns the device that was lost if the plugin returned DEVICE_LOST. Unless one of the devices hangs, queries the
+ * destination's device and, if it is healthy, the source's device. If the queries do not show that only the source's
+ * device failed, returns the destination's device. */
 static gpuhal_device *culprit(gpuhal_status status, gpuhal_device *to, gpuhal_device *from)
 {
     bool asked = status == GPUHAL_ERROR_DEVICE_LOST && to->ops.query_health && from->ops.query_health &&
@@ -371,8 +372,9 @@ static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const g
     return true;
 }
 
-/* The state is stored last, with release order, so that a thread that reads it with acquire order sees `enabled` and
- * `why_broken`. */
+/* Does not wait if another thread is testing the link: a link in the state TRYING is not usable, so the copy takes
+ * another path. The state is stored last, with release order, so that a thread that reads it with acquire order sees
+ * `enabled` and `why_broken`. */
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);

@@ -89,7 +89,7 @@ typedef struct fake_fault {
 
 typedef struct fake_script {
     unsigned device_count;
-    unsigned listed_count; /* number of devices that CUDA or HIP lists; a management library lists all */
+    unsigned listed_count; /* CUDA or HIP lists this many devices, from the first on; a management library lists all */
     fake_plan devices[FAKE_DEVICES];
     fake_link links[FAKE_DEVICES][FAKE_DEVICES];
     fake_link nvswitch;        /* if lanes is not 0, all NVLinks of every device end at switches */
