@@ -33,7 +33,7 @@ static bool machine_has(uint64_t bytes)
 }
 
 /* Counts the bytes against the entry's limit, which all opened devices of this entry share. total - allocated is never
- * negative, since bytes are added only if they fit. */
+ * negative, since bytes are added only if they fit. Uses no lock, because a fork could leave the lock locked. */
 static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
 {
     uint64_t before = atomic_load(&entry->allocated);

@@ -1,5 +1,6 @@
 /* Tests the slots of the CUDA plugin with the fake driver (direct.h): link and program features that only CUDA has, and
- * the caller's own contexts and streams. */
+ * the caller's own contexts and streams. vendor_slots_test.c tests the slots that the plugin shares with other vendors.
+ */
 #include "bench.h"
 #include "support/random.h"
 

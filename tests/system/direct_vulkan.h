@@ -1,4 +1,4 @@
-/* tests/system/direct_vulkan.h: calls the Vulkan plugin's slots without the core. */
+/* tests/system/direct_vulkan.h: calls the Vulkan plugin's slots directly (gpuhal/direct.h). */
 #ifndef GPUHAL_TEST_DIRECT_VULKAN_H
 #define GPUHAL_TEST_DIRECT_VULKAN_H
 

@@ -1,5 +1,5 @@
 /* Tests the fake HIP runtime itself. The fake must refuse the calls that the real runtime refuses; otherwise tests with
- * the fake prove nothing. */
+ * the fake prove nothing. vendor_rules_test.c tests the calls that the fakes of both vendors refuse. */
 #include "rocm_fake.h"
 
 #include <pthread.h>

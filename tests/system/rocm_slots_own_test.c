@@ -1,5 +1,6 @@
 /* Tests the slots of the ROCm plugin with the fake runtime (direct.h): link and program features that only ROCm has,
- * and the caller's own streams and memory. */
+ * and the caller's own streams and memory. vendor_slots_test.c tests the slots that the plugin shares with other
+ * vendors. */
 #include "bench.h"
 
 TEST(amds_own_links_are_reported_with_their_bandwidth)

@@ -1,6 +1,6 @@
 /* tests/unit/lease_storm_test.c: many processes that are killed while they wait for leases, the entries that they leave
- * in the ledger, and the cost of a wait for the ledger's lock. Except for the tests of the lock, the tests that fork
- * do so before they open a gpuhal object. */
+ * in the ledger, and the cost of a wait for the ledger's lock. Except for the tests of the lock, the tests fork
+ * only while they have no open gpuhal object. */
 #include "lease_support.h"
 #include "schedule/ledger.h"
 

@@ -78,7 +78,8 @@ static gpuhal_status launch_with_many(const objects *o)
                                                  .uses_count = MANY});
 }
 
-/* The second run finds the first one waiting for its turn, so it copies the list of steps. Both add 1 and 3. */
+/* The second run finds the first one waiting for its turn, so it copies the list of steps. The first run adds 1, and
+ * the second run adds 3. */
 static gpuhal_status run_recording(const objects *o)
 {
     gpuhal_recording *recording = NULL;

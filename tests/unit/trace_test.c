@@ -1,5 +1,5 @@
-/* tests/unit/trace_test.c: the log at level trace has a line for each call of a plugin's slot. At other levels the log
- * must not cost time. */
+/* tests/unit/trace_test.c: the log at level trace has a line for each call of a plugin's slot. At other levels these
+ * lines must not cost time. */
 #include "watchdog_support.h"
 
 #include "device/device.h"

@@ -1,6 +1,6 @@
 /* base/log.h: the application's log.
  *
- * Every open gpuhal object registers one listener. A line from the core is passed to the listener of one gpuhal object.
+ * Every open gpuhal object registers one listener. A line from the core is passed to the listener of its gpuhal object.
  * A line from a plugin is passed to all listeners, because gpuhal objects share backends. No lock is held while a
  * listener runs; destroying a log waits until its listener has returned.
  */

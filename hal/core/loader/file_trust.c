@@ -71,7 +71,7 @@ static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t 
 }
 
 /* Files that belong to a third user are not refused, because they are common on shared machines and in user
- * namespaces. */
+ * namespaces. A privileged process refuses them. */
 static bool check_permissions(gpuhal_load_context *load, const char *path, const gpuhal_file_info *info)
 {
     if (!info->regular) {

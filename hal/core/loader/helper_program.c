@@ -34,8 +34,8 @@ static char *check_helper(const char *directory, gpuhal_log *log, char **out_rea
     return helper;
 }
 
-/* Searches the plugin directories. These directories need as much trust as the helper, because a user who can write to
- * them can install a plugin. */
+/* Searches the plugin directories; returns NULL if no helper was accepted. These directories need as much trust as the
+ * helper, because a user who can write to them can install a plugin. */
 static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_reason)
 {
     size_t count = 0;

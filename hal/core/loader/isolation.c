@@ -1,8 +1,8 @@
 /* loader/isolation.c: see isolation.h.
  *
  * The result comes from the helper's stream; the exit status only explains why the stream has no result. Devices are
- * accepted only after a complete [end]. The result is stored in the registry. If a helper cannot be started or never
- * sends its hello, its plugin is not probed. Except for the library's own cpu plugin, the plugin is loaded into this
+ * accepted only after a complete [end]. The result is stored in the registry. If a helper cannot be started, or ends
+ * without its hello, its plugin is not probed. Except for the library's own cpu plugin, the plugin is loaded into this
  * process only if the configuration requests that, never because of a shortage of descriptors.
  */
 #include "loader/isolation.h"

@@ -101,7 +101,8 @@ void gpuhal_host_watch(gpuhal_host_watcher *watcher, intptr_t notifier);
 void gpuhal_host_unwatch(gpuhal_host_watcher *watcher);
 
 const gpuhal_host *gpuhal_host_table(void);
-/* Receives the data that plugins report during sample() and other calls. Allocated on the caller's stack. */
+/* Receives the data that plugins report during sample() and other calls. Part of a query (loader/query.c), or on the
+ * caller's stack. */
 typedef struct gpuhal_process_list gpuhal_process_list; /* loader/processes.h */
 struct gpuhal_sink {
     gpuhal_facts *facts;              /* the current store for facts; NULL drops them */

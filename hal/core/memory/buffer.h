@@ -136,8 +136,8 @@ gpuhal_status gpuhal_buffer_create_segment(gpuhal_device *device, const gpuhal_b
 gpuhal_status gpuhal_memory_charge(gpuhal_device *device, uint64_t bytes, uint64_t asked);
 void gpuhal_memory_discharge(gpuhal_device *device, uint64_t bytes);
 void gpuhal_memory_count_in(gpuhal_device *device, uint64_t bytes);
-/* Returns the device's free memory as reported by its driver, or UINT64_MAX if the driver does not report it. Preserves
- * the error detail. */
+/* Returns the device's free memory as reported by its driver or the system, or UINT64_MAX if neither reports it.
+ * Preserves the error detail. */
 uint64_t gpuhal_memory_free_bytes(gpuhal_device *device);
 /* The last step of creation. Adds the buffer to the index, and a reference to its gpuhal object. `memory` must be
  * complete. */

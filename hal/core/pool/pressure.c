@@ -29,7 +29,7 @@ struct gpuhal_pressure_turn {
     const gpuhal_device *device;
     const void *caller; /* gpuhal_job_caller() */
     uint64_t deadline_ns;
-    bool prompt; /* the thread does not wait, or is on the evict rung */
+    bool prompt; /* the thread does not wait, or is on the evict rung, which copies nothing */
     const gpuhal_pressure_entry *entry; /* the source that is running; NULL if none is running or the source has removed
                                          * itself */
 };

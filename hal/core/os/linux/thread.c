@@ -49,7 +49,8 @@ void gpuhal_mutex_finish(gpuhal_mutex *mutex)
 }
 
 /* In the child of a fork, the lock's owner may not exist, so exactly one thread reinitialises the lock. The protected
- * data can be inconsistent only if the parent forked in the middle of a change. */
+ * data can be inconsistent only if the parent forked in the middle of a change. The first lock of a static mutex also
+ * calls this function. */
 static void make_anew(gpuhal_mutex *mutex, uint32_t seen, uint32_t now)
 {
     if (seen != being_made(now) && atomic_compare_exchange_strong(&mutex->generation, &seen, being_made(now))) {
