@@ -179,7 +179,8 @@ bool gpuhal_ledger_files_are_paired(const gpuhal_ledger_files *files, const gpuh
  * returns FILE with instructions. If the file is neither empty nor a ledger, leaves the file unchanged and returns
  * FILE. */
 gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
-/* The caller holds the lock. Overwrites the older copy. If the write fails, the newer copy stays valid. */
+/* The caller holds the lock. Overwrites the copy that is not in the state. If the write fails, the other copy stays
+ * valid. */
 gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
 /* Opens `liveness` again, for the byte of one lease. An inherited lease is alive as long as a descriptor is open, so it
  * never reuses a descriptor, which an earlier child may have inherited. Returns 0 or errno. */

@@ -370,7 +370,8 @@ static gpuhal_status not_ours(const char *path)
                             path);
 }
 
-/* The file has no head. If the table does not name the file, the file is either new or already has this size. */
+/* Gives `liveness` its size. The file has no head. If the table does not name the file, the file is either new or
+ * already has this size. */
 static gpuhal_status size_liveness(const gpuhal_ledger_files *files, bool is_named)
 {
     const uint64_t wanted = (uint64_t)GPUHAL_LEDGER_RECORDS * sizeof(uint32_t);

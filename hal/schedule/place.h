@@ -128,6 +128,7 @@ size_t gpuhal_place_row(const gpuhal_place_order *order, uint64_t state, uint32_
  * class `before`; if the classes are equal, this is another device of the class. */
 uint32_t gpuhal_place_device(const gpuhal_place_order *order, uint32_t last);
 uint32_t gpuhal_place_next_device(const gpuhal_place_order *order, uint32_t before, uint32_t last);
+/* Returns whether a device of class `last` can be the last device that `state` has used. */
 bool gpuhal_place_has_last(const gpuhal_place_order *order, uint64_t state, uint32_t last);
 /* Returns the preceding state. In a fixed order, returns the highest preceding state. */
 uint64_t gpuhal_place_before(const gpuhal_place_order *order, uint64_t state, uint32_t last);

@@ -65,7 +65,7 @@ static bool leave_host_unlocks(gpuhal_store *store, gpuhal_entry *entry)
     return leaves;
 }
 
-/* Of thousands of copies, only one may be allowed to leave. */
+/* Returns whether the copy may leave host memory at all. Perhaps only one of thousands of copies may. */
 static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, const void *user)
 {
     uint64_t room = 0, largest_room = 0, largest = 0;

@@ -203,8 +203,8 @@ static gpuhal_status no_room(const gpuhal_store *store, const gpuhal_entry *entr
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Returns whether the values that a search saw, `had` and `moves`, have changed, so that a new search may find room.
- * The caller holds the mutex. */
+/* Returns whether less is in device memory than a search saw (`had`), or entries were moved since (`moves`), so that a
+ * new search may find room. The caller holds the mutex. */
 static bool has_changed(const gpuhal_store *store, gpuhal_store_tier had, uint64_t moves)
 {
     return store->in_device.bytes < had.bytes || store->in_device.entries < had.entries || store->moves != moves;

@@ -319,7 +319,7 @@ gpuhal_status gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t d
 /* Entries that may leave device memory: entries that need no copy (EVICT), and entries that must be copied first
  * (SPILL). */
 enum { GPUHAL_ROOM_EVICT = 1, GPUHAL_ROOM_SPILL = 2 };
-/* The entry must be in device memory. */
+/* Returns EVICT or SPILL for an entry, which must be in device memory. */
 uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry);
 /* Adds the bytes that a rung could release. With EVICT, also counts pinned bytes. */
 void gpuhal_store_count(const gpuhal_store *store, uint32_t which, gpuhal_pressure_figures *figures);

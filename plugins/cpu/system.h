@@ -28,7 +28,7 @@ bool gpuhal_cpu_system_number(const char *root, const char *path, uint64_t *out_
 char *gpuhal_cpu_system_text(const char *root, const char *path);
 bool gpuhal_cpu_system_memory(const char *root, gpuhal_cpu_memory *out_memory);
 void gpuhal_cpu_system_processor(const char *root, gpuhal_cpu_processor *out_processor);
-/* Returns the highest clock frequency of the first and the last of @p cpus processors. Small and large cores are at
+/* Reads the highest clock frequency of the first and the last of @p cpus processors. Small and large cores are at
  * opposite ends of the list. */
 bool gpuhal_cpu_system_clock(const char *root, uint32_t cpus, uint64_t *out_hertz);
 /* Finds the number of the only memory node. Returns false if there are several nodes or the kernel reports none. */

@@ -1,6 +1,6 @@
 /* cuda/telemetry.c: reads device values from NVML; the devices need not be open. No context is created. NVML would wake
  * a sleeping GPU (a notebook's GPU sleeps if no process uses it), so sysfs is read first to find out whether the GPU
- * sleeps.
+ * sleeps. If NVML hangs, the values are missing, but the caller does not hang (nvml.h).
  *
  * NVML measures PCI Express traffic for 20 ms in each of two calls, and keeps recording events after the first call for
  * events. So these functions are called only if their values are requested. For a MIG device NVML reports memory and

@@ -210,8 +210,9 @@ hipError_t gpuhal_rocm_reserve(uint64_t bytes, uint64_t alignment, gpuhal_stream
     return code;
 }
 
-/* In HIP 6.1 to 6.3 hipMemUnmap of an unmapped range reads a null pointer (hip_vm.cpp), so first check whether HIP
- * knows a mapping. */
+/* The range may be unmapped, because before HIP 7 hipMemMap always returns success, and its failure shows in
+ * hipMemSetAccess. In HIP 6.1 to 6.3 hipMemUnmap of an unmapped range reads a null pointer (hip_vm.cpp), so first check
+ * whether HIP knows a mapping. */
 void gpuhal_rocm_unmap(uint64_t address, uint64_t bytes)
 {
     uint64_t mapped;

@@ -1,5 +1,5 @@
 /* Tests the fake CUDA driver itself. The fake must refuse the calls that the real driver refuses; otherwise tests with
- * the fake prove nothing. */
+ * the fake prove nothing. The calls that the HIP driver refuses, too, are in vendor_rules_test.c. */
 #include "cuda_fake.h"
 
 #define assert_code(call, code) assert_int_equal(call, code)

@@ -1,5 +1,6 @@
 /* Tests a vendor's fake itself. The fake must refuse the calls that the real library refuses; otherwise tests with the
- * fake prove nothing. */
+ * fake prove nothing. The calls that only one vendor's library refuses are in cuda_rules_own_test.c and
+ * rocm_rules_own_test.c. */
 #include "bench.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* forget.c: see forget.h. If several GPUs were at one address, the row shows the last GPU. Ending the row forgets all
- * of these GPUs that are gone. */
+/* forget.c: see forget.h. If several GPUs were at one address, the row shows the last GPU. Forgetting the row forgets
+ * all of these GPUs that are gone. */
 #include "forget.h"
 
 #include "hardware_record.h"

@@ -22,7 +22,7 @@ typedef struct gpuhal_settings {
     char *decision; /* why values, such as free memory, selected the device in gpuhal_open(); may be NULL */
     char *registry;         /* absolute directory of the registry; NULL disables the registry */
     char *program_cache;    /* absolute directory of compiled programs; NULL disables the cache */
-    uint64_t program_cache_bytes;
+    uint64_t program_cache_bytes; /* maximum size of the program cache */
     char *pool_trace;       /* absolute file name; may be NULL */
     char *trace;            /* like pool_trace, for queues */
     char *ledger;           /* absolute directory of leases, or "none"; NULL for the user's default */

@@ -212,7 +212,8 @@ static gpuhal_status parse_backend(const char *word, const char *source, size_t 
 }
 
 /* A plain number is a row of the list or, after an element such as "cuda:0", another device of the same backend. After
- * "!cuda:0" a plain number is refused, because it would be ambiguous. `whole` is the element with its `!` and limit. */
+ * "!cuda:0" or "!0" a number without `!` is refused, because it would be ambiguous. `whole` is the element with its `!`
+ * and limit. */
 static gpuhal_status parse_row(const char *word, const char *whole, const char *source, const gpuhal_selector *before,
                                gpuhal_selector *selector)
 {

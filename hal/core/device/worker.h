@@ -41,14 +41,16 @@ typedef struct gpuhal_worker {
  * reference. A caller without a reference may therefore call this function if it prevents the object's memory from
  * being freed in the meantime. */
 int gpuhal_worker_request(gpuhal_worker *worker, gpuhal *gpu, void (*run)(void *subject), void *subject);
+/* Waits until no worker is doing this work. */
 void gpuhal_worker_await(gpuhal *gpu, const gpuhal_worker *worker);
 
 /* Fails if the last reference was released, because the object is being destroyed. */
 bool gpuhal_reference(gpuhal *gpu);
+/* Adds `change` to the number of queues that the user has. */
 void gpuhal_workers_queue(gpuhal *gpu, int change);
-/* Called when the user closes the object (`closing`), and when the user destroys a queue after closing it. The last of
- * these calls waits until no worker is left, but at most for the hang timeout, so that no thread is inside a driver
- * when the program ends. */
+/* Called when the user closes the object (`closing`), and when the user destroys a queue. If the object is closed and
+ * the user has no queue left, waits until no worker is left, but at most for the hang timeout, so that no thread is
+ * inside a driver when the program ends. */
 void gpuhal_workers_settle(gpuhal *gpu, bool closing);
 
 #endif

@@ -156,7 +156,7 @@ static int compare_texts(const void *one, const void *other)
 }
 
 /* The key contains the files used, the absent files that would change the result, and the variables that name files. A
- * mapping of a removed file has no path to check. */
+ * mapping of a removed file has no path to check; see gpuhal_cache_key_replaced(). */
 bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, const gpuhal_texts *mapped,
                            const gpuhal_texts *machine, gpuhal_texts *out_key)
 {

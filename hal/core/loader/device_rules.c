@@ -74,8 +74,9 @@ static void write_name(gpuhal_key key, char *out, size_t bytes)
     }
 }
 
-/* Checks only properties that the core relies on. For example, a wrong alignment would lead to a wrong address, and a
- * wrong type to a wrong choice of device. The vendor is responsible for plausible values. */
+/* Returns what is wrong with a number, or NULL. Checks only properties that the core relies on. For example, a wrong
+ * alignment would lead to a wrong address, and a wrong type to a wrong choice of device. The vendor is responsible for
+ * plausible values. */
 static const char *number_fault(gpuhal_key key, uint64_t value)
 {
     switch (key) {

@@ -81,7 +81,8 @@ void gpuhal_probe_cache_check_retry(const gpuhal_probe_cache *cache)
 }
 
 /* Maps a cached state to the candidate's state, which is the same state, QUARANTINED, or NOT_PROBED. A plugin whose
- * manifest watches nothing is probed again if it had no devices, since a new device would not be detected otherwise. */
+ * manifest watches nothing is probed again if it had no devices, since a new device would not be detected otherwise.
+ * The cpu plugin is the last resort, so it is probed again after any failure. */
 static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuhal_candidate *candidate,
                                      const gpuhal_database_plugin *record)
 {

@@ -91,7 +91,7 @@ bool gpuhal_files_find(const char *directory, const char *prefix, char out_path[
 }
 
 /* hwmon numbers are assigned in discovery order, so the sensor directory is searched below the device's own
- * directory. */
+ * directory. There the device's own sensors come before the sensors of its parts. */
 const char *gpuhal_files_sensors(gpuhal_files *files, gpuhal_value *value)
 {
     if (!files->looked_for_sensors) {

@@ -5,7 +5,8 @@
 
 #include "cuda_api.h"
 
-/* The name, in machines and reports, of a CUDA function whose HIP name differs only in the prefix. */
+/* VENDOR(name) is a CUDA function whose HIP name differs only in the prefix. CALLED(name) is the function's name in
+ * machines and reports. */
 #define VENDOR(name)      cu##name
 #define CALLED(name)      CALLED_TEXT(VENDOR(name))
 #define CALLED_TEXT(name) CALLED_AS(name)

@@ -5,7 +5,8 @@
 
 #include "hip_api.h"
 
-/* The name, in machines and reports, of a HIP function whose CUDA name differs only in the prefix. */
+/* VENDOR(name) is a HIP function whose CUDA name differs only in the prefix. CALLED(name) is the function's name in
+ * machines and reports. */
 #define VENDOR(name)      hip##name
 #define CALLED(name)      CALLED_TEXT(VENDOR(name))
 #define CALLED_TEXT(name) CALLED_AS(name)
