@@ -334,25 +334,30 @@ static bool run_layers(const pass *own, uint32_t number)
     return good;
 }
 
+static bool finish(const pass *own, gpuhal_recording *recording)
+{
+    return gpuhal_recording_finish(recording) == GPUHAL_OK || llama_fail_call(own->error, "the recording");
+}
+
 static bool run_recording(const pass *own, uint32_t number)
 {
     llama_stage *stage = own->stage;
     const gpuhal_recording_desc desc = {.size = sizeof desc, .name = "token", .slot_count = SLOTS};
     const gpuhal_slot_value position = {.slot = SLOT_POSITION, .argument = {.value = &own->position, .bytes = 4}};
-    gpuhal_status status = GPUHAL_OK;
     if (!stage->token) {
         pass recorded = *own;
         if (gpuhal_recording_create(stage->device, &desc, &stage->token) != GPUHAL_OK) {
             return llama_fail_call(own->error, "the recording");
         }
         recorded.recording = stage->token;
-        if (!run_layers(&recorded, number)) {
+        if (!run_layers(&recorded, number) || !finish(own, stage->token)) {
+            gpuhal_recording_release(stage->token);
+            stage->token = NULL;
             return false;
         }
-        status = gpuhal_recording_finish(stage->token);
     }
-    status = status ? status : gpuhal_recording_run(stage->queue, stage->token, &position, 1);
-    return status == GPUHAL_OK || llama_fail_call(own->error, "the recording");
+    return gpuhal_recording_run(stage->queue, stage->token, &position, 1) == GPUHAL_OK ||
+           llama_fail_call(own->error, "the recording");
 }
 
 static bool run_stage(const pass *own, uint32_t number)

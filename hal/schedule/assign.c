@@ -19,7 +19,7 @@ struct gpuhal_assignment {
     uint64_t *bytes;
 };
 
-/* The groups that each successive attempt divides. */
+/* How each successive attempt divides groups: not at all, those that fit on no unit, all. */
 typedef enum division { WHOLE_GROUPS = 0, TOO_LARGE_ONES, ALL_GROUPS, DIVISIONS } division;
 
 /* ---- arguments */

@@ -1,8 +1,8 @@
 /* rocm/smi_values.c: reads values from AMD SMI or ROCm SMI if they cannot be read from the kernel's files: values in
  * containers without these files, and the memory of a partition.
  *
- * ROCm SMI reads the same files as the core, so it is called only for values that no file has: the memory of a
- * partition, and the speed of xGMI (link.c).
+ * ROCm SMI reads the same files as the core, so it is called only for memory, because no file has that of a
+ * partition, and for the speed of xGMI (link.c).
  */
 #include "telemetry.h"
 

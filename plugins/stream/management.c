@@ -43,9 +43,10 @@ static void make_condition(void)
     gpuhal_plugin_condition_init(&turn_ended);
 }
 
-/* Copy the deadline before waiting, because another thread may have the turn when this thread wakes. In that case this
- * thread waits until the new turn's deadline. A thread that hung and later returns ends its turn normally, even long
- * after the core abandoned it, because no other thread could enter in the meantime. */
+/* Copy the deadline before waiting, because another thread may take the turn and change it. A thread that wakes before
+ * the copied deadline while another thread has the turn waits until the new turn's deadline; otherwise it gives up. A
+ * thread that hung and later returns ends its turn normally, even long after the core abandoned it, because no other
+ * thread could enter in the meantime. */
 bool GPUHAL_OWN(take_turn)(void)
 {
     int waited = 0;

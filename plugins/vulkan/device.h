@@ -220,8 +220,9 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_
 gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain);
 const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulkan_features *features);
 uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features);
-/* The first function returns whether the plugin knows what allows this SPIR-V capability, the second whether a module
- * may declare the capability. */
+/* For the SPIR-V capabilities in the table of features.c; program.c decides about those for subgroups and float
+ * controls. The first function returns whether the capability is in the table, the second whether a module may declare
+ * it with these features. */
 bool gpuhal_vulkan_features_know(uint32_t capability);
 bool gpuhal_vulkan_features_allow(const gpuhal_vulkan_features *features, uint32_t capability);
 uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *features);

@@ -57,7 +57,7 @@ struct gpuhal_plugin_queue {
     uint32_t batch_count, in_flight;   /* in_flight: operations in submitted batches */
     gpuhal_vulkan_hazards hazards; /* accesses of the open batch */
     bool adopted;                  /* the caller may submit to the VkQueue at any time */
-    bool foreign;                  /* the caller has submitted work since the plugin's last submission */
+    bool foreign;                  /* the caller may have submitted work since the plugin's last submission */
     bool failed;                   /* a batch was dropped; no later work may run */
 };
 

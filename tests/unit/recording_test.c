@@ -4,6 +4,8 @@
 #include "program_support.h"
 #include "support/halting.h"
 
+#include "program/program.h"
+
 #include <gpuhal/recording.h>
 
 #include <pthread.h>
@@ -488,8 +490,7 @@ TEST(runs_in_two_queues_do_not_overlap)
     end(&o);
 }
 
-/* A function in the first queue fails it while the run behind the function has not begun. */
-TEST(a_failed_queue_fails_no_other_queue_with_the_same_recording)
+TEST(a_recording_can_be_run_in_another_queue_after_its_queue_has_failed)
 {
     objects o = begin();
     gpuhal_queue *second = NULL;
@@ -511,6 +512,120 @@ TEST(a_failed_queue_fails_no_other_queue_with_the_same_recording)
     expect(second, o.one, status ? 1 : 2);
     gpuhal_queue_destroy(second);
     gpuhal_event_destroy(go);
+    gpuhal_recording_release(recording);
+    end(&o);
+}
+
+/* Each later submission retires earlier work while it has the right to call the driver. */
+TEST(a_run_that_ends_may_free_memory_of_a_pool_that_another_queue_uses)
+{
+    for (int destroyed = 0; destroyed < 2; destroyed++) {
+        objects o = begin();
+        gpuhal_queue *home = NULL;
+        assert_ok(gpuhal_queue_create(o.device, NULL, &home));
+        gpuhal_pool_desc desc = {.size = sizeof desc, .segment_bytes = SEGMENT, .limit_bytes = 16 * SEGMENT};
+        gpuhal_pool *pool = NULL;
+        assert_ok(gpuhal_pool_create(o.device, &desc, &pool));
+        gpuhal_buffer *part = take(pool, destroyed ? o.queue : home, 4096);
+        gpuhal_recording *recording = new_recording(o.device, 0);
+        assert_ok(gpuhal_recording_fill(recording, part, 0, 64, 1, 4));
+        assert_ok(gpuhal_recording_finish(recording));
+        assert_ok(gpuhal_recording_run(o.queue, recording, NULL, 0));
+        gpuhal_buffer_release(part);
+        gpuhal_recording_release(recording);
+        if (destroyed) {
+            gpuhal_pool_destroy(pool);
+        }
+        for (int i = 0; i < 4 * EVERY; i++) {
+            assert_ok(gpuhal_fill(o.queue, i % 2 ? o.one : o.other, 0, BYTES, 1, 4));
+        }
+        assert_ok(gpuhal_queue_synchronize(o.queue, PATIENCE_NS));
+        if (!destroyed) {
+            gpuhal_pool_destroy(pool);
+        }
+        gpuhal_queue_destroy(home);
+        end(&o);
+    }
+}
+
+TEST(the_order_of_runs_holds_after_a_queue_between_them_has_failed)
+{
+    objects o = begin();
+    gpuhal_queue *queues[2] = {NULL, NULL};
+    gpuhal_event *gates[2] = {NULL, NULL};
+    gpuhal_recording *recording = new_recording(o.device, 0);
+    (void)record_add(recording, o.add, o.one, 1);
+    assert_ok(gpuhal_recording_finish(recording));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(gpuhal_queue_create(o.device, NULL, &queues[i]));
+        assert_ok(gpuhal_event_create(o.gpu, GPUHAL_EVENT_HOST, &gates[i]));
+    }
+    assert_ok(gpuhal_queue_wait(o.queue, gates[0]));
+    assert_ok(gpuhal_recording_run(o.queue, recording, NULL, 0)); /* waits for its gate until the end */
+    assert_ok(gpuhal_queue_wait(queues[0], gates[1]));
+    assert_ok(gpuhal_recording_run(queues[0], recording, NULL, 0));
+    assert_ok(gpuhal_event_signal(gates[1], GPUHAL_ERROR_FILE));
+    assert_int_equal(gpuhal_queue_synchronize(queues[0], PATIENCE_NS), GPUHAL_ERROR_FILE);
+    refused(gpuhal_recording_run(queues[1], recording, NULL, 0), GPUHAL_ERROR_BUSY, "another queue that has failed");
+    assert_int_equal(gpuhal_queue_reset(queues[0], 50000000), GPUHAL_ERROR_TIMEOUT);
+    assert_int_equal(gpuhal_halting.launches, 0);
+    assert_ok(gpuhal_event_signal(gates[0], GPUHAL_OK));
+    assert_ok(gpuhal_queue_synchronize(o.queue, PATIENCE_NS));
+    assert_ok(gpuhal_queue_reset(queues[0], PATIENCE_NS));
+    assert_ok(gpuhal_recording_run(queues[1], recording, NULL, 0));
+    expect(queues[1], o.one, 2);
+    for (int i = 0; i < 2; i++) {
+        gpuhal_queue_destroy(queues[i]);
+        gpuhal_event_destroy(gates[i]);
+    }
+    gpuhal_recording_release(recording);
+    end(&o);
+}
+
+TEST(a_run_that_is_refused_leaves_no_wait_in_its_queue)
+{
+    objects o = begin();
+    gpuhal_queue *second = NULL;
+    gpuhal_event *gate = NULL;
+    void *mapped = NULL;
+    assert_ok(gpuhal_queue_create(o.device, NULL, &second));
+    assert_ok(gpuhal_event_create(o.gpu, GPUHAL_EVENT_HOST, &gate));
+    gpuhal_recording *recording = new_recording(o.device, 0);
+    (void)record_add(recording, o.add, o.one, 1);
+    assert_ok(gpuhal_recording_finish(recording));
+    assert_ok(gpuhal_queue_wait(o.queue, gate));
+    assert_ok(gpuhal_recording_run(o.queue, recording, NULL, 0));
+    assert_ok(gpuhal_buffer_map(o.one, 0, BYTES, GPUHAL_ACCESS_READ, &mapped));
+    refused(gpuhal_recording_run(second, recording, NULL, 0), GPUHAL_ERROR_BUSY, "is mapped");
+    assert_ok(gpuhal_buffer_unmap(o.one, mapped));
+    assert_ok(gpuhal_queue_synchronize(second, PATIENCE_NS));
+    assert_ok(gpuhal_event_signal(gate, GPUHAL_OK));
+    expect(o.queue, o.one, 1);
+    gpuhal_queue_destroy(second);
+    gpuhal_event_destroy(gate);
+    gpuhal_recording_release(recording);
+    end(&o);
+}
+
+/* The driver compiles at a kernel's first launch, not at a step without groups. */
+TEST(a_step_without_groups_is_not_the_first_launch_of_its_kernel)
+{
+    objects o = begin();
+    const uint32_t value = 1;
+    o.add->info.group_size[1] = 8;
+    gpuhal_recording *recording = new_recording(o.device, 1);
+    const uint32_t step = record_add(recording, o.add, o.one, value);
+    assert_ok(gpuhal_recording_slot(recording, 0, step, GPUHAL_SLOT_GROUPS));
+    assert_ok(gpuhal_recording_finish(recording));
+    const gpuhal_slot_value none = {.groups = {0, 1, 1}}, one = {.groups = {1, 1, 1}};
+    assert_ok(gpuhal_recording_run(o.queue, recording, &none, 1));
+    assert_ok(gpuhal_queue_synchronize(o.queue, PATIENCE_NS));
+    gpuhal_halting.work_goes_on = 1;
+    assert_ok(gpuhal_recording_run(o.queue, recording, &one, 1));
+    refused(gpuhal_queue_synchronize(o.queue, 10000000), GPUHAL_ERROR_TIMEOUT,
+            "recording token ran for the first time, and the driver may still be compiling its kernels");
+    gpuhal_halting.work_goes_on = 0;
+    expect(o.queue, o.one, 1);
     gpuhal_recording_release(recording);
     end(&o);
 }

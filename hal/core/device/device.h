@@ -108,6 +108,9 @@ struct gpuhal {
     gpuhal_log *log;
     gpuhal_registry *registry;
     struct gpuhal_fault_log *fault_log;
+    /* Runs whose recordings and steps a worker frees; program/recording_run.c. */
+    _Atomic(struct gpuhal_uses *) ended_runs;
+    gpuhal_worker freeing;
     gpuhal_atomic_flag cache_warned; /* a warning that programs cannot be cached was logged; program/cache.c */
     _Atomic(char *) processor; /* the CPU's capabilities, malloc'ed; NULL until read; program/key.c */
     /* The newest snapshot; NULL before the first enumeration. gpuhal_device_count() and _at() read the snapshot's

@@ -351,8 +351,8 @@ static bool is_in_vain(climb *c)
     return note_refusal(c, gpuhal_pool_check_limits(c->request->pool, c->request->block_bytes, true)) != GPUHAL_OK;
 }
 
-/* Refuses a request that no rung can satisfy before trying any rung, so that stores and callbacks release nothing for
- * it. */
+/* Refuses a request that alone exceeds a limit before trying any rung. Before stores and callbacks are asked, also
+ * refuses a request that exceeds a limit whatever the stores release, so that they release nothing for it. */
 static gpuhal_status climb_all(climb *c)
 {
     const gpuhal_request *request = c->request;

@@ -298,12 +298,10 @@ static size_t complete(gpuhal_program *program, char **block, uint64_t compiled)
     const gpuhal_program_key *key = &program->key;
     char *files = gpuhal_driver_files_now(gpuhal_backend_files(program->device->backend));
     const size_t files_bytes = files ? strlen(files) + 1 : 0, files_at = sizeof(header) + key->bytes + (size_t)compiled;
-    char *larger = files && gpuhal_program_key_is_current(program->device, key)
-                       ? realloc(*block, files_at + files_bytes)
-                       : NULL;
+    char *larger =
+        files && gpuhal_program_key_is_current(program->device, key) ? realloc(*block, files_at + files_bytes) : NULL;
     if (larger) {
-        header head = {
-            .magic = MAGIC, .key_bytes = key->bytes, .compiled_bytes = compiled, .files_bytes = files_bytes};
+        header head = {.magic = MAGIC, .key_bytes = key->bytes, .compiled_bytes = compiled, .files_bytes = files_bytes};
         *block = larger;
         memcpy(larger + sizeof head, key->text, key->bytes);
         memcpy(larger + files_at, files, files_bytes);

@@ -160,13 +160,18 @@ gpuhal_recording *gpuhal_recording_retain(gpuhal_recording *recording)
     return recording;
 }
 
+void gpuhal_recording_free(gpuhal_recording *recording)
+{
+    gpuhal *gpu = recording->device->gpu;
+    destroy(recording);
+    gpuhal_unreference(gpu);
+}
+
 void gpuhal_recording_release(gpuhal_recording *recording)
 {
     if (recording && !gpuhal_is_inherited(recording->device->gpu) &&
         atomic_fetch_sub_explicit(&recording->references, 1, memory_order_acq_rel) == 1) {
-        gpuhal *gpu = recording->device->gpu;
-        destroy(recording);
-        gpuhal_unreference(gpu);
+        gpuhal_recording_free(recording);
     }
 }
 
@@ -371,6 +376,11 @@ static gpuhal_status start_slot(gpuhal_slot *slot, int kind, const gpuhal_record
     return GPUHAL_OK;
 }
 
+static uint64_t range_of(const gpuhal_argument *argument)
+{
+    return argument->bytes ? argument->bytes : argument->buffer->bytes - argument->offset;
+}
+
 /* Returns whether the place has the slot's value. */
 static bool agrees(const gpuhal_slot *slot, const gpuhal_recorded_launch *launch, uint32_t argument)
 {
@@ -380,7 +390,7 @@ static bool agrees(const gpuhal_slot *slot, const gpuhal_recorded_launch *launch
     }
     const gpuhal_argument *other = &launch->given_arguments[argument];
     return slot->kind == GPUHAL_SLOT_BUFFER
-               ? own->buffer == other->buffer && own->offset == other->offset && own->bytes == other->bytes
+               ? own->buffer == other->buffer && own->offset == other->offset && range_of(own) == range_of(other)
                : own->bytes == other->bytes && memcmp(own->value, other->value, (size_t)own->bytes) == 0;
 }
 

@@ -57,6 +57,14 @@ static inline gpuhal_recorded_launch *gpuhal_step_launch(const gpuhal_op *step)
     return is_launch ? (gpuhal_recorded_launch *)(void *)step->uses : NULL;
 }
 
+/* A launch without groups does nothing. */
+static inline bool gpuhal_step_does_nothing(const gpuhal_op *step)
+{
+    const gpuhal_recorded_launch *launch = gpuhal_step_launch(step);
+    const uint32_t *groups = launch ? launch->given.groups : NULL;
+    return !step->kind || (groups && (groups[0] == 0 || groups[1] == 0 || groups[2] == 0));
+}
+
 typedef struct gpuhal_slot {
     enum { GPUHAL_SLOT_UNUSED, GPUHAL_SLOT_VALUE, GPUHAL_SLOT_BUFFER, GPUHAL_SLOT_OF_GROUPS } kind;
     bool writes;        /* a step writes to the buffer */
@@ -94,6 +102,8 @@ struct gpuhal_recording {
 /* Sets and returns the status, with a message that begins with the device and the recording. */
 gpuhal_status gpuhal_recording_refuse(const gpuhal_recording *recording, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Frees a recording without references, and releases its reference to the gpuhal object. */
+void gpuhal_recording_free(gpuhal_recording *recording);
 /* Inserts the recording and `where` after the first part of this thread's last message, and returns the status. */
 gpuhal_status gpuhal_recording_name_step(const gpuhal_recording *recording, const char *where, gpuhal_status status);
 
@@ -102,6 +112,9 @@ gpuhal_status gpuhal_recording_name_step(const gpuhal_recording *recording, cons
 /* Creates an empty list with room for `space` steps. Returns NULL if out of memory. */
 gpuhal_steps *gpuhal_steps_create(uint32_t space);
 void gpuhal_steps_release(gpuhal_steps *steps);
+/* Releases a reference. Returns true if it was the last; the caller must then free the list, or have it freed. */
+bool gpuhal_steps_unreference(gpuhal_steps *steps);
+void gpuhal_steps_free(gpuhal_steps *steps);
 /* Copies the list of a finished recording. Launches that the listed slots will change are copied too; the lists share
  * the other launches. Returns NULL if out of memory. */
 gpuhal_steps *gpuhal_steps_copy(const gpuhal_recording *recording, const gpuhal_slot_value *values, uint32_t count);

@@ -14,8 +14,9 @@ typedef struct run {
     gpuhal_uses uses; /* first */
     gpuhal_recording *recording;
     gpuhal_steps *steps;
-    uint32_t next; /* the first step that the plugin has not received */
-    bool sent;     /* no longer counted in `steps->unsent` */
+    uint32_t next;                     /* the first step that the plugin has not received */
+    bool sent;                         /* no longer counted in `steps->unsent` */
+    bool frees_steps, frees_recording; /* the run had the last reference */
 } run;
 
 /* ---- the run in the queue */
@@ -32,25 +33,19 @@ static gpuhal_status name_step(const run *own, gpuhal_status status)
     return gpuhal_recording_name_step(own->recording, where, status);
 }
 
-/* A launch without groups does nothing. */
-static bool does_nothing(const gpuhal_op *step)
+/* Called after the driver has accepted a step, so that only kernels that were launched count as launched. */
+static void note_step(run *own, const gpuhal_op *step)
 {
-    const gpuhal_recorded_launch *launch = gpuhal_step_launch(step);
-    const uint32_t *groups = launch ? launch->given.groups : NULL;
-    return !step->kind || (groups && (groups[0] == 0 || groups[1] == 0 || groups[2] == 0));
+    const gpuhal_recorded_launch *launch = own->uses.first ? gpuhal_step_launch(step) : NULL;
+    if (launch) {
+        gpuhal_launch_note(launch->record.uses.kernel, launch->given.groups);
+    }
+    own->next++;
 }
 
 /* The plugin has received all steps, or they are done. */
 static void note_sent(run *own)
 {
-    if (own->uses.first) {
-        for (uint32_t i = 0; i < own->steps->count; i++) {
-            const gpuhal_recorded_launch *launch = gpuhal_step_launch(&own->steps->ops[i]);
-            if (launch) {
-                gpuhal_launch_note(launch->record.uses.kernel, launch->given.groups);
-            }
-        }
-    }
     atomic_store(&own->steps->launched, true);
     own->sent = true;
     atomic_fetch_sub_explicit(&own->steps->unsent, 1, memory_order_release);
@@ -62,17 +57,19 @@ static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
     gpuhal_status status = GPUHAL_OK;
     while (own->next < own->steps->count && own->uses.accepted < own->uses.room) {
         const gpuhal_op *step = &own->steps->ops[own->next];
-        if (!does_nothing(step)) {
-            status = step->kind->submit(queue, step);
-            if (status) {
-                break;
-            }
-            own->uses.accepted++;
-            if (step->counter) {
-                gpuhal_count(step->counter, step->bytes, 0);
-            }
+        if (gpuhal_step_does_nothing(step)) {
+            own->next++;
+            continue;
         }
-        own->next++;
+        status = step->kind->submit(queue, step);
+        if (status) {
+            break;
+        }
+        own->uses.accepted++;
+        if (step->counter) {
+            gpuhal_count(step->counter, step->bytes, 0);
+        }
+        note_step(own, step);
     }
     own->uses.remains = own->next < own->steps->count;
     if (!own->uses.remains) {
@@ -88,8 +85,14 @@ static gpuhal_status run_steps(const gpuhal_op *op)
     gpuhal_status status = GPUHAL_OK;
     while (own->next < own->steps->count && !status) {
         const gpuhal_op *step = &own->steps->ops[own->next];
-        status = does_nothing(step) ? GPUHAL_OK : step->kind->run(step);
-        own->next += status == GPUHAL_OK;
+        if (gpuhal_step_does_nothing(step)) {
+            own->next++;
+            continue;
+        }
+        status = step->kind->run(step);
+        if (!status) {
+            note_step(own, step);
+        }
     }
     if (!status) {
         note_sent(own);
@@ -102,19 +105,52 @@ static gpuhal_uses *keep(const gpuhal_uses *uses)
     return gpuhal_uses_retain((gpuhal_uses *)(uintptr_t)uses);
 }
 
+static void free_ended(void *user)
+{
+    gpuhal *gpu = user;
+    gpuhal_uses *uses = atomic_exchange(&gpu->ended_runs, NULL);
+    while (uses) {
+        run *own = (run *)(void *)uses;
+        uses = atomic_load(&uses->next);
+        if (own->frees_steps) {
+            gpuhal_steps_free(own->steps);
+        }
+        if (own->frees_recording) {
+            gpuhal_recording_free(own->recording);
+        }
+        free(own);
+        gpuhal_unreference(gpu);
+    }
+}
+
+/* Releasing a pool's buffer may wait for a queue, which the thread that retires the run must not do. So a worker frees
+ * the steps and the recording if nothing else refers to them. If no worker can be started, the next run that leaves
+ * something behind starts it. */
 static void destroy(gpuhal_uses *uses)
 {
     run *own = (run *)(void *)uses;
+    gpuhal_recording *recording = own->recording;
+    gpuhal *gpu = recording->device->gpu;
     if (uses->first) {
-        atomic_fetch_sub_explicit(&own->recording->device->compiling, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&recording->device->compiling, 1, memory_order_relaxed);
     }
     if (!own->sent) {
         atomic_fetch_sub_explicit(&own->steps->unsent, 1, memory_order_release);
     }
-    gpuhal_steps_release(own->steps);
-    atomic_fetch_sub(&own->recording->running, 1);
-    gpuhal_recording_release(own->recording);
-    free(own);
+    atomic_fetch_sub(&recording->running, 1);
+    atomic_fetch_add(&gpu->references, 1); /* for the list */
+    own->frees_steps = gpuhal_steps_unreference(own->steps);
+    own->frees_recording = atomic_fetch_sub_explicit(&recording->references, 1, memory_order_acq_rel) == 1;
+    if (!own->frees_steps && !own->frees_recording) {
+        free(own);
+        gpuhal_unreference(gpu);
+        return;
+    }
+    gpuhal_uses *first = atomic_load(&gpu->ended_runs);
+    do {
+        atomic_store(&uses->next, first);
+    } while (!atomic_compare_exchange_weak(&gpu->ended_runs, &first, uses));
+    (void)gpuhal_worker_request(&gpu->freeing, gpu, free_ended, gpu);
 }
 
 static const gpuhal_uses_kind uses_kind = {keep, NULL, destroy};
@@ -261,17 +297,20 @@ static void end(gpuhal_recording *recording)
     gpuhal_mutex_unlock(&recording->mutex);
 }
 
-/* Makes the queue wait for the previous run, if it may not have ended and is in another queue. */
+/* Makes the queue wait for the previous run, if it may not have ended and is in another queue. The queue then follows
+ * that queue, so that the order holds even if either queue fails or is reset. */
 static gpuhal_status wait_for_previous(gpuhal_queue *queue, const gpuhal_recording *recording)
 {
     gpuhal_queue *previous = recording->queue;
     if (!previous || previous == queue || atomic_load(&recording->running) == 0) {
         return GPUHAL_OK;
     }
+    gpuhal_queue_look_through(previous); /* the run may have ended unnoticed */
     gpuhal_queue_lock(previous);
     const bool ended = gpuhal_queue_is_closed(previous), failed = gpuhal_queue_has_failed(previous);
+    const bool follows = gpuhal_queue_follows(previous);
     gpuhal_mutex_unlock(&previous->mutex);
-    if (ended || (failed && !atomic_load(&previous->in_flight))) {
+    if (ended || (failed && !follows && !atomic_load(&previous->in_flight))) {
         return GPUHAL_OK;
     }
     if (failed) {
@@ -283,7 +322,7 @@ static gpuhal_status wait_for_previous(gpuhal_queue *queue, const gpuhal_recordi
     gpuhal_timepoint *timepoint = NULL;
     gpuhal_status status = gpuhal_queue_record(previous, false, &timepoint);
     if (!status) {
-        status = gpuhal_queue_wait_for_timepoint(queue, timepoint);
+        status = gpuhal_queue_follow(queue, timepoint);
         gpuhal_timepoint_release(timepoint);
     }
     return status;
@@ -347,6 +386,7 @@ static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_recording *recording, g
     fill_in(own, recording, steps);
     gpuhal_status status = check_unmapped(recording, steps);
     status = status || !steps->has_parts ? status : name_to_pools(queue, recording, steps);
+    status = status ? status : wait_for_previous(queue, recording);
     status = status ? status : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &run_kind, .uses = &own->uses});
     *out_held = status == GPUHAL_OK || atomic_load(&own->uses.references) > 1;
     gpuhal_uses_release(&own->uses);
@@ -357,7 +397,6 @@ static gpuhal_status start(gpuhal_queue *queue, gpuhal_recording *recording, con
                            uint32_t count)
 {
     gpuhal_status status = check_values(recording, values, count);
-    status = status ? status : wait_for_previous(queue, recording);
     if (status) {
         return status;
     }

@@ -21,17 +21,26 @@ gpuhal_steps *gpuhal_steps_create(uint32_t space)
     return steps;
 }
 
-void gpuhal_steps_release(gpuhal_steps *steps)
+bool gpuhal_steps_unreference(gpuhal_steps *steps)
 {
-    if (!steps || atomic_fetch_sub_explicit(&steps->references, 1, memory_order_acq_rel) != 1) {
-        return;
-    }
+    return atomic_fetch_sub_explicit(&steps->references, 1, memory_order_acq_rel) == 1;
+}
+
+void gpuhal_steps_free(gpuhal_steps *steps)
+{
     for (uint32_t i = 0; i < steps->count; i++) {
         gpuhal_recorded_launch_release(gpuhal_step_launch(&steps->ops[i]));
     }
     free(steps->ops);
     free(steps->uses);
     free(steps);
+}
+
+void gpuhal_steps_release(gpuhal_steps *steps)
+{
+    if (steps && gpuhal_steps_unreference(steps)) {
+        gpuhal_steps_free(steps);
+    }
 }
 
 /* Gives the list a launch of its own. Returns false if out of memory. */
@@ -126,7 +135,8 @@ bool gpuhal_steps_may_compile(gpuhal_steps *steps)
     bool may = false;
     for (uint32_t i = 0; i < steps->count && !may && !atomic_load(&steps->launched); i++) {
         const gpuhal_recorded_launch *launch = gpuhal_step_launch(&steps->ops[i]);
-        may = launch && gpuhal_launch_is_first(launch->record.uses.kernel, launch->given.groups);
+        may = launch && !gpuhal_step_does_nothing(&steps->ops[i]) &&
+              gpuhal_launch_is_first(launch->record.uses.kernel, launch->given.groups);
     }
     return may;
 }
@@ -214,7 +224,8 @@ gpuhal_status gpuhal_steps_list_uses(gpuhal_recording *recording)
             uses[count++] = (struct gpuhal_use){slot->argument.buffer->whole, slot->writes};
         }
     }
-    steps->uses = uses;
+    struct gpuhal_use *fitting = realloc(uses, (count + 1u) * sizeof *uses);
+    steps->uses = fitting ? fitting : uses;
     steps->use_count = count;
     steps->has_parts = have_parts(recording);
     return GPUHAL_OK;

@@ -47,6 +47,7 @@ typedef struct gpuhal_uses {
      * plugin accepted, and whether steps remain. The next call continues with the first remaining step. */
     uint32_t room, accepted;
     bool remains;
+    bool begun; /* only with `alone`: the plugin has accepted steps */
 } gpuhal_uses;
 
 /* Operations that the layer above provides for its structure. A new copy has one reference, and holds references to the
@@ -473,7 +474,8 @@ gpuhal_status gpuhal_timepoint_add_completion(gpuhal_timepoint *timepoint, gpuha
 /* Blocks until the plugin reports that a submitted timepoint is done. The caller must not hold the mutex. */
 void gpuhal_timepoint_block(gpuhal_timepoint *timepoint);
 /* Waits for a timepoint. Blocks in the plugin on this thread only if the plugin honors timeouts. Otherwise the plugin's
- * notification or the worker ends the wait, so that a hanging driver does not block the caller. */
+ * notification or the worker ends the wait, so that a hanging driver does not block the caller. If no worker can be
+ * started, this thread polls the plugin. */
 gpuhal_status gpuhal_timepoint_wait(gpuhal_timepoint *timepoint, uint64_t deadline_ns);
 /* For a timepoint that is DONE: returns its failure if it has one. Otherwise waits until all objects kept alive by the
  * work before it have been released. Returns TIMEOUT at the deadline, or NOT_READY if the deadline is 0. */

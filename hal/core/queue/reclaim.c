@@ -39,9 +39,10 @@ static void add_hold(holds *all, const gpuhal_buffer *buffer)
     all->list[all->count++] = (hold){buffer, buffer->charged, atomic_load(&buffer->references)};
 }
 
+/* A run of a recording has no references to the buffers. */
 static void add_holds_of_uses(holds *all, const gpuhal_uses *uses)
 {
-    for (uint32_t i = 0; uses && i < uses->count; i++) {
+    for (uint32_t i = 0; uses && !uses->alone && i < uses->count; i++) {
         add_hold(all, uses->buffers[i].buffer);
     }
 }

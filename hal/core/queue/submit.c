@@ -70,13 +70,13 @@ static gpuhal_status track_steps(gpuhal_queue *queue, const gpuhal_op *op)
 static __attribute__((noinline)) gpuhal_status submit_recording(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_status status = GPUHAL_OK;
-    bool begun = false;
+    bool *const begun = &op->uses->begun;
     for (bool more = true; more;) {
         op->uses->accepted = 0;
         op->uses->room = GPUHAL_TIMEPOINT_EVERY - (uint32_t)(gpuhal_queue_unrecorded(queue) % GPUHAL_TIMEPOINT_EVERY);
-        status = submit_once(queue, op, !begun);
+        status = submit_once(queue, op, !*begun);
         more = has_accepted_steps(op) && (status || op->uses->remains);
-        begun = begun || more;
+        *begun = *begun || more;
         if (more) {
             gpuhal_error_detail detail;
             gpuhal_error_save(&detail);
@@ -93,7 +93,7 @@ static __attribute__((noinline)) gpuhal_status submit_recording(gpuhal_queue *qu
                          op->uses->name);
         gpuhal_error_add_device(queue->device->candidate->name, queue->device->id);
     }
-    return begun && status == GPUHAL_ERROR_BUSY ? GPUHAL_NOT_READY : status;
+    return *begun && status == GPUHAL_ERROR_BUSY ? GPUHAL_NOT_READY : status;
 }
 
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
@@ -159,6 +159,11 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
         bool on_host = status == GPUHAL_ERROR_NOT_SUPPORTED;
         queue->submitted += on_host && queue->adopted; /* one number for earlier native submissions */
         status = gpuhal_queue_append_deferred(queue, op, on_host);
+        if (status && op->uses && op->uses->alone && op->uses->begun) { /* the other steps are missing */
+            gpuhal_mutex_unlock(&queue->mutex);
+            status = gpuhal_queue_refused(queue, status);
+            gpuhal_queue_lock(queue);
+        }
     }
     gpuhal_queue_end_call(queue);
     if (status == GPUHAL_OK) {

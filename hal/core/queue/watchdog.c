@@ -22,7 +22,7 @@ static struct {
     gpuhal_condition condition; /* a list changed, or the thread stopped polling */
     uint32_t generation;        /* fork generation of all members below; 0 if not initialized */
     gpuhal_device *devices;
-    gpuhal_device *reports;     /* abandoned devices that no worker has reported yet; no longer in `devices` */
+    gpuhal_device *reports;     /* abandoned devices that still need a worker to report them; no longer in `devices` */
     gpuhal_heard *heard;
     intptr_t poller, wake;      /* poller for the descriptors in `heard`, and a descriptor to wake it; -1 if none */
     bool watches, polls;        /* the thread exists; the thread is in the poller */

@@ -105,7 +105,7 @@ GPUHAL_API gpuhal_status gpuhal_recording_launch(gpuhal_recording *recording, gp
  *  fills, cannot change.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for a recording that is finished, a slot, step or argument that does not exist,
  *  an argument that has a slot already, or one whose kind, size or value differs from the others of its slot;
- *  HOST_MEMORY; FORKED
+ *  HOST_MEMORY; DEVICE_LOST; FORKED
  *  Owner: nothing. Threads: one at a time. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_recording_slot(gpuhal_recording *recording, uint32_t slot, uint32_t step,
                                                uint32_t argument);
@@ -131,8 +131,10 @@ typedef struct gpuhal_slot_value {
  *  the queue or the device, the slots are as before.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for a recording that is not finished, a queue of another device or NULL, a slot
  *  that does not exist or is listed twice, or a value of another kind or size; the errors of gpuhal_kernel_launch() for
- *  values and groups; BUSY for a mapped buffer, during native access to the queue, or while work of the previous run is
- *  still in another queue that has failed; HOST_MEMORY; the cause of the queue's failure; DEVICE_LOST; FORKED; DRIVER
+ *  values and groups; BUSY for a mapped buffer, during native access to the queue or to the queue of the previous run,
+ *  in a function that this call itself calls (a log listener), or while work of previous runs may still be in another
+ *  queue that has failed; HOST_MEMORY; the cause of the queue's failure, or of the other queue's; DEVICE_LOST; FORKED;
+ *  DRIVER
  *  Owner: the queue keeps the recording until the run has ended. Threads: any; concurrent runs of one recording are put
  *  in some order. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_recording_run(gpuhal_queue *queue, gpuhal_recording *recording,

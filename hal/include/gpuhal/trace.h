@@ -4,15 +4,16 @@
  *  separate ring of records. In a full ring, new records overwrite the oldest. Each kind can be on without the other.
  *
  *  While a trace of queues is on, every piece of work of every queue of the gpuhal object is recorded. A piece of work
- *  is a write, a read, a copy, a fill, a copy of a rectangle, a launch of a kernel, a transfer of a file or a call of a
- *  function. Calls without a queue are not recorded. If the environment variable GPUHAL_TRACE names a file, the trace
- *  starts in gpuhal_open(), and gpuhal_close() writes it to that file.
+ *  is a write, a read, a copy, a fill, a copy of a rectangle, a launch of a kernel, a run of a recording, a transfer of
+ *  a file or a call of a function. Calls without a queue are not recorded. If the environment variable GPUHAL_TRACE
+ *  names a file, the trace starts in gpuhal_open(), and gpuhal_close() writes it to that file.
  *
  *  The trace is one JSON document in Chrome's trace event format, which https://ui.perfetto.dev opens. Each queue that
  *  has done work is a lane (`tid`), named after its device and its number, such as "opencl:1 queue 3"; the gpuhal
- *  object is a process. Each piece is a complete event ("ph": "X"). `name` is the kernel's name, or the kind. `cat` is
- *  the kind: `write`, `read`, `copy`, `fill`, `rect`, `launch`, `file` or `call`. `ts` and `dur` are in microseconds of
- *  the system's monotonic clock; pieces of one lane are at least a nanosecond apart. `args` has:
+ *  object is a process. Each piece is a complete event ("ph": "X"). `name` is the name of the kernel or recording,
+ *  or the kind. `cat` is the kind: `write`, `read`, `copy`, `fill`, `rect`, `launch`, `recording`, `file` or `call`.
+ *  `ts` and `dur` are in microseconds of the system's monotonic clock; pieces of one lane are at least a nanosecond
+ *  apart. `args` has:
  *
  *  - `number`: the piece's number, from 1 up, in the order of enqueueing in all queues of the gpuhal object.
  *  - `enqueued`: when the piece was enqueued, like `ts`.
@@ -27,7 +28,8 @@
  *    `pair` if gpuhal_pair_usage() includes them. Only for transfers.
  *  - `from`, `to`: the devices of a copy between two devices. `groups`: the three group counts of a launch.
  *  - `status`: the gpuhal_status_name() of the error, for a piece that failed or was dropped by a failure. All other
- *    pieces have succeeded, and the sums of their bytes for each `usage` equal the counters of work with a queue.
+ *    pieces have succeeded, and the sums of their bytes for each `usage` equal the counters of work with a queue,
+ *    less the copies and fills of recordings.
  *
  *  Each gpuhal_event_record() is an instant ("ph": "i", "s": "t", `name` and `cat` `event`) in its queue's lane, at the
  *  time when the work before it had ended; its `args` have `number`, `enqueued`, `clock` and `status`. It counts as a
