@@ -61,7 +61,7 @@ static void end(objects *o)
     gpuhal_program_release(o->program);
     gpuhal_close(o->gpu);
     assert_int_equal(gpuhal_halting.openings, 0);
-    gpuhal_halting = (gpuhal_halting_state){0};
+    gpuhal_halting = (gpuhal_halting_state){.slot = NULL};
 }
 
 static gpuhal_recording *new_recording(gpuhal_device *device, uint32_t slots)

@@ -324,7 +324,7 @@ static const char *name_place(uint32_t step, uint32_t argument, char out_name[48
 
 /* Finds the launch, and the kind that the slot has or would get. */
 static gpuhal_status find_place(const gpuhal_recording *recording, uint32_t step, uint32_t argument,
-                                gpuhal_recorded_launch **out_launch, int *out_kind)
+                                gpuhal_recorded_launch **out_launch, gpuhal_slot_kind *out_kind)
 {
     const gpuhal_steps *steps = recording->steps;
     gpuhal_recorded_launch *launch = step < steps->count ? gpuhal_step_launch(&steps->ops[step]) : NULL;
@@ -355,7 +355,8 @@ static gpuhal_status find_place(const gpuhal_recording *recording, uint32_t step
 }
 
 /* The first place determines the slot's kind and value. */
-static gpuhal_status start_slot(gpuhal_slot *slot, int kind, const gpuhal_recorded_launch *launch, uint32_t argument)
+static gpuhal_status start_slot(gpuhal_slot *slot, gpuhal_slot_kind kind, const gpuhal_recorded_launch *launch,
+                                uint32_t argument)
 {
     if (kind == GPUHAL_SLOT_OF_GROUPS) {
         memcpy(slot->groups, launch->given.groups, sizeof slot->groups);
@@ -411,7 +412,7 @@ static gpuhal_status make_place(gpuhal_slot *slot)
 gpuhal_status gpuhal_recording_slot(gpuhal_recording *recording, uint32_t number, uint32_t step, uint32_t argument)
 {
     char name[48];
-    int kind = GPUHAL_SLOT_UNUSED;
+    gpuhal_slot_kind kind = GPUHAL_SLOT_UNUSED;
     gpuhal_recorded_launch *launch = NULL;
     gpuhal_status status = check_open("gpuhal_recording_slot", recording);
     if (!status && number >= recording->slot_count) {
@@ -428,11 +429,11 @@ gpuhal_status gpuhal_recording_slot(gpuhal_recording *recording, uint32_t number
         return gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "%s has slot %u already",
                                        name_place(step, argument, name), *place - 1);
     }
-    if (slot->kind != GPUHAL_SLOT_UNUSED && ((int)slot->kind != kind || !agrees(slot, launch, argument))) {
+    if (slot->kind != GPUHAL_SLOT_UNUSED && (slot->kind != kind || !agrees(slot, launch, argument))) {
         char first[48];
         return gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
                                        "slot %u: the %s of %s is not that of %s", number,
-                                       (int)slot->kind != kind ? "kind" : "value", name_place(step, argument, name),
+                                       slot->kind != kind ? "kind" : "value", name_place(step, argument, name),
                                        name_place(slot->places[0].step, slot->places[0].argument, first));
     }
     status = make_place(slot);

@@ -65,15 +65,22 @@ static inline bool gpuhal_step_does_nothing(const gpuhal_op *step)
     return !step->kind || (groups && (groups[0] == 0 || groups[1] == 0 || groups[2] == 0));
 }
 
+typedef enum gpuhal_slot_kind {
+    GPUHAL_SLOT_UNUSED,
+    GPUHAL_SLOT_VALUE,
+    GPUHAL_SLOT_BUFFER,
+    GPUHAL_SLOT_OF_GROUPS
+} gpuhal_slot_kind;
+
 typedef struct gpuhal_slot {
-    enum { GPUHAL_SLOT_UNUSED, GPUHAL_SLOT_VALUE, GPUHAL_SLOT_BUFFER, GPUHAL_SLOT_OF_GROUPS } kind;
-    bool writes;        /* a step writes to the buffer */
-    bool changes;       /* named by the values that are being checked */
-    uint32_t use;       /* index of the buffer in the list's `uses` */
+    gpuhal_slot_kind kind;
+    bool writes;  /* a step writes to the buffer */
+    bool changes; /* named by the values that are being checked */
+    uint32_t use; /* index of the buffer in the list's `uses` */
     uint32_t place_count, place_space;
     struct gpuhal_slot_place {
         uint32_t step, argument;
-    } *places;
+    } * places;
     /* The current value. `argument.value` points to a copy, and `argument.buffer` is retained. */
     gpuhal_argument argument;
     uint32_t groups[3];
@@ -89,7 +96,7 @@ struct gpuhal_recording {
     gpuhal_slot *slots;
     gpuhal_buffer **kept; /* retained: the buffers of copies and fills */
     uint32_t kept_count, kept_space;
-    uint32_t step_space;  /* of `steps->ops`, until the recording is finished */
+    uint32_t step_space; /* of `steps->ops`, until the recording is finished */
     gpuhal_steps *steps;
     gpuhal_mutex mutex; /* protects the next two members */
     gpuhal_condition condition;

@@ -302,7 +302,8 @@ static void end(gpuhal_recording *recording)
 static gpuhal_status wait_for_previous(gpuhal_queue *queue, const gpuhal_recording *recording)
 {
     gpuhal_queue *previous = recording->queue;
-    if (!previous || previous == queue || atomic_load(&recording->running) == 0) {
+    const bool all_ended = atomic_load(&recording->running) == 1; /* the run that is being started */
+    if (!previous || previous == queue || all_ended) {
         return GPUHAL_OK;
     }
     gpuhal_queue_look_through(previous); /* the run may have ended unnoticed */
@@ -316,8 +317,8 @@ static gpuhal_status wait_for_previous(gpuhal_queue *queue, const gpuhal_recordi
     if (failed) {
         return gpuhal_recording_refuse(
             recording, GPUHAL_ERROR_BUSY,
-            "its previous run is in another queue that has failed, and may not have ended: reset or destroy "
-            "that queue first");
+            "its previous run is in another queue that has failed, and may not have ended: reset or destroy that "
+            "queue first");
     }
     gpuhal_timepoint *timepoint = NULL;
     gpuhal_status status = gpuhal_queue_record(previous, false, &timepoint);
@@ -451,8 +452,7 @@ gpuhal_status gpuhal_recording_run(gpuhal_queue *queue, gpuhal_recording *record
     }
     if (!recording->finished) {
         return gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                       "gpuhal_recording_run() before "
-                                       "gpuhal_recording_finish()");
+                                       "gpuhal_recording_run() before gpuhal_recording_finish()");
     }
     status = begin(recording);
     if (!status) {
