@@ -1,7 +1,7 @@
 /* node/hardware_join.c: matches listed devices with hardware by PCI address, by render node, or by another interface of
  * the same physical device, and adds the record's entries for hardware that is not listed.
  *
- * Devices that draw or compute on the host's CPU are not hardware. Hidden devices are matched as well. Otherwise, their
+ * Devices that draw or compute on the host's CPU are not hardware. Hidden devices are also matched. Otherwise, their
  * hardware would seem broken.
  */
 #include "node/hardware.h"

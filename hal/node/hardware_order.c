@@ -1,6 +1,6 @@
 /* node/hardware_order.c: the GPUs that this process was supposed to be given, according to Slurm's variables and the
  * variables that request devices from container runtimes. The device nodes (hardware_given.c) and the drivers' lists
- * show which GPUs the process was actually given.
+ * show which GPUs the process was given.
  */
 #include "node/hardware.h"
 

@@ -237,7 +237,7 @@ void gpuhal_hardware_restart(gpuhal_hardware_survey *survey, char *to, size_t by
     }
 }
 
-/* The initramfs may load the module, so it must contain the blacklist as well. */
+/* The initramfs may load the module, so it must also contain the blacklist. */
 void gpuhal_hardware_keep_nouveau_out(gpuhal_hardware_survey *survey, char *to, size_t bytes)
 {
     static const char *const rebuild[] = {

@@ -244,8 +244,7 @@ static bool has_place(const gpuhal_assign_call *own, uint32_t item)
     return has;
 }
 
-/* Divides groups for the next attempt: first the groups that do not fit on any unit, then all groups. Returns false if
- * no group was divided. */
+/* Returns false if no group was divided. */
 static bool divide(gpuhal_assign_call *own, division how)
 {
     bool changed = false;

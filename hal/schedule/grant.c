@@ -164,8 +164,7 @@ int64_t gpuhal_grant_priority(int32_t priority, uint64_t asked_ns, uint64_t now_
 
 typedef struct waiting {
     uint64_t ticket;
-    uint64_t wanted; /* devices that the request may be granted; 0 while it depends on a device that a process without a
-                      * lease uses exclusively */
+    uint64_t wanted; /* devices that the request may be granted; 0 if waits_for_stranger() */
     int64_t priority;
     range items;
 } waiting;

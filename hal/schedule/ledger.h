@@ -8,10 +8,10 @@
  * the owner ends. If another thread forks a child during the section, the child inherits the lock until it closes the
  * file or executes another program. If the owner is killed, other processes return BUSY as long as such a child exists.
  * If a process is killed in the middle of writing, the unfinished copy fails its checksum, and the other copy is valid.
- * In this case, a locked byte without a lease in the table shows that the valid copy is outdated. Nothing is granted
- * until the lease with this byte has ended. The table identifies the `liveness` file of its bytes. If this file was
- * removed or replaced, the bytes of the new file are meaningless, and nothing is granted while a process with an
- * earlier lease exists. All data read from a file is copied and checked before use.
+ * Then a locked byte without a lease in the table shows that the valid copy is outdated. Nothing is granted until the
+ * lease with this byte has ended. The table identifies the `liveness` file of its bytes. If this file was removed or
+ * replaced, the bytes of the new file are meaningless, and nothing is granted while a process with an earlier lease
+ * exists. All data read from a file is copied and checked before use.
  *
  * Within a process, only one thread at a time is between gpuhal_ledger_begin() and gpuhal_ledger_end(). This thread
  * must not call drivers, plugins or callbacks in between.

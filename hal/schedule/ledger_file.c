@@ -265,8 +265,8 @@ static size_t payload_bytes(const copy_head *own)
            own->item_count * sizeof(gpuhal_ledger_item);
 }
 
-/* Returns false if the copy is incomplete or inconsistent. In this case the next ticket stays unchanged, and a
- * new table begins with this ticket. */
+/* Returns false if the copy is incomplete or inconsistent. Then the next ticket stays unchanged, and a new table begins
+ * with this ticket. */
 static bool read_copy(gpuhal_ledger_files *files, uint32_t copy, const copy_head *own, gpuhal_ledger_state *state,
                       int *out_error)
 {

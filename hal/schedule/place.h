@@ -1,12 +1,5 @@
 /* schedule/place.h: the parts of gpuhal_place().
  *
- *   place.c           checks the problem and creates the result
- *   place_model.c     sums over layers, and windows (the layers that fit on a device)
- *   place_order.c     represents orders of devices as search states; identical devices share states
- *   place_search.c    finds the best ranges for one order, by dynamic programming
- *   place_solve.c     converts objectives to searches; uses a heuristic if there are too many orders
- *   place_shortfall.c explains why there is no placement
- *
  * A range of layers is [first, past). All tables have layer_count + 1 columns, one for each boundary between layers.
  */
 #ifndef GPUHAL_SCHEDULE_PLACE_H

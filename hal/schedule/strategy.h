@@ -45,9 +45,9 @@ gpuhal_status gpuhal_launcher_find(gpuhal_lookup_fn *lookup, void *user, gpuhal_
 /* Calls gpuhal_launcher_find() with the environment variables of this process. */
 gpuhal_status gpuhal_launcher_here(gpuhal_launcher *out_launcher, const char **out_variable);
 
-/* Sets *out_bound if the launcher assigned separate devices to this rank. In this case Slurm exposes fewer devices to
- * the rank than the job step has on this machine, and the local rank is not an index into the exposed devices. `listed`
- * is the number of exposed devices to assume if no variable restricts them. */
+/* Sets *out_bound if the launcher assigned separate devices to this rank. Slurm then exposes fewer devices to the rank
+ * than the job step has on this machine, and the local rank is not an index into the exposed devices. `listed` is the
+ * number of exposed devices to assume if no variable restricts them. */
 gpuhal_status gpuhal_launcher_find_bound(gpuhal_lookup_fn *lookup, void *user, const gpuhal_launcher *launcher,
                                          uint32_t listed, bool *out_bound);
 gpuhal_status gpuhal_launcher_is_bound(const gpuhal_launcher *launcher, uint32_t listed, bool *out_bound);

@@ -134,7 +134,7 @@ struct gpuhal_store {
                              * room soon */
     gpuhal_pool *host_pool; /* NULL if copies are in pageable memory or not made */
     gpuhal_pressure_entry *sources[3];
-    gpuhal_store_tier in_device; /* includes memory that is reserved but not yet allocated */
+    gpuhal_store_tier in_device; /* includes `arriving` */
     uint64_t arriving;           /* bytes of `in_device` that are reserved but not allocated yet */
     gpuhal_store_tier fixed;     /* entries in device memory that cannot leave now, because they are pinned, or
                                   * because the store has no tier for copies and no loader can restore them */

@@ -1,8 +1,8 @@
 /* cpu/discovery.c: the devices and their facts.
  *
- * The machine is one device, unless the option cpu.devices lists sizes ("5G,6G"). In that case there is one device for
- * each size, with exactly that much memory. The option cpu.threads sets the number of threads that run one launch. The
- * default is the number of processors.
+ * The machine is one device, unless the option cpu.devices lists sizes ("5G,6G"). Then each size is one device with
+ * exactly that much memory. The option cpu.threads sets the number of threads that run one launch. The default is the
+ * number of processors.
  */
 #include "device.h"
 #include "system.h"

@@ -144,7 +144,7 @@ gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_st
     return device->host->report(device->host, status, NULL, 0, text);
 }
 
-/* Makes no OpenCL call, because a hung driver would hang this function as well. */
+/* Makes no OpenCL call, because a hung driver would also hang this function. */
 static gpuhal_status opencl_query_health(gpuhal_plugin_device *device)
 {
     return atomic_load(&device->lost) ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

@@ -158,7 +158,7 @@ void gpuhal_opencl_give_turn(const gpuhal_plugin_device *device, cl_command_queu
 }
 
 /* If another device's launch is being enqueued, does not wait for the enqueuing call, since `basic` runs the kernel
- * inside that call. In this case the next launch releases the event. Test:
+ * inside that call. Then the next launch releases the event. Test:
  * opencl_defects.a_device_is_closed_while_basic_runs_a_kernel_of_another_inside_its_enqueue */
 void gpuhal_opencl_end_turns(const gpuhal_plugin_device *device)
 {

@@ -64,9 +64,8 @@ static void CL_CALLBACK buffer_is_gone(cl_mem mem, void *user)
     farewell_drop(f);
 }
 
-/* Returns NULL if the driver cannot report the release or memory is short; in that case releasing the last reference
- * must be enough. The object has two owners from the beginning, because the callback may run as soon as it is
- * registered. */
+/* Returns NULL if the driver cannot report the release or memory is short; releasing the last reference must then be
+ * enough. The object has two owners from the beginning, because the callback may run as soon as it is registered. */
 static farewell *request_callback(const gpuhal_plugin_device *device, cl_mem mem)
 {
     farewell *f = NULL;

@@ -6,7 +6,7 @@
  * hexadecimal (90010 is gfx90a). LLVM's "User Guide for AMDGPU Backend" and AMDGPU.td list the features of each target.
  *
  * With HSA_OVERRIDE_GFX_VERSION HIP uses another target than the hardware's. HIP's compute capability reveals this,
- * unless only the stepping differs. In that case the hardware's own target is listed.
+ * unless only the stepping differs. Then the hardware's own target is listed.
  */
 #include "device.h"
 

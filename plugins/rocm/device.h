@@ -109,7 +109,7 @@ static inline uint64_t gpuhal_rocm_align_up(uint64_t value, uint64_t alignment)
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count);
 
 /* system.c */
-#define GPUHAL_ROCM_NODES "/sys/class/kfd/kfd/topology/nodes" /* CPUs are nodes as well */
+#define GPUHAL_ROCM_NODES "/sys/class/kfd/kfd/topology/nodes" /* CPUs are also nodes */
 bool gpuhal_rocm_find_name(const char *directory, const char *prefix, char *out_name, size_t size);
 /* Counts the GPUs of the kernel's compute driver, including GPUs that this process may not use. Returns 0 without the
  * driver. */

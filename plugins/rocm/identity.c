@@ -4,8 +4,8 @@
  * is "XX", which would make all these chips one device. The 16 bytes are listed unchanged, in the format of a UUID. For
  * a partitioned GPU, HIP lists each partition, with the partition number in place of the PCI function. No such function
  * exists on the bus. Only its siblings distinguish partition 0 from a whole GPU. Some kernels store the partition
- * number in a place that HIP does not read. In this case several devices have the same address, and are numbered in
- * HIP's order.
+ * number in a place that HIP does not read. Then several devices have the same address, and are numbered in HIP's
+ * order.
  */
 #include "../common/text.h"
 #include "device.h"

@@ -36,9 +36,8 @@ typedef struct gpuhal_rocm_smi_device {
     amdsmi_processor_handle processor; /* AMD SMI */
 } gpuhal_rocm_smi_device;
 
-/* Opens one of the libraries, if available. No function of the library is called until a value is requested that the
- * system's files do not contain.
- */
+/* Opens one of the libraries, if available. No function of the library is called until one of its values is
+ * requested. */
 void gpuhal_rocm_smi_open(const gpuhal_host *host);
 gpuhal_rocm_smi_library gpuhal_rocm_smi_which(void);
 

@@ -82,8 +82,8 @@ gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *
     return GPUHAL_OK;
 }
 
-/* On a lost device the driver may refuse to enter the context. In that case the device's objects are freed with the
- * context or at process exit. */
+/* On a lost device the driver may refuse to enter the context. Then the device's objects are freed with the context or
+ * at process exit. */
 void GPUHAL_OWN(close)(gpuhal_plugin_device *device)
 {
     gpuhal_stream_scope scope;

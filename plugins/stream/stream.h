@@ -189,8 +189,8 @@ static inline gpuhal_status GPUHAL_OWN(enter_or_report)(gpuhal_plugin_device *de
     const vendor_code code = GPUHAL_OWN(enter)(device, out_scope);
     return GPUHAL_OWN(result)(device, out_scope->failed, code);
 }
-/* Returns OK while driver calls on the device work, otherwise their error code. A persistent error makes this call fail
- * as well. */
+/* Returns OK while driver calls on the device work, otherwise their error code. A persistent error also makes this call
+ * fail. */
 static inline vendor_code GPUHAL_OWN(probe)(gpuhal_plugin_device *device)
 {
     gpuhal_stream_scope scope;

@@ -2,8 +2,7 @@
  *
  * A side of a copy is device memory, or host memory with gpuhal_memory.host set. Calls for copies between host and
  * device specify the direction, so the driver does not have to look up the addresses. The driver stages copies from and
- * to pageable memory. Without a queue, copies between host memories run on the CPU. With a queue, copies that make the
- * driver wait are refused.
+ * to pageable memory. Without a queue, copies between host memories run on the CPU.
  */
 #include "../common/fill.h"
 #include "device.h"

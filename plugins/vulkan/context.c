@@ -26,7 +26,7 @@ gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device)
                                 "the device was lost in an earlier call");
 }
 
-/* Makes no Vulkan call, because a hung driver would hang this function as well. */
+/* Makes no Vulkan call, because a hung driver would also hang this function. */
 static gpuhal_status vulkan_query_health(gpuhal_plugin_device *device)
 {
     return atomic_load(&device->lost) ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

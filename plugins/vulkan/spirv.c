@@ -71,7 +71,7 @@ static bool damaged(gpuhal_vulkan_fault *fault, const gpuhal_vulkan_module *modu
 }
 
 /* Checks the length of every instruction, and records which instruction defines each id. Sets @p out_all if the grammar
- * contains every instruction. Only in this case is an id without a definition an error. */
+ * contains every instruction. Only then is an id without a definition an error. */
 static bool read_instructions(gpuhal_vulkan_module *module, bool *out_all, gpuhal_vulkan_fault *fault)
 {
     *out_all = true;

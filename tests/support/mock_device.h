@@ -34,7 +34,6 @@ unsigned char *gpuhal_mock_range(const gpuhal_mock_device *mock, const gpuhal_me
                                  uint64_t bytes);
 
 void gpuhal_mock_pause(uint32_t us);
-/* Fills in the slots that the mock's device offers. */
 gpuhal_status gpuhal_mock_describe(const gpuhal_mock_device *mock, gpuhal_ops *out_ops);
 
 #endif

@@ -261,7 +261,6 @@ static inline void expect_lost(fixture *s)
     assert_int_equal(gpuhal_device_sample(s->device, 0, &value, 1, NULL), GPUHAL_ERROR_DEVICE_LOST);
 }
 
-/* Expects that the time since `began` is at most `hang_ns` plus the delay of a busy machine. */
 static inline void expect_in_time(double began, const char *call)
 {
     if (now() - began > LEARNT_SECONDS) {

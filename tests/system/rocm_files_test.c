@@ -520,7 +520,7 @@ TEST(a_library_that_failed_to_initialise_is_not_asked_a_second_time)
     close_clean(gpu);
 }
 
-/* A kernel without SCSI has no such directory. In this case AMD SMI writes to standard error. */
+/* A kernel without SCSI has no such directory. AMD SMI then writes to standard error. */
 TEST(rocm_smi_is_asked_if_amd_smi_would_write_to_standard_error)
 {
     use_machine("devices 1");

@@ -105,7 +105,7 @@ static void expect_two_of_three(const void *what)
     remove_reports();
 }
 
-/* The driver hangs in the call that creates a second stream. A third caller must not wait for the stuck caller. */
+/* The driver hangs in the call that creates a second stream. */
 TEST(a_driver_that_hangs_while_it_makes_a_stream_stops_only_the_caller_that_asked_for_it)
 {
     assert_true(passes_in_child(expect_two_of_three, NULL));

@@ -20,8 +20,7 @@ TEST(verify_passes_on_every_device_and_leaves_nothing)
 
 /* ---- bytes */
 
-/* The devices' plugin has not been started, so each sample begins to start it. Every sample must return its own
- * device's values. */
+/* The devices' plugin has not been started, so each sample begins to start it. */
 TEST(the_first_sample_of_several_devices_has_the_values_of_each)
 {
     use_machine("devices 4");

@@ -308,8 +308,8 @@ static void export_and_import(const char *script)
     end_session(&s);
 }
 
-/* The import succeeds only if the mapping happens to have the alignment. In this case the buffer begins at the
- * mapping's first byte. */
+/* The import succeeds only if the mapping happens to have the alignment. Then the buffer begins at the mapping's first
+ * byte. */
 TEST(imported_memory_is_never_moved_to_an_alignment)
 {
     session s = begin_session("integrated");

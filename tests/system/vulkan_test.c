@@ -85,8 +85,7 @@ TEST(verify_passes_and_every_memory_kind_is_byte_exact)
     gpuhal_close(gpu);
 }
 
-/* The path of a copy depends on both devices. The bytes must be correct for every reported path. Copies within one
- * device must use the device's own path. */
+/* The path of a copy depends on both devices. Copies within one device must use the device's own path. */
 TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
 {
     static const char *const ids[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};

@@ -54,8 +54,7 @@ TEST(a_request_that_waits_ends_when_too_few_devices_are_left)
     gpuhal_close(gpu);
 }
 
-/* The request waits for one of two devices. Once both devices are free, the request is granted the device that is not
- * lost. */
+/* The request waits for one of two devices. */
 TEST(a_device_that_is_lost_while_a_request_waits_is_not_granted_to_it)
 {
     gpuhal *gpu = open_gpus(2);

@@ -52,8 +52,7 @@ enum { ITEMS = sizeof corpus / sizeof *corpus };
 
 static bool lay(const char *in, const item *it)
 {
-    /* With these plugins the last thread returns. In that case a sanitizer checks for leaks and sets the exit
-     * status. */
+    /* With these plugins the last thread returns. Then a sanitizer checks for leaks and sets the exit status. */
     if (SANITIZED && strncmp(it->name, "ends_its_", strlen("ends_its_")) == 0) {
         return false;
     }

@@ -72,7 +72,7 @@ TEST(a_good_stream_is_read_in_pieces_of_any_size)
     free(text);
 }
 
-/* A device that its vendor's API does not list needs only an address. A list of only such devices is refused. */
+/* A list of only unlisted devices is refused. */
 TEST(an_unlisted_device_needs_its_address_and_makes_no_list)
 {
     for (int has_address = 0; has_address < 2; has_address++) {

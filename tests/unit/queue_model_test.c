@@ -390,7 +390,6 @@ static void *run_thread(void *user)
     return NULL;
 }
 
-/* The bits of `number` select the optional parts of the driver. */
 static void run_program(uint32_t number)
 {
     static thread_model threads[THREADS];

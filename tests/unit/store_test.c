@@ -148,7 +148,6 @@ TEST(a_buffer_of_the_pool_is_put_without_a_copy)
     close_store(&f);
 }
 
-/* If a put fails, the caller still owns the buffer. */
 TEST(a_buffer_stays_with_the_caller_when_its_put_fails)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = 1000}, 0);

@@ -193,7 +193,7 @@ TEST(a_line_of_the_trace_names_the_queue_that_the_work_is_in)
     assert_true(address != 0);
 }
 
-/* Without the trace, the core must use the plugin's own table of slots, so there is no extra call. */
+/* There must be no extra call. */
 TEST(without_the_trace_the_core_calls_the_slots_of_the_plugin_itself)
 {
     gpuhal_ops slots_of_plugin = {.size = sizeof slots_of_plugin};

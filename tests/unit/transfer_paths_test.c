@@ -274,8 +274,7 @@ TEST(a_staged_copy_works_in_a_child_whose_parent_was_copying)
     gpuhal_close(gpu);
 }
 
-/* The host cannot access device memory, so copies of pageable memory are staged. Copies of page-locked memory must not
- * be staged. */
+/* The host cannot access device memory, so copies of pageable memory are staged. */
 TEST(page_locked_memory_of_the_devices_own_is_never_staged)
 {
     enum { COUNT = 100000, AT = 640 };

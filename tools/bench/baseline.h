@@ -22,8 +22,8 @@ enum { GPUHAL_BENCH_PIECES = 64 };
 /* The calls of one API. If a member may be NULL, its comment gives the reason. */
 typedef struct gpuhal_bench_baseline_calls {
     void (*destroy)(gpuhal_bench_baseline *baseline);
-    /* Either both are set or both are NULL. They are NULL if the API has no such call. In this case programs use memcpy
-     * if the host can access the memory. */
+    /* Either both are set or both are NULL. They are NULL if the API has no such call. Programs then use memcpy if the
+     * host can access the memory. */
     bool (*write)(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const void *from, uint64_t bytes,
                   uint64_t count);
     bool (*read)(gpuhal_bench_baseline *baseline, void *to, const gpuhal_native *from, uint64_t bytes, uint64_t count);
@@ -54,22 +54,20 @@ typedef struct gpuhal_bench_symbol {
     void *slot;
 } gpuhal_bench_symbol;
 
-/* Looks up all symbols. On failure returns false and sets gpuhal_bench_failure(), which names the API @name. */
+/* Looks up all symbols. The failure names the API @name. */
 bool gpuhal_bench_find_symbols(const char *name, void *library, const gpuhal_bench_symbol *symbols, size_t count);
 
-/* Finds the report of the plugin @backend, if the library uses this plugin. Otherwise returns false and sets
- * gpuhal_bench_failure(). */
+/* Finds the report of the plugin @backend. Fails if the library does not use this plugin. */
 bool gpuhal_bench_find_report(const gpuhal *gpu, const char *backend, gpuhal_plugin_report *out_report);
 
-/* Returns the file of the vendor's library that the plugin has opened, because handles are valid only in that library.
- * Returns NULL and sets gpuhal_bench_failure() on failure. */
+/* Returns the file of the vendor's library that the plugin has opened, because handles are valid only in that
+ * library. */
 const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend);
 
 /* Loads the vendor's library and lists its devices like a program that needs an overview: each device's name, memory,
- * UUID, PCI address and versions. No device is opened. Returns false and sets gpuhal_bench_failure() on failure. */
+ * UUID, PCI address and versions. No device is opened. */
 bool gpuhal_bench_baseline_list(const char *backend, const char *library, uint32_t *out_count);
 
-/* Creates the baseline of a device. Returns NULL and sets gpuhal_bench_failure() on failure. */
 gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_device *device);
 
 /* @p baseline may be NULL. */

@@ -2,10 +2,10 @@
  *
  * Devices are compared with the vendor's own calls on the same native buffer and the same host pages. If the device has
  * no vendor API (like the CPU), or the API has no such call (like Vulkan for host memory), the baseline is memcpy on
- * the buffers' host addresses. In this case, memory without a host address is measured without a baseline. Applications
- * use page-locked buffers of the kinds UPLOAD and READBACK for fast transfers. The vendor's calls access these buffers
- * by address or, on Vulkan, as buffers. A single warm pair of buffers of the largest size would hide the cost of small
- * sizes, so each size has separate buffers. */
+ * the buffers' host addresses. Memory without a host address then has no baseline. Applications use page-locked buffers
+ * of the kinds UPLOAD and READBACK for fast transfers. The vendor's calls access these buffers by address or, on
+ * Vulkan, as buffers. A single warm pair of buffers of the largest size would hide the cost of small sizes, so each
+ * size has separate buffers. */
 #include "bench.h"
 
 #include <math.h>

@@ -113,7 +113,7 @@ static bool prepare(gpuhal_device *to, gpuhal_device *from, pair *p)
            (gpuhal_copy_path(p->to, p->from, &p->path) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_copy_path"));
 }
 
-/* Finds the vendor's own call for a copy over a link. If the API has no such call, the baseline stays NULL. */
+/* If the API has no call for two devices, the baseline stays NULL. */
 static bool prepare_peer(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, pair *p)
 {
     if (p->path != GPUHAL_PATH_PEER || !bench->options->baseline ||

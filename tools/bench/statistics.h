@@ -16,8 +16,8 @@ typedef struct gpuhal_bench_interval {
 } gpuhal_bench_interval;
 
 /* Returns the rank, counted from 0, of the sample that is the lower end of the median's 95 % interval. The same rank
- * counted from the top is the upper end. With fewer than 6 samples there is no 95 % interval. In that case the rank is
- * 0, so the returned interval covers all samples. */
+ * counted from the top is the upper end. With fewer than 6 samples there is no 95 % interval. Then the rank is 0, so
+ * the returned interval covers all samples. */
 size_t gpuhal_bench_interval_rank(size_t count);
 
 /* Sorts @values and returns their median with its interval. @count is 1 to GPUHAL_BENCH_SAMPLES_MAX. */

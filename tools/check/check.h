@@ -105,7 +105,7 @@ bool gpuhal_free_memory(const gpuhal_context *context, uint32_t index, uint64_t 
 
 /* ---- results (result.c) */
 
-/* Ends the check and its child process with a message that describes the fault. May be called from any thread. */
+/* May be called from any thread. */
 _Noreturn void gpuhal_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Sets the rule that later gpuhal_fail() calls in this check report as broken; 0 for no rule. */
 void gpuhal_rule(unsigned rule);

@@ -12,8 +12,7 @@
 #define LARGE       (4 * GIB + WINDOW)
 #define HOST_NEEDED (16 * GIB)
 
-/* The last window begins exactly at 4 GiB. If its offset is truncated to 32 bits, the result is the offset of the first
- * window. */
+/* The last window begins exactly at 4 GiB. */
 static const uint64_t windows[] = {0, 2 * GIB - WINDOW / 2, 4 * GIB - WINDOW, 4 * GIB};
 enum { WINDOWS = sizeof windows / sizeof *windows };
 

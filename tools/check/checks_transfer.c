@@ -16,7 +16,7 @@ static uint64_t aligned(const gpuhal_context *context, uint64_t value)
 }
 
 /* Compares only through copies, so that equal errors in write and read do not cancel each other. A plugin may refuse
- * memory that it cannot write directly, but must not change the memory in this case. */
+ * memory that it cannot write directly, but must then not change the memory. */
 static bool write_checked(gpuhal_area *area, uint64_t offset, const unsigned char *source, uint64_t bytes)
 {
     const gpuhal_opened *opened = area->opened;

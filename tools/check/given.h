@@ -3,8 +3,8 @@
  * The parameters are a comma-separated list with one word for each parameter, in order. `r` is a buffer that the kernel
  * reads, `w` a buffer that it writes, `b` a buffer that it reads and writes, and `l` is local memory. An optional size
  * in bytes may follow (`r4096`). `i32=N`, `u32=N`, `i64=N`, `u64=N`, `f32=X` and `f64=X` are values. If there is no
- * list, the plugin reports the parameters. In this case a buffer counts as `b65536` and local memory as `l1024`; a
- * value of 4 or 8 bytes is the number 1024, and other values are zero.
+ * list, the plugin reports the parameters. Then a buffer counts as `b65536` and local memory as `l1024`; a value of 4
+ * or 8 bytes is the number 1024, and other values are zero.
  */
 #ifndef GPUHAL_CHECK_GIVEN_H
 #define GPUHAL_CHECK_GIVEN_H
@@ -24,7 +24,7 @@ typedef struct gpuhal_given_parameter {
 } gpuhal_given_parameter;
 
 typedef struct gpuhal_given {
-    const char *file; /* NULL if no code was given; the other members are unused in this case */
+    const char *file; /* NULL if no code was given; the other members are then unused */
     const char *kernel;
     const char *format; /* NULL if the format is derived from the code */
     const char *options;

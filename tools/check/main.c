@@ -1,8 +1,7 @@
 /* main.c: gpuhal-check, the conformance suite as a program that runs on a plugin binary.
  *
- * Read in this order: checks.inc (the checks), check.h (the contract of a check), this file, run.c, child.c and
- * result.c (processes), report.c (the report), session.c, area.c and pattern.c (helpers of the checks), then the
- * checks_*.c.
+ * Read in this order: checks.inc (the checks), check.h (the contract of a check), this file, run.c, report.c,
+ * session.c, then the checks_*.c.
  */
 #include "../common/command_line.h"
 #include "../common/errors.h"

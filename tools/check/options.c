@@ -123,8 +123,7 @@ static error_t judge_names(const struct argp_state *state, const gpuhal_check_op
     return 0;
 }
 
-/* If the option names a check for a device other than the selected device, the check would not run, and the run would
- * succeed. */
+/* The same holds for a check of a device other than the selected one. */
 static error_t judge_devices(const struct argp_state *state, const gpuhal_check_options *options)
 {
     for (unsigned o = 0; options->one_device && o < options->only_count; o++) {

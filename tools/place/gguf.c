@@ -312,8 +312,8 @@ static bool make_layers(gpuhal_input *input, gpuhal_model *model, const metadata
     return true;
 }
 
-/* Without output.weight, the output layer uses the weights of the embedding. In this case the embedding and the output
- * become layers that share these weights. Other tensors before and after the blocks become separate layers. */
+/* Without output.weight, the output layer uses the weights of the embedding. Then the embedding and the output become
+ * layers that share these weights. Other tensors before and after the blocks become separate layers. */
 static bool tie_output(gpuhal_input *input, gpuhal_model *model, const tensor_sums *found)
 {
     if (found->output_bytes > 0 || found->embedding_bytes == 0) {

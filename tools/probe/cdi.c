@@ -250,7 +250,7 @@ static void say_left_out(const gpus *all)
     }
 }
 
-/* Finds the path of libcuda. The path is "" if it was not found. */
+/* The path is "" if it was not found. */
 static void find_libcuda(const gpuhal_probe_machine *machine, char path[4096])
 {
     gpuhal_plugin_report report = {.size = sizeof report};

@@ -64,8 +64,7 @@ void gpuhal_probe_print_check(const gpuhal_probe_machine *machine, const gpuhal_
         snprintf(line, sizeof line, "%s", counts);
         append_causes(problems, is_any, ": ", line);
     } else {
-        const bool are_few = counted.ready + counted.taken < options->expected; /* a note may be the cause in this case
-                                                                                 * */
+        const bool are_few = counted.ready + counted.taken < options->expected; /* a note may be the cause */
         snprintf(line, sizeof line, "not healthy: %s", counts);
         if (are_few) {
             gpuhal_tool_append(line, sizeof line, ", ", "%u expected", options->expected);

@@ -1,6 +1,5 @@
 /* explain.c: prints the explanation: first plugins that failed or that this user may not use, in full; then one line
- * for each other plugin, and for devices that share a physical device; then the chosen device and the notes. With
- * --all, everything is printed in full. */
+ * for each other plugin, and for devices that share a physical device; then the chosen device and the notes. */
 #include "../common/text.h"
 #include "explain.h"
 #include "print.h"

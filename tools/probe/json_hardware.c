@@ -33,7 +33,7 @@ json_t *gpuhal_probe_make_nodes(gpuhal_probe_json *builder, const gpuhal_probe_d
     return array;
 }
 
-/* Creates the facts of a MIG partition. The profile is the part of the driver's name after " MIG ". */
+/* The profile is the part of the driver's name after " MIG ". */
 json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, const char *uuid, const char *numbers)
 {
     const char *mark = *uuid ? strstr(name, " MIG ") : NULL;

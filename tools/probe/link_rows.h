@@ -1,5 +1,4 @@
-/* link_rows.h: the links between listed devices, and the links' short names. Used for the tables (matrix.c) and the
- * sentences (link_sentences.c). */
+/* link_rows.h: the links between listed devices, and the links' short names. */
 #ifndef PROBE_LINK_ROWS_H
 #define PROBE_LINK_ROWS_H
 

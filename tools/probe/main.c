@@ -1,12 +1,8 @@
 /* main.c: gpuhal-probe from the command line to the exit code.
  *
- * Read in this order: this file, machine.c with listing.c and absence.c (the findings), verify.c (protects the program
- * from drivers); the screen in head.c, table.c with rows.c and cells.c, and foot.c; problems.c with health.c,
- * kernel_log.c and lanes.c; check.c, processes.c with process_table.c, physical.c, hardware_record.c, links.c with
- * matrix.c, link_sentences.c and topology.c, explain.c with explain_target.c, report_file.c, progress.c, json.c; for
- * other programs repeat.c, fields.c, csv.c, openmetrics.c, gres.c with cores.c and mig.c, cdi.c with cdi_libraries.c,
- * output.c; the live view from watch_load.c on: watch.c, watch_sampler.c, watch_view.c, watch_draw.c; the record in
- * registry.c, registry_print.c, diff.c, baseline.c and forget.c. */
+ * Read in this order: this file, machine.c (the findings), verify.c (protects the program from drivers), head.c,
+ * table.c and foot.c (the screen), problems.c, links.c, explain.c, json.c, fields.c (formats for other programs),
+ * watch.c (the live view), registry.c and diff.c (the record). */
 #include "environment.h"
 #include "error.h"
 #include "columns.h"

@@ -1,6 +1,5 @@
 /* matrix.c: prints the links for people, as sentences if these are sufficient, otherwise as tables with source devices
- * on the left and target devices on top. A table that is wider than the screen is split into several tables. The
- * processor is omitted if its links are only known to lead to host memory. */
+ * on the left and target devices on top. A table that is wider than the screen is split into several tables. */
 #include "link_rows.h"
 #include "times.h"
 #include "topology.h"

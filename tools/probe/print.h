@@ -48,8 +48,7 @@ void gpuhal_probe_print_default(const gpuhal_probe_machine *machine, const gpuha
 /* Below a plain listing on a terminal, prints options that show more or that help with broken GPUs. */
 void gpuhal_probe_print_more(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
-/* Prints the links between listed devices, in sentences if these are sufficient, otherwise in tables of source and
- * target devices. Returns false if out of memory. */
+/* Prints the links between listed devices. Returns false if out of memory. */
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen);
 /* Prints a block for each plugin that failed or that this user may not use, a line for every other plugin (with --all

@@ -18,8 +18,7 @@ int gpuhal_watch_sampler_descriptor(const gpuhal_watch_sampler *sampler);
 gpuhal_watch_frame *gpuhal_watch_sampler_take(gpuhal_watch_sampler *sampler);
 /* Sets the period, and pauses or resumes. No driver is called during a pause. */
 void gpuhal_watch_sampler_set(gpuhal_watch_sampler *sampler, uint64_t period_ns, bool paused);
-/* Ends the sampler. Returns false if its thread is stuck in a driver; in that case the thread's objects must stay
- * valid. */
+/* Ends the sampler. Returns false if its thread is stuck in a driver; then the thread's objects must stay valid. */
 bool gpuhal_watch_sampler_end(gpuhal_watch_sampler *sampler);
 
 #endif

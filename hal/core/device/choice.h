@@ -86,9 +86,9 @@ uint32_t gpuhal_offer_load(const gpuhal_offer *offer);
 /* ---- naming.c */
 
 /* How a list names a device. `general` means by `auto`, `gpu`, `most_free` or `least_loaded`, or by a `!` at the
- * beginning of the list, which names all other devices. `all` means by such a `!`, which names software devices as
- * well. `hardware` means by its physical device. `itself` means by the device itself. `taken` means that the last
- * element that matches the device has a `!`. */
+ * beginning of the list, which names all other devices. `all` means by such a `!`, which also names software devices.
+ * `hardware` means by its physical device. `itself` means by the device itself. `taken` means that the last element
+ * that matches the device has a `!`. */
 typedef struct gpuhal_naming {
     bool general, all, hardware, itself, taken;
     bool limited;         /* set by the last matching element with a limit */

@@ -228,7 +228,6 @@ static gpuhal_status join_value(joiner *join, gpuhal_identity_level level, const
     return join_members(join, level);
 }
 
-/* Processes values in the order of their text, because each join affects the contradictions of later values. */
 static gpuhal_status join_level(joiner *join, gpuhal_identity_level level)
 {
     const char *done = NULL;

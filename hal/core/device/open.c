@@ -218,7 +218,7 @@ static void take_opening(gpuhal_device *device, const opening *own, const gpuhal
     device->allocation_max_bytes = gpuhal_facts_u64(facts, GPUHAL_FACT_ALLOCATION_MAX_BYTES, UINT64_MAX);
 }
 
-/* An adopted device is opened on the caller's thread and has no deadline. */
+/* An adopted device has no deadline. */
 static gpuhal_status run_in_time(gpuhal_device *device, opening *own)
 {
     if (own->adopt) {

@@ -57,7 +57,7 @@ static inline bool gpuhal_selector_has_limit(const gpuhal_selector *selector)
     return selector->limit_bytes > 0 || selector->limit_percent > 0;
 }
 /* Parses the whole list, so that a malformed element is refused before any element is matched. A list with both
- * most_free and least_loaded is refused as well. */
+ * most_free and least_loaded is also refused. */
 gpuhal_status gpuhal_selectors_check(const char *list, const char *source);
 /* Returns MOST_FREE or LEAST_LOADED if an element has this form, otherwise AUTO. `list` may be NULL. */
 gpuhal_selector_form gpuhal_selectors_sampled_form(const char *list);

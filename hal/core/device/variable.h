@@ -1,6 +1,5 @@
 /* device/variable.h: vendors' variables that select devices, such as CUDA_VISIBLE_DEVICES, for the selector `env=NAME`.
- * Each variable has its own rules. variable_text.c reads the lists, variable_sycl.c reads SYCL's terms, and variable.c
- * finds the devices.
+ * Each variable has its own rules.
  *
  * If a vendor's library in this process or in a helper has applied its variable, the backend lists only the remaining
  * devices, and the variable's text is used only for explanations. Otherwise the text determines the devices. If the

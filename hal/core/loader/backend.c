@@ -1,5 +1,4 @@
-/* loader/backend.c: backends started in this process. Started backends are never stopped, and all gpuhal objects share
- * them.
+/* loader/backend.c: backends started in this process.
  *
  * A backend is identified by its file (device and inode), or by its query function if it is linked in, and by its
  * options. A single thread starts the backend; the caller abandons this thread at the deadline. Concurrent callers wait

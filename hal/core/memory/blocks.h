@@ -48,7 +48,7 @@ gpuhal_bins *gpuhal_blocks_copy(gpuhal_blocks *to, const gpuhal_blocks *from, co
 
 /* Returns NULL if out of memory. */
 gpuhal_bins *gpuhal_bins_create(void);
-/* Accepts NULL. The bins must not contain a block, unless its gpuhal_blocks is destroyed as well. */
+/* Accepts NULL. The bins must not contain a block, unless its gpuhal_blocks is destroyed too. */
 void gpuhal_bins_destroy(gpuhal_bins *bins);
 
 static inline gpuhal_block *gpuhal_block_at(const gpuhal_blocks *blocks, gpuhal_block_id id)

@@ -128,8 +128,7 @@ bool gpuhal_os_poller_wait(intptr_t poller, uint64_t timeout_ns);
 
 /* ---- uevent.c */
 
-/* Opens the source of the kernel's hotplug messages. Returns 0 or errno, for example if a container or a system call
- * filter forbids it. */
+/* Returns 0 or errno, for example if a container or a system call filter forbids it. */
 int gpuhal_os_hotplug_open(intptr_t *out_source);
 /* Returns whether a kernel message is about hardware that a plugin could list. Accepts any bytes. */
 bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes);

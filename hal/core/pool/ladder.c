@@ -53,8 +53,8 @@ static bool follow_events(climb *c)
     return false;
 }
 
-/* Merges blocks that the queue can use now, even if other queues can use them as well. The pool grows only if these
- * blocks are not enough. */
+/* Merges blocks that the queue can use now, even if other queues can use them. The pool grows only if these blocks are
+ * not enough. */
 static bool gather(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -162,8 +162,8 @@ static bool take(climb *c)
     return false;
 }
 
-/* Waits in the calling thread for all entries that are pending now, oldest first. The queue's own lane becomes pending
- * as well, because memory that becomes common is merged with its neighbours. */
+/* Waits in the calling thread for all entries that are pending now, oldest first. The queue's own lane also becomes
+ * pending, because memory that becomes common is merged with its neighbours. */
 static bool wait(climb *c, uint64_t deadline_ns)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -257,7 +257,7 @@ static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
 }
 
 /* Returns whether the pool may grow by the request within its limit. If so, the device is short of memory, and memory
- * released elsewhere on the device helps as well. */
+ * released elsewhere on the device helps too. */
 static bool may_grow_elsewhere(const climb *c)
 {
     const gpuhal_pool *pool = c->request->pool;

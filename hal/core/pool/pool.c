@@ -388,8 +388,8 @@ void gpuhal_part_join_store(gpuhal_buffer *buffer)
 }
 
 /* Releases one reference. First returns unused segments to the driver: all segments if the pool was destroyed, or the
- * segments above keep_bytes if keep_bytes is set. Segments behind work that has ended are unused as well. The caller
- * holds the mutex; this function unlocks it. */
+ * segments above keep_bytes if keep_bytes is set. Segments behind work that has ended are also unused. The caller holds
+ * the mutex; this function unlocks it. */
 static void settle(gpuhal_pool *pool)
 {
     const uint64_t keep = pool->destroyed ? 0 : pool->desc.keep_bytes ? pool->desc.keep_bytes : UINT64_MAX;

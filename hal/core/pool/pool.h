@@ -144,8 +144,7 @@ typedef struct gpuhal_fence {
     uint64_t begin, bytes;
 } gpuhal_fence;
 
-/* The blocks as the pool's only queue can use them. It has the pool's regions and used blocks; all other blocks are
- * free (sole.c). */
+/* The pool's regions and used blocks; all other blocks are free (sole.c). */
 typedef struct gpuhal_sole {
     gpuhal_blocks blocks;
     gpuhal_bins *bins; /* NULL if there is no view */
@@ -524,7 +523,7 @@ typedef struct gpuhal_shortage {
     uint64_t free_bytes;    /* free in the pool; 0 without a pool */
     uint64_t left_bytes;    /* free outside the pool, according to the last failure's report; UINT64_MAX if unknown */
 } gpuhal_shortage;
-/* Called once all work that was enqueued before the wait has ended. Returns whether to wait for newer work as well. */
+/* Called once all work that was enqueued before the wait has ended. Returns whether to wait for newer work too. */
 bool gpuhal_ladder_waits_on(const gpuhal_shortage *shortage, uint64_t deadline_ns, uint64_t callers_deadline_ns);
 
 /* ---- statistics.c */

@@ -80,8 +80,7 @@ static bool has_sizes(const header *head, uint64_t bytes)
     return head->files_bytes > 0 && head->compiled_bytes > 0 && head->compiled_bytes == rest;
 }
 
-/* Returns whether all listed files are unchanged: the driver's files, and files that were loaded during compilation.
- * The list must end with a zero. */
+/* Returns whether all listed files are unchanged. The list must end with a zero. */
 static bool has_files(const char *files, uint64_t bytes)
 {
     return files[bytes - 1] == 0 && gpuhal_driver_files_are_current(files);
@@ -323,7 +322,7 @@ static void put(gpuhal_program *program)
         if (error) {
             log_failure(program, error, bytes);
         }
-        program->kept_bytes = compiled; /* also set after a failure, because another attempt would fail as well */
+        program->kept_bytes = compiled; /* also set after a failure, because another attempt would fail too */
     } else if (block) {
         gpuhal_program_key_finish(&program->key);
     }

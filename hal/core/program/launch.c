@@ -263,7 +263,6 @@ const gpuhal_op_kind gpuhal_launch_kind = {submit, run, GPUHAL_OP_LAUNCH};
 
 /* ---- the public functions */
 
-/* Notifies pools of the queue, because a pool must know which queues use its parts. */
 gpuhal_status gpuhal_launch_name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel, const gpuhal_launch *launch)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -189,7 +189,6 @@ static gpuhal_status check_open(const char *call, const gpuhal_recording *record
                : gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT, "%s: it is finished already", call);
 }
 
-/* Makes room for one more step. */
 static gpuhal_status make_room(gpuhal_recording *recording)
 {
     gpuhal_steps *steps = recording->steps;

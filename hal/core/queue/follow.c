@@ -2,8 +2,8 @@
  *
  * A failure or a reset drops waits, but the queue keeps the memory. So the queue keeps a list of the timepoints that it
  * follows until their work has ended. A reset and the end of the queue wait for all timepoints in the list. The queue
- * also copies the other queue's list, because the work before those timepoints may use the memory as well. Therefore
- * the queue never depends on the other queue's own waits, and queues that follow each other cannot deadlock. */
+ * also copies the other queue's list, because the work before those timepoints may also use the memory. Therefore the
+ * queue never depends on the other queue's own waits, and queues that follow each other cannot deadlock. */
 #include "base/error.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"

@@ -118,7 +118,7 @@ static int age_damaged(const char *directory)
         error = from && to ? gpuhal_os_file_rename(from, to) : ENOMEM;
         error = error == ENOENT ? 0 : error;
         if (!error) {
-            /* Needed if both names refer to the same file, because in that case renaming does nothing. */
+            /* Needed if both names refer to the same file, because renaming then does nothing. */
             gpuhal_os_file_remove(from);
         }
         free(from);

@@ -173,7 +173,7 @@ static void set_memory(const gpuhal_walks *walks, const gpuhal_client_match *mat
         const gpuhal_client *client = &walks->latest.list[c];
         used += gpuhal_client_is_of(client, match) ? client->device_memory : 0;
     }
-    /* If a device shares the host's memory, other programs use that memory as well. */
+    /* If a device shares the host's memory, other programs also use that memory. */
     if (match->is_unified || total == 0 || used > total) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system counts no memory of the device's own");
     } else {

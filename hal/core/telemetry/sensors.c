@@ -77,8 +77,8 @@ static bool is_zone_of_gpu(const char *type)
     return same == strlen(beginning);
 }
 
-/* If the GPU is switched off, its sensor is switched off as well, and the read fails or returns -256000
- * (wentbackward/nv-monitor#17, laminair/jetson_stats_node_exporter#29). */
+/* If the GPU is switched off, so is its sensor, and the read fails or returns -256000 (wentbackward/nv-monitor#17,
+ * laminair/jetson_stats_node_exporter#29). */
 static void read_zone_of_tegra(const char *zone, gpuhal_value *value)
 {
     char text[32];

@@ -124,7 +124,7 @@ static way way_through_host(const gpuhal_buffer *to, const gpuhal_buffer *from)
                                                                          : WAY_STAGED;
 }
 
-/* Chooses the path from the facts known so far. gpuhal_copy_path() calls this function as well. */
+/* Chooses the path from the facts known so far. gpuhal_copy_path() also calls this function. */
 static way way_between(const gpuhal_buffer *to, const gpuhal_buffer *from)
 {
     bool peers = gpuhal_peer_usable(to->device, from->device) && gpuhal_peer_suits(to, from);

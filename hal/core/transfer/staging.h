@@ -1,8 +1,8 @@
 /* transfer/staging.h: staging memory, a bounded amount of host memory for transfers to and from devices. There is one
  * pool of chunks per device and direction, shared by all copies. Chunks are page-locked memory from the device (kind
  * UPLOAD or READBACK) if the device offers such memory, otherwise plain pages. Chunks are created on demand and kept as
- * long as the device. Because the total for the process is bounded as well, a free chunk may be freed earlier to make
- * room for another pool. Every pool can create its first chunk regardless of the bounds.
+ * long as the device. Because the total for the process is also bounded, a free chunk may be freed earlier to make room
+ * for another pool. Every pool can create its first chunk regardless of the bounds.
  *
  * A chunk has one user at a time. The user waits for the chunk's copies before it returns the chunk
  * (transfer/staged.h). To prevent deadlocks, a thread that holds a chunk for the direction to the host may wait for a
@@ -18,7 +18,7 @@ typedef struct gpuhal_chunk {
     gpuhal_device *device;
     gpuhal_direction direction;
     gpuhal_memory memory; /* page-locked memory from the device; unused if plain */
-    bool plain;           /* plain host pages, because the device offers no page-locked memory */
+    bool plain;           /* plain host pages */
     bool can_begin;       /* copies run asynchronously; if false, starting a copy blocks */
     void *host;
     uint64_t bytes;

@@ -1,5 +1,5 @@
-/* fakes/vulkan/script.c: parses GPUHAL_FAKE_VULKAN. An invalid word is stored as the script's fault. In this case the
- * driver refuses to work and reports a violation, so that no test passes with a misspelt script. */
+/* fakes/vulkan/script.c: parses GPUHAL_FAKE_VULKAN. An invalid word is stored as the script's fault. Then the driver
+ * refuses to work and reports a violation, so that no test passes with a misspelt script. */
 #include "script.h"
 
 #include <ctype.h>

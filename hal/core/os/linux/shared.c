@@ -193,8 +193,8 @@ static long futex(const char *word, int operation, uint32_t value, const struct 
     return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
-/* The kernel reads the word, and returns EFAULT if the word lies beyond the end of the file. In that case the function
- * sleeps instead. */
+/* The kernel reads the word, and returns EFAULT if the word lies beyond the end of the file. Then the function
+ * sleeps. */
 void gpuhal_os_word_wait(const void *words, uint32_t index, uint32_t seen, uint64_t timeout_ns)
 {
     const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
