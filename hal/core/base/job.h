@@ -39,7 +39,7 @@ struct gpuhal_job {
     gpuhal_job_worker *worker; /* the running thread; owned by the caller until awaited */
     gpuhal_job_state state; /* protected by the mutex of job.c */
     _Atomic uint32_t references;
-    _Atomic uint64_t steps;          /* number of progress steps */
+    _Atomic uint64_t steps;          /* number of progress steps; each step restarts the deadline */
     _Atomic bool ended;              /* run() and late() have returned */
     _Atomic bool in_dynamic_loader;  /* in dlopen, with the process-wide lock of the dynamic loader */
     gpuhal_error_detail detail;      /* the thread's last error when run() returned; valid for DONE */

@@ -148,7 +148,7 @@ static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuh
     }
     if (!atomic_compare_exchange_strong_explicit(&link->facts, &known, mine, memory_order_acq_rel,
                                                  memory_order_acquire)) {
-        /* Another thread was faster, and a caller may already have its result. */
+        /* Another thread was faster, and a caller may already have its result. All callers must see the same facts. */
         gpuhal_facts_free(mine);
         mine = known;
     }
