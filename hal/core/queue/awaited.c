@@ -2,7 +2,7 @@
  * after the wait, the queue may use memory that was released before the event.
  *
  * For up to GPUHAL_AWAITED queues, the newest timepoint is kept until this queue is finished. A reset drops waits, so
- * later work may not wait for these timepoints. A user of a timepoint must therefore make the queue wait for it
+ * later work might not wait for these timepoints. A user of a timepoint must therefore make the queue wait for it
  * again. */
 #include "queue/queue.h"
 

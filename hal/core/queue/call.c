@@ -143,7 +143,8 @@ gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffe
     return status;
 }
 
-/* If work is deferred, no wait is needed. A function that this queue calls must not wait for itself. */
+/* Returns whether another thread's call must end first. If work is deferred and the queue has not failed, no wait is
+ * needed. A function that this queue calls must not wait for itself. */
 static bool must_wait(const gpuhal_queue *queue)
 {
     const bool defers = gpuhal_queue_has_deferred(queue) && !gpuhal_queue_has_failed(queue);

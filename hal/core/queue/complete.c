@@ -76,7 +76,7 @@ void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submi
 }
 
 /* Returns the failure of the first failed timepoint among those that the plugin's queue waited for up to the given
- * submission. The caller holds the mutex. */
+ * submission, with a reference, or NULL if no failure is known. The caller holds the mutex. */
 static gpuhal_failure *failure_of_awaited(const gpuhal_queue *queue, uint64_t number)
 {
     for (size_t i = 0; i < queue->submission_count; i++) {
@@ -154,7 +154,7 @@ static void ask_awaited(gpuhal_queue *queue, uint64_t number)
     atomic_store(&queue->asking, false);
 }
 
-/* Writes the name of the first recording that may have failed, or "". */
+/* Writes a clause with the name of the first recording that may have failed, or "" if there is none. */
 static void name_recording(gpuhal_queue *queue, uint64_t number, char *out_name, size_t size)
 {
     *out_name = 0;

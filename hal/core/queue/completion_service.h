@@ -20,7 +20,7 @@ void gpuhal_service_remove(gpuhal_queue *queue);
 /* Returns the queues of one device, or of all devices if `device` is NULL. The caller must release each queue and free
  * the array. Returns NULL and a count of 0 if out of memory. */
 gpuhal_queue **gpuhal_service_queues(gpuhal *gpu, const gpuhal_device *device, size_t *out_count);
-/* Returns whether a queue of the device has work that may not have ended. Allocates no memory. */
+/* Returns whether a queue of the device has submitted work that may not have ended. Allocates no memory. */
 bool gpuhal_service_has_unfinished(const gpuhal_device *device);
 
 /* Starts the callback thread unless it is running. Must be called before a call that requests a callback can succeed.

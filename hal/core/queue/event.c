@@ -96,7 +96,7 @@ gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_signal: the event was signalled before");
 }
 
-/* Returns the newest recording with a reference, or NULL if the event was never recorded. */
+/* Sets *out_point to the newest recording, with a reference, or to NULL if the event was never recorded. */
 static gpuhal_status recording(gpuhal_event *event, const char *call, gpuhal_timepoint **out_point)
 {
     gpuhal_status status = event ? gpuhal_check(event->gpu) : null_error(call);
@@ -109,7 +109,8 @@ static gpuhal_status recording(gpuhal_event *event, const char *call, gpuhal_tim
     return GPUHAL_OK;
 }
 
-/* The caller arms the completion later. */
+/* Makes a completion for the event's descriptor. The caller must later arm the descriptor and set the completion's
+ * `turn`. Returns NULL if out of memory. */
 static gpuhal_completion *waitable_completion(gpuhal_waitable *waitable)
 {
     gpuhal_completion *completion = calloc(1, sizeof *completion);

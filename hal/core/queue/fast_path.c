@@ -1,13 +1,14 @@
 /* queue/fast_path.c: submits transfers with the same buffers as before, and launches, without the mutex.
  *
- * After a submission the fast path stays open until another operation locks the queue's mutex. The next transfer with
- * the same buffers, or the next launch after a launch, acquires the right to call with one atomic exchange and releases
- * it with another. The transfer or launch takes no lock, and joins the newest submission, which already keeps the
- * buffers alive. A launch with a different kernel or buffers adds its uses to that submission's list.
+ * After a submission the fast path stays open until a thread calls gpuhal_queue_lock(). The next transfer with the same
+ * buffers, or the next launch after a launch, acquires the right to call with one atomic exchange and releases it with
+ * another. The transfer or launch takes no lock, and joins the newest submission, which already keeps the buffers
+ * alive. A launch with a different kernel or buffers adds its uses to that submission's list.
  *
- * Every thread that locks the mutex closes the fast path first. From then on, state protected by the mutex does not
- * change, except that one call may still be in progress on the fast path. This last call counts its submission. When it
- * ends, it finds the path closed, locks the mutex, seals the submission and wakes the waiting threads.
+ * gpuhal_queue_lock() and gpuhal_queue_wait_at() close the fast path once they have the mutex. From then on, state
+ * protected by the mutex does not change, except that one call may still be in progress on the fast path. This last
+ * call counts its submission. When it ends, it finds the path closed, locks the mutex, seals the submission and wakes
+ * the waiting threads.
  */
 #include "memory/buffer.h"
 #include "queue/queue.h"
@@ -85,8 +86,9 @@ void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
 }
 
 /* The exchange has release order, because the next thread that takes or closes the path must see this call's count. If
- * the exchange fails, the path was closed in the meantime. This thread must not use gpuhal_queue_lock(), because only
- * this thread may clear TAKEN. */
+ * the exchange fails, the path was closed in the meantime. Then this thread clears TAKEN, since no other thread may
+ * clear it, and does the steps that the closing thread left to it: it seals the submission and wakes the threads that
+ * wait for the call to end. gpuhal_queue_lock() would not seal the submission, because the path is already closed. */
 static void leave(gpuhal_queue *queue)
 {
     uint32_t mine = GPUHAL_FAST_PATH_TAKEN;

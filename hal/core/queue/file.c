@@ -18,8 +18,8 @@ static void free_job(void *job)
 
 static const gpuhal_op_kind kind = {NULL, run, GPUHAL_OP_JOB};
 
-/* Passes ownership of the job to the queue. A slow disk must not count as a hang of the device, so the job's size is
- * UINT64_MAX bytes. */
+/* On success the queue owns the job. A slow disk must not count as a hang of the device: the watchdog times only plugin
+ * calls, and the size in the gpuhal_op is UINT64_MAX bytes. */
 static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_file_job *job)
 {
     gpuhal_file_job *kept = malloc(sizeof *kept);

@@ -119,8 +119,8 @@ static void forget(gpuhal_queue *queue, bool (*is_past)(const gpuhal_timepoint *
     } while (count == AT_A_TIME);
 }
 
-/* The timepoint is added to the list before the queue waits. If the queue then refuses to wait, the pool does not give
- * it the memory. */
+/* The timepoint is added to the list before the queue waits. If the queue then refuses to wait, the caller does not
+ * let it use the memory. */
 gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     uint32_t count = 0;
