@@ -134,7 +134,7 @@ static gpuhal_status find_former(const gpuhal_assign_call *own, uint32_t index, 
     return GPUHAL_OK;
 }
 
-/* Makes one item of each undivided group, and one item of each remaining step. */
+/* Makes one item of each undivided group, and one item of each remaining step. A step without a need is in no item. */
 static gpuhal_status make_items(gpuhal_assign_call *own)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -202,8 +202,8 @@ static gpuhal_assign_place place_at(const gpuhal_offer *offer, uint32_t index, b
                                  .last = last};
 }
 
-/* Chooses one of a unit's interfaces: by the order of backends in the need's list, then the preferred interface, then
- * the first interface. */
+/* Chooses one of a unit's interfaces that have room and satisfy the item: by the order of backends in the list of the
+ * item's first need, then the preferred interface, then the first interface. */
 static void make_places(gpuhal_assign_call *own)
 {
     const uint32_t units = own->offers.unit_count;
@@ -336,7 +336,7 @@ static gpuhal_device *device_of(const gpuhal_assign_call *own, uint32_t index)
                : NULL;
 }
 
-/* The caller changes the balance only after everything else has succeeded. */
+/* Makes the new entries of the balance. The caller changes the balance only after everything else has succeeded. */
 static gpuhal_status make_entries(const gpuhal_assign_call *own, struct gpuhal_balance_entry **out_entries)
 {
     struct gpuhal_balance_entry *entries = calloc((size_t)own->item_count + 1, sizeof *entries);

@@ -26,13 +26,13 @@ typedef struct gpuhal_assign_item {
 typedef struct gpuhal_assign_place {
     uint32_t offer; /* GPUHAL_NONE if no offer satisfies the item */
     uint64_t room;  /* bytes of room on the unit, or GPUHAL_UNKNOWN_BYTES */
-    uint64_t limit; /* bytes left for this offer by the object's limit; valid if `limited` */
+    uint64_t limit; /* bytes left for this offer by the object's limit, minus promises; valid if `limited` */
     bool limited;
     bool last; /* a CPU that is only a fallback */
 } gpuhal_assign_place;
 
 typedef struct gpuhal_assign_unit {
-    uint64_t total_bytes, free_bytes; /* minus promises; may be GPUHAL_UNKNOWN_BYTES */
+    uint64_t total_bytes, free_bytes; /* free_bytes: minus promises; both may be GPUHAL_UNKNOWN_BYTES */
     uint32_t busy_permille;           /* may be GPUHAL_UNKNOWN_PERMILLE */
     uint32_t promised_permille;
 } gpuhal_assign_unit;
@@ -47,7 +47,8 @@ typedef struct gpuhal_assign_problem {
     const gpuhal_assign_item *items;
     const gpuhal_assign_place *places; /* index: item * unit_count + unit */
     const gpuhal_assign_unit *units;
-    uint64_t effort; /* maximum number of placements to try, or 0 for the default */
+    uint64_t effort; /* each stage of the search tries at most this number of placements plus item_count; 0 for the
+                      * default */
 } gpuhal_assign_problem;
 
 typedef enum gpuhal_assign_result {
@@ -58,8 +59,8 @@ typedef enum gpuhal_assign_result {
 } gpuhal_assign_result;
 
 /* Writes the unit of each item. On failure, *out_stuck is the first item for which the policy's own choices left no
- * unit. Unless the effort is used up, PACK minimises the number of units, and SPREAD minimises the largest number of
- * steps on one unit. */
+ * unit. Unless the effort is used up or a fallback CPU is needed, PACK minimises the number of units, and SPREAD
+ * minimises the largest number of steps on one unit. */
 gpuhal_assign_result gpuhal_assign_search(const gpuhal_assign_problem *problem, uint32_t *out_units,
                                           uint32_t *out_stuck);
 

@@ -1,5 +1,5 @@
-/* schedule/assign_search.c: finds a unit for each item, by depth-first search in the policy's order. All functions are
- * pure. */
+/* schedule/assign_search.c: finds a unit for each item, by depth-first search in the policy's order. The search
+ * depends only on the problem, and does not query the machine. */
 #include "schedule/assign.h"
 
 #include <stdlib.h>
@@ -49,7 +49,8 @@ static uint64_t add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* If the item already runs on the unit, its bytes are not counted twice. */
+/* Returns the bytes on the unit with the item. If the item already runs on the unit, its bytes are not counted twice.
+ */
 static uint64_t used_with(const search *own, const gpuhal_assign_item *item, uint32_t unit)
 {
     const uint64_t used = own->used[unit], bytes = item->runs && is_former(item, unit) ? 0 : item->bytes;
@@ -113,7 +114,8 @@ static bool has_group(const search *own, uint32_t depth, uint32_t unit)
     return has;
 }
 
-/* Returns the lowest load that a unit other than a fallback CPU would have with the item. */
+/* Returns the lowest load that a unit with room, other than a fallback CPU, would have with the item, or
+ * GPUHAL_UNKNOWN_PERMILLE. */
 static uint32_t least_load(const search *own, uint32_t index)
 {
     uint32_t least = GPUHAL_UNKNOWN_PERMILLE;
@@ -281,7 +283,7 @@ static gpuhal_assign_result descend_by_limits(search *own)
     return result;
 }
 
-/* Sorts items by size, largest first. The search may succeed in this order if it fails in the policy's order. */
+/* Sorts items by size, largest first. The search may succeed in this order after it gave up in the original order. */
 static void order_by_size(const gpuhal_assign_problem *problem, uint32_t *order)
 {
     for (uint32_t i = 1; i < problem->item_count; i++) {

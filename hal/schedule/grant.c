@@ -70,7 +70,8 @@ static uint32_t tier_of(const gpuhal_ledger_record *record, uint32_t device)
     return (uint32_t)__builtin_popcountll(record->lesser & (own | (own - 1)));
 }
 
-/* Returns the load as gpuhal_load() defines it. The leased share of the slots counts as future work. */
+/* Returns the load as gpuhal_load() defines it. The leased share of the slots counts as future work, and is the result
+ * if the load is unknown. */
 static uint32_t use_of(const gpuhal_ledger_state *state, const room *left, uint32_t index)
 {
     const gpuhal_ledger_device *device = &state->devices[index];
@@ -243,7 +244,8 @@ static bool waits_for_stranger(const gpuhal_ledger_record *record, uint64_t want
                              : (wanted & ~record->candidates) != 0;
 }
 
-/* Finds the item ranges of all requests with one visit of each item. `list` is ordered by ticket. */
+/* Finds the item ranges and the named devices of all waiting requests with one visit of each item. `list` is ordered by
+ * ticket. */
 static void find_items(pass *own)
 {
     for (uint32_t i = 0; i < own->state->item_count; i++) {
@@ -299,7 +301,8 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
         const range items = own.moved ? (range){0, state->item_count} : list[i].items;
         const bool fits_now = choose(state, record, items, &own.left, own.kept, &got);
         const bool blocks = own.passed == 0 || record->overtaken >= GPUHAL_LEDGER_OVERTAKEN_MAX;
-        /* Skips the liveness check of a request that neither fits nor blocks later requests. */
+        /* Skips the liveness check of a request that does not fit, unless it is the first such request or was
+         * overtaken too often. */
         if ((fits_now || blocks) && !is_alive(user, record)) {
             gpuhal_ledger_remove(state, list[i].ticket);
             own.moved = true;

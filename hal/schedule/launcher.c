@@ -29,7 +29,7 @@ typedef struct variable {
     const char *name;
     bool is_set;
     uint32_t number;
-    char text[44]; /* the value for messages, truncated */
+    char text[44]; /* the value for messages, truncated if long */
 } variable;
 
 static bool read_number(const char *text, uint32_t *out_number)
@@ -193,7 +193,8 @@ gpuhal_status gpuhal_launcher_find(gpuhal_lookup_fn *lookup, void *user, gpuhal_
     return check_lone_rank(lookup, user);
 }
 
-/* Returns the number of GPUs that Slurm's variable allows a rank, or `otherwise` if the variable is not set. */
+/* Slurm lists the GPUs of a rank in one of these variables. Returns the number of entries in the first variable that is
+ * set, or `otherwise` if none is set. */
 static uint32_t count_shown(gpuhal_lookup_fn *lookup, void *user, uint32_t otherwise)
 {
     static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};

@@ -44,7 +44,8 @@ static void take_out(gpuhal_leases *leases, const gpuhal_lease *lease)
 
 /* ---- waiting */
 
-/* Finds a device whose use by other programs is unknown because its driver is late. */
+/* Finds a device whose use by other programs is unknown because its driver is late. Skips devices without requested
+ * bytes. Returns NULL if there is none. */
 static const gpuhal_lease_device *find_late(const gpuhal_lease *lease)
 {
     uint32_t i = 0;
@@ -54,7 +55,7 @@ static const gpuhal_lease_device *find_late(const gpuhal_lease *lease)
     return i < lease->device_count ? &lease->devices[i] : NULL;
 }
 
-/* Must be called before every decision. */
+/* Samples the devices' use and checks their health. Must be called before every decision. */
 static gpuhal_status sample_all(gpuhal_lease *lease)
 {
     const gpuhal_status status =
@@ -179,7 +180,8 @@ static gpuhal_status obtain(gpuhal_lease *lease)
     return status;
 }
 
-/* If the request was cancelled in the meantime, releases a granted lease. */
+/* Ends the wait. If the request was cancelled in the meantime, or the gpuhal object is being closed, releases a granted
+ * lease and returns CANCELLED. */
 static gpuhal_status conclude(gpuhal_lease *lease, gpuhal_status status)
 {
     gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
