@@ -55,7 +55,8 @@ static gpuhal_status find_devices(gpuhal_lease *lease, gpuhal_ledger *ledger)
     return GPUHAL_OK;
 }
 
-/* Skips places whose byte is locked, since an expired lease has no record but may still have its byte locked. */
+/* Locks the byte of a free place. Skips places whose byte is locked, since an expired lease has no record but may still
+ * have its byte locked. */
 static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     uint64_t taken[GPUHAL_LEDGER_RECORDS / 64] = {0};

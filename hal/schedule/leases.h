@@ -15,7 +15,7 @@
 enum { GPUHAL_LEASE_PROCESSES = 32, GPUHAL_LEASE_COMMAND_BYTES = 64 };
 
 typedef struct gpuhal_lease_reading {
-    uint64_t when_ns, used_bytes; /* when_ns is 0 before the first sample */
+    uint64_t when_ns, used_bytes; /* when_ns is 0 before the first sample, and to request a new one */
     uint64_t own_bytes;           /* bytes of used_bytes that this object has allocated */
     uint64_t limit_bytes;         /* limit of this process's control group in the kernel or driver, or all ones if
                                    * unlimited */
@@ -27,7 +27,8 @@ typedef struct gpuhal_lease_reading {
     bool taken;           /* the device's compute mode allows only one process, and another process uses the device */
     bool known;           /* used_bytes is valid */
     bool late;            /* the driver did not return in time */
-    bool wants_processes; /* other processes have leases on the device, or may have exclusive access */
+    bool wants_processes; /* the process list is needed: other processes have leases with bytes on the device or may
+                           * have exclusive access, or `lists_processes` of the device is set */
     bool asked_processes; /* the process list was queried */
     bool has_processes;   /* the process list is complete */
     uint32_t process_count;
@@ -183,6 +184,7 @@ uint32_t gpuhal_lease_default_slots(const gpuhal_device *device);
 /* Returns whether the device is the preferred interface of a GPU or accelerator and not a software device. If a request
  * names no devices, such devices are leased if they are healthy. */
 bool gpuhal_lease_is_candidate(const gpuhal_device *device);
+/* Returns whether the device is the preferred interface of its physical device or partition. */
 bool gpuhal_lease_is_preferred(const gpuhal_device *device);
 /* Returns whether the device's type is CPU: the CPU itself, or a software device that reports this type. */
 bool gpuhal_lease_is_processor(const gpuhal_device *device);
@@ -201,13 +203,13 @@ gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uin
 
 /* ---- lease_health.c: excludes unhealthy devices. */
 
-/* Returns why the device is excluded, according to the last sample. */
+/* Returns why the device is excluded, according to its last sample and its state, or GPUHAL_LEASE_TAKES_IT. */
 gpuhal_lease_left_out gpuhal_lease_why_left_out(const gpuhal_lease_device *device);
 /* The JSON name, such as "reset_needed". */
 const char *gpuhal_lease_left_out_name(gpuhal_lease_left_out reason);
-/* Returns OK if enough devices of the request can be leased. Otherwise, returns INFEASIBLE if the request exceeds the
- * bytes that this process may use, NO_DEVICE if the request is for any device, or DEVICE_LOST. The message names the
- * excluded devices and the reasons. */
+/* Sets `left_out` of each device. Returns OK if enough devices of the request can be leased. Otherwise, returns
+ * INFEASIBLE if the request exceeds the bytes that this process may use, NO_DEVICE if the request is for any device, or
+ * DEVICE_LOST. The message of NO_DEVICE and DEVICE_LOST names the excluded devices and the reasons. */
 gpuhal_status gpuhal_lease_check_health(gpuhal_lease *lease);
 /* Writes which named devices of the request are used exclusively by other processes, as "; cuda:0 is exclusive, and
  * another process has it", truncated to the buffer. Writes "" if there are none. */

@@ -60,7 +60,7 @@ static gpuhal_status locked(gpuhal_ledger *ledger, uint64_t begin_ns, uint64_t n
 
 /* The kernel's blocking lock call has no timeout. So a thread sleeps until the unlocking thread wakes it, and also
  * retries periodically, since a killed process does not wake it. It must not retry often: many such threads would take
- * CPU time from the lock's owner. For LOCK_NS after one thread has timed out, other threads try only once. */
+ * CPU time from the lock's owner. For LOCK_NS after one thread has waited LOCK_NS in vain, threads try only once. */
 static gpuhal_status lock_file(gpuhal_ledger *ledger, uint64_t until_ns)
 {
     const gpuhal_ledger_files *files = &ledger->files;

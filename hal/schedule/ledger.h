@@ -201,8 +201,8 @@ typedef struct gpuhal_ledger {
     uint32_t place_count;
     bool changed;
     uint64_t locked_ns;  /* time of the first unsuccessful try to lock, or 0 if the last try succeeded */
-    uint64_t gave_up_ns; /* when a thread last timed out waiting for the lock, or 0 if none did since the last success
-                          */
+    uint64_t gave_up_ns; /* when a thread last waited two seconds for the lock in vain, or 0 if none did since the last
+                          * success */
     uint64_t sweeps;
     uint64_t space, started; /* identify this process */
     int64_t pid;

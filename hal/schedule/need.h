@@ -10,8 +10,8 @@
 
 /* ---- need.c */
 
-/* Copies a need of any struct size. NULL becomes an empty need. Returns false if the size is 0, a bit is unknown, or a
- * list has no names. */
+/* Copies a need of any struct size. NULL becomes an empty need. Returns false if the size is 0, a flag is unknown, or
+ * the name of a backend is missing. */
 bool gpuhal_need_read(const gpuhal_need *need, gpuhal_need *out_need);
 /* Returns the first unmet requirement. Returns BYTES only if `bytes`, which may differ from the need's bytes, exceeds
  * the room. */
@@ -24,7 +24,8 @@ uint32_t gpuhal_need_backend_place(const gpuhal_need *need, const gpuhal_offer *
 
 /* ---- promise.c */
 
-/* Returns INVALID_ARGUMENT if a promise has no size or belongs to another gpuhal object. */
+/* Returns INVALID_ARGUMENT if a promise has no size or device, or belongs to another gpuhal object. Returns FORKED if
+ * the objects differ and one of them belongs to the parent process of a fork. */
 gpuhal_status gpuhal_promises_check(const gpuhal *gpu, const char *call, const gpuhal_promise *promises,
                                     uint32_t count);
 void gpuhal_promises_add(const gpuhal_promise *promises, uint32_t count, gpuhal_offers *offers);

@@ -137,15 +137,16 @@ bool gpuhal_place_is_possible(gpuhal_place_model *model, const gpuhal_place_orde
 size_t gpuhal_place_bit_words(const gpuhal_place_model *model, const gpuhal_place_order *order);
 
 /* place_solve.c */
-/* Finds the best ranges for the problem's objective. @p out_ranges->count is 0 if there are none. */
+/* Finds the best ranges for the problem's objective, or good ranges if there are too many orders. @p out_ranges->count
+ * is 0 if there are none. */
 gpuhal_status gpuhal_place_solve(gpuhal_place_model *model, gpuhal_place_ranges *out_ranges, double *out_gap);
 double gpuhal_place_value(gpuhal_place_model *model, const gpuhal_place_ranges *ranges);
 
 /* place_shortfall.c */
 /* Finds the smallest total of missing bytes for ranges in this order, or UINT64_MAX if no amount of memory would
- * suffice. */
+ * suffice. The result may be too high if there are too many boundaries to examine every pair. */
 gpuhal_status gpuhal_place_missing(gpuhal_place_model *model, const gpuhal_place_order *order, uint64_t *out_bytes);
-/* Returns INFEASIBLE with a message, or HOST_MEMORY. */
+/* Finds the violated constraint and writes it to @p shortfall. Returns INFEASIBLE with a message, or HOST_MEMORY. */
 gpuhal_status gpuhal_place_refuse(gpuhal_place_model *model, const gpuhal_place_order *order,
                                   gpuhal_placement_shortfall *shortfall);
 

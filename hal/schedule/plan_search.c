@@ -13,7 +13,7 @@
 
 enum { ORDERS = 4, STEPS_PER_LOOK = 16 /* number of steps between clock reads */ };
 
-/* A lower bound of the next box's offset and rank. */
+/* A lower bound of the next box's offset and, at an equal offset, of its rank. */
 typedef struct position {
     double offset;
     uint32_t rank;
@@ -50,7 +50,8 @@ static void sort(const gpuhal_plan_search *s, uint16_t *list, uint32_t count)
     }
 }
 
-/* Returns the lowest position of a box that was passed over. Such a box can no longer be at its own lowest position. */
+/* Returns the lowest position of a box that was passed over. Such a box can no longer be at its own lowest position; it
+ * must lie on a box that is placed later. */
 static double place_on_others(const gpuhal_plan_search *s, const tile *own, double from)
 {
     double place = (double)UINT64_MAX;
@@ -86,8 +87,9 @@ static void insert(fall *falling, uint32_t at, fall added)
 }
 
 /* Returns whether the unplaced boxes of a node's list can fit if the next box is placed at `from` or later. In each
- * section, a box and all boxes that are not lower must fit above the box's position. A section is skipped if none of
- * its positions is higher than at the node, because the result cannot have changed. */
+ * section, a box and all boxes that are not lower must fit above the box's position. Skips the sections before and
+ * after all boxes whose positions are higher than at the node, because the result for these sections cannot have
+ * changed. */
 static bool fits(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     const double *before = &s->places[list - s->lists];

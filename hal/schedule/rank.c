@@ -31,7 +31,7 @@ static gpuhal_status read_desc(const gpuhal_rank_desc *desc, gpuhal_rank_desc *o
                                   "unknown, or reserved is not 0");
 }
 
-/* Returns GPUHAL_NONE if the first unit of the previous ranking is gone. */
+/* Returns the first unit of the previous ranking, or GPUHAL_NONE if there was no ranking or the unit is gone. */
 static uint32_t find_kept(const gpuhal_balance *balance, const gpuhal_offers *offers)
 {
     for (uint32_t i = 0; balance && balance->first && i < offers->count; i++) {

@@ -256,8 +256,8 @@ static bool begins_at(const gpuhal_skyline *s, uint32_t column, uint32_t end)
     return box < past && box_next(s, box, end) < past;
 }
 
-/* The width and each edge add at most as much to the score as a key. The right side of the box is also an edge if
- * another box that fits begins right after it. */
+/* The full width and each edge add GPUHAL_SKYLINE_KEY_END to the score, which is the upper bound of a key. The right
+ * side of the box is also an edge if another box that fits begins right after it. */
 static uint32_t score_of(const gpuhal_skyline *s, const floor_segment *on, uint32_t box, uint32_t key)
 {
     const uint32_t first = s->boxes[box].first, last = s->boxes[box].last;
@@ -300,7 +300,7 @@ static uint32_t look(const gpuhal_skyline *s, uint32_t x, const uint16_t *keys, 
 }
 
 /* Adds the room that would be wasted in columns `first` to `last` of segment x beside a box of this height. Raises
- * *potential to the largest potential of these columns. */
+ * *potential to the largest potential that these columns would then have, if *potential is lower. */
 static void lose(const gpuhal_skyline *s, uint32_t x, uint32_t first, uint32_t last, uint64_t height, uint64_t outside,
                  uint64_t *potential, double *lost)
 {
@@ -310,8 +310,8 @@ static void lose(const gpuhal_skyline *s, uint32_t x, uint32_t first, uint32_t l
     *lost += (double)rise * (last - first + 1);
 }
 
-/* Returns the finalist with the lowest total known so far. If totals are equal, returns the finalist with the least
- * wasted room. */
+/* Returns the finalist after which the lower bound of the total is lowest. If the bounds are equal, returns the
+ * finalist with the least wasted room. */
 static uint32_t choose(const gpuhal_skyline *s, uint32_t x, const choice *c)
 {
     const uint32_t end = s->segments[x].end;
