@@ -136,8 +136,8 @@ static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device
     }
 }
 
-/* Takes compute queues first. Takes one queue of each family before a second queue of any family, because buffers are
- * shared between the families.
+/* Takes one queue of each family before a second queue of any family, because buffers are shared between the families
+ * that are taken. In both rounds, takes compute queues before queues without compute.
  */
 static void take_queues(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given)
 {

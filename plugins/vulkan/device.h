@@ -32,7 +32,8 @@
 /* Number of retries, one millisecond apart, if a wait runs out of memory. This error does not mean that the work
  * failed. */
 #define GPUHAL_VULKAN_WAIT_TRIES 1000u
-/* Maximum time that destroying a queue or device waits for its work, which may never finish. */
+/* Maximum duration of one wait for work that may never finish, when a queue is destroyed, a device is closed, or a
+ * blocking call fails. */
 #define GPUHAL_VULKAN_PATIENCE_NS UINT64_C(3000000000)
 
 /* Features and extensions. A bit in `offered` means that the hardware supports the feature or extension, a bit in
@@ -177,7 +178,8 @@ typedef struct gpuhal_vulkan_buffer {
     VkBuffer buffer;
     VkDeviceMemory memory;
     uint64_t memory_offset;
-    uint64_t memory_bytes; /* size of the VkDeviceMemory; flushed and invalidated ranges end there at the latest */
+    uint64_t memory_bytes; /* size of the VkDeviceMemory, where flushed and invalidated ranges end at the latest; for
+                            * wrapped memory, the end of the buffer */
     VkMemoryPropertyFlags type_flags;
     uint32_t export_kinds;  /* bit 1 << gpuhal_handle_kind for each kind of handle that the memory can be exported as */
     bool wrapped;           /* the caller owns buffer and memory */
@@ -332,9 +334,9 @@ void gpuhal_vulkan_describe_programs(const gpuhal_vulkan_hardware *hardware, gpu
 
 /* queue.c: prepares a queue for one command of transfer.c or launch.c. Begins a command buffer if none is open, and
  * orders the command after earlier commands that access the same bytes. A touch with a NULL buffer accesses no bytes.
- * The caller must record the command next, and nothing else. Returns NOT_READY, without changes, if the call would have
- * to wait for the device or for native access. Never returns NOT_READY for the later commands of a transfer in
- * progress. */
+ * The caller must record the command next, and nothing else. Returns NOT_READY, without opening a batch or recording,
+ * if the call would have to wait for the device or for native access. Never returns NOT_READY for the later commands of
+ * a transfer in progress. */
 typedef struct gpuhal_vulkan_span {
     VkBuffer buffer;
     uint64_t begin, end;

@@ -139,7 +139,7 @@ static uint64_t memory_total(const gpuhal_vulkan_hardware *hardware)
     return total;
 }
 
-/* Lists a number; 0 means that the driver does not report it. */
+/* Lists a number; 0, or a binding alignment that is not a power of two, counts as unreported. */
 static void list_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     const bool alignment = key == GPUHAL_FACT_BINDING_ALIGNMENT_BYTES;

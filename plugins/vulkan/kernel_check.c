@@ -125,7 +125,8 @@ static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *k
     }
 }
 
-/* The description's values may be longer than the block of the code, by padding up to the largest alignment. */
+/* The description's values may be longer than the block of the code, by less than the largest alignment, because the
+ * last value may have padding that the block of the code lacks. */
 static bool read_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
 {
     const gpuhal_vulkan_interface *interface = &p->interface;

@@ -20,7 +20,7 @@ typedef struct gpuhal_vulkan_request {
 
 /* Returns the best memory type for the kind among the types in @p bits, or GPUHAL_VULKAN_NO_TYPE. */
 uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
-/* Like gpuhal_vulkan_pick_type(), but falls back to the best substitute type. */
+/* Like gpuhal_vulkan_pick_type(), but with unified memory falls back to the best type for upload memory. */
 uint32_t gpuhal_vulkan_next_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
 /* Returns whether memory of this kind is mapped if its type has these flags. */
 bool gpuhal_vulkan_shows_host(gpuhal_memory_kind kind, VkMemoryPropertyFlags flags);
@@ -46,7 +46,7 @@ void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory);
 /* import.c */
 
 /* Fills in `exported`, `named` and `dedicated`. Reports NOT_SUPPORTED for handle kinds that the opened device cannot
- * share.
+ * share, or cannot combine in one memory.
  */
 gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
 /* Imports the memory of a request whose alloc->import has a kind. On success the driver owns a duplicate of the file

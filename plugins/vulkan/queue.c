@@ -15,7 +15,7 @@
 /* A batch of this size is submitted automatically, so that long sequences of commands start early and use bounded
  * memory. */
 #define BATCH_OPERATIONS 256u
-/* Maximum number of command buffers per queue, and of operations in flight. Above these limits the queue returns
+/* Maximum number of command buffers per queue, and of operations in flight. At these limits the queue returns
  * NOT_READY. A driver's memory for a command buffer grows with each command, for example by about 1 KiB per launch in
  * lavapipe 22.3. */
 #define BATCHES    64u

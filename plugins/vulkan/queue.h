@@ -4,8 +4,8 @@
  * semaphore. Batches run in the order of their values and are reused after the semaphore has reached their value. An
  * event is a value of a queue's timeline.
  *
- * Timelines and stamps are reference-counted, because a batch in flight may still use a timeline or stamp that an event
- * has released.
+ * Timelines and stamps are reference-counted, because a batch in flight may still use the timeline or stamp of an event
+ * that was destroyed or recorded again.
  */
 #ifndef GPUHAL_VULKAN_QUEUE_H
 #define GPUHAL_VULKAN_QUEUE_H
@@ -36,7 +36,7 @@ typedef struct gpuhal_vulkan_batch {
     VkCommandBuffer commands;
     uint64_t value;         /* value in the queue's timeline, once submitted */
     uint32_t recorded;      /* number of operations */
-    uint32_t awaited_count; /* number of other queues' timelines that the batch waits for */
+    uint32_t awaited_count; /* number of values of other queues' timelines that the batch waits for */
     gpuhal_vulkan_timeline *awaited[GPUHAL_VULKAN_AWAITED];
     uint64_t awaited_values[GPUHAL_VULKAN_AWAITED];
     gpuhal_vulkan_stamp *stamp; /* the stamp that the batch writes, or NULL */
@@ -54,11 +54,11 @@ struct gpuhal_plugin_queue {
     gpuhal_vulkan_batch *open;         /* begun and not submitted, or NULL */
     gpuhal_vulkan_batch *first, *last; /* batches in flight, oldest first */
     gpuhal_vulkan_batch *idle;         /* batches with nothing recorded */
-    uint32_t batch_count, in_flight;   /* in_flight: operations in submitted batches */
+    uint32_t batch_count, in_flight;   /* in_flight: operations of the batches in flight */
     gpuhal_vulkan_hazards hazards; /* accesses of the open batch */
     bool adopted;                  /* the caller may submit to the VkQueue at any time */
     bool foreign;                  /* the caller may have submitted work since the plugin's last submission */
-    bool failed;                   /* a batch was dropped; no later work may run */
+    bool failed;                   /* a submission failed; no later work may run */
 };
 
 struct gpuhal_plugin_event {
@@ -66,7 +66,7 @@ struct gpuhal_plugin_event {
     bool timed;
     gpuhal_vulkan_timeline *timeline; /* the queue's timeline, which outlives the event; NULL if never recorded */
     uint64_t value;
-    gpuhal_vulkan_stamp *stamp; /* NULL if no timestamp was recorded */
+    gpuhal_vulkan_stamp *stamp; /* NULL until a timestamp is recorded; stale if valid_bits is 0 */
     uint32_t valid_bits;
 };
 
@@ -74,8 +74,8 @@ struct gpuhal_plugin_event {
 
 /* Returns OK, or reports why nothing can be enqueued. */
 gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue);
-/* Opens a batch if none is open, and recycles finished batches. Returns NOT_READY, without changes, while all batches
- * or too many operations are in flight. */
+/* If no batch is open, recycles finished batches and opens one. Returns NOT_READY, without opening a batch, while all
+ * batches or too many operations are in flight. */
 gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue);
 /* Acquires the wrapper for a submission. Returns NOT_READY while native access owns the VkQueue. */
 gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue);

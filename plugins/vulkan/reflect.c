@@ -212,7 +212,7 @@ static bool take_variable(walk *w, uint32_t at, uint32_t *uniform_binding)
 
 /* Marks the variables that the function uses, and prepends the functions that it calls to `pending`. For a function,
  * marks[id] is the id of the next pending function. If a literal equals a variable's id, this variable is also marked,
- * which is harmless. */
+ * which is harmless. Returns the id of the first pending function. */
 static uint32_t search_function(const gpuhal_vulkan_module *module, uint32_t function, uint32_t pending,
                                 uint32_t *marks)
 {

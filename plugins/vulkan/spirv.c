@@ -253,8 +253,8 @@ static bool ends_block(uint32_t code)
            code == GPUHAL_SPIRV_TERMINATE_RAY || code == GPUHAL_SPIRV_EMIT_MESH_TASKS;
 }
 
-/* Returns true only for instructions in the grammar, because the permitted location of other instructions is
- * unknown. */
+/* Returns whether the instruction may occur only in blocks. Returns true only for instructions in the grammar, because
+ * the permitted location of other instructions is unknown. */
 static bool is_of_code(uint32_t code)
 {
     return code >= GPUHAL_SPIRV_FUNCTION_CALL && code != GPUHAL_SPIRV_VARIABLE && gpuhal_vulkan_operands(code) &&

@@ -2,10 +2,10 @@
  *
  * Drivers trust SPIR-V, so an invalid module may crash them. A module is accepted only if its last instruction ends at
  * the end of the module, all ids are within the bound, and no id has two definitions. Every known instruction must
- * have the operands that the grammar requires, with ids of the module. Functions must consist of blocks that begin with
- * a label and end with a branch or a return. Everything else that a validator checks, such as the meaning of ids and
- * types, is left to the compiler. The other functions rely on these checks, but limit their recursion themselves, since
- * a type may still contain itself.
+ * have the operands that the grammar requires. If all instructions are known, the ids that they use must be defined in
+ * the module. Functions must consist of blocks that begin with a label and end with a branch or a return. Everything
+ * else that a validator checks, such as the meaning of ids and types, is left to the compiler. The other functions rely
+ * on these checks, but limit their recursion themselves, since a type may still contain itself.
  */
 #ifndef GPUHAL_VULKAN_SPIRV_H
 #define GPUHAL_VULKAN_SPIRV_H
@@ -112,8 +112,8 @@ typedef struct gpuhal_vulkan_member {
 
 typedef struct gpuhal_vulkan_interface {
     uint32_t buffer_count;                   /* bindings 0 to buffer_count - 1 of set 0 */
-    uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* GPUHAL_ACCESS_ bits of each binding; 0 if the code does not declare
-                                              * the binding */
+    uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* GPUHAL_ACCESS_ bits of each binding; 0 if the kernel has no such
+                                              * binding */
     bool pushes, uniform; /* the values are push constants, or a uniform block at binding `buffer_count` */
     uint32_t member_count, block_bytes; /* members and size of the push constant or uniform block */
     gpuhal_vulkan_member members[GPUHAL_VULKAN_MEMBERS];

@@ -1,9 +1,9 @@
 /* vulkan/transfer.c: copies and fills.
  *
  * The device copies between buffers, in an internal stream for blocking calls, otherwise in the open batch of the
- * queue. If device memory is host-visible, the CPU copies between it and host memory in blocking calls. On a queue the
- * CPU makes small copies if no work is unfinished, since an immediate copy is then in order. All other transfers of
- * host memory return NOT_SUPPORTED, and the core stages them.
+ * queue. If device memory is host-visible and its flags permit (host_may()), the CPU copies between it and host memory
+ * in blocking calls. On a queue the CPU makes only small copies, and only if no work is unfinished, since an immediate
+ * copy is then in order. All other transfers of host memory return NOT_SUPPORTED, and the core stages them.
  *
  * Later submissions see host writes automatically. The barrier at the end of each command buffer makes device writes
  * visible to the host.

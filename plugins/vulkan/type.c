@@ -1,8 +1,7 @@
 /* vulkan/type.c: selects the best memory type for each kind of memory.
  *
  * Non-coherent memory is transferred between host and device in whole atoms, and an atom may contain bytes of other
- * allocations. So only readback memory may be host-visible with a non-coherent type, because the host rarely writes to
- * it.
+ * allocations. So only readback memory is mapped if its type is non-coherent, because the host rarely writes to it.
  */
 #include "memory.h"
 
