@@ -26,7 +26,8 @@ typedef struct gpuhal_op gpuhal_op;
 
 /* The objects that a launch uses: a kernel and any number of buffers. The layer above creates these structures; its own
  * structure has a gpuhal_uses as the first member. The buffers are whole buffers, never suballocations. The structure
- * passed to an enqueueing call is not reference-counted and holds no references; it is valid only during the call. */
+ * that a launch passes to an enqueueing call is not reference-counted and holds no references; it is valid only during
+ * the call. A run of a recording passes a reference-counted structure. */
 typedef struct gpuhal_uses {
     _Atomic uint32_t references;
     uint32_t count;
@@ -38,7 +39,7 @@ typedef struct gpuhal_uses {
         bool writes;
     } *buffers;
     const struct gpuhal_uses_kind *kind;
-    bool first;       /* the driver may be compiling the kernel until this launch has ended */
+    bool first;       /* the driver may be compiling the kernel, or a recording's kernels, until this work has ended */
     bool alone;       /* a run of a recording: the submission has no other uses, and there is no kernel */
     bool needs_clean; /* a buffer's memory must be made coherent around every access */
     const char *name; /* name of the kernel or recording */
@@ -51,7 +52,8 @@ typedef struct gpuhal_uses {
 } gpuhal_uses;
 
 /* Operations that the layer above provides for its structure. A new copy has one reference, and holds references to the
- * kernel and the buffers. The copying functions return NULL if out of memory. */
+ * kernel and the buffers. The copying functions return NULL if out of memory. For a run of a recording,
+ * `make_lasting` adds a reference to the same structure, and `keep` is NULL. */
 typedef struct gpuhal_uses_kind {
     /* Copies uses for work that may run after the call. */
     gpuhal_uses *(*make_lasting)(const gpuhal_uses *uses);
@@ -125,7 +127,7 @@ struct gpuhal_op {
 typedef struct gpuhal_deferred {
     struct gpuhal_deferred *next;
     gpuhal_op op;
-    bool on_host; /* the plugin refused the work */
+    bool on_host; /* the plugin refused the work; for a wait, the completion is set */
     struct gpuhal_deferred_rect {
         gpuhal_rect rects[2];
         uint64_t extent[3];
@@ -159,7 +161,7 @@ enum { GPUHAL_AWAITED = 8 };
 struct gpuhal_queue {
     /* Members used by the fast path are kept together. */
     gpuhal_device *device;
-    gpuhal_plugin_queue *vendor; /* NULL if the plugin has no queues */
+    gpuhal_plugin_queue *vendor; /* NULL if the plugin has no queues, or once the queue is finished */
     _Atomic uint32_t fast_path;       /* GPUHAL_FAST_PATH_ bits, see fast_path.c */
     gpuhal_buffer *fast_to, *fast_from; /* buffers of the newest submission, while the fast path is open */
     gpuhal_uses *fast_uses;             /* last element of the newest submission's list */
@@ -187,7 +189,8 @@ struct gpuhal_queue {
     gpuhal_queue_state life, health, worker;
     gpuhal_queue_state right; /* the fast path grants the right to call without this member */
     bool joined;       /* the current call adds its work to the newest submission, which has the same buffers */
-    uint64_t retry_ns; /* pause before the next call after NOT_READY; 0 if the plugin accepted the last piece of work */
+    uint64_t retry_ns; /* the newest pause after NOT_READY or BUSY; 0 once the first deferred work was submitted or
+                        * has failed */
 
     gpuhal_deferred *deferred, **deferred_end;
     _Atomic uint64_t done; /* all submissions up to this number are known to have ended; also read without the mutex */
@@ -281,7 +284,8 @@ static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
     return waiters > 0;
 }
 
-/* The functions of each file follow, lowest layer first. Each file may call only functions of the files before it. */
+/* The functions of each file follow, lowest layer first. Each file may call only functions of the files before it,
+ * except reclaim.c, which also calls wait.c and submit.c. */
 
 /* ---- uses.c: these functions accept NULL, except gpuhal_uses_next() */
 
@@ -342,10 +346,11 @@ gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue);
  * would deadlock. */
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
 void gpuhal_queue_wake(gpuhal_queue *queue);
-/* Sets TIMEOUT with the message `what`, and adds the name of the kernel that the driver may still be compiling. The
- * caller holds the mutex. */
+/* Sets and returns TIMEOUT with the message `what`. If the driver may still be compiling, adds the name of the kernel
+ * or recording. The caller holds the mutex. */
 gpuhal_status gpuhal_queue_late(gpuhal_queue *queue, const char *what);
-/* Returns OK after a change, or TIMEOUT once the deadline has passed. The caller holds the mutex. */
+/* Waits for a change, at most until the deadline, and returns OK. If the deadline has passed before the wait, returns
+ * TIMEOUT. The caller holds the mutex. */
 gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
 /* Waits until the current plugin call may have ended. Returns BUSY during native access, TIMEOUT or DEVICE_LOST. */
 gpuhal_status gpuhal_queue_wait_for_call(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
@@ -383,14 +388,14 @@ void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, boo
  * right to call. */
 void gpuhal_timepoint_give_event(gpuhal_timepoint *timepoint, gpuhal_plugin_event *event);
 /* Begin and end the use of the timepoint's event in a plugin call. gpuhal_timepoint_use_event() returns false if the
- * timepoint is done or was never submitted. */
+ * timepoint has no event yet or any more. */
 bool gpuhal_timepoint_use_event(gpuhal_timepoint *timepoint);
 void gpuhal_timepoint_leave_event(gpuhal_timepoint *timepoint);
 
 /* ---- timepoint.c */
 
-/* Measures the time between two timed timepoints that are done. Returns INVALID_ARGUMENT if their order is reversed, or
- * the plugin's error. */
+/* Measures the time between two timed timepoints that are done. Returns INVALID_ARGUMENT if their order is reversed or
+ * they have no clock in common, or the plugin's error. */
 gpuhal_status gpuhal_timepoint_elapsed(const gpuhal_timepoint *from, const gpuhal_timepoint *to, uint64_t *out_ns);
 
 /* ---- deferred.c */
@@ -409,7 +414,8 @@ bool gpuhal_queue_retire(gpuhal_queue *queue);
 /* Does the same for a caller that holds the mutex. */
 bool gpuhal_queue_retire_unlocks(gpuhal_queue *queue);
 /* Waits until all objects kept alive by ended submissions up to `number` have been released, by this thread or another.
- * Returns OK, TIMEOUT, DEVICE_LOST, or NOT_READY if the deadline is 0. */
+ * Returns OK, TIMEOUT, DEVICE_LOST, or NOT_READY if the deadline is 0. Returns OK without a wait if the device cannot
+ * be reached. */
 gpuhal_status gpuhal_queue_wait_retired(gpuhal_queue *queue, uint64_t number, uint64_t deadline_ns);
 
 /* ---- complete.c */
@@ -428,7 +434,8 @@ void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status
 /* Like gpuhal_timepoint_settle(), for a failure. To find the original failure, first polls the timepoints that the
  * queue waited for. */
 void gpuhal_timepoint_failed(gpuhal_timepoint *timepoint, gpuhal_status status);
-/* Returns OK, NOT_READY or the timepoint's failure. */
+/* Queries the plugin unless the timepoint is done. Returns OK, NOT_READY, the timepoint's failure, or FORKED or
+ * DEVICE_LOST. */
 gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
 
 /* ---- record.c */

@@ -3,8 +3,9 @@
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
-/* The plugin may have enqueued part of the work, so the queue fails. BUSY is the exception: this thread's own native
- * access has locked the vendor's queue, so the plugin has done nothing. */
+/* The plugin may have enqueued part of the work, so the queue fails. BUSY is the exception, because the
+ * plugin has done nothing: a buffer is mapped, this thread's own native access has locked the vendor's queue, or the
+ * application is capturing the vendor's queue. */
 gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status)
 {
     if (status == GPUHAL_ERROR_BUSY) {

@@ -1,15 +1,16 @@
 /* queue/reset.c: makes a failed queue usable again.
  *
  * The worker resets the queue, because a reset needs blocking plugin calls and must wait for other queues' work on
- * memory that this queue has taken over. So the caller returns in time even if the queue becomes usable only later. */
+ * memory that this queue has taken over. So the caller returns in time even if the queue becomes usable only later. If
+ * there is no plugin queue, no deferred work and no work to wait for, the caller's thread resets the queue. */
 #include "base/error.h"
 #include "queue/queue.h"
 
 /* Pause before retrying to record an event that the plugin cannot record now. */
 #define RETRY_NS UINT64_C(1000000)
 
-/* Waits until the driver has finished the remaining work of the old plugin queue. If the plugin queue refuses to record
- * an event, its work counts as finished. The caller has the right to call. */
+/* Waits until the driver has finished the remaining work of the old plugin queue. If no event can be created or
+ * recorded, the work counts as finished. The caller has the right to call. */
 static gpuhal_status drain(gpuhal_queue *queue)
 {
     gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);

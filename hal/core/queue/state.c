@@ -42,9 +42,9 @@ static const gpuhal_uses *find_first(const gpuhal_uses *uses)
     return uses;
 }
 
-/* Returns a launch whose kernel the driver may be compiling, or NULL. The launch was submitted, or the worker is
- * running it. Polling callers call this function often, so it walks the submissions only if the device has any such
- * launch. */
+/* Returns a launch or run of a recording whose kernels the driver may be compiling, or NULL. It was submitted, or the
+ * worker is running it. Polling callers call this function often, so it walks the submissions only if the device has
+ * any such launch or run. */
 static const gpuhal_uses *find_compiling(const gpuhal_queue *queue)
 {
     if (atomic_load_explicit(&queue->device->compiling, memory_order_relaxed) == 0) {

@@ -26,8 +26,8 @@ static bool has_accepted_steps(const gpuhal_op *op)
 }
 
 /* Buffers are entered before the plugin receives them, so that no other thread can map them in the meantime. If the
- * submission fails, the function leaves the buffers. For joined work, the newest submission has already entered the
- * buffers. */
+ * plugin accepts nothing, the function leaves the buffers. For joined work, the newest submission has already entered
+ * the buffers. */
 static inline __attribute__((always_inline)) gpuhal_status submit_once(gpuhal_queue *queue, const gpuhal_op *op,
                                                                        bool begins)
 {
@@ -144,7 +144,7 @@ static gpuhal_status admit_unlocks(gpuhal_queue *queue, uint64_t deadline_ns)
     return gpuhal_queue_has_deferred(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call_unlocks(queue, deadline_ns);
 }
 
-/* Handles the plugin's result for a transfer and releases the right to call. If the work must be deferred, it is
+/* Handles the plugin's result for work and releases the right to call. If the work must be deferred, it is
  * appended before the right is released, because the next thread would otherwise submit its later work first. The fast
  * path is opened last, since it admits threads without the mutex. The caller holds the mutex. */
 static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
@@ -283,7 +283,7 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
 }
 
 /* Polls the oldest timepoints, so that a queue that no thread waits for releases its buffers. Skips the newest
- * timepoint, because make_timepoint() has recorded it just now. */
+ * timepoint, which make_timepoint() has recorded just now if it is the caller. */
 static void look_back(gpuhal_queue *queue)
 {
     for (bool more = true; more;) {
@@ -352,9 +352,9 @@ static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timep
                : status;
 }
 
-/* If there is no work to wait for, the timepoint is done immediately, without a plugin call. If the plugin may not
- * return in time, the timepoint is deferred, so that the worker calls the plugin. If deferring fails, this thread calls
- * the plugin. */
+/* If there is no work to wait for, the timepoint is done immediately, without a plugin call; never in an adopted queue,
+ * because the application may have submitted work by itself. If the plugin may not return in time, the timepoint is
+ * deferred, so that the worker calls the plugin. If deferring fails, this thread calls the plugin. */
 static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
                                             gpuhal_completion **completions)
 {

@@ -282,7 +282,8 @@ static gpuhal_timepoint *stamp(gpuhal_queue *queue, bool timed)
     return status ? NULL : timepoint;
 }
 
-/* Sets the work's position in the queue's order, unless it is already set. A recording comes after the newest piece. */
+/* Sets the work's position in the queue's order, unless it is already set. A recorded event comes after the newest
+ * piece. */
 static void place(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     gpuhal_traced *traced = op->observed;
@@ -298,7 +299,7 @@ static void place(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status
     traced->placed = true;
 }
 
-/* A recording's end is its timepoint, unless the timepoint was refused. The caller holds the mutex. */
+/* A recorded event's end is its timepoint, unless the timepoint was refused. The caller holds the mutex. */
 static void append(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_traced *traced = op->observed;

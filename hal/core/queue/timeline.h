@@ -34,7 +34,7 @@ typedef struct gpuhal_traced_record {
     uint64_t bytes;
     uint64_t after[GPUHAL_TRACED_AFTER]; /* piece numbers in other queues; 0 if none */
     const gpuhal_device *device, *from, *to; /* from and to are set for copies between two devices, else NULL */
-    char *name;                              /* kernel name; malloc'ed */
+    char *name;                              /* name of the kernel or recording, else NULL; malloc'ed */
     uint32_t queue, groups[3];
     int16_t status;
     uint8_t form, usage, path, clock; /* a form of gpuhal_op_kind; a gpuhal_trace_usage; GPUHAL_TRACED_WORKER, _DIRECT,

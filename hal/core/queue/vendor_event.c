@@ -1,9 +1,9 @@
 /* queue/vendor_event.c: a queue's plugin events, and the plugin queue that they keep alive.
  *
  * A plugin must never receive an event of a queue that was destroyed. So the plugin's queue is destroyed only after all
- * of its events. A timepoint has its event from submission until the timepoint is done and no thread is in a call with
- * the event. A timed timepoint keeps its event, because the application may compare the event's time with that of a
- * much later event. */
+ * of its events. A timepoint has its event from submission until the timepoint is done, no thread is in a call with
+ * the event, and no other queue's work waits for the event. A timed timepoint keeps its event, because the application
+ * may compare the event's time with that of a much later event. */
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 

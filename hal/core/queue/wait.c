@@ -37,7 +37,8 @@ static gpuhal_status sleep_once(gpuhal_timepoint *timepoint, uint64_t deadline_n
 }
 
 /* Blocks in the plugin on this thread; only one thread at a time does so. Returns NOT_READY if another thread is
- * blocking, if the plugin may not return in time, or if the deadline has passed. Then the worker waits. */
+ * blocking, if the plugin may not return in time, or if the deadline has passed. Then the caller waits on
+ * the queue's condition. */
 static gpuhal_status wait_in_plugin(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = timepoint->queue;

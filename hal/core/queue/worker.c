@@ -35,7 +35,7 @@ static void empty_first_unlocks(gpuhal_queue *queue, gpuhal_deferred *deferred)
     }
 }
 
-/* The caller holds the mutex, and frees the element after unlocking it. */
+/* The caller holds the mutex, and frees the element after unlocking the mutex. */
 static gpuhal_deferred *take_first(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -276,7 +276,7 @@ static bool look_at_wait(gpuhal_queue *queue)
     return true;
 }
 
-/* Returns false if the worker must wait. The caller holds the mutex. */
+/* Does the next piece of work. Returns false if there is none. The caller holds the mutex. */
 static bool step(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -319,8 +319,8 @@ static bool step(gpuhal_queue *queue)
     return false;
 }
 
-/* Returns whether a destroyed queue without deferred work has no work left at all. The caller holds the mutex, which is
- * released only if there is work left. */
+/* Returns whether a destroyed queue without deferred work has no work left at all, or its device cannot be reached. The
+ * caller holds the mutex, which is released only if there is work left. */
 static bool may_end(gpuhal_queue *queue)
 {
     if (!gpuhal_device_is_reachable(queue->device)) {
