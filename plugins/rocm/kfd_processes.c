@@ -1,6 +1,6 @@
 /* rocm/kfd_processes.c: lists the processes that compute on a GPU, from the kernel's compute driver (kfd). For each
- * process kfd has a directory with one file per GPU. The file contains the amount of memory that the process uses. The
- * SMI libraries report the same values, but in structures that differ between releases.
+ * process kfd has a directory with a file for each GPU. The file contains the amount of this GPU's memory that the
+ * process uses. The SMI libraries report the same values, but in structures that differ between releases.
  */
 #include "device.h"
 

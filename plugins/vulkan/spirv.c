@@ -9,7 +9,8 @@
 
 #define MAGIC         0x07230203u
 #define SWAPPED_MAGIC 0x03022307u
-/* The upper limit for ids in the specification (Universal Limits). */
+/* The largest accepted bound. Each id is below the bound, so ids are at most 4194303: the specification requires that
+ * implementations support ids up to this number (Universal Limits). */
 #define BOUND_MAX 4194304u
 #define TYPES_END 40u /* opcodes from TYPE_VOID to TYPES_END - 1 define types */
 

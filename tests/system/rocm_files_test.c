@@ -1,6 +1,6 @@
 /* Tests the ROCm plugin with the fake runtime and the kernel files of invented machines: values from sysfs, hwmon and
- * gpu_metrics, in the units of their keys. The files are those of an MI210, a Navi display card and an MI300X, reduced
- * to the files that the plugin reads. */
+ * gpu_metrics, in the units of their keys. Most files are those of an MI210, a Navi display card and an MI300X, reduced
+ * to the files that the plugin reads. Some tests use the files of a processor with graphics, or damaged files. */
 #include "rocm_tree.h"
 
 /* ---- the gpu_metrics table, with the layout of the kernel's kgd_pp_interface.h */

@@ -20,7 +20,8 @@ TEST(verify_passes_on_every_device_and_leaves_nothing)
 
 /* ---- bytes */
 
-/* The devices' plugin has not been started, so each sample begins to start it. */
+/* The devices' plugin has not been started, so the first device's query starts it. The other devices' queries must
+ * also return values. */
 TEST(the_first_sample_of_several_devices_has_the_values_of_each)
 {
     use_machine("devices 4");

@@ -77,7 +77,8 @@ static void check_native_queue(const gpuhal_context *context)
     ops->queue_destroy(queue);
 }
 
-/* native.h defines each type's meaning. This check only requires a type and a value. */
+/* native.h defines each type's meaning. This check requires an unchanged size, a type of this backend, and a value (not
+ * for a HIP device). It does not use the handle. */
 void gpuhal_check_native(gpuhal_context *context)
 {
     const gpuhal_opened *opened = &context->opened;

@@ -34,9 +34,9 @@ struct gpuhal_probe_kernel_log {
     } gpus[GPUS_MOST];
 };
 
-/* Returns whether a program caused the error. Such errors are a kernel exception, a page fault, work that was stopped
- * or ended after another error, a video decoder exception, and a context that took too long. docs/telemetry.md has the
- * source. */
+/* Returns whether a program caused the error. Such errors are, in the order of the list, a kernel exception, a page
+ * fault, work that was stopped, work that was ended after another error, a video decoder exception, and a context that
+ * took too long. docs/telemetry.md has the source. */
 static bool is_of_program(uint32_t number)
 {
     static const uint32_t list[] = {13, 31, 43, 45, 68, 109};

@@ -1,8 +1,8 @@
 /* screen.h: prints text for people, fitted to the screen's width, characters and colours.
  *
- * Drivers and file names may contain any bytes. They are printed as one line of printable characters: control
- * characters, invisible characters and invalid UTF-8 become `?`, so that no driver can write escape codes to a
- * terminal. */
+ * Texts of drivers and file names may contain any bytes. They are printed as one line of printable characters: newlines
+ * and tabs become blanks, and other control characters, invisible characters, invalid UTF-8, and characters that the
+ * output cannot show become `?`, so that no driver can write escape codes to a terminal. */
 #ifndef PROBE_SCREEN_H
 #define PROBE_SCREEN_H
 

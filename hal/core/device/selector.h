@@ -99,7 +99,7 @@ int gpuhal_device_type_rank(const gpuhal_device *device);
 gpuhal_device *gpuhal_entry_usable(const gpuhal_device_snapshot *snapshot, uint32_t entry);
 
 /* Returns whether the selector matches the device as listed in the snapshot. Returns false if the device is no longer
- * listed. For rows, gpuhal_device_snapshot_mark_preferred() must have been called. */
+ * listed. For rows and for `each`, gpuhal_device_snapshot_mark_preferred() must have been called. */
 bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                              const gpuhal_device *device);
 /* If the selector names a variable, appends the ignored parts of its value, each with the reason. */

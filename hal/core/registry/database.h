@@ -145,8 +145,10 @@ void gpuhal_database_remove(gpuhal_database *database, gpuhal_database_kind kind
 /* Returns another record of the object that `record` describes; NULL if there is none. */
 void *gpuhal_database_same(const gpuhal_database *database, gpuhal_database_kind kind, const void *record);
 bool gpuhal_database_lists(const gpuhal_database *database, uint32_t physical);
-/* Drops records above the limits, and the records that refer to them. Drops the oldest records first. Among physical
- * devices and interfaces, drops absent records first, then the record that was added last. */
+/* Drops records above the limits, and the records that refer to them. Interfaces and links of the backend with the most
+ * records are dropped first. Of these, and of the other kinds, the oldest records are dropped first. Among physical
+ * devices and interfaces, drops the oldest absent record first, and if all are present, the record that was added
+ * last. */
 void gpuhal_database_trim(gpuhal_database *database);
 /* Returns whether a new physical device can be recorded: fewer devices than the limit are present. Trimming drops
  * absent devices to make room. */

@@ -1,5 +1,6 @@
 /* transfer/move.c: the long parts of move.h. In the common case, an aligned range with a slot, a move is one plugin
- * call. The other cases are large copies, and devices without a slot. */
+ * call. The other cases are large copies, unaligned ranges, and devices that have no slot or whose slot refuses the
+ * memory. */
 #include "transfer/move.h"
 
 #include "memory/buffer.h"
