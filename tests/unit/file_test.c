@@ -58,6 +58,10 @@ TEST(the_whole_size_ends_with_the_file_when_reading_and_with_the_buffer_when_wri
     gpuhal_file file = by_path(0);
     assert_int_equal(gpuhal_fill(NULL, buffer, 0, 1000, 0, 4), GPUHAL_OK);
     assert_int_equal(gpuhal_read_file(NULL, buffer, 300, &file, GPUHAL_WHOLE_SIZE), GPUHAL_OK);
+    gpuhal_usage usage = {.size = sizeof usage};
+    assert_int_equal(gpuhal_device_usage(gpuhal_buffer_device(buffer), &usage), GPUHAL_OK);
+    assert_int_equal(usage.written.bytes, 700);
+    assert_int_equal(usage.written.timed_operations, 0); /* only transfers of 64 KiB and more are timed */
     memcpy(expected + 300, model, 700);
     expect_contents(buffer, expected, 1000);
     expect_failure(gpuhal_read_file(NULL, buffer, 301, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_OUT_OF_RANGE,

@@ -5,8 +5,8 @@
 
 #include "machine.h"
 
-/* Checks devices selected by number: a number that selects the processor may belong to a missing GPU. Returns
- * PROBE_GO_ON, or an exit code after printing a message. */
+/* Checks devices selected by number: a number that selects the processor may belong to a GPU that cannot be used or is
+ * gone. Returns PROBE_GO_ON, or an exit code after printing a message. */
 gpuhal_probe_exit gpuhal_probe_judge_numbers(const gpuhal_probe_options *options, const gpuhal_probe_machine *machine);
 /* Prints why opening the library failed, and returns the exit code. The library's last error must be the error from
  * opening. */

@@ -19,7 +19,7 @@ void gpuhal_probe_put(gpuhal_probe_json *builder, json_t *object, const char *ke
 void gpuhal_probe_append(gpuhal_probe_json *builder, json_t *array, json_t *value);
 /* Creates a number. JSON does not limit integers, but jansson's maximum is 2^63 - 1; larger numbers lose precision. */
 json_t *gpuhal_probe_number(uint64_t value);
-/* Prints the document and releases it. Returns false if `failed` is set. */
+/* Prints the document and releases it. Returns false if `failed` is set, or if out of memory. */
 bool gpuhal_probe_json_print(const gpuhal_probe_json *builder, json_t *document, FILE *out);
 
 #endif

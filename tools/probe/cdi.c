@@ -38,12 +38,13 @@ typedef struct gpus {
     gpu *list;
     size_t count, used;
     bool all_of_nvidia;
-    json_t *mounts; /* mounts for NVIDIA's driver libraries; an empty array if they are unknown */
+    json_t *mounts; /* mounts for NVIDIA's driver libraries; an empty array if they are unknown; NULL without libcuda */
 } gpus;
 
 /* ---- the contents of a device */
 
-/* Adds the node and returns whether it exists. A runtime refuses to start a container if a node is missing. */
+/* Adds the node if it exists, and returns whether it was added. A runtime refuses to start a container if a node is
+ * missing. */
 static bool add_node(gpu *one, const char *path)
 {
     char real[4096];

@@ -25,8 +25,8 @@ static void read_version(const char *path, char version[NAME_MAX + 1])
     snprintf(version, NAME_MAX + 1, "%s", good ? digits : "");
 }
 
-/* Returns whether the name is a library's name that has only characters that this driver's packages use. Other paths
- * must not appear in the document. */
+/* Returns whether the name is a library's name that has only characters that this driver's packages use. Other names
+ * are left out, because they are of no use to the programs that read the document. */
 static bool is_library(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-";

@@ -234,7 +234,7 @@ void gpuhal_probe_column_write(gpuhal_probe_column column, const gpuhal_probe_ro
         write_field("processes", row, out_cell);
         break;
     default:
-        /* A device's state replaces its values except for memory. */
+        /* A state replaces the values in the columns before PCI, except for a device's memory. */
         if (*row->state && column < PROBE_COLUMN_PCI && (!row->entry || column != PROBE_COLUMN_MEMORY)) {
             *out_cell->text = 0;
         } else if (row->entry) {

@@ -52,7 +52,7 @@ static bool next_range(const char **list, uint32_t *out_first, uint32_t *out_las
     return true;
 }
 
-/* Returns false if the kernel does not know the CPU. */
+/* Reads the core of a CPU. Returns false if the kernel does not report the core. */
 static bool read_core(uint32_t cpu, core *out_core)
 {
     char name[64], line[PROBE_CORE_TEXT_BYTES];

@@ -76,7 +76,7 @@ static bool collect(gpuhal_probe_comparison *own, gpuhal_probe_change_kind kind)
             if (!more) {
                 return false;
             }
-            /* only the new record has the last-seen time of a missing device */
+            /* the new record has the latest last-seen time of a missing device */
             find_physical(own->after, physical.number, &change.physical);
             change.physical = *change.physical.name || !gone ? change.physical : physical;
             change.id = id_of(own->after, change.entry.number);

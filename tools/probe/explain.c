@@ -1,5 +1,6 @@
 /* explain.c: prints the explanation: first plugins that failed or that this user may not use, in full; then one line
- * for each other plugin, and for devices that share a physical device; then the chosen device and the notes. */
+ * for each other plugin, and for devices that share a physical device; then the chosen device and the notes. With --all
+ * the other plugins are explained in full as well. */
 #include "../common/text.h"
 #include "explain.h"
 #include "print.h"
@@ -47,7 +48,7 @@ static void write_reached(const gpuhal_plugin_report *report, char *to, size_t b
     }
 }
 
-/* Removes the state from "starting: no driver: REASON", because the previous line shows it. */
+/* Returns only REASON from "starting: no driver: REASON", because the state is printed before the reason. */
 static const char *reason_after_state(const gpuhal_plugin_report *report)
 {
     char state[128];
@@ -56,7 +57,8 @@ static const char *reason_after_state(const gpuhal_plugin_report *report)
     return colon && strncmp(colon, state, (size_t)length) == 0 ? colon + length : report->reason;
 }
 
-/* Writes the reason without repeated names, as in "tried libcuda.so.1: libcuda.so.1: cannot open". */
+/* Writes the reason without repeated names: "tried libcuda.so.1: libcuda.so.1: cannot open" becomes "tried
+ * libcuda.so.1: cannot open". */
 static void write_reason(const gpuhal_plugin_report *report, char to[GPUHAL_PROBE_TEXT_BYTES])
 {
     char words[GPUHAL_PROBE_TEXT_BYTES];
@@ -245,7 +247,7 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
             print_line(&report, screen);
         }
     }
-    if (!options->all) { /* with --all the listing includes the hardware */
+    if (!options->all) { /* with --all the listing includes the physical devices */
         print_hardware(machine, screen);
     }
     print_choice(machine, screen);

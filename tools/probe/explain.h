@@ -7,7 +7,7 @@
 
 void gpuhal_probe_explain_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugin_report *report,
                                  const gpuhal_probe_screen *screen);
-/* Prints the physical device's interfaces, the preferred one, and the evidence. */
+/* Prints the physical device's interfaces, the preferred ones, and the evidence. */
 void gpuhal_probe_explain_physical(const gpuhal_view *view, const gpuhal_physical_info *physical,
                                    const gpuhal_probe_screen *screen);
 

@@ -141,7 +141,7 @@ static const struct {
 };
 enum { VALUES = sizeof values / sizeof *values };
 
-/* Prints each value with its source, then each missing value with the reason. */
+/* Prints each value with its source, then each missing value that is not rare, with the reason. */
 static void print_values(gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
     gpuhal_value read[VALUES];

@@ -104,8 +104,8 @@ static bool is_gpu(const gpuhal_probe_machine *machine, const gpuhal_device *dev
     return found;
 }
 
-/* Returns whether `one` needs an explanation more than `other`. The order is broken hardware, hardware that is
- * unavailable on purpose, and hardware that is not given to this process. */
+/* Returns whether `one` needs an explanation more than `other`. Hardware is ordered by grade, with the highest first.
+ * Hardware that is not given to this process comes last, whatever its grade. */
 static bool is_worse(const gpuhal_hardware_info *one, const gpuhal_hardware_info *other)
 {
     const bool is_listed = one->state != GPUHAL_HARDWARE_NOT_GIVEN;

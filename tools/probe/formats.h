@@ -19,8 +19,8 @@ bool gpuhal_probe_print_openmetrics(const gpuhal_probe_machine *machine, const g
 /* Prints gres.conf for Slurm. */
 bool gpuhal_probe_print_gres(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, FILE *out);
 /* Prints a specification for the Container Device Interface. The format requires at least one GPU. Prints nothing and
- * returns NO_DEVICE if there is no GPU. With `says_left_out`, reports the omitted GPUs and the reasons on standard
- * error. */
+ * returns NO_DEVICE if no GPU can be included. With `says_left_out`, reports on standard error the omitted GPUs and the
+ * reasons, except for reasons that other messages already report. */
 gpuhal_probe_exit gpuhal_probe_print_cdi(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                          bool says_left_out, FILE *out);
 

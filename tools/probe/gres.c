@@ -96,7 +96,8 @@ static void fill(gres *one, gres *done, size_t count)
     }
 }
 
-/* Returns the number of NVLink or xGMI links between two devices; 0 if traffic takes another path. */
+/* Returns the number of NVLink or xGMI links between two devices: 0 if traffic takes another path, 1 if the number is
+ * unknown. */
 static uint64_t count_links(const gpuhal_probe_machine *machine, const gres *from, const gres *to)
 {
     for (uint32_t i = 0; i < machine->link_count; i++) {

@@ -203,7 +203,8 @@ static bool is_excluded(const gpuhal_probe_machine *machine, const char *backend
     return excluded;
 }
 
-/* Counts the rows that the missing hardware had. Partitioned hardware had several rows. */
+/* Returns how many rows the hardware had, if it has no device now and its grade is PROBLEM; otherwise 0. Partitioned
+ * hardware had several rows. */
 static uint32_t count_rows(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware)
 {
     gpuhal_interface_record known = {.size = sizeof known};
@@ -219,8 +220,8 @@ static uint32_t count_rows(const gpuhal_probe_machine *machine, const gpuhal_har
     return 0;
 }
 
-/* Returns whether a missing GPU would have this number. GPUs precede the processor, so the processor has the number of
- * a GPU if GPUs are missing. */
+/* Returns whether a GPU whose rows count_rows() counts would have this number. GPUs precede the processor, so the
+ * processor has the number of a GPU if GPUs are missing. */
 static bool would_be_row(const gpuhal_probe_machine *machine, unsigned long last)
 {
     unsigned long listed = 0, missing = 0;

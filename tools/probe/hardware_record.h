@@ -19,12 +19,12 @@ const char *gpuhal_probe_short_address(const char *address);
  * "0000:c1:00.0". */
 bool gpuhal_probe_hardware_is_at(const gpuhal_hardware_info *hardware, const char *selector);
 /* Returns whether a selector that matches no device refers to this hardware without a device. The selector may be the
- * address, "gpu", the recorded UUID or its beginning, or the id or number that the hardware would have if all recorded
- * GPUs were listed. */
+ * address, "gpu", the recorded UUID or its beginning, or an id or number that would exist if all recorded GPUs were
+ * listed. Such an id or number refers to all hardware that may have had it. */
 bool gpuhal_probe_hardware_is_meant(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware,
                                     const char *selector);
-/* Returns whether a number, or the last number of a range, belongs to a recorded GPU that is broken or gone. The
- * library assigns such a number to the processor. */
+/* Returns whether a number, or the last number of a range, belongs to a recorded GPU that has no device and whose grade
+ * is PROBLEM, such as a GPU that is broken or recently gone. The library assigns such a number to the processor. */
 bool gpuhal_probe_rows_are_missing(const gpuhal_probe_machine *machine, const char *selector);
 
 #endif

@@ -96,7 +96,8 @@ bool gpuhal_probe_is_ill(const gpuhal_probe_device *entry)
     return ill;
 }
 
-/* Writes the command that shows the vendor's details, and the meaning of possible results. */
+/* Writes the command that shows the vendor's details, and the meaning of possible results. For devices of backends
+ * other than CUDA, writes only "gpuhal-probe --explain DEVICE". */
 static void write_query(const gpuhal_probe_device *entry, const char *address, const char *what, const char *answers,
                         char fix[256])
 {

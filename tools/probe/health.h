@@ -32,7 +32,7 @@ bool gpuhal_probe_has(const gpuhal_probe_device *entry, gpuhal_probe_ailment ail
 gpuhal_hardware_grade gpuhal_probe_ailment_grade(gpuhal_probe_ailment ailment);
 /* Returns whether the device has an ailment whose grade is worse than NOTE. */
 bool gpuhal_probe_is_ill(const gpuhal_probe_device *entry);
-/* Writes a sentence without its subject, and the command that fixes or examines the ailment of the device at this PCI
+/* Writes a sentence without its subject, and the commands that fix or examine the ailment of the device at this PCI
  * address. */
 #define GPUHAL_PROBE_LOST_ANSWERS "# Xid 79: turn power off and on; if it recurs: slot, power, card"
 void gpuhal_probe_ailment_words(const gpuhal_probe_device *entry, gpuhal_probe_ailment ailment, const char *address,

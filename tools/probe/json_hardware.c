@@ -33,7 +33,7 @@ json_t *gpuhal_probe_make_nodes(gpuhal_probe_json *builder, const gpuhal_probe_d
     return array;
 }
 
-/* The profile is the part of the driver's name after " MIG ". */
+/* The profile is the part of the name of the device or hardware after " MIG ". */
 json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, const char *uuid, const char *numbers)
 {
     const char *mark = *uuid ? strstr(name, " MIG ") : NULL;
@@ -46,7 +46,7 @@ json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, cons
     return object;
 }
 
-/* Creates "10de", in lspci's form; null if the hardware is not on PCI. */
+/* Creates "10de", in lspci's form; null if the hardware is not on PCI, or not any more. */
 static json_t *make_hex(const gpuhal_hardware_info *hardware, uint32_t number, int digits)
 {
     char text[16];

@@ -24,8 +24,8 @@ void gpuhal_probe_put_result(gpuhal_probe_json *builder, json_t *object, json_t 
                              const gpuhal_probe_result *result, bool verifying);
 
 json_t *gpuhal_probe_make_type(const gpuhal_device *device);
-/* Creates the facts of a MIG partition from the driver's name, the UUID, and the instance numbers; null without a UUID,
- * or if the name has no profile. */
+/* Creates the facts of a MIG partition from the name of the device or hardware, the UUID, and the instance numbers;
+ * null without a UUID, or if the name has no profile. */
 json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, const char *uuid, const char *numbers);
 json_t *gpuhal_probe_make_capabilities(gpuhal_probe_json *builder, const gpuhal_device *device);
 json_t *gpuhal_probe_make_device(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine,

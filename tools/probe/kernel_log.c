@@ -24,7 +24,7 @@ enum {
 };
 
 struct gpuhal_probe_kernel_log {
-    int descriptor; /* -1 before it is opened */
+    int descriptor; /* -1 if it is not open */
     bool is_file;   /* the log is a file of a recorded machine */
     bool is_cut;    /* the last reading stopped before the end of the log */
     uint32_t count;

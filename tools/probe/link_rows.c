@@ -1,7 +1,7 @@
 /* link_rows.c: see link_rows.h. */
 #include "link_rows.h"
 
-/* A meaning ends with nvidia-smi's abbreviation if nvidia-smi has one. */
+/* A meaning ends with nvidia-smi's abbreviations if nvidia-smi has any. */
 const char *const gpuhal_probe_link_words[PROBE_KINDS][2] = {
     {"?", "not known"},
     [GPUHAL_LINK_NVLINK] = {"nvlink", "NVLink, directly (NV)"},

@@ -1,4 +1,5 @@
-/* link_rows.h: the links between listed devices, and the links' short names. */
+/* link_rows.h: the links between listed devices, and the short names and meanings of the links' kinds. The tables
+ * (matrix.c) and the sentences (link_sentences.c) use them. */
 #ifndef PROBE_LINK_ROWS_H
 #define PROBE_LINK_ROWS_H
 

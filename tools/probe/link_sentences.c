@@ -78,7 +78,8 @@ static void print_uniform(const gpuhal_probe_link_rows *own, const gpuhal_probe_
     gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
 }
 
-/* Prints whether devices can access each other's memory. @where is "" for all devices, or names the devices. */
+/* Prints that devices can access each other's memory, and whether --verify has proven it. @where is "" for all devices,
+ * or says which devices. */
 static void print_reach(const gpuhal_probe_link_rows *own, const char *where, const gpuhal_probe_link *link)
 {
     char text[160];
@@ -156,8 +157,8 @@ static bool are_islands(const gpuhal_probe_link_rows *own, const islands *found)
     return true;
 }
 
-/* Finds the islands. Returns false if all links are alike or the links are irregular. The caller must clean up `found`
- * in either case. */
+/* Finds the islands. Returns false if all links are alike, if the links are irregular, or if out of memory. The caller
+ * must clean up `found` in any case. */
 static bool find_islands(const gpuhal_probe_link_rows *own, islands *found)
 {
     *found = (islands){.first = calloc(own->count, sizeof *found->first),

@@ -1,6 +1,7 @@
-/* links.c: see links.h. One child process reads all links in sequence and sends the results, so that each driver is
+/* links.c: see links.h. One child process reads the links in sequence and sends the results, so that each driver is
  * started only once. If the child crashes or hangs, its current link fails and another child continues with the next
- * link. After repeated failures, the remaining links are skipped. */
+ * link. After repeated failures, the remaining links are skipped. Links that a child cannot read are read in this
+ * process. */
 #include "links.h"
 
 #include "progress.h"

@@ -62,7 +62,7 @@ static bool names_interfaces(const char *selectors)
 }
 
 /* Returns whether the listing for people shows the device. By default it shows only the preferred interface of each
- * physical device. */
+ * physical device, or of each partition. */
 static bool is_shown(const gpuhal_probe_options *options, const gpuhal_probe_device *entry)
 {
     return options->all || entry->preferred || names_interfaces(options->device);

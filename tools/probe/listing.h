@@ -22,7 +22,7 @@ gpuhal_probe_exit gpuhal_probe_list_devices(const gpuhal_probe_options *options,
  * --device names interfaces. */
 void gpuhal_probe_choose_rows(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 bool gpuhal_probe_is_processor(const gpuhal_device *device);
-/* Returns whether one of the selectors is a number. Numbers count all devices, including hidden devices. */
+/* Returns whether one of the selectors is a number. Numbers also count hidden devices. */
 bool gpuhal_probe_has_number(const char *selectors);
 
 #endif

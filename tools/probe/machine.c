@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPEN_NS   15000000000u /* for plugins; the library's default */
+#define OPEN_NS   15000000000u /* for each plugin; the library's default */
 #define VERIFY_NS 60000000000u /* for each device and link, without --timeout */
 #define RESCAN_NS 5000000000u  /* interval between bus scans, which cost more than reading values */
 
@@ -119,7 +119,7 @@ static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_prob
     return set_reason(machine, reason ? reason : "");
 }
 
-/* If the chosen device turns out to be faulty, lets the library choose another device. */
+/* If the chosen device turns out to be unusable, lets the library choose another device. */
 static gpuhal_probe_exit choose_again(gpuhal_probe_machine *machine)
 {
     char reason[512];
@@ -201,7 +201,8 @@ static gpuhal_probe_extent extent_of(const gpuhal_probe_options *options)
     }
 }
 
-/* Reads the values. If drivers report devices as lost now, also reads the rows that replace the lost devices. */
+/* Reads the values. If drivers report devices as lost now, also reads the values of the rows that replace the lost
+ * devices. */
 static gpuhal_probe_exit read_values(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
                                      gpuhal_probe_machine *machine)
 {

@@ -32,7 +32,8 @@ static FILE *take_output(void)
     return out;
 }
 
-/* Writes the buffered output; returns false after a message if a write failed. Sets *out to NULL. */
+/* Writes the buffered output; returns false after a message if a write failed. Sets *out to NULL. Does nothing if *out
+ * is already NULL. */
 static bool close_output(FILE **out)
 {
     const bool arrived = gpuhal_tool_output_close(out);
@@ -86,7 +87,7 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
 }
 
 /* Returns whether the options request only environment variables. Printing them requires no plugin, so they are printed
- * even if a plugin hangs. Any option about a listing requests a listing. */
+ * even if a plugin hangs. Any option about a listing, except --device and --backends, requests a listing. */
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
     return options->environment && !options->format_given && !options->columns && !options->all && !options->links &&

@@ -1,5 +1,6 @@
-/* matrix.c: prints the links for people, as sentences if these are sufficient, otherwise as tables with source devices
- * on the left and target devices on top. A table that is wider than the screen is split into several tables. */
+/* matrix.c: prints the links for people. Prints the kinds of links as sentences if these are sufficient, otherwise as a
+ * table. Prints measurements, if there are any, as tables. Source devices are on the left of a table and target devices
+ * on top. A table that is wider than the screen is split into several tables. */
 #include "link_rows.h"
 #include "times.h"
 #include "topology.h"

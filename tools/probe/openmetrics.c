@@ -66,7 +66,7 @@ static void put_gauge(gpuhal_probe_format format, const char *family, const char
     put_head(format, &one, out);
 }
 
-/* Labels that identify a row. Every metric has them, so that metrics can be used independently. */
+/* Labels that identify a row. Every metric of a row has them, so that metrics can be used independently. */
 static const char *const identity[] = {"id", "backend", "physical", "pci", "uuid", "name"};
 
 static bool identifies(const gpuhal_probe_field *column)
@@ -93,7 +93,7 @@ static void put_identity(metric *one, const gpuhal_probe_row *row)
     }
 }
 
-/* ---- the state of a row */
+/* ---- the facts and the state of a row */
 
 static void put_build(gpuhal_probe_format format, FILE *out)
 {

@@ -1,6 +1,6 @@
-/* option_rules.c: see option_rules.h. For each option, a table lists the tasks and formats that would silently ignore
- * it. All other combinations are allowed. JSON always includes --all, --explain and --timings, and --color is only a
- * preference for any text that is printed. */
+/* option_rules.c: see option_rules.h. A table lists the tasks and formats that would silently ignore an option. Further
+ * checks reject conflicting options. All other combinations are allowed. JSON always includes --all, --explain and
+ * --timings, and --color is only a preference for any text that is printed. */
 #include "option_rules.h"
 
 #include "fields.h"

@@ -19,7 +19,7 @@ bool gpuhal_probe_keep_names(struct argp_state *state, const char **to, const ch
  * a file with this name. */
 bool gpuhal_probe_keep_file(struct argp_state *state, const char **to, const char *option, const char *value);
 bool gpuhal_probe_keep_seconds(struct argp_state *state, uint64_t *to, const char *value);
-/* Stores a count of at least 1. */
+/* Stores a count from 1 to 1000. */
 bool gpuhal_probe_keep_count(struct argp_state *state, uint32_t *to, const char *option, const char *value);
 bool gpuhal_probe_keep_period(struct argp_state *state, uint64_t *to, const char *option, const char *value);
 bool gpuhal_probe_keep_format(struct argp_state *state, gpuhal_probe_options *options, const char *value);

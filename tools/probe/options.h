@@ -15,7 +15,7 @@ typedef enum gpuhal_probe_exit {
     PROBE_PARTIAL = 4,   /* a GPU, plugin, or with --verify a device or link failed; too few GPUs; damaged registry */
     PROBE_NOT_FOUND = 5, /* no such device, backend or plugin */
     PROBE_NO_PERMISSION = 6, /* this user may not use the requested device */
-    PROBE_DIFFERS = 7,       /* the machine differs from the record */
+    PROBE_DIFFERS = 7,       /* the machine differs from the baseline of --diff */
     PROBE_GO_ON = -1         /* not an exit code: continue */
 } gpuhal_probe_exit;
 
@@ -63,8 +63,8 @@ typedef struct gpuhal_probe_options {
     const char *output;    /* file for the listing; NULL for standard output */
     uint32_t expected;     /* required number of ready GPUs; 0 if not given */
     uint64_t timeout_ns;   /* 0 if not given */
-    uint64_t every_ns;     /* interval between repeated listings; 0 to print one listing */
-    uint64_t watch_ns;     /* period of the live view; 0 for no live view */
+    uint64_t every_ns;     /* period of --every; 0 if not given */
+    uint64_t watch_ns;     /* period of --watch (the live view, or lines of JSON); 0 if not given */
 } gpuhal_probe_options;
 
 /* Parses the command line. Returns PROBE_GO_ON, or an exit code if the program is done: it printed --help or --version

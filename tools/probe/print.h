@@ -45,10 +45,11 @@ void gpuhal_probe_print_not_given(const gpuhal_probe_machine *machine, const gpu
 /* Prints the meaning of the marks, and the default device with the rule that selected it. */
 void gpuhal_probe_print_default(const gpuhal_probe_machine *machine, const gpuhal_probe_marks *marks,
                                 const gpuhal_probe_screen *screen);
-/* Below a plain listing on a terminal, prints options that show more or that help with broken GPUs. */
+/* Below a plain listing of limited width (screen.h), prints options that show more or that help with broken GPUs. */
 void gpuhal_probe_print_more(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
-/* Prints the links between listed devices. Returns false if out of memory. */
+/* Prints the links between listed devices, the devices' NUMA nodes, and the network cards near them. Returns false if
+ * out of memory. */
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen);
 /* Prints a block for each plugin that failed or that this user may not use, a line for every other plugin (with --all
@@ -85,7 +86,8 @@ gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machin
 /* For --check, prints in one line whether the GPUs are healthy. */
 void gpuhal_probe_print_check(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
                               const gpuhal_probe_options *options, const gpuhal_probe_screen *screen);
-/* Prints to standard error the findings that the output format cannot contain. */
+/* Prints findings to standard error: that --expect is not reached, or that there is no device or GPU. Below a table, adds
+ * a note if --backends names only interfaces that are not listed. For all other formats, adds the problems. */
 void gpuhal_probe_say_findings(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
                                const gpuhal_probe_options *options);
 

@@ -60,8 +60,8 @@ static bool is_selected(const gpuhal_probe_machine *machine, const gpuhal_hardwa
     return found;
 }
 
-/* If devices were selected, considers only their hardware, and ignores notes on ready hardware, such as the note that
- * another API cannot use the hardware. */
+/* If devices were selected, considers only their hardware, and ignores ready hardware: its only finding, of any grade,
+ * is that its vendor's API cannot use it, although other APIs can. */
 static bool find_in_hardware(finder *own, const gpuhal_probe_options *options)
 {
     bool good = true;
@@ -97,9 +97,9 @@ static bool share_node(const char *why, const char *text)
     return *node && strstr(text, node);
 }
 
-/* Returns whether a hardware problem already explains the plugin's state: one problem's sentence contains the other
- * problem's reason, both sentences name the same missing device node, or the plugin lacks permission and this user may
- * not open the hardware's nodes. */
+/* Returns whether an earlier problem, of hardware or of another plugin, already explains the plugin's state: one
+ * problem's sentence contains the other problem's reason, both sentences name the same missing device node, or the
+ * plugin lacks permission and this user may not open the hardware's nodes. */
 static bool is_said(const finder *own, const gpuhal_plugin_report *report)
 {
     for (uint32_t i = 0; i < own->to->count; i++) {
@@ -147,8 +147,8 @@ static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
     return true;
 }
 
-/* Returns the beginning of the command that verifies a device again. If --device has selected the devices of this run,
- * the command also creates a report for the driver's vendor. */
+/* Returns the beginning of the command that verifies a device or a link again. If --device has selected the devices of
+ * this run, the command also creates a report for the driver's vendor. */
 static const char *how_to_repeat(const gpuhal_probe_options *options)
 {
     return options->device ? "gpuhal-probe --report report.txt" : "gpuhal-probe";

@@ -8,7 +8,7 @@
 typedef struct gpuhal_probe_problem {
     gpuhal_hardware_grade grade; /* grades below PROBLEM cause exit status 4 only with --strict */
     char code[40];               /* "no_kernel_driver", "plugin_timed_out", "verify_failed" */
-    char hardware[128];          /* PCI address or device id; may be "" */
+    char hardware[128];          /* PCI address, else path of the hardware, or device id; may be "" */
     char subject[400];           /* "NVIDIA GPU at 0000:01:00.0" */
     char why[1024], fix[512];    /* advice.h */
 } gpuhal_probe_problem;

@@ -16,10 +16,11 @@ struct gpuhal_probe_processes {
     bool is_partial; /* the list lacks processes that only a scan of all processes finds */
 };
 
-/* Reads the processes of the devices that the format shows, in at most one second, and discards earlier results. A
- * table without --processes skips the scan of all processes, which would take longer than all other reads. With
- * --cached, and for formats without processes, reads none. A report contains no users, commands or containers. Must be
- * called after the values are read, because only then is a lost device known. Returns false if out of memory. */
+/* Reads the processes of the devices that the format shows, in at most one second and within --timeout, and discards
+ * earlier results. A table without --processes skips the scan of all processes, which would take longer than all other
+ * reads. With --cached or --check, and for formats without processes, reads none. A report contains no users, commands
+ * or containers. Must be called after the values are read, because only then is a lost device known. Returns false if
+ * out of memory. */
 bool gpuhal_probe_processes_read(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 /* Returns whether the device's row shows the processes. Only one of several interfaces shows them. */
 bool gpuhal_probe_processes_are_of(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);

@@ -16,15 +16,15 @@ gpuhal_probe_exit gpuhal_probe_registry_do(const gpuhal_probe_options *options, 
 void gpuhal_probe_registry_print(const gpuhal_view *view, bool all, const gpuhal_probe_screen *screen);
 /* Prints the document gpuhal.registry/2. Returns false if out of memory. */
 bool gpuhal_probe_registry_json(const gpuhal_view *view, FILE *out);
-/* Lists the machine and prints its differences from the record. */
+/* Lists the machine and prints its differences from the baseline (baseline.h). */
 gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *out);
 
 /* Returns the view's information about the record as a whole. */
 gpuhal_registry_info gpuhal_probe_registry_info(const gpuhal_view *view);
 /* Finds the interface with this number. Returns false if there is none. */
 bool gpuhal_probe_find_interface(const gpuhal_view *view, uint32_t number, gpuhal_interface_record *out_entry);
-/* Writes the interface's name as in other output: "cuda at 0000:11:00.0", "cpu (AMD EPYC)"; adds its number if the name
- * is not unique. */
+/* Writes the interface's name as in other output: "cuda at 0000:11:00.0", "cpu (AMD EPYC)". Writes "cuda interface 7"
+ * if the interface has no address of its own, and no name or a name that is not unique. */
 #define GPUHAL_PROBE_NAME_BYTES 128u
 void gpuhal_probe_name_interface(const gpuhal_view *view, uint32_t number, char to[GPUHAL_PROBE_NAME_BYTES]);
 /* Returns the time when devices were last seen; 0 if no time is recorded. */

@@ -1,5 +1,5 @@
-/* repeat.c: see repeat.h. Repeated listings reopen neither drivers nor the registry. They only read values, and detect
- * devices that appeared or disappeared. */
+/* repeat.c: see repeat.h. Repeated listings reopen neither drivers nor the registry. They only read values, processes
+ * and, at longer intervals, the hardware, and detect devices that appeared or disappeared. */
 #include "repeat.h"
 
 #include "formats.h"
@@ -100,8 +100,7 @@ static gpuhal_probe_exit print_once(const gpuhal_probe_options *options, const g
 }
 
 /* Prints one listing to the file or to standard output. Returns the exit code of the findings, or INTERNAL after a
- * message. After the first listing, prints the findings for people to standard error, unless the output is for people.
- * */
+ * message. After the first listing, calls gpuhal_probe_say_findings(), except with --check. */
 static gpuhal_probe_exit put_once(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                                   gpuhal_probe_machine *machine, bool first, FILE *out)
 {

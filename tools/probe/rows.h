@@ -28,12 +28,13 @@ bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_pr
  * programs. */
 const char *gpuhal_probe_row_state(const gpuhal_probe_row *row);
 /* Returns the worst of the hardware's grade, the grades of the ailments in the device's values, and PROBLEM if the
- * device is lost or failed verification. Problems with checks and links do not count. */
+ * device is lost or failed verification. Problems of plugins and links, and values that timed out, do not count. */
 gpuhal_hardware_grade gpuhal_probe_row_grade(const gpuhal_probe_row *row);
 /* Returns why a job must not use the row's GPU. Returns NULL if the GPU is ready, if this process has another partition
- * of the same GPU, or if only this process does not list the GPU. */
+ * of the same GPU, or if it is a GPU of NVIDIA that only this process does not list. */
 const char *gpuhal_probe_row_why(const gpuhal_probe_row *row);
-/* Return the UUID and the numbers ("3/0") of a partition; "" for a whole GPU, or if unknown. */
+/* Return the name of a partition (a MIG device's UUID, or the number of AMD's partition), and a MIG device's numbers
+ * ("3/0"); "" for a whole GPU, or if unknown. */
 const char *gpuhal_probe_row_part(const gpuhal_probe_row *row);
 const char *gpuhal_probe_row_part_numbers(const gpuhal_probe_row *row);
 void gpuhal_probe_rows_finish(gpuhal_probe_rows *rows);
@@ -53,8 +54,9 @@ const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuha
  * because the failed verification is more informative. */
 #define GPUHAL_PROBE_LOST "lost"
 bool gpuhal_probe_is_lost(const gpuhal_probe_device *entry);
-/* Returns whether this run found nothing against the device: neither its driver nor its bus lost it, its hardware has
- * no problem, it does not need a reset, its compute mode is not prohibited, and it did not fail verification. */
+/* Returns whether this run found nothing against the device: neither its driver nor its bus lost it, its hardware is
+ * ready or its grade is below PROBLEM, it does not need a reset, its compute mode is not prohibited, and it did not
+ * fail verification. */
 bool gpuhal_probe_works(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 /* Returns whether the device works and no other process has exclusive use of it. */
 bool gpuhal_probe_is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);

@@ -185,7 +185,7 @@ void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe
                                  size_t column, size_t indent)
 {
     begin_style(screen, style);
-    bool fresh = true; /* this line is still empty */
+    bool fresh = true; /* this line has no word of the text yet */
     for (const char *word = text + strspn(text, BLANKS); *word; word += strspn(word, BLANKS)) {
         const char *end = word + strcspn(word, BLANKS);
         size_t columns = count_columns(screen, word, end);

@@ -1,4 +1,5 @@
-/* scrub.c: see scrub.h. At each position, the first matching pattern is replaced; other text is copied. */
+/* scrub.c: see scrub.h. At each position, the first matching pattern is replaced; other text is copied. Patterns with
+ * longer matches are tried first. */
 #include "scrub.h"
 
 #include "../common/host.h"

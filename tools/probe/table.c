@@ -97,8 +97,9 @@ static void drop(device_table *table, size_t place)
     }
 }
 
-/* First drops the columns for wide screens, from the right, to keep names complete. Then shortens names. Finally drops
- * columns, beginning with the least important columns for judging whether a device is usable. */
+/* First drops the columns for wide screens, from the right, to keep names complete. Then shortens names to NAME_GOOD.
+ * Then drops columns, beginning with the least important columns for judging whether a device is usable. Finally
+ * shortens names further, and ids. */
 static void fit(device_table *table)
 {
     static const gpuhal_probe_column order[] = {PROBE_COLUMN_POWER, PROBE_COLUMN_TEMPERATURE, PROBE_COLUMN_PCI,
@@ -266,7 +267,7 @@ bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_
     bool printed = choose_columns(&table, options, machine->verifying) &&
                    gpuhal_probe_rows_make(machine, options, &table.rows) && fill(&table);
     if (printed && table.rows.count) {
-        /* Requested columns are shown on screens of any width. */
+        /* The columns of --columns and of --format wide are shown on screens of any width. */
         if (screen->limited && !options->columns && options->format != PROBE_FORMAT_WIDE) {
             fit(&table);
         }

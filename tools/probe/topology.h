@@ -18,8 +18,9 @@ void gpuhal_probe_write_ids(const gpuhal_probe_machine *machine, const uint32_t 
 /* Prints one line for each NUMA node with devices, if the system reports nodes. Returns false if nothing was
  * printed. */
 bool gpuhal_probe_print_nodes(const gpuhal_probe_place *place, const gpuhal_probe_screen *screen);
-/* Prints one line for each PCI network card, with its connection to each device. `kinds` contains a word for each
- * gpuhal_link_kind. Sets used[kind] for the printed kinds. Returns false if nothing was printed. */
+/* Prints one line for each PCI network card whose connection to a device is known, with all known connections. `kinds`
+ * contains words for each gpuhal_link_kind. Sets used[kind] for the printed kinds. Returns false if nothing was
+ * printed. */
 bool gpuhal_probe_print_network_cards(const gpuhal_probe_place *place, const char *const (*kinds)[2], bool *used,
                                       const gpuhal_probe_screen *screen);
 

@@ -11,7 +11,8 @@ enum { PROBE_UUID_BYTES = 48 };
 
 /* Converts the library's form to the form of the vendor with this PCI id. Returns `space`, or the unchanged `uuid`. */
 const char *gpuhal_probe_uuid(const char *uuid, uint64_t vendor_id, bool is_part, char space[PROBE_UUID_BYTES]);
-/* Returns the UUID of a device or, depending on the key, of its partition, in the vendor's form; "" if unknown. */
+/* Returns the UUID of a device or, depending on the key, of its partition, in the vendor's form; "" if unknown. If the
+ * partition has only a number, returns the number. */
 const char *gpuhal_probe_device_uuid(const gpuhal_device *device, gpuhal_key key, char space[PROBE_UUID_BYTES]);
 /* Returns a physical device's UUID in the vendor's form; `device` is one of its interfaces. */
 const char *gpuhal_probe_physical_uuid(const gpuhal_physical_info *physical, const gpuhal_device *device,

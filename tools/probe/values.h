@@ -34,8 +34,8 @@ void gpuhal_probe_values_finish(gpuhal_probe_machine *machine);
 /* Returns the index of the device whose values this device shares. This is the physical device's preferred interface if
  * there is exactly one, otherwise the device itself (each partition has its own preferred interface). */
 uint32_t gpuhal_probe_source_of(const gpuhal_probe_machine *machine, uint32_t place);
-/* Returns the value with this key. Returns NULL if the value was not read, because of --cached or because the table
- * does not show it. */
+/* Returns the value with this key. Returns NULL if the value was not read, because of --cached or because the extent of
+ * the reading excludes it. */
 const gpuhal_value *gpuhal_probe_value_find(const gpuhal_probe_device *entry, gpuhal_key key);
 /* Returns false if the value is unknown. */
 bool gpuhal_probe_value(const gpuhal_probe_device *entry, gpuhal_key key, uint64_t *out_value);

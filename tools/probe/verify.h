@@ -1,5 +1,5 @@
-/* verify.h: checks that a device copies data correctly, without trusting its driver. The check runs in a child process,
- * so that a driver that crashes or hangs affects only its own result. */
+/* verify.h: checks that a device copies data correctly, without trusting its driver. If the driver can be started in a
+ * child process, the check runs there, so that a driver that crashes or hangs affects only its own result. */
 #ifndef PROBE_VERIFY_H
 #define PROBE_VERIFY_H
 

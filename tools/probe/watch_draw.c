@@ -31,7 +31,7 @@ static void put(const layout *at, int y, int x, int width, gpuhal_probe_style st
     gpuhal_watch_put(&at->canvas, y, x, width, style, text, false);
 }
 
-/* Counts the devices with curves. Hardware without a device has no curves. */
+/* Counts the devices that could have curves. Hardware without a device has none. */
 static int count_devices(const gpuhal_watch_frame *frame)
 {
     int count = 0;

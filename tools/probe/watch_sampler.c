@@ -113,7 +113,7 @@ static gpuhal_watch_frame *make_frame(gpuhal_watch_sampler *sampler)
     for (uint32_t i = 0; made && i < rows.count; i++) {
         const gpuhal_probe_row *row = &rows.list[i];
         if (row->entry && row->entry->processor && rows.count > 1 && !sampler->options->all) {
-            continue; /* the processor has a row only if there is no usable GPU */
+            continue; /* without --all, the processor has a row only if there is no other row */
         }
         gpuhal_watch_row *to = &frame->rows[frame->row_count];
         fill_row(row, to);

@@ -12,8 +12,8 @@ void gpuhal_watch_number_text(const gpuhal_watch_row *row, gpuhal_watch_number n
                               char text[WATCH_TEXT_BYTES]);
 /* Writes "61.0 GiB". */
 void gpuhal_watch_bytes_text(uint64_t bytes, char text[WATCH_TEXT_BYTES]);
-/* Returns the number's maximum in the number's unit: total memory, power limit, 100 degrees or 1000 permille; 0 if
- * unknown. */
+/* Returns the maximum of a number with a curve, in the number's unit: total memory, power limit, 100 degrees or 1000
+ * permille; 0 if unknown. */
 double gpuhal_watch_whole(const gpuhal_watch_row *row, gpuhal_watch_number number);
 /* Returns the colour for a share of the maximum; large shares are yellow or red. A busy GPU does not cause a
  * warning. */

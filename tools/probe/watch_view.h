@@ -56,6 +56,7 @@ void gpuhal_watch_view_finish(gpuhal_watch_view *view);
 
 /* The action that a key requests from the event loop. */
 typedef enum gpuhal_watch_wish { WATCH_GO_ON, WATCH_QUIT, WATCH_SET_SAMPLER } gpuhal_watch_wish;
+/* Handles a key, which is a key code of ncurses. */
 gpuhal_watch_wish gpuhal_watch_view_key(gpuhal_watch_view *view, int key);
 /* gpuhal_watch_keys() returns a line that lists the keys. gpuhal_watch_help() returns line `index` of the help, or NULL
  * after the last line. */

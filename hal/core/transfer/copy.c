@@ -77,9 +77,9 @@ static gpuhal_status write_piece(void *user, void *chunk, uint64_t done, uint64_
 }
 
 /* Each piece is read from the source and written to the destination by the same thread. Two pieces must not share an
- * alignment block of the destination, because such a block is read, modified and written back. So pieces begin at page
- * boundaries of the destination. If the alignment blocks are larger than a page, pieces are moved one after the
- * other. */
+ * alignment block of the destination, because such a block is read, modified and written back. So all pieces but
+ * the first begin at page boundaries of the destination. If the alignment blocks are larger than a page, pieces are
+ * moved one after the other. */
 gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
                                          gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
                                          uint64_t bytes)
@@ -141,8 +141,8 @@ static gpuhal_path path_between(const gpuhal_buffer *to, const gpuhal_buffer *fr
     return to->device == from->device ? GPUHAL_PATH_NATIVE : path_of(way_between(to, from));
 }
 
-/* Copies if neither device can access the other's memory. Reads or writes a host-visible side piece by piece, or moves
- * both sides through staging. */
+/* Copies without direct access of either device to the other's memory. Reads or writes a host-visible side piece by
+ * piece, or moves both sides through staging. */
 static gpuhal_status cross_staged(const gpuhal_buffer_copy *c)
 {
     gpuhal_buffer *to = c->to, *from = c->from;

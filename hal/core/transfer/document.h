@@ -38,8 +38,8 @@ typedef struct gpuhal_document {
 gpuhal_status gpuhal_document_create(const gpuhal_document_kind *kind, const char *path, gpuhal_document *out_document);
 /* Writes the text to the file and empties the text. */
 gpuhal_status gpuhal_document_write(gpuhal_document *document);
-/* Ends the document. If `status` is OK, writes the rest and renames the file to its final name; otherwise removes the
- * temporary file. Returns the first failure. */
+/* Ends the document. If `status` is OK, writes the rest and renames the file to its final name. If `status` is not OK,
+ * or one of these steps fails, removes the temporary file. Returns the first failure. */
 gpuhal_status gpuhal_document_end(gpuhal_document *document, gpuhal_status status);
 
 /* Checks that the file named by an environment variable can be written, without changing its contents. Returns

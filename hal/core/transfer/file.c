@@ -143,15 +143,17 @@ static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
     return error ? gpuhal_file_failed(job->name, "syncing", job->file_offset, "fdatasync", error) : GPUHAL_OK;
 }
 
-/* The file is truncated and synced only after success, so a failed transfer removes no bytes from the file. */
+/* The file is truncated and synced only after all bytes have been moved. A transfer that fails before then removes no
+ * bytes from the file. */
 static gpuhal_status transfer(gpuhal_file_job *job)
 {
     gpuhal_buffer *buffer = job->buffer;
-    uint64_t bytes = job->bytes, begin_ns = gpuhal_count_from(bytes);
+    uint64_t bytes = job->bytes;
     gpuhal_status status = gpuhal_device_check(buffer->device);
     if (!status && !job->writes) {
         status = look_at_size(job, &bytes);
     }
+    uint64_t begin_ns = gpuhal_count_from(bytes);
     job->bytes = status ? job->bytes : bytes;
     if (!status && bytes > 0 && !(status = gpuhal_buffer_enter(buffer, !job->writes))) {
         status = gpuhal_file_move(job, bytes);

@@ -18,11 +18,11 @@ typedef void gpuhal_file_look_fn(void *user, uint64_t at, const void *bytes, uin
 typedef struct gpuhal_file_job {
     bool writes; /* true to write the file, false to write the buffer */
     uint32_t flags;
-    gpuhal_buffer *buffer; /* the whole buffer once gpuhal_file_begin() has returned */
+    gpuhal_buffer *buffer; /* the whole buffer after gpuhal_file_job_set_buffer(), which gpuhal_file_begin() calls */
     uint64_t buffer_offset, file_offset;
     uint64_t begin, size; /* position and size of the caller's buffer within the whole buffer */
-    uint64_t bytes; /* GPUHAL_WHOLE_SIZE for the rest of the file, replaced by the number of bytes when the transfer
-                     * begins */
+    uint64_t bytes; /* GPUHAL_WHOLE_SIZE for the rest of the source. Replaced by the number of bytes in
+                     * gpuhal_file_begin() if the source is a buffer, in gpuhal_file_transfer() if it is a file */
     intptr_t file;  /* a descriptor owned by the job */
     char *name;     /* file name for messages; malloc'ed */
     gpuhal_progress_fn *progress;

@@ -31,7 +31,7 @@ static char *straight_address(const gpuhal_file_job *job)
 }
 
 /* Chooses a piece size small enough that every thread has several pieces of a large transfer. One transfer uses at most
- * half of the chunks. */
+ * half of the chunks, but with io_uring it may use all chunks. */
 static void choose_pieces(gpuhal_file_moving *moving)
 {
     const gpuhal_device *device = moving->job->buffer->device;

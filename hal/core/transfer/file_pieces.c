@@ -58,8 +58,8 @@ gpuhal_status gpuhal_file_ended(const char *name, uint64_t offset)
                             offset);
 }
 
-/* SLOTS is the number of reads in flight per thread. LOOK_BYTES is how many bytes are read before they are passed to
- * the look function, while the bytes are still in the CPU cache. */
+/* SLOTS is the maximum number of reads in flight per thread. LOOK_BYTES is how many bytes are read through the page
+ * cache before they are passed to the look function, while the bytes are still in the CPU cache. */
 enum { SLOTS = 4, LOOK_BYTES = 256 << 10 };
 
 typedef struct slot {
@@ -174,8 +174,9 @@ static void look(const gpuhal_file_job *job, const slot *piece, uint64_t from, u
     }
 }
 
-/* Uses ordinary read calls for the bytes that io_uring did not deliver. Reads through the cache if the system refuses
- * to bypass it, or for a partial block at the end of the file. */
+/* Uses ordinary read calls for the bytes that io_uring did not deliver. Bypasses the page cache if the piece is aligned
+ * and was not in the ring. Reads the remaining bytes through the cache, e.g. if the system refuses to bypass it, or for
+ * a partial block at the end of the file. */
 static gpuhal_status read_piece(const gpuhal_file_moving *moving, const slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -229,7 +230,7 @@ static gpuhal_status from_device(const gpuhal_file_moving *moving, const slot *p
 
 /* The thread that finishes a piece reports progress, unless another thread is in the progress function. So only one
  * thread at a time calls the application, and no other thread waits. The last call is made when the transfer is
- * done. */
+ * done. Called with the mutex held. */
 static void report_progress_unlocks(gpuhal_file_moving *moving)
 {
     const gpuhal_file_job *job = moving->job;

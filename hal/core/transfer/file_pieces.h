@@ -11,7 +11,7 @@ typedef struct gpuhal_file_moving {
     uint64_t total; /* bytes of the whole transfer */
     char *host; /* host address of the buffer's first byte in the job's range if no chunks are needed, else NULL */
     uint64_t piece_bytes;      /* maximum size of a piece; a multiple of 4096 */
-    uint32_t pieces_at_once;   /* maximum number */
+    uint32_t pieces_at_once;   /* maximum number of threads, and of pieces per thread at a time */
     gpuhal_direct_file direct; /* file is -1 if the page cache is used */
 
     gpuhal_mutex mutex; /* protects the members below */

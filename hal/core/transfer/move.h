@@ -1,7 +1,7 @@
-/* transfer/move.h: moves bytes between host memory and device memory in both directions; all transfers use these
- * functions. docs/transfers.md describes how the path is chosen: the plugin's write or read; the plugin's copy, if the
- * host memory is page-locked memory of this device; memcpy, if the host can access the device memory; or staging
- * memory.
+/* transfer/move.h: moves bytes between host memory and device memory in both directions. docs/transfers.md describes
+ * how the path is chosen: the plugin's write or read; memcpy, if the host can access the device memory; the plugin's
+ * copy, if the host memory is page-locked memory of this device; or staging memory. If staging memory is faster than
+ * the plugin's write or read, it is used first.
  *
  * For all functions, the ranges must have been checked and the devices must be open. */
 #ifndef GPUHAL_TRANSFER_MOVE_H
@@ -41,8 +41,8 @@ static inline __attribute__((always_inline)) gpuhal_status gpuhal_move(gpuhal_di
  * Neither status sets an error detail. */
 gpuhal_move_fn gpuhal_move_try;
 /* If the host memory is page-locked memory of this device, moves with the plugin's copy: on a plugin queue, or blocking
- * if `queue` is NULL. For other host memory returns NOT_SUPPORTED without an error detail. With a queue it may also
- * return NOT_READY, as a slot does. */
+ * if `queue` is NULL. For other host memory, and if the copy cannot be used, e.g. for an unaligned range, returns
+ * NOT_SUPPORTED without an error detail. With a queue it may also return NOT_READY, as a slot does. */
 gpuhal_status gpuhal_move_locked(gpuhal_plugin_queue *queue, gpuhal_direction direction, gpuhal_device *device,
                                  const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes);
 

@@ -38,7 +38,8 @@ static inline bool gpuhal_peer_usable(const gpuhal_device *to_device, const gpuh
 bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from);
 /* Tests the link unless its state is known. Both devices must be open and usable. Blocks. */
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device);
-/* Discards the link's recorded result, so that the next copy tests the link again. */
+/* Discards the registry's result for the link, so that the next copy tests the link unless this gpuhal object has
+ * already tested it. */
 void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device);
 /* Marks a usable link as broken because it delivered wrong bytes. `how` describes the fault in a readable sentence. */
 void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how);

@@ -1,6 +1,6 @@
-/* transfer/rect.c: rectangular copies. A copy within one device is a single plugin call if the plugin supports it,
- * otherwise one copy per row. Copies between two devices use the host address of one side if possible, else move
- * batches of rows through host memory. */
+/* transfer/rect.c: rectangular copies. A copy within one device, or between a device and host memory, is a single
+ * plugin call if the plugin supports it, otherwise one copy per row. Copies between two devices use the host address of
+ * one side if possible, else move batches of rows through host memory. */
 #include "transfer/rect.h"
 
 #include "base/error.h"
@@ -153,8 +153,8 @@ static gpuhal_status copy_batch(const side *to, const side *from, uint64_t width
     return status ? status : copy_on_one_device(to->buffer->device, to, &middle, &extent);
 }
 
-/* Copies if the host cannot access the memory of either side. Packs rows into a bounded host buffer. Rows that are too
- * long for this buffer are copied one by one like linear copies. */
+/* Copies if the host address of neither side can be used. Packs rows into a bounded host buffer. Rows that are too long
+ * for this buffer are copied one by one like linear copies. */
 static gpuhal_status copy_between_devices(const side *to, const side *from, const box *extent)
 {
     uint64_t batch_rows = extent->width <= BATCH_BYTES ? BATCH_BYTES / extent->width : 0;

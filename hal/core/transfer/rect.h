@@ -11,8 +11,9 @@
 gpuhal_status gpuhal_rect_check(gpuhal_rect *to, gpuhal_rect *from, const uint64_t extent[3]);
 /* Copies a checked box. */
 gpuhal_status gpuhal_rect_blocking(const gpuhal_rect *to, const gpuhal_rect *from, const uint64_t extent[3]);
-/* Submits a checked box to the plugin's queue. Returns NOT_SUPPORTED if the plugin does not accept the box, or
- * NOT_READY if the plugin cannot accept it now. Neither status sets an error detail. */
+/* Submits a checked box to the plugin's queue. Returns NOT_SUPPORTED if the plugin does not accept the box or the
+ * buffers are on two devices, or NOT_READY if the plugin cannot accept the box now. Neither status sets an error
+ * detail. */
 gpuhal_status gpuhal_rect_submit(gpuhal_plugin_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from,
                                  const uint64_t extent[3]);
 

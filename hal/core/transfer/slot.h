@@ -1,8 +1,8 @@
 /* transfer/slot.h: calls the plugin's write, read and copy slots, also for ranges that are not aligned.
  *
- * Slots accept only whole alignment blocks. At an unaligned end of a range, the whole block is read, modified and
- * written back. This uses separately allocated memory, so that a thread that holds a staging chunk never needs a second
- * chunk. */
+ * Slots accept only whole alignment blocks. At an unaligned end of a range, the whole block is read and, for a
+ * write, modified and written back. This uses separately allocated memory, so that a thread that holds a staging chunk
+ * never needs a second chunk. */
 #ifndef GPUHAL_TRANSFER_SLOT_H
 #define GPUHAL_TRANSFER_SLOT_H
 
@@ -44,8 +44,8 @@ static inline gpuhal_memory_kind gpuhal_slot_kind(gpuhal_direction direction)
 {
     return direction == GPUHAL_TO_DEVICE ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_READBACK;
 }
-/* Allocates memory of the kind gpuhal_slot_kind(). Also fails if the plugin returns memory that the host cannot
- * access. */
+/* Allocates memory of the kind gpuhal_slot_kind(). Also fails if the plugin returns memory that has no host address or
+ * too few bytes. */
 gpuhal_status gpuhal_slot_allocate(gpuhal_device *device, gpuhal_direction direction, uint64_t bytes,
                                       gpuhal_memory *out_memory);
 /* If the memory is not coherent, makes its first `bytes` bytes visible to the device or to the host. */

@@ -155,7 +155,8 @@ typedef struct ring {
     uint64_t next;      /* the next unclaimed piece; `pieces` after a failure */
     uint32_t threads;   /* number of threads requested, including the caller's */
     uint32_t most_threads;
-    uint32_t starved;     /* how often the device was found waiting, minus how often it was found busy; at least 0 */
+    uint32_t starved;     /* how often the device was found waiting, minus how often it was found busy, since the last
+                           * helper was added; at least 0 */
     gpuhal_status status; /* the first failure */
     gpuhal_error_detail error;
 } ring;

@@ -39,7 +39,7 @@ typedef struct gpuhal_staged_copy {
 gpuhal_status gpuhal_staged_run(const gpuhal_staged_copy *copy);
 
 /* Moves bytes between the beginning of a chunk and device memory. In the direction to the device, the chunk must not be
- * plain, and offset and size must be aligned. Moves at most the payload size. Blocks. */
+ * plain, and offset and size must be aligned. `bytes` must not exceed the payload size. Blocks. */
 gpuhal_status gpuhal_staged_move_chunk(gpuhal_chunk *chunk, const gpuhal_memory *memory, uint64_t offset,
                                        uint64_t bytes);
 

@@ -1,7 +1,8 @@
 /* transfer/thread_pool.h: helper threads for transfers, shared by all transfers of a gpuhal object.
  *
- * A thread that submits work can also do all the work alone; helpers join only if they are free. Helper threads start
- * on demand, sleep while there is no work, and end with the gpuhal object. */
+ * A thread that submits work can also do all the work alone; helpers join only if they are free. So no thread waits
+ * until another thread becomes free. Helper threads start on demand, sleep while there is no work, and end with the
+ * gpuhal object. */
 #ifndef GPUHAL_TRANSFER_THREAD_POOL_H
 #define GPUHAL_TRANSFER_THREAD_POOL_H
 
