@@ -5,7 +5,8 @@
  * the same operations on host memory, in call order, regardless of the interleaving of queues and threads.
  *
  * The driver (driver_support.h) executes its queues in an order that depends on a seed. The program's number selects
- * the optional parts that the driver has. GPUHAL_TEST_QUEUE_PROGRAM selects a single program. */
+ * the optional parts that the driver has. GPUHAL_TEST_QUEUE_PROGRAM selects a single program, and with
+ * GPUHAL_TEST_QUEUE_EVERY=5 only every fifth program runs. */
 #include "driver_support.h"
 
 #include <inttypes.h>
@@ -423,8 +424,11 @@ static void run_program(uint32_t number)
 TEST(random_programs_of_three_threads_have_the_effect_of_their_operations_in_order)
 {
     const char *chosen = getenv("GPUHAL_TEST_QUEUE_PROGRAM");
+    const char *every = getenv("GPUHAL_TEST_QUEUE_EVERY");
     const uint32_t first = chosen ? (uint32_t)strtoul(chosen, NULL, 10) : 0;
-    for (uint32_t number = first; number < (chosen ? first + 1 : PROGRAMS); number++) {
+    const uint32_t step = every ? (uint32_t)strtoul(every, NULL, 10) : 1;
+    assert_true(step > 0);
+    for (uint32_t number = first; number < (chosen ? first + 1 : PROGRAMS); number += step) {
         run_program(number);
     }
 }

@@ -86,8 +86,9 @@ gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machin
 /* For --check, prints in one line whether the GPUs are healthy. */
 void gpuhal_probe_print_check(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
                               const gpuhal_probe_options *options, const gpuhal_probe_screen *screen);
-/* Prints findings to standard error: that --expect is not reached, or that there is no device or GPU. Below a table, adds
- * a note if --backends names only interfaces that are not listed. For all other formats, adds the problems. */
+/* Prints findings to standard error: that there are fewer GPUs than --expect requires, or no device or GPU. Below a
+ * table, adds a note if --backends names only interfaces that are not listed. For all other formats, adds the
+ * problems. */
 void gpuhal_probe_say_findings(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
                                const gpuhal_probe_options *options);
 
