@@ -23,7 +23,8 @@ typedef struct gres {
 } gres;
 
 /* Sets the type: "NVIDIA H100 80GB HBM3" becomes "nvidia_h100_80gb_hbm3", as in the names of GPUs that Slurm detects.
- * All partitions of a GPU have the same type. */
+ * A suffix such as " partition 3 of 8" is omitted, so all partitions of an AMD GPU have the same type. The type of a
+ * MIG device includes its profile. */
 static void set_type(gres *one)
 {
     char space[PROBE_FIELD_BYTES];

@@ -24,7 +24,8 @@ bool gpuhal_probe_hardware_is_at(const gpuhal_hardware_info *hardware, const cha
 bool gpuhal_probe_hardware_is_meant(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware,
                                     const char *selector);
 /* Returns whether a number, or the last number of a range, belongs to a recorded GPU that has no device and whose grade
- * is PROBLEM, such as a GPU that is broken or recently gone. The library assigns such a number to the processor. */
+ * is PROBLEM, such as a GPU that is broken or recently gone. The library's numbers continue with the processor in place
+ * of such GPUs, so the number may select the processor, or no device. */
 bool gpuhal_probe_rows_are_missing(const gpuhal_probe_machine *machine, const char *selector);
 
 #endif

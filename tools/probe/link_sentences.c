@@ -1,5 +1,6 @@
 /* link_sentences.c: describes the links of many devices in sentences. If all links are alike, prints one sentence. If
- * the devices form islands, prints one sentence for each island and one sentence for the links between islands. */
+ * the devices form islands, prints one sentence for each island and one sentence for the links between islands.
+ * One more sentence says that the devices can access each other's memory, if they can. */
 #include "link_rows.h"
 #include "topology.h"
 

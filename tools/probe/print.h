@@ -67,8 +67,8 @@ gpuhal_device *gpuhal_probe_interface(const gpuhal_view *view, uint32_t index);
 /* Prints one line: "physical device 1: PCI 0000:c1:00.0, UUID ...". */
 void gpuhal_probe_print_heading(const gpuhal_view *view, const gpuhal_physical_info *physical,
                                 const gpuhal_probe_screen *screen);
-/* For each device in question, prints one sentence that explains why the device is an interface of this physical
- * device, or why it is not although some evidence suggests it. */
+/* Prints one sentence for each piece of evidence: why a device is an interface of this physical device, or why it is
+ * not although the evidence suggests it. */
 void gpuhal_probe_print_evidence(const gpuhal_view *view, const gpuhal_physical_info *physical,
                                  const gpuhal_probe_screen *screen);
 /* Prints one line for each plugin that was probed now or earlier, and the total time. */

@@ -157,7 +157,7 @@ bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_pr
     if (!out_rows->list) {
         return false;
     }
-    /* Formats for programs include the processor even if there are GPUs. */
+    /* CSV and metrics include the processor even if there are GPUs. */
     const bool for_programs = options->format == PROBE_FORMAT_CSV || gpuhal_probe_has_metrics(options->format);
     for (uint32_t i = 0; i < machine->count; i++) {
         if (machine->devices[i].row || (for_programs && machine->devices[i].shown)) {

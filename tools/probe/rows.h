@@ -50,8 +50,9 @@ const char *gpuhal_probe_render_node(const gpuhal_probe_device *entry, const gpu
                                      char space[PROBE_NODE_BYTES]);
 const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware);
 
-/* State and problem code of a lost device that is listed. A device that failed verification does not count as lost,
- * because the failed verification is more informative. */
+/* State and problem code of a lost device that is listed. A device whose verification failed, or was not tried in time,
+ * has this state too, but gpuhal_probe_is_lost() returns false for it, because the verification's problem is more
+ * informative. */
 #define GPUHAL_PROBE_LOST "lost"
 bool gpuhal_probe_is_lost(const gpuhal_probe_device *entry);
 /* Returns whether this run found nothing against the device: neither its driver nor its bus lost it, its hardware is

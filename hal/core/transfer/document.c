@@ -18,7 +18,8 @@ static gpuhal_status failed(const gpuhal_document *document, const char *call, i
     return gpuhal_file_status(error);
 }
 
-/* Returns the path with links resolved, malloc'ed. If no file exists yet, returns the path itself. */
+/* Returns the path with links resolved, malloc'ed. If the path does not exist, not even as a
+ * link, returns a copy of the path. A link without a target is an error. */
 static char *followed(const char *path, int *out_error)
 {
     gpuhal_file_info info;

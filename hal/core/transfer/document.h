@@ -29,8 +29,8 @@ typedef struct gpuhal_document {
     uint64_t bytes; /* number of bytes written so far */
 } gpuhal_document;
 
-/* If a system call fails, the functions return a status from gpuhal_file_status(), with the name of the call in the
- * error detail. They may also return HOST_MEMORY. */
+/* If a system call fails, all functions but gpuhal_document_try() return a status from gpuhal_file_status(), with the
+ * name of the call in the error detail. They may also return HOST_MEMORY. */
 
 /* Begins a document whose text contains the kind's header. On success the caller must end the document. `kind` and
  * `path` belong to the caller and must outlive the document. Returns INVALID_ARGUMENT for a file that must not be
