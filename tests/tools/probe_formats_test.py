@@ -518,6 +518,15 @@ def options_of_which_neither_is_ignored_go_together(probe):
         check(result.code in (0, 3, 4) and result.out, options, result)
 
 
+def a_temperature_below_zero_is_negative_in_every_format(_):
+    cold = {"sys/devices/pci0000:c0/0000:c0:01.1/0000:c1:00.0/hwmon/hwmon2/temp1_input": "-5500\n"}
+    run = on_recorded("nvidia-and-amd", cold)
+    rows = {row["id"]: row for row in csv.DictReader(run("--format=csv").out.splitlines())}
+    check((rows["rocm:1"]["temperature_celsius"], rows["rocm:0"]["temperature_celsius"]) == ("-5.5", "38"), rows["rocm:1"])
+    heat = {(s.labels["device"], s.labels["sensor"]): s.value for s in samples_of(families_of(run("--format=openmetrics").out), "gpuhal_temperature_celsius")}
+    check(heat["rocm:1", "edge" if ("rocm:1", "edge") in heat else "core"] == -5.5, heat)
+
+
 def variables_alone_are_what_env_prints_unless_a_listing_is_asked_for(probe):
     check("cpu:0" not in probe.run("--env", "--device", "cpu").out, "an option that a variable stands for asks for none")
     for options in (("--columns", "id"), ("--cached",), ("--strict",), ("--format", "table"), ("--timeout", "30")):

@@ -13,8 +13,8 @@
 
 #define SUFFIX ".so."
 
-/* Extracts the version, with a leading dot, from the name of the file that the path resolves to. The version is "" if
- * the name has none. */
+/* Extracts the version ("580.65.06") from the name of the file that the path resolves to. The version is "" if the name
+ * has none, or if the version has no dot, as in "libcuda.so.1". */
 static void read_version(const char *path, char version[NAME_MAX + 1])
 {
     char real[PATH_MAX];

@@ -196,7 +196,7 @@ static gpuhal_probe_exit find_baseline(const gpuhal_probe_options *options, gpuh
     return PROBE_GO_ON;
 }
 
-/* Accepts the differences. Also removes the rows of devices that are gone. The remaining record is the new baseline. */
+/* Accepts the differences. Also removes the rows of GPUs that are gone. The remaining record is the new baseline. */
 static bool accept_what_is_gone(const gpuhal_probe_machine *machine, const char *place)
 {
     gpuhal_view *left = NULL;

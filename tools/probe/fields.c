@@ -279,6 +279,10 @@ bool gpuhal_probe_field_number(const gpuhal_probe_field *column, const gpuhal_pr
 
 const char *gpuhal_probe_number_text(gpuhal_probe_unit unit, uint64_t number, char space[PROBE_FIELD_BYTES])
 {
+    /* Cold hardware may be below 0 degrees. No other number is negative. */
+    const bool negative = unit == PROBE_UNIT_CELSIUS && (int64_t)number < 0;
+    number = negative ? 0 - number : number;
+    const char *sign = negative ? "-" : "";
     unsigned decimals = units[unit].decimals;
     uint64_t scale = 1;
     for (unsigned i = 0; i < decimals; i++) {
@@ -289,9 +293,9 @@ const char *gpuhal_probe_number_text(gpuhal_probe_unit unit, uint64_t number, ch
         fraction /= 10;
     }
     if (decimals) {
-        snprintf(space, PROBE_FIELD_BYTES, "%" PRIu64 ".%0*" PRIu64, number / scale, (int)decimals, fraction);
+        snprintf(space, PROBE_FIELD_BYTES, "%s%" PRIu64 ".%0*" PRIu64, sign, number / scale, (int)decimals, fraction);
     } else {
-        snprintf(space, PROBE_FIELD_BYTES, "%" PRIu64, number / scale);
+        snprintf(space, PROBE_FIELD_BYTES, "%s%" PRIu64, sign, number / scale);
     }
     return space;
 }

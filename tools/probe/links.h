@@ -23,7 +23,7 @@ struct gpuhal_probe_link {
     uint32_t from, to;          /* indices of the machine's devices */
     bool software;              /* at least one of the two devices is host software, so the measurement is about the
                                  * processor */
-    bool tried;                 /* --verify tries this link */
+    bool tried;                 /* --verify was to try this link; `result` says if it was skipped */
     bool cached;                /* the measurement is from an earlier run */
     gpuhal_probe_result result; /* the result of verifying the link and of reading facts from the driver */
     gpuhal_value values[PROBE_LINK_VALUES];

@@ -15,7 +15,8 @@ void gpuhal_probe_complain(const char *sentence);
 gpuhal_status gpuhal_probe_open_gpu(const gpuhal_probe_options *options, const char *devices, uint64_t deadline_ns,
                                     gpuhal **out_gpu);
 /* Return PROBE_GO_ON, or an exit code after printing a message. gpuhal_probe_look() updates the machine's view,
- * including the hardware; gpuhal_probe_list_devices() also lists the devices. */
+ * including the hardware; gpuhal_probe_list_devices() also lists the devices. If finding the hardware fails, they
+ * print a message and continue without hardware. */
 gpuhal_probe_exit gpuhal_probe_look(gpuhal_probe_machine *machine);
 gpuhal_probe_exit gpuhal_probe_list_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 /* Selects the devices that have a row. The processor has a row only if there is no usable GPU, with --all, or if

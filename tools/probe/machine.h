@@ -23,7 +23,7 @@ struct gpuhal_probe_device {
     gpuhal_device *device;
     uint32_t physical, preferred;
     bool processor; /* an interface of the host's processor */
-    bool shown;     /* printed for people, verified, and included in links */
+    bool shown;     /* may have a row, and its links are printed for people; verified with --verify */
     bool row;       /* has a table row; the processor only if there is no usable GPU or it is requested */
     bool in_child;  /* its driver can be started in a child process */
     bool verified;  /* `result` is set */

@@ -15,7 +15,7 @@ void gpuhal_probe_nvlinks_read(gpuhal_probe_machine *machine)
         gpuhal_probe_device *entry = &machine->devices[i];
         uint64_t own = 0, up = 0, fabric;
         /* A card without a bridge has no links, although identical cards may have links. On machines with NVLink
-         * switches, every GPU has links. */
+         * switches, every GPU has all its links. */
         const bool linked = gpuhal_probe_value(entry, GPUHAL_VALUE_LINKS_UP, &own) &&
                             (own > 0 || gpuhal_probe_value(entry, GPUHAL_VALUE_FABRIC, &fabric));
         entry->links = 0;

@@ -61,7 +61,7 @@ typedef struct gpuhal_probe_options {
     const char *run_again; /* the plugins that --diff runs instead of `retry`; also includes plugins with cached results
                             * */
     const char *output;    /* file for the listing; NULL for standard output */
-    uint32_t expected;     /* required number of ready GPUs; 0 if not given */
+    uint32_t expected;     /* required number of ready or taken GPUs (print.h); 0 if not given */
     uint64_t timeout_ns;   /* 0 if not given */
     uint64_t every_ns;     /* period of --every; 0 if not given */
     uint64_t watch_ns;     /* period of --watch (the live view, or lines of JSON); 0 if not given */

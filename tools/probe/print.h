@@ -88,7 +88,7 @@ void gpuhal_probe_print_check(const gpuhal_probe_machine *machine, const gpuhal_
                               const gpuhal_probe_options *options, const gpuhal_probe_screen *screen);
 /* Prints findings to standard error: that there are fewer GPUs than --expect requires, or no device or GPU. Below a
  * table, adds a note if --backends names only interfaces that are not listed. For all other formats, adds the
- * problems. */
+ * problems that determine the exit status. */
 void gpuhal_probe_say_findings(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
                                const gpuhal_probe_options *options);
 

@@ -99,7 +99,8 @@ static bool share_node(const char *why, const char *text)
 
 /* Returns whether an earlier problem, of hardware or of another plugin, already explains the plugin's state: one
  * problem's sentence contains the other problem's reason, both sentences name the same missing device node, or the
- * plugin lacks permission and this user may not open the hardware's nodes. */
+ * plugin lacks permission and this user may not open the hardware's nodes. A sentence about hardware has the plugin's
+ * reason after the API's name and ": ", and without the step and the status before the reason. */
 static bool is_said(const finder *own, const gpuhal_plugin_report *report)
 {
     for (uint32_t i = 0; i < own->to->count; i++) {

@@ -33,7 +33,7 @@ static void write_state(const gpuhal_hardware_info *hardware, char to[48])
         [GPUHAL_HARDWARE_NO_INSTANCE] = "NO INSTANCE",
     };
     if (*hardware->partition) {
-        snprintf(to, 48, "not used here"); /* CUDA uses another partition of the GPU in this process */
+        snprintf(to, 48, "not used here"); /* CUDA lists at most one partition in a process, and not this one */
         return;
     }
     if (hardware->state == GPUHAL_HARDWARE_PASSED_THROUGH && strcmp(hardware->kernel_driver, "nvidia") == 0) {

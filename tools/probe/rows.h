@@ -27,11 +27,12 @@ bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_pr
 /* Returns "ready", "lost", "reset_needed", or why the hardware is unusable, such as "no_kernel_driver", for
  * programs. */
 const char *gpuhal_probe_row_state(const gpuhal_probe_row *row);
-/* Returns the worst of the hardware's grade, the grades of the ailments in the device's values, and PROBLEM if the
- * device is lost or failed verification. Problems of plugins and links, and values that timed out, do not count. */
+/* Returns the worst of the hardware's grade, the grades of the device's ailments (health.h), and PROBLEM if the device
+ * is lost, or if its verification failed or was not tried in time. Problems of plugins and links, and values that timed
+ * out, do not count. */
 gpuhal_hardware_grade gpuhal_probe_row_grade(const gpuhal_probe_row *row);
-/* Returns why a job must not use the row's GPU. Returns NULL if the GPU is ready, if this process has another partition
- * of the same GPU, or if it is a GPU of NVIDIA that only this process does not list. */
+/* Returns why a job must not use the row's GPU. Returns NULL if the GPU is ready, or if the row is a partition or a GPU
+ * of NVIDIA that only this process does not list. */
 const char *gpuhal_probe_row_why(const gpuhal_probe_row *row);
 /* Return the name of a partition (a MIG device's UUID, or the number of AMD's partition), and a MIG device's numbers
  * ("3/0"); "" for a whole GPU, or if unknown. */
@@ -50,14 +51,14 @@ const char *gpuhal_probe_render_node(const gpuhal_probe_device *entry, const gpu
                                      char space[PROBE_NODE_BYTES]);
 const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware);
 
-/* State and problem code of a lost device that is listed. A device whose verification failed, or was not tried in time,
- * has this state too, but gpuhal_probe_is_lost() returns false for it, because the verification's problem is more
- * informative. */
+/* State and problem code of a lost device that is listed. If a lost device's verification failed, or was not tried in
+ * time, the device has this state too, but gpuhal_probe_is_lost() returns false for it, because the verification's
+ * problem is more informative. */
 #define GPUHAL_PROBE_LOST "lost"
 bool gpuhal_probe_is_lost(const gpuhal_probe_device *entry);
 /* Returns whether this run found nothing against the device: neither its driver nor its bus lost it, its hardware is
- * ready or its grade is below PROBLEM, it does not need a reset, its compute mode is not prohibited, and it did not
- * fail verification. */
+ * ready or its grade is below PROBLEM, it does not need a reset, its compute mode is not prohibited, and its
+ * verification, if any, succeeded. */
 bool gpuhal_probe_works(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 /* Returns whether the device works and no other process has exclusive use of it. */
 bool gpuhal_probe_is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);

@@ -73,8 +73,8 @@ static bool is_part(const gpuhal_probe_device *entry)
     return gpuhal_device_text(entry->device, GPUHAL_FACT_PARTITION, &partition) == GPUHAL_OK;
 }
 
-/* Returns the device that shows values of the whole GPU. This is an unpartitioned interface, or the first partition
- * that is read. */
+/* Returns the device that shows values of the whole GPU. This is an unpartitioned interface or, if none is read, the
+ * first partition that is read. */
 static const gpuhal_probe_device *board_of(const gpuhal_probe_machine *machine, const gpuhal_probe_device *own)
 {
     const gpuhal_probe_device *found = NULL;
@@ -95,7 +95,8 @@ static bool is_of_board(const gpuhal_value *value)
     return length >= sizeof board && strcmp(value->source + length - strlen(board), board) == 0;
 }
 
-/* Removes the whole GPU's values from a partition. They are shown only once, so that sums over all rows are correct. */
+/* Removes the whole GPU's values from a partition, unless the partition is the device that shows them. They are shown
+ * only once, so that sums over all rows are correct. */
 static void leave_to_board(const gpuhal_probe_machine *machine, const gpuhal_probe_device *own)
 {
     const gpuhal_probe_device *board = board_of(machine, own);

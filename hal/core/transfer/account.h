@@ -19,8 +19,7 @@ static inline uint64_t gpuhal_count_from(uint64_t bytes)
 
 void gpuhal_count_time(gpuhal_counter *counter, uint64_t bytes, uint64_t begin_ns);
 
-/* Counts a transfer that succeeded. `begin_ns` is gpuhal_count_from()'s result, or 0 for a transfer that is not
- * timed. */
+/* Counts a transfer that succeeded. `begin_ns` is the transfer's start time, or 0 if it is not timed. */
 static inline void gpuhal_count(gpuhal_counter *counter, uint64_t bytes, uint64_t begin_ns)
 {
     atomic_fetch_add_explicit(&counter->operations, 1, memory_order_relaxed);

@@ -99,7 +99,7 @@ static void move_middle(gpuhal_file_moving *moving, uint64_t begin, uint64_t end
     }
 }
 
-/* Reads the part of an alignment block that is at one end of the range. */
+/* Moves the part of an alignment block that is at one end of the range. */
 static gpuhal_status move_edge(gpuhal_file_moving *moving, uint64_t at, uint64_t bytes)
 {
     const gpuhal_file_job *job = moving->job;

@@ -72,7 +72,7 @@ typedef struct slot {
 
 typedef struct reader {
     gpuhal_file_moving *moving;
-    gpuhal_uring *ring; /* NULL if the thread reads one piece at a time */
+    gpuhal_uring *ring; /* NULL if the thread moves one piece at a time */
     uint32_t depth;
     slot slots[SLOTS];
 } reader;
@@ -174,9 +174,9 @@ static void look(const gpuhal_file_job *job, const slot *piece, uint64_t from, u
     }
 }
 
-/* Uses ordinary read calls for the bytes that io_uring did not deliver. Bypasses the page cache if the piece is aligned
- * and was not in the ring. Reads the remaining bytes through the cache, e.g. if the system refuses to bypass it, or for
- * a partial block at the end of the file. */
+/* Uses ordinary read calls for the bytes that io_uring did not deliver. If the current pass bypasses the page cache, an
+ * aligned piece that was not in the ring is first read without the cache. Reads the remaining bytes through the cache,
+ * e.g. if the system refuses to bypass it, or for a partial block at the end of the file. */
 static gpuhal_status read_piece(const gpuhal_file_moving *moving, const slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -250,7 +250,7 @@ static void report_progress_unlocks(gpuhal_file_moving *moving)
     moving->reporting = false;
 }
 
-/* After a failure of another piece, only returns the chunk. */
+/* If the transfer has already failed or was cancelled, only returns the chunk. */
 static void end_piece(gpuhal_file_moving *moving, slot *piece)
 {
     const gpuhal_file_job *job = moving->job;

@@ -115,9 +115,9 @@ static gpuhal_status health(gpuhal_device *device)
     return gpuhal_device_result(device, call, device->ops.query_health(device->handle));
 }
 
-/* Returns the device that was lost if the plugin returned DEVICE_LOST. Unless one of the devices hangs, queries the
- * destination's device and, if it is healthy, the source's device. If the queries do not show that only the source's
- * device failed, returns the destination's device. */
+/* Returns the device that was lost if the plugin returned DEVICE_LOST. If neither device hangs and both devices offer
+ * query_health, queries the destination's device and, if it is healthy, the source's device. Unless the queries show
+ * that only the source's device failed, returns the destination's device. */
 static gpuhal_device *culprit(gpuhal_status status, gpuhal_device *to, gpuhal_device *from)
 {
     bool asked = status == GPUHAL_ERROR_DEVICE_LOST && to->ops.query_health && from->ops.query_health &&

@@ -66,7 +66,7 @@ static inline gpuhal_status gpuhal_plugin_event_record_blocking(gpuhal_device *d
     return status;
 }
 
-/* Blocks until the event is done. Returns NOT_READY at the timeout, whichever code the plugin returns. Returns OK only
+/* Blocks until the event is done. Returns NOT_READY at the timeout, even if the plugin returns TIMEOUT. Returns OK only
  * if event_query also reports the event as done. If the plugin contradicts itself, pauses, so that callers do not loop
  * without a pause. */
 static inline gpuhal_status gpuhal_plugin_event_block(gpuhal_device *device, gpuhal_plugin_event *event,

@@ -28,8 +28,8 @@ static gpuhal_status invalid(const char *what)
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy_rect: %s", what);
 }
 
-/* Computes the pitches, and sets *out_span to the number of bytes from the first to the last byte of the box. Fails on
- * overflow and if rows would overlap. */
+/* Computes the pitches that are 0, and sets *out_span to the number of bytes from the first to the last byte of the
+ * box. Fails on overflow and if rows would overlap. */
 static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side *out, uint64_t *out_span)
 {
     *out = (side){rect->buffer, rect->host, rect->offset, rect->row_pitch, rect->slice_pitch};

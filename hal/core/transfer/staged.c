@@ -318,8 +318,8 @@ static void plan(ring *r)
     r->pieces = (r->phase + copy->bytes - 1) / r->piece_bytes + 1;
 }
 
-/* A thread is worth waking for two pieces or more. Without queues there are two threads, because both sides make
- * blocking calls, and the library cannot find out which side waits. */
+/* A thread is worth waking for two pieces or more. If copies are not asynchronous, several pieces get two threads,
+ * because both sides make blocking calls, and the library cannot find out which side waits. */
 static void plan_threads(ring *r, const gpuhal_chunk *chunk)
 {
     const gpuhal_staged_copy *copy = r->copy;

@@ -3,9 +3,10 @@
  *
  * A function accesses the other place: it fills a chunk or consumes a chunk's bytes, e.g. with memcpy or with another
  * device. The caller's thread and the helpers from the thread pool each have their own chunks and move complete pieces,
- * so no piece is passed between threads. If the device has queues, each thread has up to two chunks: the device copies
- * one chunk while the thread works on the other. A copy begins with as many threads as an earlier copy needed. A helper
- * is added when the device is found waiting for the threads. Without queues, two threads make blocking copies. */
+ * so no piece is passed between threads. If the chunks' copies are asynchronous (gpuhal_chunk.can_begin), each thread
+ * has up to two chunks: the device copies one chunk while the thread works on the other. A copy begins with as many
+ * threads as an earlier copy needed. A helper is added when the device is found waiting for the threads. If copies are
+ * not asynchronous, two threads make blocking copies. */
 #ifndef GPUHAL_TRANSFER_STAGED_H
 #define GPUHAL_TRANSFER_STAGED_H
 
