@@ -12,9 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Alignment of values, sufficient for any type. */
-enum { VALUE_ALIGNMENT = 16 };
-
 /* Maximum number of arguments and used buffers of a launch whose lists are on the stack. */
 enum { FEW = 12 };
 typedef struct lists {
@@ -24,11 +21,6 @@ typedef struct lists {
 } lists;
 
 /* ---- the gpuhal_launch_record */
-
-static size_t room_for(uint64_t value_bytes)
-{
-    return ((size_t)value_bytes + VALUE_ALIGNMENT - 1) / VALUE_ALIGNMENT * VALUE_ALIGNMENT;
-}
 
 static void destroy_uses(gpuhal_uses *uses)
 {
@@ -79,9 +71,10 @@ static gpuhal_uses *copy_record(const gpuhal_uses *uses)
     const size_t arguments_bytes = launch->argument_count * sizeof *launch->arguments;
     const size_t buffers_bytes = uses->count * sizeof *uses->buffers;
     const size_t memories_bytes = launch->uses_count * sizeof *launch->uses;
-    size_t at_lists = room_for(sizeof(gpuhal_launch_record));
+    size_t at_lists = gpuhal_launch_padded(sizeof(gpuhal_launch_record));
     for (uint32_t i = 0; i < launch->argument_count; i++) {
-        at_lists += launch->arguments[i].kind == GPUHAL_PARAMETER_VALUE ? room_for(launch->arguments[i].bytes) : 0;
+        at_lists +=
+            launch->arguments[i].kind == GPUHAL_PARAMETER_VALUE ? gpuhal_launch_padded(launch->arguments[i].bytes) : 0;
     }
     char *block = malloc(at_lists + arguments_bytes + buffers_bytes + memories_bytes);
     if (!block) {
@@ -89,7 +82,8 @@ static gpuhal_uses *copy_record(const gpuhal_uses *uses)
     }
     gpuhal_launch_record *own = (gpuhal_launch_record *)(void *)block;
     gpuhal_plugin_argument *arguments = (gpuhal_plugin_argument *)(void *)(block + at_lists);
-    char *buffers = block + at_lists + arguments_bytes, *values = block + room_for(sizeof(gpuhal_launch_record));
+    char *buffers = block + at_lists + arguments_bytes,
+         *values = block + gpuhal_launch_padded(sizeof(gpuhal_launch_record));
     memcpy(own, from, sizeof *own);
     memcpy(arguments, launch->arguments, arguments_bytes);
     memcpy(buffers, uses->buffers, buffers_bytes);
@@ -102,7 +96,7 @@ static gpuhal_uses *copy_record(const gpuhal_uses *uses)
         if (arguments[i].kind == GPUHAL_PARAMETER_VALUE) {
             memcpy(values, launch->arguments[i].value, (size_t)arguments[i].bytes);
             arguments[i].value = values;
-            values += room_for(arguments[i].bytes);
+            values += gpuhal_launch_padded(arguments[i].bytes);
         }
     }
     return refer(&own->uses);

@@ -40,6 +40,12 @@ gpuhal_status gpuhal_launch_name_to_pools(gpuhal_queue *queue, const gpuhal_kern
 /* Records that the driver has launched the kernel with this grid. */
 void gpuhal_launch_note(gpuhal_kernel *kernel, const uint32_t *groups);
 
+/* Returns the room of a value or a list in a block of several: a multiple of an alignment that suits any type. */
+static inline size_t gpuhal_launch_padded(uint64_t bytes)
+{
+    return ((size_t)bytes + 15) / 16 * 16;
+}
+
 /* Returns the bit length of the number of threads in the grid's longest dimension. */
 static inline uint32_t gpuhal_launch_width_bits(const gpuhal_kernel *kernel, const uint32_t *groups)
 {

@@ -6,14 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Alignment of values, sufficient for any type. */
-enum { ALIGNMENT = 16 };
-
-static size_t padded(uint64_t bytes)
-{
-    return ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 static bool is_value(const gpuhal_kernel *kernel, uint32_t index)
 {
     return kernel->parameters[index].kind == GPUHAL_PARAMETER_VALUE;
@@ -33,7 +25,7 @@ static void copy_values(gpuhal_recorded_launch *own, const gpuhal_kernel *kernel
         if (is_value(kernel, i)) {
             memcpy(room, argument->value, (size_t)argument->bytes);
             argument->value = room;
-            room += padded(argument->bytes);
+            room += gpuhal_launch_padded(argument->bytes);
         }
         (void)gpuhal_buffer_retain(argument->buffer);
     }
@@ -42,15 +34,15 @@ static void copy_values(gpuhal_recorded_launch *own, const gpuhal_kernel *kernel
 gpuhal_recorded_launch *gpuhal_recorded_launch_create(gpuhal_kernel *kernel, const gpuhal_launch *launch)
 {
     const size_t arguments = launch->argument_count, uses = launch->uses_count;
-    const size_t at_lists = padded(sizeof(gpuhal_recorded_launch) + arguments * sizeof(gpuhal_argument));
-    const size_t at_buffers = at_lists + padded(arguments * sizeof(gpuhal_plugin_argument));
-    const size_t at_memories = at_buffers + padded((arguments + uses) * sizeof(struct gpuhal_use));
-    const size_t at_used = at_memories + padded(uses * sizeof(gpuhal_memory *));
-    const size_t at_slots = at_used + padded(uses * sizeof(gpuhal_buffer *));
-    const size_t at_values = at_slots + padded(arguments * sizeof(uint32_t));
+    const size_t at_lists = gpuhal_launch_padded(sizeof(gpuhal_recorded_launch) + arguments * sizeof(gpuhal_argument));
+    const size_t at_buffers = at_lists + gpuhal_launch_padded(arguments * sizeof(gpuhal_plugin_argument));
+    const size_t at_memories = at_buffers + gpuhal_launch_padded((arguments + uses) * sizeof(struct gpuhal_use));
+    const size_t at_used = at_memories + gpuhal_launch_padded(uses * sizeof(gpuhal_memory *));
+    const size_t at_slots = at_used + gpuhal_launch_padded(uses * sizeof(gpuhal_buffer *));
+    const size_t at_values = at_slots + gpuhal_launch_padded(arguments * sizeof(uint32_t));
     size_t size = at_values;
     for (uint32_t i = 0; i < launch->argument_count; i++) {
-        size += is_value(kernel, i) ? padded(launch->arguments[i].bytes) : 0;
+        size += is_value(kernel, i) ? gpuhal_launch_padded(launch->arguments[i].bytes) : 0;
     }
     char *block = malloc(size);
     if (!block) {
