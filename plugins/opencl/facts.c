@@ -155,6 +155,7 @@ void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
                   (gpuhal_opencl_has_queues(entry) ? 1u << GPUHAL_NATIVE_OPENCL_QUEUE : 0u));
     if (gpuhal_opencl_formats(entry)) {
         host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, gpuhal_opencl_formats(entry));
+        host->u64(host, sink, GPUHAL_FACT_KERNEL_KINDS, 1u << GPUHAL_MEMORY_DEVICE); /* the others stay mapped */
     } else {
         host->missing(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, GPUHAL_MISSING_NOT_SUPPORTED,
                       "the driver has no compiler for the device, or is older than OpenCL 1.2");

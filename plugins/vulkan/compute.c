@@ -60,6 +60,7 @@ void gpuhal_vulkan_list_compute(const gpuhal_host *host, gpuhal_sink *sink, cons
     host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, hardware->data_types);
     if (gpuhal_vulkan_computes(hardware, gpuhal_vulkan_plan_wrappers(hardware).wrappers[0].family)) {
         host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, "spirv");
+        host->u64(host, sink, GPUHAL_FACT_KERNEL_KINDS, hardware->memory_kinds);
     } else {
         host->missing(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, GPUHAL_MISSING_NOT_SUPPORTED,
                       "none of its queue families computes");

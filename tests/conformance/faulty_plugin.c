@@ -217,6 +217,10 @@ static void report_texts(const gpuhal_host *host, gpuhal_sink *sink)
     host->text(host, sink, GPUHAL_FACT_VENDOR, "Test");
     if (!is(good_minimal) && !is(formats_missing)) {
         host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, is(formats_comma) ? "test-code,other" : "test-code");
+        if (!is(kernel_kinds_missing)) {
+            host->u64(host, sink, GPUHAL_FACT_KERNEL_KINDS,
+                      is(kernel_kinds_few) ? 1u << GPUHAL_MEMORY_DEVICE : (2u << GPUHAL_MEMORY_DEVICE_MAPPED) - 1);
+        }
     }
     if (is(good_vendor)) {
         host->u64(host, sink, GPUHAL_VENDOR_FIRST + 1, 42);

@@ -18,10 +18,12 @@ static gpuhal_status allocate_as(const gpuhal_opened *opened, const gpuhal_alloc
 /* Engines use these facts to choose a kind of memory before they allocate any. */
 static void expect_visible(const gpuhal_context *context, const gpuhal_memory *memory, gpuhal_memory_kind kind)
 {
-    static const gpuhal_key keys[] = {GPUHAL_FACT_HOST_VISIBLE_KINDS, GPUHAL_FACT_HOST_COHERENT_KINDS};
+    static const gpuhal_key keys[] = {GPUHAL_FACT_HOST_VISIBLE_KINDS, GPUHAL_FACT_HOST_COHERENT_KINDS,
+                                      GPUHAL_FACT_KERNEL_KINDS};
     const bool is[] = {memory->host != NULL,
-                       memory->host != NULL && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT) != 0};
-    for (int k = 0; k < 2; k++) {
+                       memory->host != NULL && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT) != 0,
+                       (memory->flags & GPUHAL_MEMORY_NO_KERNELS) == 0};
+    for (int k = 0; k < 3; k++) {
         const gpuhal_listed_fact *fact = gpuhal_listed_find(context->listed, keys[k]);
         if (fact != NULL && fact->kind == LISTED_NUMBER && (fact->number >> kind & 1) != is[k]) {
             gpuhal_fail_by(16, "%s says %s of memory of kind %s, but the memory that allocate gave says %s",

@@ -184,6 +184,10 @@ void gpuhal_check_slots_facts(gpuhal_context *context)
         gpuhal_fail("the fact program_formats is %s, and the slot program_load is %s",
                     has_formats ? "there" : "missing", has_formats ? "missing" : "there");
     }
+    const gpuhal_listed_fact *kinds = gpuhal_listed_find(context->listed, GPUHAL_FACT_KERNEL_KINDS);
+    if (has_formats && (kinds == NULL || kinds->kind != LISTED_NUMBER)) {
+        gpuhal_fail("the device runs programs, and the fact kernel_kinds is missing");
+    }
     if (filled.ops.program_compiled != NULL && filled.ops.program_load == NULL) {
         gpuhal_fail("the slot program_compiled is there, and no programs");
     }

@@ -13,7 +13,7 @@ typedef enum gpuhal_probe_change_kind {
     PROBE_CHANGE_KINDS
 } gpuhal_probe_change_kind;
 
-/* One changed interface. Its strings belong to the views. */
+/* One changed interface. Its strings belong to the views, and `id` to the device. */
 typedef struct gpuhal_probe_change {
     gpuhal_probe_change_kind kind;
     gpuhal_interface_record entry;
@@ -24,7 +24,7 @@ typedef struct gpuhal_probe_change {
 
 typedef struct gpuhal_probe_comparison {
     const gpuhal_view *before, *after; /* `after` belongs to an open gpuhal object */
-    gpuhal_probe_change *changes;      /* malloc'ed, sorted by kind; changes to one physical device are adjacent */
+    gpuhal_probe_change *changes;      /* malloc'ed, sorted by kind, then by physical device */
     uint32_t count;
     bool counts_all;        /* `before` was never accepted, so interfaces that were already gone count as present */
     bool first;             /* there was nothing to compare with: no baseline, and an empty record */

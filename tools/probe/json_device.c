@@ -60,6 +60,7 @@ static const struct {
     {GPUHAL_FACT_DATA_TYPES, data_type_name, true},
     {GPUHAL_FACT_HOST_VISIBLE_KINDS, memory_kind_name, true},
     {GPUHAL_FACT_HOST_COHERENT_KINDS, memory_kind_name, true},
+    {GPUHAL_FACT_KERNEL_KINDS, memory_kind_name, true},
     {GPUHAL_VALUE_THROTTLE_REASONS, throttle_name, true},
     {GPUHAL_FACT_PAGEABLE_ACCESS, pageable_name, false},
     {GPUHAL_FACT_COMPUTE_MODE, compute_mode_name, false},

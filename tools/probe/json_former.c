@@ -1,6 +1,6 @@
 /* json_former.c: gpuhal.probe/1, described by docs/gpuhal.probe-1.schema.json. --json=1 prints it until the next minor
- * version. It is the current document with the old names and the old device objects: facts as numbers, every reason, no
- * telemetry. */
+ * version. It is the current document without later additions, with the old names, states and device objects: facts as
+ * numbers, every reason, no telemetry. */
 #include "json_parts.h"
 
 #include <string.h>

@@ -99,8 +99,9 @@ typedef struct islands {
     const gpuhal_probe_link *inside, *between;
 } islands;
 
-/* Returns whether `a` is closer than `b`. Kinds are ordered by distance, except for direct connections of an unknown
- * kind. */
+/* Returns whether `a` is closer than `b`. Kinds are compared by number, which is their order by distance, except that
+ * SAME_MEMORY counts as farther than all kinds but HOST. A direct connection of an unknown kind is closer only than
+ * HOST. Unknown and vendor kinds are never closer. */
 static bool is_closer(const gpuhal_probe_link *a, const gpuhal_probe_link *b)
 {
     const size_t one = gpuhal_probe_link_kind(a), other = gpuhal_probe_link_kind(b);

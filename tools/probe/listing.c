@@ -61,8 +61,8 @@ static bool names_interfaces(const char *selectors)
     return false;
 }
 
-/* Returns whether the listing for people shows the device. By default it shows only the preferred interface of each
- * physical device, or of each partition. */
+/* Returns whether the device may have a row: by default only the preferred interface of each physical device, or of
+ * each partition. gpuhal_probe_choose_rows() may still omit the processor from the table. */
 static bool is_shown(const gpuhal_probe_options *options, const gpuhal_probe_device *entry)
 {
     return options->all || entry->preferred || names_interfaces(options->device);

@@ -12,7 +12,7 @@ typedef enum gpuhal_probe_exit {
     PROBE_INTERNAL = 1,  /* out of memory, or a file or the output cannot be read or written */
     PROBE_USAGE = 2,     /* invalid option, option value or environment variable */
     PROBE_NO_DEVICE = 3, /* no device at all; with --strict, --check or for CDI, no GPU */
-    PROBE_PARTIAL = 4,   /* a GPU, plugin, or with --verify a device or link failed; too few GPUs; damaged registry */
+    PROBE_PARTIAL = 4,   /* a GPU, plugin, listed link, or verified device failed; too few GPUs; damaged registry */
     PROBE_NOT_FOUND = 5, /* no such device, backend or plugin */
     PROBE_NO_PERMISSION = 6, /* this user may not use the requested device */
     PROBE_DIFFERS = 7,       /* the machine differs from the baseline of --diff */

@@ -1,8 +1,9 @@
 /* screen.h: prints text for people, fitted to the screen's width, characters and colours.
  *
- * Texts of drivers and file names may contain any bytes. They are printed as one line of printable characters: newlines
- * and tabs become blanks, and other control characters, invisible characters, invalid UTF-8, and characters that the
- * output cannot show become `?`, so that no driver can write escape codes to a terminal. */
+ * Texts of drivers and file names may contain any bytes. They are printed as one line of printable characters:
+ * newlines and tabs become blanks (gpuhal_probe_screen_lines() keeps the lines), and other control characters,
+ * invisible characters, invalid UTF-8, and characters that the output cannot show become `?`, so that no driver can
+ * write escape codes to a terminal. */
 #ifndef PROBE_SCREEN_H
 #define PROBE_SCREEN_H
 
@@ -29,7 +30,7 @@ typedef enum gpuhal_probe_style {
     PROBE_WARN
 } gpuhal_probe_style;
 
-/* Overrides the default for standard output, which depends on the terminal and NO_COLOR. */
+/* Overrides the default for all output but standard error. The default depends on the terminal and NO_COLOR. */
 void gpuhal_probe_screen_set_color(gpuhal_probe_color color);
 void gpuhal_probe_screen_init(gpuhal_probe_screen *screen, FILE *out);
 

@@ -149,7 +149,8 @@ static void read_changes(gpuhal_watch_sampler *sampler)
     }
 }
 
-/* Waits until the next sample is due, or until devices change. Returns false if the sampler is ending. */
+/* Waits until the next sample is due, or until devices change. While the sampler is paused, neither ends the wait.
+ * Returns false if the sampler is ending. */
 static bool wait_for_time(gpuhal_watch_sampler *sampler, uint64_t last_ns)
 {
     for (;;) {

@@ -55,7 +55,7 @@ static gpuhal_status check_used(const gpuhal_kernel *kernel, const gpuhal_buffer
     }
     if (__builtin_expect(buffer->whole->memory.flags & GPUHAL_MEMORY_NO_KERNELS, 0)) {
         return refuse(kernel, GPUHAL_ERROR_NOT_SUPPORTED, argument,
-                      "kernels cannot use this memory: give it memory of kind DEVICE that the library allocates");
+                      "kernels cannot use this memory: pass memory of a kind that the fact kernel_kinds names");
     }
     if (__builtin_expect(gpuhal_buffer_is_mapped(buffer->whole), 0) && !recorded) {
         return refuse(kernel, GPUHAL_ERROR_BUSY, argument, "the buffer is mapped: unmap it first");

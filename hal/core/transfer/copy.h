@@ -72,8 +72,8 @@ static inline gpuhal_status gpuhal_copy_check(gpuhal_buffer *to, uint64_t to_off
                                                               from->begin + from_offset, bytes});
 }
 
-/* Implement complete transfers for the public calls. always_inline is needed because each function has several callers,
- * and GCC would otherwise move parts out of line. */
+/* Implement complete transfers for the public calls. They are always_inline because GCC moves parts out of line if a
+ * file has more than one caller. */
 static inline __attribute__((always_inline)) gpuhal_status gpuhal_write_now(gpuhal_buffer *to, uint64_t to_offset,
                                                                             const void *from, uint64_t bytes)
 {

@@ -138,8 +138,8 @@ static gpuhal_status move_piece(void *user, void *chunk, uint64_t done, uint64_t
     return GPUHAL_OK;
 }
 
-/* Moves page-locked host memory of this device directly, and other host memory through staging memory. In direction
- * TO_DEVICE, offset and size must be aligned. Returns NOT_SUPPORTED if neither way is possible. */
+/* Moves directly if gpuhal_move_locked() can, otherwise through staging memory. In direction TO_DEVICE, offset and size
+ * must be aligned. Returns NOT_SUPPORTED if neither way is possible. */
 static gpuhal_status move_staged(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                  uint64_t offset, void *host, uint64_t bytes)
 {

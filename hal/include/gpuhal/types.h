@@ -180,6 +180,9 @@ enum {
     GPUHAL_FACT_PARTITION_NUMBERS = 47,
     /** number: gpuhal_compute_mode; missing if the vendor has none. */
     GPUHAL_FACT_COMPUTE_MODE = 48,
+    /** number: bit 1 << gpuhal_memory_kind of the memory that kernels can use as an argument; missing without
+     *  programs. Imported memory is not included: a launch that cannot use it is refused. */
+    GPUHAL_FACT_KERNEL_KINDS = 49,
 
     /* Values: they change over time; gpuhal_device_sample() reads them (gpuhal/telemetry.h). */
     /** number: currently free memory of the physical device, whose total is the preferred interface's
