@@ -106,6 +106,8 @@ def every_program_has_a_manual_page_with_its_options_and_gpuhal_7_has_every_vari
     expect(len(variables) > 10, "gpuhal-probe --env lists no variables", str(variables))
     for variable in variables:
         expect(f".B {variable}\n" in page, f"gpuhal(7) has no {variable}", page)
+    for path in (o.libdir / "gpuhal", o.prefix / "share/doc/gpuhal/docs"):
+        expect(f".I {path}\n" in page and path.is_dir(), f"gpuhal(7) does not name {path}", page)
 
 
 def installed_documents_link_only_to_what_is_installed(o):

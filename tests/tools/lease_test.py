@@ -225,9 +225,16 @@ def certain_devices_are_leased_by_selector_and_memory_is_counted(tool):
     table, _ = tool.run("status")
     check("512 MiB" in table and "held" in table and "sh" in table, table)
     row = table.splitlines()[-2].split()  # the line before the label
-    check(row[1:5] == ["held", str(process.pid), pwd.getpwuid(os.getuid()).pw_name, "gpuhal-lease"], table)
+    check(row[1:5] == ["held", str(process.pid), pwd.getpwuid(os.getuid()).pw_name, "sleep"], table)
     holder = document["leases"][0]
     check((holder["pid"], holder["user"], holder["command"]) == (process.pid, os.getuid(), "gpuhal-lease"), document)
+    end(process)
+    process, waiting = tool.hold("--devices", "cuda:1", "--label", "sleep"), tool.start("run", "--devices", "cuda:1", "--", "true")
+    while len(tool.status()["leases"]) != 2:
+        time.sleep(0.02)
+    table, _ = tool.run("status")
+    check([line.split()[4] for line in table.splitlines()[-2:]] == ["sleep", "true"] and "label" not in table, "the commands, held and waiting", table)
+    end(waiting)
     end(process)
     _, err = tool.run("run", "--devices", "cuda:9", "--", "true", code=FAILED)
     check(err.startswith('gpuhal-lease: --devices: no device matches "cuda:9"'), err)
@@ -274,8 +281,8 @@ def a_number_of_another_pid_namespace_is_marked(tool):
         sys.exit(77)
     process = tool.hold()
     done = subprocess.run([*unshare, tool.program, "status"], env=tool.environment, capture_output=True, text=True, timeout=DEADLINE, check=True)
-    check(f" {process.pid}* " in done.stdout and "another pid namespace" in done.stdout, done.stdout)
-    check("*" not in tool.run("status")[0], "marked in its own namespace")
+    check(f" #{process.pid} " in done.stdout and "another pid namespace" in done.stdout, done.stdout)
+    check("#" not in tool.run("status")[0], "marked in its own namespace")
     end(process)
     inner = subprocess.Popen([*unshare, tool.program, "run", "--", "sh", "-c", "echo ready; exec sleep 60"], env=tool.environment, stdout=subprocess.PIPE, text=True)
     inner.stdout.readline()

@@ -2,6 +2,7 @@
 """Tests gpuhal-probe --check healthy, and the page about replacing other programs. See probe_support.py."""
 
 import csv
+import json
 import os
 import re
 import shlex
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 
-from probe_support import DEADLINE, check, fake_cuda, main, on_recorded
+from probe_support import DEADLINE, check, fake_cuda, main, on_recorded, validator
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/instead-of.md")
 NO_RESET = "fail nvmlDeviceGetTemperature 1+ 16; fail nvmlDeviceGetPowerUsage 1+ 16"
@@ -50,6 +51,25 @@ def recorded_machines_are_judged_as_by_their_screens(probe):
         expect(on_recorded(name)("--check", "healthy"), code, line, name)
 
 
+def the_document_has_the_line_the_status_the_counts_and_the_problems(probe):
+    schema = validator(os.path.join(os.path.dirname(probe.schema_path), "gpuhal.health-1.schema.json"))
+    for name, options in (("h100-8", ()), ("h100-8-one-gone", ("--expect", "8")), ("exclusive-taken", ("--expect", "8")), ("docker-one-of-8", ()),
+                          ("server-plain", ()), ("ecc-uncorrected", ("--strict",)), ("ecc-uncorrected", ())):
+        run = on_recorded(name)
+        line = run("--check", "healthy", *options)
+        for form in (("--json",), ("--format", "json"), ("--json=2",)):
+            result = run("--check", "healthy", *options, *form)
+            document = json.loads(result.out)
+            check(schema.is_valid(document) and list(document) == list(schema.schema["properties"]), name, list(schema.iter_errors(document)))
+            check(result.code == line.code == document["exit_status"] and document["result"] + "\n" == line.out and not result.err, name, line, result)
+            check(document["healthy"] == (line.code == 0), name, document)
+    ill = json.loads(on_recorded("h100-8-one-gone")("--check", "healthy", "--json", "--expect", "8").out)
+    check(ill["gpus"] == {"ready": 7, "all": 8, "in_exclusive_use": 0, "not_given": 0, "expected": 8}, ill)
+    check([(one["code"], one["hardware"]) for one in ill["problems"]] == [("gone", "0000:df:00.0")] and ill["problems"][0]["fix"], ill)
+    check(json.loads(on_recorded("docker-one-of-8")("--check", "healthy", "--json").out)["gpus"]["not_given"] == 7)
+    check(json.loads(on_recorded("exclusive-taken")("--check", "healthy", "--json").out)["gpus"]["in_exclusive_use"] > 0)
+
+
 def in_a_cell_a_warning_stands_before_its_command_and_answers_behind_it(probe):
     for name, words in (("nvidia-version-mismatch", "the driver was updated, and a restart loads its module: ends all programs on this machine: sudo reboot"),
                         ("h100-8-one-off-bus", "sudo dmesg | grep -E 'NVRM|Xid'   # Xid 79: turn power off and on; if it recurs: slot, power, card"),
@@ -65,12 +85,14 @@ def the_line_is_one_whatever_a_driver_says(probe):
 
 
 def where_it_has_no_meaning_it_is_a_mistake(probe):
-    for options in (("--check", "happy"), ("--check", ""), ("--check", "healthy", "--json"), ("--check", "healthy", "--format", "csv"),
+    for options in (("--check", "happy"), ("--check", ""), ("--check", "healthy", "--json=1"), ("--check", "healthy", "--format", "csv"),
+                    ("--check", "healthy", "--format", "jsonl"),
                     ("--check", "healthy", "--cached"), ("--check", "healthy", "--processes"), ("--check", "healthy", "--all"),
                     ("--check", "healthy", "--explain"), ("--check", "healthy", "--every", "1"), ("--check", "healthy", "--watch"),
                     ("--check", "healthy", "--columns", "id"), ("--check", "healthy", "--registry"), ("--check", "healthy", "--report", "-")):
         result = probe.run(*options)
         check(result.code == 2 and "--check" in result.err and "GPU" not in result.out, options, result)
+        check('"usage"' in result.out if "--json=1" in options else not result.out, options, result)
 
 
 # ---------------------------------------------------------------------------------------------- the page

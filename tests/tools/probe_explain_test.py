@@ -83,7 +83,43 @@ def a_device_is_explained_with_its_values_their_sources_and_why_others_are_missi
     check("values" not in run("--explain", "cuda:2", "--cached").out, "--cached reads none")
     asleep = on_recorded("laptop-hybrid-asleep")
     result = asleep("--explain", "01:00.0")
-    check(re.search(r"^    missing  temperature: \S", result.out, re.M) and "_bytes" not in result.out, result)
+    check(re.search(r"^    missing  memory used, .*, temperature, .*: asleep: \S", result.out, re.M) and "_bytes" not in result.out, result)
+    check(result.out.count("    missing  ") == 1, "one line for each reason", result)
+    part = on_recorded("nvidia-mig")("--explain", "cuda:0")
+    check("power: 84 W (nvml, of the whole GPU)\n" in part.out and "memory free: 39.4 GiB (nvml)\n" in part.out, part)
+
+
+def a_device_is_explained_with_its_memory_errors_links_and_processes(probe):
+    run = on_recorded("h100-8")
+    result = run("--explain", "cuda:2")
+    for line in ("uncorrected memory errors: 0 (nvml)", "corrected memory errors: 0 (nvml)", "memory repair: none pending (nvml)", "NVLinks up: 18 (nvml)",
+                 "links    NVLink 4 through NVSwitch, 18 links each, direct access to memory: cuda:0, cuda:1, cuda:3 to cuda:7"):
+        check(re.search(rf"^ +(?:values +)?{re.escape(line)}$", result.out, re.M), line, result)
+    check(re.search(r"^  cuda:2 +alice +48213 +60.0 GiB +python3$", result.out, re.M) and "root" not in result.out, "only its own processes", result)
+    check("\n  no process is known to use this GPU\n" in run("--explain", "cuda:0").out, "said if there is none")
+    cached = run("--explain", "cuda:2", "--cached").out
+    check("links " not in cached and "alice" not in cached, "--cached starts no driver", cached)
+    mixed = on_recorded("nvidia-and-amd")("--explain", "rocm:0").out
+    check(re.search(r"^    links    .*: rocm:1\n             .*: cuda:0$", mixed, re.M) or re.search(r"^    links    .*: cuda:0\n             .*: rocm:1$", mixed, re.M), mixed)
+    check("links " not in run("--explain", "cpu:0").out, "the processor has no link of its own")
+
+
+def a_driver_that_hangs_at_a_link_costs_the_link_alone(probe):
+    result = probe.run("--explain", "cuda:0", "--timeout", "4", "--backends", "cuda", **fake_cuda("devices 2; hang cuDeviceCanAccessPeer 1"))
+    check(result.code == 4 and "problem  the link from cuda:0 to cuda:1 cannot be read: the driver did not finish within " in result.out, result)
+    check("temperature: 41°C (nvml)\n" in result.out and "\n    links " not in result.out, result)
+
+
+def a_devices_problems_stand_before_its_values_with_the_next_command(probe):
+    for name, code, state, words in (("reset-required", 4, "reset needed", "problem  cuda:0: the GPU needs a reset, .*\n    next     # ends all programs on this GPU:\n +sudo nvidia-smi --gpu-reset"),
+                                     ("gpu-lost-values", 4, "lost", "problem  cuda:0: the device is lost: .*\n    next     sudo dmesg"),
+                                     ("ecc-uncorrected", 0, "ready", "warning  cuda:0: 37 memory errors could not be corrected\n    next     nvidia-smi -q -d ECC")):
+        run = on_recorded(name)
+        result = run("--explain", "cuda:0")
+        check(result.code == code and re.match(rf"0000:c1:00.0: NVIDIA .*, {state}\n", result.out), name, result)
+        found = re.search(f"^    {words}", result.out, re.M)
+        check(found and found.start() < re.search("^    (values|missing) ", result.out, re.M).start(), name, result)
+        check(run("--explain", "cuda:0", "--strict").code == 4, name)
 
 
 def a_report_has_everything_and_nothing_private(probe):

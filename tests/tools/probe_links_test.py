@@ -104,7 +104,7 @@ def the_tables_of_links_say_what_the_document_says(probe):
     for title in ("GiB/s", "µs"):
         numbers = {ends: cell for ends, cell in cells_of(result.out, title).items() if ends[0] != ends[1]}
         check(len(numbers) == 12 and all(float(cell) > 0 for cell in numbers.values()), title, result)
-    for word in ("nvlink    NVLink, directly", "host      no closer connection than the host's memory is known",
+    for word in ("nvlink    NVLink, directly", "host      through the host's memory; no closer connection is known",
                  "+         one reaches the other's memory, as its driver says and bytes", "!         tried, and failed"):
         check(word in result.out, word, result)
     plain = probe.run("--links", "--backends", "cuda", **settings)

@@ -162,7 +162,7 @@ def without_a_source_nothing_is_printed(probe):
         check(document["devices"][0]["processes"] is None and "processes" not in document["devices"][0]["missing"], document["devices"][0])
         idle = machine.settings("devices 2; memory * 80G")
         check("process" not in probe.run(**idle).out, "nothing without processes")
-        check("\n  no process of these GPUs is known\n" in probe.run("--processes", **idle).out, "said where it is asked for")
+        check("\n  no process is known to use these GPUs\n" in probe.run("--processes", **idle).out, "said where it is asked for")
         check(probe.json(**idle)[0]["devices"][0]["processes"] == [], "an empty list")
         check(probe.json("--cached", **idle)[0]["devices"][0]["processes"] is None, "nothing is read")
 

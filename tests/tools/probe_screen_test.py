@@ -28,9 +28,9 @@ def eight_healthy_gpus_are_eight_lines_and_nothing_superfluous(probe):
 def what_the_screen_leaves_out_is_there_with_the_option_that_it_names(probe):
     settings = fake_cuda("devices 1; memory 0 8G; value 0 memory_limit 4294967296")
     wide = probe.run("--backends", "cuda", "--format", "wide", COLUMNS="80", **settings)
-    check(all(f" {title}" in wide.out for title in ("CLOCK", "ECC", "FAN", "NUMA", "PCIe")), wide)
+    check(all(f" {title}" in wide.out for title in ("CLOCK", "MEM CLOCK", "ECC", "FAN", "NUMA", "PCIe")), wide)
     explained = probe.run("--backends", "cuda", "--explain", "cuda:0", **settings).out
-    for line in ("performance state: 2 (nvml)", "persistence mode: 1 (nvml)", "display active: 0 (nvml)", "memory limit of this control group: 4.0 GiB (nvml)"):
+    for line in ("performance state: 2 (nvml)", "persistence mode: on (nvml)", "display active: no (nvml)", "memory limit of this control group: 4.0 GiB (nvml)"):
         check(line in explained, line, explained)
     for options, settings in (((), {}), (("--all",), {"COLUMNS": "80"}), (("--backends", "cpu"), {"COLUMNS": "80"})):
         result = probe.run(*options, **(fake_cuda("devices 1") if "cpu" not in options else {}), **settings)

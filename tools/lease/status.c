@@ -184,11 +184,30 @@ static void print_wrapped(char *words)
     putchar('\n');
 }
 
+/* Returns the command that the lease is for: of `gpuhal-lease run` the command that it started, or before that the
+ * label, which is the command's name if no other was given. */
+static const char *command_of(const json_t *lease)
+{
+    const char *command = text_of(lease, "command"), *label = text_of(lease, "label");
+    size_t index;
+    const json_t *process;
+    if (strcmp(command, "gpuhal-lease") != 0) {
+        return *command ? command : "-";
+    }
+    json_array_foreach(json_object_get(lease, "processes"), index, process)
+    {
+        if (*text_of(process, "command") && strcmp(text_of(process, "command"), command) != 0) {
+            return text_of(process, "command");
+        }
+    }
+    return *label ? label : command;
+}
+
 static void print_details(const json_t *lease)
 {
     const json_int_t priority = json_integer_value(json_object_get(lease, "priority"));
     const char *label = text_of(lease, "label");
-    if (*label && strcmp(label, text_of(lease, "command")) != 0) {
+    if (*label && strcmp(label, command_of(lease)) != 0) {
         printf("%6s label: %s\n", "", label);
     }
     if (priority != 0) {
@@ -206,24 +225,24 @@ static void print_leases(const json_t *leases, const json_t *devices)
     json_array_foreach(leases, index, lease)
     {
         char since[CELL_BYTES], left[CELL_BYTES], names[NAMES_BYTES], user[CELL_BYTES], pid[32];
-        const char *command = text_of(lease, "command");
         format_time(json_object_get(lease, "since_ms"), since);
         format_time(json_object_get(lease, "expires_in_ms"), left);
         join_devices(lease, devices, names);
         gpuhal_tool_user_name((uint32_t)json_integer_value(json_object_get(lease, "user")), user, sizeof user);
-        snprintf(pid, sizeof pid, "%" JSON_INTEGER_FORMAT "%s", json_integer_value(json_object_get(lease, "pid")),
-                 json_is_true(json_object_get(lease, "pid_is_foreign")) ? "*" : "");
+        snprintf(pid, sizeof pid, "%s%" JSON_INTEGER_FORMAT,
+                 json_is_true(json_object_get(lease, "pid_is_foreign")) ? "#" : "",
+                 json_integer_value(json_object_get(lease, "pid")));
         printf("%6" JSON_INTEGER_FORMAT " %-7s %8s ", json_integer_value(json_object_get(lease, "number")),
                text_of(lease, "state"), pid);
         has_foreign = has_foreign || json_is_true(json_object_get(lease, "pid_is_foreign"));
         print_cell(user, 8);
-        print_cell(*command ? command : "-", 12);
+        print_cell(command_of(lease), 12);
         printf("%8s %8s", since, left);
         print_wrapped(names);
         print_details(lease);
     }
     if (has_foreign) {
-        printf("\n* a number of another pid namespace (a container)\n");
+        printf("\n# = the pid of another pid namespace (a container)\n");
     }
 }
 

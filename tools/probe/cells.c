@@ -77,7 +77,8 @@ static void write_temperature(const gpuhal_probe_device *entry, const gpuhal_pro
     const int64_t degrees = (int64_t)bits; /* cold hardware may be below 0 degrees */
     gpuhal_probe_value(entry, GPUHAL_VALUE_THROTTLE_REASONS, &throttled);
     const bool hot = (throttled & (GPUHAL_THROTTLE_THERMAL | GPUHAL_THROTTLE_HARDWARE)) != 0;
-    snprintf(cell->text, sizeof cell->text, "%d%s%s", (int)(degrees / 1000), screen->utf8 ? "°C" : "C", hot ? "!" : "");
+    snprintf(cell->text, sizeof cell->text, "%.0f%s%s", (double)degrees / 1000, screen->utf8 ? "°C" : "C",
+             hot ? "!" : "");
     cell->style = hot || degrees >= HOT_MILLICELSIUS ? PROBE_BAD
                   : degrees >= WARM_MILLICELSIUS     ? PROBE_WARN
                                                      : PROBE_PLAIN;
@@ -97,10 +98,10 @@ static void write_power(const gpuhal_probe_device *entry, gpuhal_probe_cell *cel
     }
 }
 
-static void write_clock(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
+static void write_clock(const gpuhal_probe_device *entry, gpuhal_key key, gpuhal_probe_cell *cell)
 {
     uint64_t hertz;
-    if (gpuhal_probe_value(entry, GPUHAL_VALUE_CLOCK_CORE_HERTZ, &hertz)) {
+    if (gpuhal_probe_value(entry, key, &hertz)) {
         snprintf(cell->text, sizeof cell->text, "%.0f MHz", (double)hertz / 1e6);
     }
 }
@@ -176,7 +177,10 @@ static void write_value(gpuhal_probe_column column, const gpuhal_probe_device *e
         write_power(entry, cell);
         break;
     case PROBE_COLUMN_CLOCK:
-        write_clock(entry, cell);
+        write_clock(entry, GPUHAL_VALUE_CLOCK_CORE_HERTZ, cell);
+        break;
+    case PROBE_COLUMN_CLOCK_MEMORY:
+        write_clock(entry, GPUHAL_VALUE_CLOCK_MEMORY_HERTZ, cell);
         break;
     case PROBE_COLUMN_ECC:
         write_ecc(entry, cell);

@@ -24,6 +24,7 @@ static const struct {
     [PROBE_COLUMN_NUMA] = {"numa", "NUMA", 4, true},
     [PROBE_COLUMN_LINK] = {"link", "PCIe", 7, true},
     [PROBE_COLUMN_DRIVER] = {"driver", "DRIVER", 10, false},
+    [PROBE_COLUMN_CLOCK_MEMORY] = {"clock_memory", "MEM CLOCK", 9, true},
     [PROBE_COLUMN_VERIFIED] = {"verified", "OK", 2, false},
     [PROBE_COLUMN_UUID] = {"uuid", "UUID", 40, false},
     [PROBE_COLUMN_THROTTLE] = {"throttle", "THROTTLE", 9, false},

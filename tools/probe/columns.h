@@ -20,6 +20,7 @@ typedef enum gpuhal_probe_column {
     PROBE_COLUMN_NUMA,
     PROBE_COLUMN_LINK,
     PROBE_COLUMN_DRIVER,
+    PROBE_COLUMN_CLOCK_MEMORY,
     /* on request */
     PROBE_COLUMN_VERIFIED,
     PROBE_COLUMN_UUID,

@@ -3,7 +3,10 @@
 #include "advice.h"
 #include "explain.h"
 #include "hardware_record.h"
+#include "links.h"
 #include "print.h"
+#include "processes.h"
+#include "rows.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -33,14 +36,17 @@ static void print_node(const char *node, char *to, size_t bytes)
 
 enum { EXPLAIN_INDENT = 4, EXPLAIN_LABEL = 9 }; /* equal to the indent and width of a field */
 
-static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_probe_screen *screen)
+/* Explains the hardware. @p entry is its device, or NULL. */
+static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_probe_device *entry,
+                             const gpuhal_probe_screen *screen)
 {
     char text[512];
-    const bool fine = hardware->grade <= GPUHAL_HARDWARE_NOTE;
+    const gpuhal_probe_row row = {.entry = entry, .hardware = hardware};
+    const bool fine = gpuhal_probe_row_grade(&row) <= GPUHAL_HARDWARE_NOTE;
     gpuhal_probe_screen_put(screen, PROBE_BOLD, *hardware->address ? hardware->address : hardware->place);
     fputs(": ", screen->out);
     snprintf(text, sizeof text, "%.200s [%04x:%04x], %.64s", hardware->name, hardware->vendor_id, hardware->device_id,
-             gpuhal_hardware_state_name(hardware->state));
+             gpuhal_probe_row_state(&row));
     for (char *at = strrchr(text, ','); at && *at; at++) {
         *at = *at == '_' ? ' ' : *at;
     }
@@ -76,22 +82,19 @@ static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_
  * hardware that the selector refers to. Returns NOT_FOUND if there is no such hardware, else the exit code for its
  * grade. */
 static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
-                                              const gpuhal_device *device, const gpuhal_probe_screen *screen)
+                                              const gpuhal_probe_device *entry, const gpuhal_probe_screen *screen)
 {
     gpuhal_probe_exit code = PROBE_NOT_FOUND;
-    uint32_t physical = 0, preferred = 0;
-    if (device) {
-        gpuhal_device_physical(device, &physical, &preferred);
-    }
     for (uint32_t i = 0; i < machine->hardware_count; i++) {
         const gpuhal_hardware_info *hardware = &machine->hardware[i];
         const bool fits = gpuhal_probe_hardware_is_at(hardware, options->target) ||
-                          (device ? physical && hardware->physical == physical
-                                  : gpuhal_probe_hardware_is_meant(machine, hardware, options->target));
+                          (entry ? entry->physical && hardware->physical == entry->physical
+                                 : gpuhal_probe_hardware_is_meant(machine, hardware, options->target));
         if (fits) {
             const bool wrong = hardware->grade == GPUHAL_HARDWARE_PROBLEM ||
                                (options->strict && hardware->grade != GPUHAL_HARDWARE_FINE);
-            explain_hardware(hardware, screen);
+            const bool is_own = entry && hardware->physical == entry->physical && !*hardware->partition;
+            explain_hardware(hardware, is_own ? entry : NULL, screen);
             code = wrong || code == PROBE_PARTIAL ? PROBE_PARTIAL : PROBE_COMPLETE;
         }
     }
@@ -117,100 +120,132 @@ static void print_missing(const gpuhal_device *device, const gpuhal_probe_screen
     }
 }
 
-/* The most requested values, in the table's units. */
-static const struct {
-    const char *name;
-    gpuhal_key key;
-    double divisor;
-    int decimals;
-    const char *unit;
-    bool is_rare; /* not printed if missing */
-} values[] = {
-    {"memory used", GPUHAL_VALUE_MEMORY_USED_BYTES, 1073741824.0, 1, " GiB", false},
-    {"memory free", GPUHAL_VALUE_MEMORY_FREE_BYTES, 1073741824.0, 1, " GiB", false},
-    {"utilisation", GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 10, 0, "%", false},
-    {"temperature", GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 1e3, 0, "C", false},
-    {"power", GPUHAL_VALUE_POWER_MICROWATTS, 1e6, 0, " W", false},
-    {"power limit", GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, 1e6, 0, " W", false},
-    {"clock", GPUHAL_VALUE_CLOCK_CORE_HERTZ, 1e6, 0, " MHz", false},
-    {"memory clock", GPUHAL_VALUE_CLOCK_MEMORY_HERTZ, 1e6, 0, " MHz", false},
-    {"memory limit of this control group", GPUHAL_VALUE_MEMORY_LIMIT_BYTES, 1073741824.0, 1, " GiB", true},
-    {"performance state", GPUHAL_VALUE_PERFORMANCE_STATE, 1, 0, "", true},
-    {"persistence mode", GPUHAL_VALUE_PERSISTENCE, 1, 0, "", true},
-    {"display active", GPUHAL_VALUE_DISPLAY_ACTIVE, 1, 0, "", true},
-};
-enum { VALUES = sizeof values / sizeof *values };
-
-/* Prints each value with its source, then each missing value that is not rare, with the reason. */
-static void print_values(gpuhal_device *device, const gpuhal_probe_screen *screen)
+/* Prints the problems of the device's interfaces; the hardware's problems are printed with the hardware. Returns the
+ * exit status for them, or INTERNAL if out of memory. */
+static gpuhal_probe_exit print_problems(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                        const gpuhal_probe_device *own, const gpuhal_probe_screen *screen)
 {
-    gpuhal_value read[VALUES];
-    const char *label = "values";
-    char text[400];
-    for (size_t i = 0; i < VALUES; i++) {
-        read[i] = (gpuhal_value){.key = values[i].key};
-    }
-    (void)gpuhal_device_sample(device, 0, read, VALUES, NULL); /* each missing value contains the reason */
-    for (size_t i = 0; i < VALUES; i++) {
-        if (!read[i].missing) {
-            const double number = (double)(int64_t)read[i].u64 / values[i].divisor; /* cold hardware may be below 0
-                                                                                     * degrees */
-            const bool has_sign = screen->utf8 && values[i].key == GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS;
-            snprintf(text, sizeof text, "%s: %.*f%s%s (%s)", values[i].name, values[i].decimals, number,
-                     has_sign ? "°" : "", values[i].unit, read[i].source);
-            gpuhal_probe_screen_field(screen, label, text);
-            label = "";
+    gpuhal_probe_problems problems;
+    gpuhal_probe_exit code = gpuhal_probe_problems_find(machine, options, &problems) ? PROBE_COMPLETE : PROBE_INTERNAL;
+    for (uint32_t i = 0; code != PROBE_INTERNAL && i < problems.count; i++) {
+        const gpuhal_probe_problem *problem = &problems.list[i];
+        bool is_own = false;
+        for (uint32_t d = 0; !is_own && d < machine->count; d++) {
+            const gpuhal_probe_device *entry = &machine->devices[d];
+            is_own = (entry == own || (own->physical && entry->physical == own->physical)) &&
+                     strcmp(gpuhal_device_id(entry->device), problem->hardware) == 0;
+        }
+        if (is_own) {
+            char text[GPUHAL_PROBE_SENTENCE_BYTES];
+            gpuhal_probe_problem_sentence(problem, text);
+            gpuhal_probe_screen_field(screen,
+                                      problem->grade == GPUHAL_HARDWARE_PROBLEM   ? "problem"
+                                      : problem->grade == GPUHAL_HARDWARE_WARNING ? "warning"
+                                                                                  : "note",
+                                      text);
+            gpuhal_probe_advice_print(screen, "next", EXPLAIN_INDENT, EXPLAIN_LABEL, problem->fix);
+            code = problem->grade == GPUHAL_HARDWARE_PROBLEM || options->strict ? PROBE_PARTIAL : code;
         }
     }
-    for (size_t i = 0; i < VALUES; i++) {
-        if (read[i].missing && !values[i].is_rare) {
-            snprintf(text, sizeof text, "%s: %s%s%.300s", values[i].name, gpuhal_missing_name(read[i].missing),
-                     *read[i].why ? ": " : "", read[i].why);
-            gpuhal_probe_screen_field(screen, "missing", text);
-        }
-    }
+    gpuhal_probe_problems_finish(&problems);
+    return code;
 }
 
-static void explain_device(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
-                           gpuhal_device *device, const gpuhal_probe_screen *screen)
+/* Prints the device's interfaces, problems, links, values and missing facts. With --cached, prints neither links nor
+ * values. Returns the exit status for the problems, or INTERNAL if out of memory. */
+static gpuhal_probe_exit explain_device(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                        const gpuhal_probe_device *entry, const gpuhal_probe_screen *screen)
 {
     gpuhal_physical_info physical = {.size = sizeof physical};
     for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PHYSICAL, i, &physical) == GPUHAL_OK; i++) {
         bool own = false;
         for (uint32_t n = 0; !own && n < physical.device_count; n++) {
-            own = gpuhal_probe_interface(machine->view, physical.first_interface + n) == device;
+            own = gpuhal_probe_interface(machine->view, physical.first_interface + n) == entry->device;
         }
         if (own) {
             gpuhal_probe_explain_physical(machine->view, &physical, screen);
         }
     }
-    if (!options->cached) {
-        print_values(device, screen);
+    gpuhal_probe_exit code = print_problems(machine, options, entry, screen);
+    if (!gpuhal_probe_explain_links(machine, entry, screen)) {
+        code = PROBE_INTERNAL;
     }
-    print_missing(device, screen);
+    if (!options->cached) {
+        gpuhal_probe_explain_values(entry->device, screen);
+    }
+    print_missing(entry->device, screen);
+    return code;
 }
 
-gpuhal_probe_exit gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
-                                            const gpuhal_probe_screen *screen)
+/* Prints the processes that use the device, in the table of processes, which lists those of the rows. */
+static bool print_processes(gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                            const gpuhal_probe_device *entry, const gpuhal_probe_screen *screen)
+{
+    for (uint32_t i = 0; i < machine->count; i++) {
+        machine->devices[i].row = &machine->devices[i] == entry;
+    }
+    return gpuhal_probe_processes_read(options, machine) && gpuhal_probe_print_processes(machine, options, screen);
+}
+
+/* Returns the device that the target selects, or NULL. */
+static const gpuhal_probe_device *find_device(const gpuhal_probe_machine *machine, const char *target)
 {
     gpuhal_device *device = NULL;
+    if (gpuhal_select(machine->gpu, target, 0, &device, NULL) != GPUHAL_OK ||
+        gpuhal_probe_rows_are_missing(machine, target)) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < machine->count; i++) {
+        if (machine->devices[i].device == device) {
+            return &machine->devices[i];
+        }
+    }
+    return NULL;
+}
+
+/* Reads the links and the values, unless --cached is given. The links come first, because they need the drivers that
+ * were not started in this process. Returns PROBE_GO_ON, or INTERNAL after a message. */
+static gpuhal_probe_exit read_device(gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                     const gpuhal_probe_device *entry)
+{
+    if (options->cached) {
+        return PROBE_GO_ON;
+    }
+    if (!entry->processor && !gpuhal_probe_links_find(options, machine)) {
+        gpuhal_probe_say("out of memory");
+        return PROBE_INTERNAL;
+    }
+    return gpuhal_probe_read_values(options, PROBE_READ_TABLE, machine);
+}
+
+gpuhal_probe_exit gpuhal_probe_print_target(gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                            const gpuhal_probe_screen *screen)
+{
     if (explain_plugins(machine, options->target, screen)) {
         return PROBE_COMPLETE;
     }
-    if (gpuhal_select(machine->gpu, options->target, 0, &device, NULL) != GPUHAL_OK ||
-        gpuhal_probe_rows_are_missing(machine, options->target)) {
-        device = NULL;
+    const gpuhal_probe_device *entry = find_device(machine, options->target);
+    if (entry && read_device(machine, options, entry) != PROBE_GO_ON) {
+        return PROBE_INTERNAL;
     }
-    const gpuhal_probe_exit code = explain_all_hardware(machine, options, device, screen);
-    if (device) {
-        explain_device(machine, options, device, screen);
-        gpuhal_plugin_report report = {.size = sizeof report};
-        for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
-            if (strcmp(gpuhal_probe_report_name(&report), gpuhal_device_backend(device)) == 0) {
-                gpuhal_probe_explain_plugin(machine, &report, screen);
-            }
+    const gpuhal_probe_exit code = explain_all_hardware(machine, options, entry, screen);
+    if (!entry) {
+        return code;
+    }
+    gpuhal_probe_exit found = explain_device(machine, options, entry, screen);
+    gpuhal_plugin_report report = {.size = sizeof report};
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
+        if (strcmp(gpuhal_probe_report_name(&report), gpuhal_device_backend(entry->device)) == 0) {
+            gpuhal_probe_explain_plugin(machine, &report, screen);
         }
     }
-    const bool is_lost = device && gpuhal_device_status(device) != GPUHAL_OK;
-    return is_lost ? PROBE_PARTIAL : code == PROBE_NOT_FOUND && device ? PROBE_COMPLETE : code;
+    if (!print_processes(machine, options, entry, screen)) {
+        found = PROBE_INTERNAL;
+    }
+    if (found == PROBE_INTERNAL) {
+        gpuhal_probe_say("out of memory");
+        return PROBE_INTERNAL;
+    }
+    const bool is_lost = gpuhal_device_status(entry->device) != GPUHAL_OK;
+    return is_lost ? PROBE_PARTIAL : code == PROBE_NOT_FOUND || found == PROBE_PARTIAL ? found : code;
 }

@@ -307,9 +307,7 @@ const char *gpuhal_probe_throttle_name(uint32_t bit)
     return bit < sizeof names / sizeof *names ? names[bit] : NULL;
 }
 
-/* Returns the names of the set bits, separated by blanks: "power_cap thermal"; "none" if no bit is set. A bit without a
- * name is "unknown". */
-static const char *throttle_text(uint64_t reasons, char space[PROBE_FIELD_BYTES])
+const char *gpuhal_probe_throttle_text(uint64_t reasons, char space[PROBE_FIELD_BYTES])
 {
     const char *name;
     uint64_t known = 0;
@@ -344,6 +342,6 @@ const char *gpuhal_probe_field_text(const gpuhal_probe_field *column, const gpuh
     if (!gpuhal_probe_field_number(column, row, &number, NULL)) {
         return "";
     }
-    return column->unit == PROBE_UNIT_BITS ? throttle_text(number, space)
+    return column->unit == PROBE_UNIT_BITS ? gpuhal_probe_throttle_text(number, space)
                                            : gpuhal_probe_number_text(column->unit, number, space);
 }

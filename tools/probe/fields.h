@@ -79,6 +79,9 @@ bool gpuhal_probe_field_number(const gpuhal_probe_field *column, const gpuhal_pr
 const char *gpuhal_probe_number_text(gpuhal_probe_unit unit, uint64_t number, char space[PROBE_FIELD_BYTES]);
 /* Returns the name of bit `bit` in GPUHAL_VALUE_THROTTLE_REASONS: "power_cap"; NULL after the last. */
 const char *gpuhal_probe_throttle_name(uint32_t bit);
+/* Returns the names of the set bits, separated by blanks: "power_cap thermal"; "none" if no bit is set. A bit without a
+ * name is "unknown". */
+const char *gpuhal_probe_throttle_text(uint64_t reasons, char space[PROBE_FIELD_BYTES]);
 /* Returns the contents of any column as a string for other programs; "" if unknown. */
 const char *gpuhal_probe_field_text(const gpuhal_probe_field *column, const gpuhal_probe_row *row,
                                     char space[PROBE_FIELD_BYTES]);

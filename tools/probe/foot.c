@@ -91,6 +91,10 @@ void gpuhal_probe_print_default(const gpuhal_probe_machine *machine, const gpuha
         gpuhal_probe_screen_put(screen, PROBE_BAD, "! ");
         gpuhal_probe_screen_wrap(screen, "= broken, or may soon be", INDENT, INDENT);
     }
+    if (marks->has_preferred) {
+        gpuhal_probe_screen_put(screen, PROBE_GOOD, "+ ");
+        gpuhal_probe_screen_wrap(screen, "= the interface to use of its device", INDENT, INDENT);
+    }
     gpuhal_probe_screen_put(screen, PROBE_GOOD, marks->has_chosen ? "* " : "  ");
     gpuhal_probe_screen_wrap(screen, text, INDENT, INDENT);
 }

@@ -13,7 +13,7 @@ const char *const gpuhal_probe_link_words[PROBE_KINDS][2] = {
     [GPUHAL_LINK_NUMA_NODE] = {"node", "several host bridges of one NUMA node (NODE)"},
     [GPUHAL_LINK_SYSTEM] = {"system", "from one NUMA node to another (SYS)"},
     [GPUHAL_LINK_SAME_MEMORY] = {"same", "one device seen twice, or both work in the host's memory"},
-    [GPUHAL_LINK_HOST] = {"host", "no closer connection than the host's memory is known"},
+    [GPUHAL_LINK_HOST] = {"host", "through the host's memory; no closer connection is known"},
     [PROBE_KIND_DIRECT] = {"direct", "a direct connection of unknown kind, as the driver says"},
     [PROBE_KIND_VENDOR] = {"vendor", "a link of the vendor's own, which --json names"},
 };

@@ -15,7 +15,7 @@ static bool same_value(const gpuhal_probe_link *a, const gpuhal_probe_link *b, s
     return (one->missing != 0) == (other->missing != 0) && (one->missing || one->u64 == other->u64);
 }
 
-static bool are_alike(const gpuhal_probe_link *a, const gpuhal_probe_link *b)
+bool gpuhal_probe_links_are_alike(const gpuhal_probe_link *a, const gpuhal_probe_link *b)
 {
     return gpuhal_probe_link_kind(a) == gpuhal_probe_link_kind(b) &&
            gpuhal_probe_link_mark(a) == gpuhal_probe_link_mark(b) && gpuhal_probe_link_mark(a) != '!' &&
@@ -29,7 +29,7 @@ static const gpuhal_probe_link *find_uniform(const gpuhal_probe_link_rows *own)
     const gpuhal_probe_link *first = gpuhal_probe_link_between(own, 0, 1);
     for (uint32_t i = 0; i < own->count; i++) {
         for (uint32_t k = 0; k < own->count; k++) {
-            if (!are_alike(i == k ? first : gpuhal_probe_link_between(own, i, k), first)) {
+            if (!gpuhal_probe_links_are_alike(i == k ? first : gpuhal_probe_link_between(own, i, k), first)) {
                 return NULL;
             }
         }
@@ -49,8 +49,7 @@ static bool are_gpus(const gpuhal_probe_link_rows *own)
     return true;
 }
 
-/* Writes "NVLink 4 all to all, 18 links each", with `words` in place of "all to all". */
-static void write_uniform(const gpuhal_probe_link *link, const char *words, char *to, size_t bytes)
+void gpuhal_probe_write_link(const gpuhal_probe_link *link, const char *words, char *to, size_t bytes)
 {
     static const char *const names[PROBE_KINDS] = {
         [GPUHAL_LINK_NVLINK] = "NVLink", [GPUHAL_LINK_NVLINK_SWITCH] = "NVLink", [GPUHAL_LINK_XGMI] = "xGMI"};
@@ -74,7 +73,7 @@ static void print_uniform(const gpuhal_probe_link_rows *own, const gpuhal_probe_
 {
     char ids[1024], links[256], text[1600];
     gpuhal_probe_write_ids(own->machine, own->rows, own->count, ids, sizeof ids);
-    write_uniform(link, own->count > 2 ? " all to all" : " to each other", links, sizeof links);
+    gpuhal_probe_write_link(link, own->count > 2 ? " all to all" : " to each other", links, sizeof links);
     snprintf(text, sizeof text, "%u %s, %s: %s", own->count, are_gpus(own) ? "GPUs" : "devices", links, ids);
     gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
 }
@@ -132,7 +131,7 @@ static void guess_islands(const gpuhal_probe_link_rows *own, islands *found)
     }
     for (uint32_t i = 0; i < own->count; i++) {
         uint32_t first = 0;
-        while (first < i && are_alike(gpuhal_probe_link_between(own, first, i), found->between)) {
+        while (first < i && gpuhal_probe_links_are_alike(gpuhal_probe_link_between(own, first, i), found->between)) {
             first++;
         }
         found->first[i] = first;
@@ -151,7 +150,7 @@ static bool are_islands(const gpuhal_probe_link_rows *own, const islands *found)
         }
         for (uint32_t k = 0; k < own->count; k++) {
             if (found->first[i] != found->first[k] &&
-                !are_alike(gpuhal_probe_link_between(own, i, k), found->between)) {
+                !gpuhal_probe_links_are_alike(gpuhal_probe_link_between(own, i, k), found->between)) {
                 return false;
             }
         }
@@ -188,7 +187,7 @@ static void print_islands(const gpuhal_probe_link_rows *own, const islands *foun
             print_uniform(&island, find_uniform(&island));
         }
     }
-    write_uniform(found->between, "", links, sizeof links);
+    gpuhal_probe_write_link(found->between, "", links, sizeof links);
     snprintf(text, sizeof text, "between the groups: %s", links);
     gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
 }

@@ -289,17 +289,17 @@ static void read_here(gpuhal_probe_machine *machine, uint32_t place, uint64_t ea
     gpuhal_probe_wait_end();
 }
 
-bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeout_ns, gpuhal_probe_machine *machine)
+bool gpuhal_probe_links_find(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
     if (!list_links(options, machine)) {
         return false;
     }
     /* Reads the links of this process last, because doing so starts drivers in this process, and no child could start
      * these drivers afterwards. */
-    uint32_t left = look_in_children(machine, timeout_ns);
+    uint32_t left = look_in_children(machine, GPUHAL_PROBE_VERIFY_NS);
     for (uint32_t i = 0; i < machine->link_count; i++) {
         if (i >= left || !is_in_child(machine, &machine->links[i])) {
-            read_here(machine, i, timeout_ns);
+            read_here(machine, i, GPUHAL_PROBE_VERIFY_NS);
         }
     }
     return true;

@@ -31,8 +31,8 @@ struct gpuhal_probe_link {
     char name[112];
 };
 
-/* Reads the links of every ordered pair of devices. With --verify, also tries the pairs of shown devices. Returns false
- * if out of memory. */
-bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeout_ns, gpuhal_probe_machine *machine);
+/* Must be called before values are read. Reads the links of every ordered pair of devices. With --verify, also tries
+ * the pairs of shown devices. Returns false if out of memory. */
+bool gpuhal_probe_links_find(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 
 #endif

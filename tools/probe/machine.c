@@ -21,7 +21,6 @@
 #include <string.h>
 
 #define OPEN_NS   15000000000u /* for each plugin; the library's default */
-#define VERIFY_NS 60000000000u /* for each device and link, without --timeout */
 #define RESCAN_NS 5000000000u  /* interval between bus scans, which cost more than reading values */
 
 static bool is_plugin(const gpuhal_view *view, const char *name, size_t length)
@@ -171,7 +170,7 @@ static void verify_devices(gpuhal_probe_machine *machine)
             continue;
         }
         char text[96];
-        const uint64_t limit_ns = gpuhal_probe_time_left(machine, VERIFY_NS, shown - done);
+        const uint64_t limit_ns = gpuhal_probe_time_left(machine, GPUHAL_PROBE_VERIFY_NS, shown - done);
         snprintf(text, sizeof text, "%.40s (%u of %u)", gpuhal_device_id(entry->device), ++done, shown);
         entry->verified = true;
         if (limit_ns == 0) {
@@ -188,6 +187,9 @@ static void verify_devices(gpuhal_probe_machine *machine)
 /* A single scrape must not wait for values that need a measuring interval. Repeated output may wait. */
 static gpuhal_probe_extent extent_of(const gpuhal_probe_options *options)
 {
+    if (options->check) { /* the result is the same in every format */
+        return PROBE_READ_TABLE;
+    }
     switch (options->format) {
     case PROBE_FORMAT_TABLE:
     case PROBE_FORMAT_WIDE:
@@ -201,10 +203,8 @@ static gpuhal_probe_extent extent_of(const gpuhal_probe_options *options)
     }
 }
 
-/* Reads the values. If drivers report devices as lost now, also reads the values of the rows that replace the lost
- * devices. */
-static gpuhal_probe_exit read_values(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
-                                     gpuhal_probe_machine *machine)
+gpuhal_probe_exit gpuhal_probe_read_values(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
+                                           gpuhal_probe_machine *machine)
 {
     bool read = gpuhal_probe_values_read(machine, extent);
     if (read) {
@@ -242,7 +242,7 @@ static gpuhal_probe_exit find_links(const gpuhal_probe_options *options, gpuhal_
     free(machine->links);
     machine->links = NULL;
     machine->link_count = 0;
-    if (options->links && !gpuhal_probe_links_find(options, VERIFY_NS, machine)) {
+    if (options->links && !gpuhal_probe_links_find(options, machine)) {
         gpuhal_probe_complain("out of memory");
         return PROBE_INTERNAL;
     }
@@ -288,9 +288,9 @@ static gpuhal_probe_exit open_machine(const gpuhal_probe_options *options, uint6
         code = choose_again(out_machine);
     }
     code = code == PROBE_GO_ON ? find_links(options, out_machine) : code;
-    const bool wants_values = !options->cached && !options->target; /* with a target, only the values of its device are
-                                                                     * read */
-    return code == PROBE_GO_ON && wants_values ? read_values(options, extent_of(options), out_machine) : code;
+    const bool wants_values = !options->cached && !options->target; /* with a target, they are read once it is found */
+    return code == PROBE_GO_ON && wants_values ? gpuhal_probe_read_values(options, extent_of(options), out_machine)
+                                               : code;
 }
 
 /* If the chosen device is doubtful, lists again, because the cached list may be older than the problem, for example if
@@ -342,7 +342,7 @@ bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_pr
         machine->devices[i].values = NULL;
     }
     if (code == PROBE_GO_ON && !options->cached) {
-        code = read_values(options, extent, machine);
+        code = gpuhal_probe_read_values(options, extent, machine);
     }
     return code == PROBE_GO_ON;
 }

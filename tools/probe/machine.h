@@ -70,6 +70,10 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
  * error. */
 bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
                                   gpuhal_probe_machine *machine);
+/* Reads the values. If drivers report devices as lost now, also reads the values of the rows that replace the lost
+ * devices. Returns PROBE_GO_ON, or INTERNAL after a message. */
+gpuhal_probe_exit gpuhal_probe_read_values(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
+                                           gpuhal_probe_machine *machine);
 void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);
 
 /* Returns the time limit for the next of `things` remaining steps. Without --timeout the limit is `each`. With

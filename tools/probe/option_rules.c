@@ -58,7 +58,8 @@ static bool check(struct argp_state *state, const gpuhal_probe_options *options,
 {
     const bool json = options->format == PROBE_FORMAT_JSON;
     const rule rules[] = {
-        {"json", json, (TASKS & ~(unsigned)(REGISTRY | DIFF)) | REPORT | TARGET | CHECK},
+        {"json", json, (TASKS & ~(unsigned)(REGISTRY | DIFF)) | REPORT | TARGET},
+        {"json=1", json && options->json_version == 1, CHECK},
         {"format", options->format_given && !json, TASKS | REPORT | TARGET | CHECK},
         {"columns", options->columns != NULL,
          TASKS | REPORT | TARGET | WATCH | JSON | METRICS | GRES | CDI | WIDE | CHECK},

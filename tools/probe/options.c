@@ -76,7 +76,8 @@ static const struct argp_option known[] = {
      "before it excludes its devices; @8GiB or @25% behind it limits their memory",
      0},
     {"format", OPTION_FORMAT, "FORMAT", 0,
-     "table (as usual), wide (every column), json, jsonl (the same in one line), csv, openmetrics, prometheus (the "
+     "table (as usual), wide (the columns of a wide screen), json, jsonl (the same in one line), csv, openmetrics, "
+     "prometheus (the "
      "same for the textfile collector of node_exporter), gres (gres.conf of Slurm), cdi (a specification for Podman "
      "and Docker, to give GPUs to containers: --device gpuhal/gpu=0)",
      0},
@@ -102,7 +103,7 @@ static const struct argp_option known[] = {
      0},
     {"processes", OPTION_PROCESSES, NULL, 0,
      "every process that uses a GPU, also processes without a line in the listing, with its user, memory, command and "
-     "container; * behind a pid: it is of another pid namespace",
+     "container; # before a pid: it is of another pid namespace",
      0},
     {"report", OPTION_REPORT, "FILE", 0,
      "write the data for a bug report to a new file, - for standard output: versions, environment, devices, why "
@@ -114,8 +115,8 @@ static const struct argp_option known[] = {
      "exit with 4 also if hardware is only hidden, or has no driver installed, and with 3 if there is no GPU", 0},
     {"check", OPTION_CHECK, "healthy", 0,
      "one line instead of the listing, for a prolog or a node health check: exit with 0 if every GPU is healthy, with "
-     "4 if "
-     "one is broken, with the cause, with 3 if there is no GPU; with --strict a warning counts, too",
+     "4 if one is broken, with the cause, with 3 if there is no GPU; with --strict a warning counts, too; with --json "
+     "as gpuhal.health/1",
      0},
     {"expect", OPTION_EXPECT, "N", 0, "exit with 4 if fewer than N GPUs are ready, as before a job", 0},
     {"refresh", OPTION_REFRESH, NULL, 0, "run all plugins again, also those in quarantine", 0},
@@ -232,6 +233,7 @@ static bool finish(struct argp_state *state, gpuhal_probe_options *options)
     options->retry = options->refresh ? "all" : options->retry;
     options->all = options->all || options->report; /* a report includes everything */
     options->explain = options->explain || options->report;
+    options->processes = options->processes || options->target;
     options->links = options->links || options->format == PROBE_FORMAT_GRES; /* the parameter Links= requires the links
                                                                               * */
     return true;

@@ -20,9 +20,9 @@ void gpuhal_probe_write_counts(const gpuhal_probe_machine *machine, const gpuhal
 /* Prints one line: the machine, the number of ready GPUs, their drivers, the kernel. */
 void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
-/* The marks that appear on the screen: "!" and "*". */
+/* The marks that appear on the screen: "!", "*" and "+". */
 typedef struct gpuhal_probe_marks {
-    bool has_problem, has_chosen;
+    bool has_problem, has_chosen, has_preferred;
 } gpuhal_probe_marks;
 /* Prints a line for each GPU, including unusable hardware. With --all, prints devices below their physical device, with
  * the evidence. Sets the marks that the table uses. Returns false if out of memory. */
@@ -57,10 +57,11 @@ bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_
  * notes. */
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen);
-/* Prints everything about the target of --explain: a plugin, a device by selector, hardware by address, or hardware by
- * a selector for a device that is no longer listed. Returns the hardware's exit status, PARTIAL for a lost device,
- * COMPLETE for a plugin and for a device without hardware, and NOT_FOUND if nothing matches. */
-gpuhal_probe_exit gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+/* Prints everything about the target of --explain: a plugin, a device by selector with its links and processes,
+ * hardware by address, or hardware by a selector for a device that is no longer listed. Returns the hardware's exit
+ * status, PARTIAL for a device with a problem, COMPLETE for a plugin and for a device without hardware, and NOT_FOUND
+ * if nothing matches. */
+gpuhal_probe_exit gpuhal_probe_print_target(gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                             const gpuhal_probe_screen *screen);
 /* Returns the device of interface number `index`; NULL after the last. */
 gpuhal_device *gpuhal_probe_interface(const gpuhal_view *view, uint32_t index);
@@ -83,9 +84,10 @@ bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_p
 gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machine,
                                               const gpuhal_probe_problems *problems,
                                               const gpuhal_probe_options *options);
-/* For --check, prints in one line whether the GPUs are healthy. */
-void gpuhal_probe_print_check(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
-                              const gpuhal_probe_options *options, const gpuhal_probe_screen *screen);
+/* For --check, prints whether the GPUs are healthy, in one line, or with --json as the document gpuhal.health/1.
+ * Returns false if out of memory. */
+bool gpuhal_probe_print_check(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
+                              const gpuhal_probe_options *options, FILE *out);
 /* Prints findings to standard error: that there are fewer GPUs than --expect requires, or no device or GPU. Below a
  * table, adds a note if --backends names only interfaces that are not listed. For all other formats, adds the
  * problems that determine the exit status. */

@@ -184,18 +184,19 @@ static void print_legend(const process_table *table, uint32_t shown, const gpuha
 /* With --processes, prints that there are no processes, or why the processes are unknown. */
 static void print_reasons(const gpuhal_probe_machine *machine, bool has_some, const gpuhal_probe_screen *screen)
 {
-    bool is_known = false;
+    uint32_t known = 0;
     for (uint32_t i = 0; i < machine->count; i++) {
         const gpuhal_probe_device *entry = &machine->devices[i];
         const bool is_own = gpuhal_probe_processes_are_of(machine, entry);
-        is_known = is_known || (is_own && !entry->processes->status);
+        known += is_own && !entry->processes->status;
         if (is_own && entry->processes->status) {
             fprintf(screen->out, "\n%*s", (int)INDENT, "");
             gpuhal_probe_screen_wrap(screen, entry->processes->why, INDENT, INDENT);
         }
     }
-    if (is_known && !has_some) {
-        fprintf(screen->out, "\n%*sno process of these GPUs is known\n", (int)INDENT, "");
+    if (known && !has_some) {
+        fprintf(screen->out, "\n%*sno process is known to use %s\n", (int)INDENT, "",
+                known == 1 ? "this GPU" : "these GPUs");
     }
 }
 

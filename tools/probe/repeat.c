@@ -68,10 +68,7 @@ static gpuhal_probe_exit print_once(const gpuhal_probe_options *options, const g
 {
     bool made;
     if (options->check) {
-        gpuhal_probe_screen screen;
-        gpuhal_probe_screen_init(&screen, out);
-        gpuhal_probe_print_check(machine, problems, options, &screen);
-        return PROBE_COMPLETE;
+        return gpuhal_probe_print_check(machine, problems, options, out) ? PROBE_COMPLETE : PROBE_INTERNAL;
     }
     switch (options->watch_ns ? PROBE_FORMAT_JSON_LINES : options->format) {
     case PROBE_FORMAT_JSON:

@@ -133,7 +133,7 @@ static bool choose_columns(device_table *table, const gpuhal_probe_options *opti
         return table->count != 0;
     }
     const bool wide = gpuhal_probe_table_is_wide(options, table->screen);
-    const gpuhal_probe_column last = wide ? PROBE_COLUMN_DRIVER : PROBE_COLUMN_PCI;
+    const gpuhal_probe_column last = wide ? PROBE_COLUMN_CLOCK_MEMORY : PROBE_COLUMN_PCI;
     for (gpuhal_probe_column column = 0; column <= last; column++) {
         table->columns[table->count++] = column;
         if (column == PROBE_COLUMN_PCI && verified) {
@@ -284,6 +284,8 @@ bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_
         const gpuhal_probe_row *own = &table.rows.list[row];
         marks->has_problem = marks->has_problem || own->is_problem;
         marks->has_chosen = marks->has_chosen || (own->is_chosen && !own->is_problem);
+        marks->has_preferred = marks->has_preferred || (options->all && own->entry && own->entry->preferred &&
+                                                        !own->is_chosen && !own->is_problem);
     }
     free(table.cells);
     gpuhal_probe_rows_finish(&table.rows);

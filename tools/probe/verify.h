@@ -27,8 +27,9 @@ void gpuhal_probe_end(gpuhal_tool_child *child, gpuhal_tool_heard last, uint64_t
                       gpuhal_probe_result *out_result);
 
 /* Verifies the device, in a child process if `in_child`, otherwise, or if no child can be created, in this process. */
-void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_ns,
-                         gpuhal_probe_result *out_result);
+void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_ns, gpuhal_probe_result *out_result);
+
+#define GPUHAL_PROBE_VERIFY_NS 60000000000u /* time limit for each device and link, without --timeout */
 
 #define GPUHAL_PROBE_TIME_IS_OVER "the time of --timeout is over"
 

@@ -22,7 +22,7 @@ static const char *const help[] = {
     "h, ?             this help",
     "q                quit",
     "",
-    "A pid with * is that of another pid namespace (a container's).",
+    "A pid with # is that of another pid namespace (a container's).",
     "C computes, G draws.   - is not known.",
 };
 

@@ -28,8 +28,8 @@ static void set_cells(const gpuhal_watch_process *process, char cells[COLUMNS][C
     const bool memory = process->flags & GPUHAL_PROCESS_MEMORY_KNOWN, busy = process->flags & GPUHAL_PROCESS_BUSY_KNOWN;
     char bytes[WATCH_TEXT_BYTES];
     gpuhal_watch_bytes_text(process->memory_bytes, bytes);
-    snprintf(cells[0], CELL_BYTES, "%" PRIu32 "%s", process->pid,
-             process->flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE ? "*" : "");
+    snprintf(cells[0], CELL_BYTES, "%s%" PRIu32, process->flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE ? "#" : "",
+             process->pid);
     snprintf(cells[1], CELL_BYTES, "%s", *process->user ? process->user : "-");
     snprintf(cells[2], CELL_BYTES, "%s", process->device);
     snprintf(
@@ -91,7 +91,7 @@ void gpuhal_watch_draw_processes(const gpuhal_watch_view *view, const gpuhal_wat
     }
     if (!view->match_count) {
         gpuhal_watch_put(canvas, y + 1 < end ? y + 1 : -1, 0, canvas->width, PROBE_DIM,
-                         view->process_count ? "no process matches" : "no process of these GPUs is known", false);
+                         view->process_count ? "no process matches" : "no process is known to use these GPUs", false);
     }
     for (uint32_t i = view->first_process; i < view->match_count && ++y < end; i++) {
         char cells[COLUMNS][CELL_BYTES];

@@ -21,7 +21,13 @@ static void say_unreadable(gpuhal_value *value, const char *name, int error)
     } else if (error == EPERM) {
         reason = GPUHAL_MISSING_ASLEEP;
     }
-    gpuhal_value_miss(value, reason, "the system's file %.40s cannot be read (error %d)", name, error);
+    if (error == ENOENT || error == ENOTDIR) {
+        gpuhal_value_miss(value, reason, "the system has no file %.40s for this device", name);
+    } else if (error == 0) {
+        gpuhal_value_miss(value, reason, "the system's file %.40s is empty", name);
+    } else {
+        gpuhal_value_miss(value, reason, "the system's file %.40s cannot be read: %s", name, strerror(error));
+    }
 }
 
 bool gpuhal_files_are_of_bus(const gpuhal_files *files)
