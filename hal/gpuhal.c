@@ -3,6 +3,7 @@
 #include "device/fault_log.h"
 #include "device/selector.h"
 #include "hotplug/change.h"
+#include "loader/abi.h"
 #include "memory/address_index.h"
 #include "pool/pool.h"
 #include "queue/completion_service.h"
@@ -24,7 +25,7 @@ const char *gpuhal_version(void)
 
 uint32_t gpuhal_abi_version(void)
 {
-    return GPUHAL_ABI;
+    return GPUHAL_CORE_ABI;
 }
 
 static void end_links_and_staging(gpuhal_job *job)

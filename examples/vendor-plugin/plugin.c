@@ -205,10 +205,9 @@ static const gpuhal_plugin example = {
 
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
 {
-    if (host_abi != GPUHAL_ABI) {
+    if (host_abi >> 16 != GPUHAL_ABI_MAJOR) { /* the core decides about minor versions */
         char why[64];
-        snprintf(why, sizeof why, "the example plugin supports plugin ABI %u.%u only", GPUHAL_ABI_MAJOR,
-                 GPUHAL_ABI_MINOR);
+        snprintf(why, sizeof why, "the example plugin supports plugin ABI %u.x only", GPUHAL_ABI_MAJOR);
         (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, 0, why);
         return NULL;
     }

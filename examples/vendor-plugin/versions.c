@@ -14,6 +14,6 @@ gpuhal_plugin_query_fn example_query_0_3, example_query_0_4;
 
 const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpuhal_host *host)
 {
-    /* If neither version matches, the plugin of the newest version reports the error. */
+    /* If neither version matches, the core decides about the table of the newest version. */
     return (host_abi == 0x00000003 ? example_query_0_3 : example_query_0_4)(host_abi, host);
 }

@@ -116,13 +116,14 @@ static gpuhal_status wait_until_held(gpuhal_lease *lease, bool *out_held)
         if (atomic_load(&lease->cancelled)) {
             return cancelled();
         }
-        if (gpuhal_os_monotonic_ns() >= lease->deadline_ns) {
+        const uint64_t now = gpuhal_os_monotonic_ns();
+        if (now >= lease->deadline_ns) {
             return not_in_time(lease);
         }
         if (status) {
-            gpuhal_os_sleep(LOOK_NS);
+            gpuhal_os_sleep(earlier(LOOK_NS, lease->deadline_ns - now));
         } else {
-            wait_for_word(lease, word, earlier(gpuhal_os_monotonic_ns() + look_ns(before), lease->deadline_ns));
+            wait_for_word(lease, word, earlier(now + look_ns(before), lease->deadline_ns));
         }
         status = sample_all(lease);
         if (status) {
@@ -373,7 +374,8 @@ gpuhal_leases *gpuhal_leases_create(void)
     return leases;
 }
 
-/* The workers cancel waiting requests. gpuhal_close() waits for the workers. */
+/* The workers cancel waiting requests. gpuhal_close() waits for the workers. A callback on another thread may release a
+ * lease at the same time. */
 void gpuhal_leases_end(gpuhal *gpu)
 {
     gpuhal_leases *leases = gpuhal_leases_of(gpu);
@@ -388,8 +390,10 @@ void gpuhal_leases_end(gpuhal *gpu)
         if (held) {
             lease->phase = GPUHAL_LEASE_IS_OVER;
             lease->status = GPUHAL_ERROR_CANCELLED;
+            atomic_fetch_add(&lease->references, 1);
             gpuhal_mutex_unlock(&leases->mutex);
             (void)gpuhal_lease_leave(lease, false, &unused);
+            gpuhal_lease_unreference(lease);
             gpuhal_mutex_lock(&leases->mutex);
         }
         lease = held ? leases->list : lease->next;

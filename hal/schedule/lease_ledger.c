@@ -116,11 +116,12 @@ static bool add(const gpuhal_lease *lease, gpuhal_ledger_state *state)
     return fits;
 }
 
-/* Removes the request that this section entered. */
+/* Removes the request that this section entered. The file with the lock on its byte has been closed. */
 static gpuhal_status give_up(gpuhal_ledger *ledger, uint64_t ticket, gpuhal_status status)
 {
     gpuhal_error_detail why;
     gpuhal_error_save(&why);
+    ledger->fresh = 0;
     gpuhal_ledger_remove(ledger->state, ticket);
     (void)gpuhal_ledger_end(ledger);
     gpuhal_error_restore(&why);

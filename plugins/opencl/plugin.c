@@ -39,9 +39,9 @@ static const gpuhal_plugin opencl_plugin = {
 
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
 {
-    if (host_abi != GPUHAL_ABI) {
+    if (host_abi >> 16 != GPUHAL_ABI_MAJOR) {
         (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, 0,
-                           "the opencl plugin supports plugin ABI 0.3 only");
+                           "the opencl plugin supports another major version of the plugin ABI");
         return NULL;
     }
     return &opencl_plugin;

@@ -41,6 +41,12 @@ static bool has(const gpuhal_vulkan_module *module, uint32_t id, uint32_t member
 
 static uint64_t size_of(walk *w, uint32_t type, uint32_t matrix_stride, bool row_major, uint32_t depth);
 
+static uint64_t times(uint64_t bytes, uint64_t count)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(bytes, count, &product) ? BYTES_MAX : product;
+}
+
 /* @p stride is the distance between rows if the matrix is row-major, otherwise the distance between columns. */
 static uint64_t size_of_matrix(walk *w, uint32_t at, uint32_t stride, bool row_major, uint32_t depth)
 {
@@ -48,7 +54,7 @@ static uint64_t size_of_matrix(walk *w, uint32_t at, uint32_t stride, bool row_m
     const uint64_t column = size_of(w, word[2], 0, false, depth);
     const uint32_t rows =
         kind_of(w->module, word[2]) == GPUHAL_SPIRV_TYPE_VECTOR ? w->module->words[w->module->made[word[2]] + 3] : 1;
-    return stride == 0 ? column * word[3] : (uint64_t)stride * (row_major ? rows : word[3]);
+    return stride == 0 ? times(column, word[3]) : (uint64_t)stride * (row_major ? rows : word[3]);
 }
 
 /* Uses the members' offsets if they have any. Structures in workgroup memory have no offsets, so their members follow
@@ -86,7 +92,7 @@ static uint64_t size_of(walk *w, uint32_t type, uint32_t matrix_stride, bool row
     w->types++;
     switch (gpuhal_vulkan_module_code(module, at)) {
     case GPUHAL_SPIRV_TYPE_VECTOR:
-        bytes = size_of(w, word[2], 0, false, depth + 1) * word[3];
+        bytes = times(size_of(w, word[2], 0, false, depth + 1), word[3]);
         break;
     case GPUHAL_SPIRV_TYPE_MATRIX:
         bytes = size_of_matrix(w, at, matrix_stride, row_major, depth + 1);
@@ -95,7 +101,7 @@ static uint64_t size_of(walk *w, uint32_t type, uint32_t matrix_stride, bool row
         bytes = size_of(w, word[2], matrix_stride, row_major, depth + 1);
         bytes = gpuhal_vulkan_module_decoration(module, type, UINT32_MAX, GPUHAL_SPIRV_ARRAY_STRIDE, &stride) ? stride
                                                                                                               : bytes;
-        bytes *= gpuhal_vulkan_module_value(module, word[3], w->constants, w->constant_count).value;
+        bytes = times(bytes, gpuhal_vulkan_module_value(module, word[3], w->constants, w->constant_count).value);
         break;
     case GPUHAL_SPIRV_TYPE_STRUCT:
         bytes = size_of_struct(w, at, depth + 1);

@@ -186,6 +186,32 @@ TEST(debug_information_of_opencl_is_refused_by_its_name_and_not_as_damage)
     end_programs(&p);
 }
 
+/* The sizes of the four arrays are 2^26, 2^50, 2^74 and 2^98 bytes. The size of the variable must not be 0. */
+TEST(group_memory_of_more_bytes_than_any_number_holds_is_too_large)
+{
+    static const uint32_t added[] = {
+        OP(4, 43), 3, 20, 0x01000000, OP(4, 28), 21, 3, 20, OP(4, 28), 22, 21, 20, OP(4, 28), 23, 22, 20,
+        OP(4, 28), 24, 23, 20, OP(4, 32), 25, 4, 24, OP(4, 59), 25, 26, 4, /* a pointer, and a variable of the group */
+    };
+    programs p = open_programs("discrete");
+    uint32_t words[200];
+    gpuhal_plugin_program *program = NULL;
+    gpuhal_plugin_kernel *kernel = NULL;
+    const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "first"};
+    size_t count = two_kernels(words, true), at = 5;
+    words[15] = 26; /* the variable of the first entry point */
+    while ((words[at] & 0xffff) != 54) {
+        at += words[at] >> 16;
+    }
+    memmove(words + at + sizeof added / 4, words + at, (count - at) * 4);
+    memcpy(words + at, added, sizeof added);
+    count += sizeof added / 4;
+    assert_ok(load_code(&p.o, words, count * 4, NULL, &program));
+    expect_error(create_kernel(&p.o, program, &desc, NULL, &kernel), GPUHAL_ERROR_TOO_LARGE, "a group of the kernel");
+    p.o.slots.ops.program_unload(program);
+    end_programs(&p);
+}
+
 /* The plugin must not read outside the module, for any bytes (the sanitizers check this). If a module is loaded, it can
  * be unloaded. */
 static void try_module(const programs *p, const uint32_t *words, size_t bytes)

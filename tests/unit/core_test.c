@@ -9,6 +9,7 @@
 
 #include <gpuhal/device.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -546,6 +547,21 @@ TEST(a_wait_leaves_the_thread_as_cancellable_as_it_was)
     assert_int_equal(pthread_join(thread, NULL), 0);
     gpuhal_condition_finish(&m.condition);
     gpuhal_mutex_finish(&m.mutex);
+}
+
+/* A process without standard input would otherwise print into the file, or read it. */
+TEST(a_lock_has_no_descriptor_of_a_standard_stream)
+{
+    char path[64];
+    intptr_t lock = -1;
+    snprintf(path, sizeof path, "/tmp/gpuhal-core-%d.lock", (int)getpid());
+    close(STDIN_FILENO);
+    const int error = gpuhal_os_lock_take(path, 0, &lock);
+    unlink(path);
+    assert_int_equal(error, 0);
+    assert_true(lock > STDERR_FILENO);
+    assert_int_equal(fcntl((int)lock, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    gpuhal_os_lock_give(lock);
 }
 
 #include "test_main.h"

@@ -7,6 +7,7 @@
 #include "queue/queue.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 
 enum { PIECE = 4096 };
@@ -171,6 +172,28 @@ TEST(a_reset_that_the_plugin_refuses_returns_why_and_a_later_one_succeeds)
     close_fixture(&d);
 }
 
+/* Work that was submitted before the failure is still running, and nothing shows its end. */
+TEST(a_reset_waits_while_the_plugin_is_busy_and_fails_without_an_event)
+{
+    fixture d = open_fixture(false);
+    assert_int_equal(gpuhal_copy(d.queue, d.to, 0, d.from, 0, PIECE), GPUHAL_OK);
+    engine.fail_at[COPY] = engine.calls[COPY] + 1;
+    assert_int_equal(gpuhal_copy(d.queue, d.from, 0, d.to, 0, PIECE), GPUHAL_ERROR_DRIVER);
+    engine.failure = GPUHAL_ERROR_OUT_OF_MEMORY;
+    engine.fail_at[EVENT] = engine.calls[EVENT] + 1;
+    assert_int_equal(gpuhal_queue_reset(d.queue, 10 * second_ns), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpuhal_copy(d.queue, d.to, 0, d.from, 0, PIECE), GPUHAL_ERROR_DRIVER);
+    engine.says_busy = true;
+    engine.busy = 1000000;
+    assert_int_equal(gpuhal_queue_reset(d.queue, second_ns / 10), GPUHAL_ERROR_TIMEOUT);
+    engine.busy = 0;
+    assert_int_equal(gpuhal_queue_reset(d.queue, 10 * second_ns), GPUHAL_OK);
+    expect_copied(&d);
+    engine.says_busy = false;
+    engine.failure = GPUHAL_ERROR_DRIVER;
+    close_fixture(&d);
+}
+
 typedef struct waiter {
     gpuhal_event *event;
     _Atomic bool ended;
@@ -313,6 +336,12 @@ static gpuhal_status do_nothing(void *user)
     return GPUHAL_OK;
 }
 
+static gpuhal_status ignore_native(void *user, const gpuhal_native *native)
+{
+    (void)user, (void)native;
+    return GPUHAL_OK;
+}
+
 static void count_call(void *user, gpuhal_status status)
 {
     (void)status;
@@ -372,6 +401,76 @@ TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
     assert_int_equal(gpuhal_queue_synchronize(d.queue, 60 * second_ns), GPUHAL_OK);
     assert_int_equal(calls + o.calls, 0);
     free(memory);
+    close_fixture(&d);
+}
+
+static bool is_readable(gpuhal_os_handle descriptor, int timeout_ms)
+{
+    struct pollfd one = {.fd = (int)descriptor, .events = POLLIN};
+    return poll(&one, 1, timeout_ms) == 1;
+}
+
+TEST(a_descriptor_that_no_thread_can_serve_is_refused_and_a_later_one_signals)
+{
+    fixture d = open_fixture(false);
+    gpuhal_os_handle descriptor = -1;
+    engine.never_done = true;
+    copy_and_record(&d);
+    start_threads(false);
+    expect_no_thread(gpuhal_event_descriptor(d.event, &descriptor));
+    assert_int_equal(descriptor, -1);
+    start_threads(true);
+    assert_ok(gpuhal_event_descriptor(d.event, &descriptor));
+    assert_false(is_readable(descriptor, 0));
+    engine.never_done = false;
+    assert_true(is_readable(descriptor, 60000));
+    gpuhal_os_handle_close(descriptor);
+    close_fixture(&d);
+}
+
+TEST(a_recording_that_no_thread_can_serve_leaves_the_descriptor_as_it_was)
+{
+    fixture d = open_fixture(false);
+    gpuhal_os_handle descriptor = -1;
+    assert_ok(gpuhal_event_descriptor(d.event, &descriptor));
+    assert_true(is_readable(descriptor, 0));
+    engine.never_done = true;
+    assert_ok(gpuhal_copy(d.queue, d.to, 0, d.from, 0, PIECE));
+    start_threads(false);
+    expect_no_thread(gpuhal_event_record(d.event, d.queue));
+    assert_true(is_readable(descriptor, 0));
+    assert_ok(gpuhal_event_poll(d.event));
+    start_threads(true);
+    assert_ok(gpuhal_event_record(d.event, d.queue));
+    assert_false(is_readable(descriptor, 0));
+    engine.never_done = false;
+    assert_true(is_readable(descriptor, 60000));
+    gpuhal_os_handle_close(descriptor);
+    close_fixture(&d);
+}
+
+/* ThreadSanitizer checks that the two threads read the plugin's queue in turns. */
+static void *begin_access(void *user)
+{
+    gpuhal_native native = {.size = sizeof native};
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(gpuhal_queue_native_begin(user, 0, &native), GPUHAL_ERROR_NOT_SUPPORTED);
+        assert_int_equal(gpuhal_queue_native_call(user, ignore_native, NULL), GPUHAL_ERROR_NOT_SUPPORTED);
+    }
+    return NULL;
+}
+
+TEST(native_access_is_refused_beside_resets)
+{
+    fixture d = open_fixture(false);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, begin_access, d.queue), 0);
+    for (int i = 0; i < 20; i++) {
+        engine.fail_at[COPY] = engine.calls[COPY] + 1;
+        assert_int_equal(gpuhal_copy(d.queue, d.to, 0, d.from, 0, PIECE), GPUHAL_ERROR_DRIVER);
+        assert_ok(gpuhal_queue_reset(d.queue, 60 * second_ns));
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
     close_fixture(&d);
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "loader/abi.h"
 #include "loader/load_context.h"
 #include "loader/loader.h"
 #include "os/os.h"
@@ -107,7 +108,7 @@ static void host_changed(__attribute__((unused)) const gpuhal_host *host)
 
 static const gpuhal_host table = {
     .size = sizeof(gpuhal_host),
-    .abi = GPUHAL_ABI,
+    .abi = GPUHAL_CORE_ABI,
     .log = host_log,
     .report = host_report,
     .device = gpuhal_sink_device,

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/records.h"
 #include "base/text.h"
+#include "loader/abi.h"
 #include "loader/host.h"
 #include "loader/loader.h"
 #include "os/os.h"
@@ -58,15 +59,17 @@ static bool check_names(gpuhal_load_context *load, const gpuhal_plugin *plugin)
     return true;
 }
 
-/* Checks the ABI version first. If it differs, size and members have a different meaning, and the user needs both
- * version numbers. */
+/* Checks the ABI version first. If the core does not take it, size and members have a different meaning, and the user
+ * needs both version numbers. */
 static bool check_answer(gpuhal_load_context *load, const gpuhal_plugin *plugin)
 {
     bool has_abi = plugin->size >= offsetof(gpuhal_plugin, abi) + sizeof plugin->abi;
-    if (has_abi && plugin->abi != GPUHAL_ABI) {
+    if (has_abi && !gpuhal_abi_taken(&gpuhal_abi_own, plugin->abi)) {
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_ERROR_INCOMPATIBLE,
-                                   "the plugin speaks plugin ABI %" PRIu32 ".%" PRIu32 ", this library speaks %u.%u",
-                                   plugin->abi >> 16, plugin->abi & 0xffff, GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
+                                   "the plugin speaks plugin ABI %" PRIu32 ".%" PRIu32 ", this library speaks %" PRIu32
+                                   ".%" PRIu32 ": install a plugin that was built for this version",
+                                   plugin->abi >> 16, plugin->abi & 0xffff, gpuhal_abi_own.major,
+                                   gpuhal_abi_own.minor);
     }
     if (plugin->size < GPUHAL_PLUGIN_MINIMUM) {
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
@@ -92,13 +95,14 @@ bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *
 {
     gpuhal_load_enter(load, GPUHAL_STAGE_HANDSHAKE);
     gpuhal_load_call_begin(load);
-    const gpuhal_plugin *plugin = query(GPUHAL_ABI, gpuhal_host_table());
+    const gpuhal_plugin *plugin = query(GPUHAL_CORE_ABI, gpuhal_host_table());
     gpuhal_load_call_end(load);
     if (!plugin) {
         gpuhal_status reported = gpuhal_load_reported();
         if (reported == GPUHAL_ERROR_INCOMPATIBLE) { /* the plugin's message contains only its own version */
             char words[64];
-            snprintf(words, sizeof words, "this library speaks plugin ABI %u.%u", GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
+            snprintf(words, sizeof words, "this library speaks plugin ABI %" PRIu32 ".%" PRIu32, gpuhal_abi_own.major,
+                     gpuhal_abi_own.minor);
             gpuhal_error_extend_report(words);
         }
         return reported < 0 ? gpuhal_load_fail_call(load, reported, "negotiating the ABI")

@@ -3,11 +3,10 @@
 
 #include "base/records.h"
 #include "base/text.h"
+#include "loader/abi.h"
 #include "loader/file_check.h"
 #include "loader/load.h"
 #include "os/os.h"
-
-#include <gpuhal/plugin.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -100,7 +99,7 @@ static bool take_abi(reading *at, const char *value, uint32_t line)
     for (const char *word = value; good && (word = next_word(word, &length)) != NULL; word += length) {
         uint32_t abi = 0;
         good = read_version(word, length, &abi);
-        at->manifest->speaks_abi = at->manifest->speaks_abi || abi == GPUHAL_ABI;
+        at->manifest->speaks_abi = at->manifest->speaks_abi || gpuhal_abi_taken(&gpuhal_abi_own, abi);
         count++;
     }
     if (!good || count == 0) {
@@ -217,8 +216,9 @@ static bool check_complete(reading *at)
     }
     if (!manifest->speaks_abi) {
         return gpuhal_load_fail(at->load, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_ERROR_INCOMPATIBLE,
-                                "%s says that the plugin speaks plugin ABI %s; this library speaks %u.%u", at->path,
-                                manifest->abi, GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
+                                "%s says that the plugin speaks plugin ABI %s; this library speaks %" PRIu32 ".%" PRIu32
+                                ": install a plugin that was built for this version",
+                                at->path, manifest->abi, gpuhal_abi_own.major, gpuhal_abi_own.minor);
     }
     return true;
 }

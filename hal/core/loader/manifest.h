@@ -19,7 +19,7 @@ typedef struct gpuhal_manifest {
     char *environment; /* variables that affect the result */
     char *libraries;   /* sonames of the vendor's libraries */
     char *watch;       /* files and folders, which may contain variables (probe_cache.h) */
-    bool speaks_abi; /* `abi` includes this library's version */
+    bool speaks_abi; /* `abi` includes a version that this library takes */
     bool has_priority;
     int32_t priority;
 } gpuhal_manifest;

@@ -1,9 +1,8 @@
 /* loader/stream.c: see stream.h. Whole lines are parsed when they arrive. Each kind of record has its own function. */
 #include "loader/stream.h"
 
+#include "loader/abi.h"
 #include "loader/device_rules.h"
-
-#include <gpuhal/plugin.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@ void gpuhal_stream_write_hello(gpuhal_text *to)
 {
     gpuhal_records_write_kind(to, "hello");
     gpuhal_records_write_u64(to, "protocol", GPUHAL_HELPER_PROTOCOL);
-    gpuhal_records_write_u64(to, "abi", GPUHAL_ABI);
+    gpuhal_records_write_u64(to, "abi", GPUHAL_CORE_ABI);
 }
 
 void gpuhal_stream_write_stage(gpuhal_text *to, gpuhal_plugin_stage stage)
@@ -104,7 +103,7 @@ static bool take_hello(gpuhal_stream *stream, const char *key, const char *value
 {
     bool good = strcmp(key, "protocol") == 0 ? gpuhal_records_u64(value, &stream->protocol)
                                              : strcmp(key, "abi") == 0 && gpuhal_records_u64(value, &stream->abi);
-    stream->hello = stream->protocol == GPUHAL_HELPER_PROTOCOL && stream->abi == GPUHAL_ABI;
+    stream->hello = stream->protocol == GPUHAL_HELPER_PROTOCOL && stream->abi == GPUHAL_CORE_ABI;
     return good;
 }
 

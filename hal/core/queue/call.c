@@ -93,7 +93,7 @@ gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn
     if (status) {
         return status;
     }
-    if (!queue->vendor || !queue->device->ops.native_queue) {
+    if (!gpuhal_queue_has_native(queue)) {
         return gpuhal_device_failed(queue->device, GPUHAL_ERROR_NOT_SUPPORTED,
                                     "calling with the vendor's queue: the queue has no vendor's object");
     }

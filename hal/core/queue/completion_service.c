@@ -75,6 +75,7 @@ void gpuhal_service_add(gpuhal_queue *queue)
 {
     gpuhal_service *service = queue->device->gpu->layers.service;
     gpuhal_mutex_lock(&service->mutex);
+    queue->place = service->queues ? service->queues->place + 1 : 1;
     queue->next = service->queues;
     service->queues = queue;
     gpuhal_mutex_unlock(&service->mutex);
@@ -92,6 +93,23 @@ void gpuhal_service_remove(gpuhal_queue *queue)
         *link = queue->next;
     }
     gpuhal_mutex_unlock(&service->mutex);
+}
+
+/* `previous` may have left the list, so its place is compared. */
+gpuhal_queue *gpuhal_service_next(gpuhal *gpu, const gpuhal_device *device, gpuhal_queue *previous)
+{
+    gpuhal_service *service = gpu->layers.service;
+    gpuhal_mutex_lock(&service->mutex);
+    gpuhal_queue *queue = service->queues;
+    while (queue && ((previous && queue->place >= previous->place) || (device && queue->device != device))) {
+        queue = queue->next;
+    }
+    queue = queue ? gpuhal_queue_retain(queue) : NULL;
+    gpuhal_mutex_unlock(&service->mutex);
+    if (previous) {
+        gpuhal_queue_release(previous);
+    }
+    return queue;
 }
 
 gpuhal_queue **gpuhal_service_queues(gpuhal *gpu, const gpuhal_device *device, size_t *out_count)

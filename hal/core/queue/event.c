@@ -121,18 +121,27 @@ static gpuhal_completion *waitable_completion(gpuhal_waitable *waitable)
     return completion;
 }
 
+/* Makes a thread, or the plugin, notice the end of the timepoint. Done before the descriptor is armed, because an armed
+ * descriptor must signal. `timepoint` may be NULL. */
+static gpuhal_status request_notify(gpuhal_timepoint *timepoint)
+{
+    const int error = timepoint && timepoint->queue ? gpuhal_timepoint_request_notify(timepoint) : 0;
+    return error ? gpuhal_error_no_thread(error) : GPUHAL_OK;
+}
+
 /* Makes the timepoint the event's current recording. From then on the descriptor signals the end of this timepoint. The
  * caller must add *out_completion to the timepoint, without the mutex. On failure the old recording stays current, so
- * that the descriptor still signals the old recording's end. */
-static gpuhal_status take_timepoint(gpuhal_event *event, gpuhal_timepoint *timepoint, gpuhal_timepoint **out_old,
-                                    gpuhal_completion **out_completion)
+ * that the descriptor still signals the old recording's end. Returns NOT_READY if the event has a descriptor and the
+ * notification has not been requested. */
+static gpuhal_status take_timepoint(gpuhal_event *event, gpuhal_timepoint *timepoint, bool requested,
+                                    gpuhal_timepoint **out_old, gpuhal_completion **out_completion)
 {
     gpuhal_status status = GPUHAL_OK;
-    *out_completion = NULL;
     gpuhal_mutex_lock(&event->mutex);
-    if (event->waitable && !(*out_completion = waitable_completion(event->waitable))) {
+    if (event->waitable && !requested) {
+        status = GPUHAL_NOT_READY;
+    } else if (event->waitable && !(*out_completion = waitable_completion(event->waitable))) {
         status = gpuhal_error_host_memory();
-        *out_old = timepoint;
     } else {
         if (*out_completion) {
             (*out_completion)->turn = gpuhal_waitable_arm(event->waitable);
@@ -166,14 +175,16 @@ gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue)
     if (status) {
         return status;
     }
-    status = take_timepoint(event, timepoint, &old, &completion);
+    status = take_timepoint(event, timepoint, false, &old, &completion);
+    if (status == GPUHAL_NOT_READY) {
+        status = request_notify(timepoint);
+        status = status ? status : take_timepoint(event, timepoint, true, &old, &completion);
+    }
     if (completion) {
         status = gpuhal_timepoint_add_completion(timepoint, completion);
     }
     gpuhal_timepoint_release(old);
-    if (old != timepoint) {
-        gpuhal_timepoint_release(timepoint);
-    }
+    gpuhal_timepoint_release(timepoint);
     return status;
 }
 
@@ -269,15 +280,25 @@ gpuhal_status gpuhal_event_descriptor(gpuhal_event *event, gpuhal_os_handle *out
         return status;
     }
     gpuhal_completion *completion = NULL;
-    gpuhal_mutex_lock(&event->mutex);
-    status = event->waitable ? GPUHAL_OK : make_waitable(event, &completion);
-    gpuhal_timepoint *timepoint = completion && event->timepoint ? gpuhal_timepoint_retain(event->timepoint) : NULL;
-    intptr_t copy = status ? -1 : gpuhal_os_descriptor_copy(event->waitable->notifier);
-    gpuhal_mutex_unlock(&event->mutex);
+    gpuhal_timepoint *timepoint = NULL;
+    intptr_t copy = -1;
+    for (bool again = true; again && !status;) {
+        gpuhal_timepoint_release(timepoint);
+        timepoint = NULL;
+        status = recording(event, "gpuhal_event_descriptor", &timepoint);
+        status = status ? status : request_notify(timepoint);
+        gpuhal_mutex_lock(&event->mutex);
+        again = !event->waitable && event->timepoint != timepoint; /* recorded again in the meantime */
+        if (!status && !again) {
+            status = event->waitable ? GPUHAL_OK : make_waitable(event, &completion);
+            copy = status ? -1 : gpuhal_os_descriptor_copy(event->waitable->notifier);
+        }
+        gpuhal_mutex_unlock(&event->mutex);
+    }
     if (completion) {
         status = watch(timepoint, completion);
-        gpuhal_timepoint_release(timepoint);
     }
+    gpuhal_timepoint_release(timepoint);
     if (!status && copy < 0) {
         status = gpuhal_error_set(GPUHAL_ERROR_DRIVER, "the system gives no further descriptor");
     }

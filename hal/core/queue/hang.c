@@ -4,8 +4,6 @@
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
-#include <stdlib.h>
-
 /* Returns whether the worker may be inside this device's driver, because its current work uses the device. The caller
  * holds the mutex. */
 static bool works_on(const gpuhal_queue *queue, const gpuhal_device *device)
@@ -38,17 +36,15 @@ void gpuhal_queues_lost(gpuhal_device *device)
 {
     bool hung = atomic_load(&device->lost) == GPUHAL_LOST_HUNG;
     gpuhal_failure *failure = gpuhal_failure_create();
-    size_t count = 0;
-    gpuhal_queue **queues = gpuhal_service_queues(device->gpu, hung ? NULL : device, &count);
-    for (size_t i = 0; i < count; i++) {
+    gpuhal_device *whose = hung ? NULL : device;
+    gpuhal_queue *queue = NULL;
+    while ((queue = gpuhal_service_next(device->gpu, whose, queue)) != NULL) {
         if (hung) {
-            give_up(queues[i], device, failure);
+            give_up(queue, device, failure);
         } else {
-            gpuhal_queue_break(queues[i], failure, true);
+            gpuhal_queue_break(queue, failure, true);
         }
-        gpuhal_queue_release(queues[i]);
     }
-    free(queues);
     gpuhal_failure_release(failure);
 }
 
@@ -79,13 +75,10 @@ static bool goes_on(gpuhal_queue *queue)
 
 bool gpuhal_queues_go_on(gpuhal_device *device)
 {
-    size_t count = 0;
     bool any = false;
-    gpuhal_queue **queues = gpuhal_service_queues(device->gpu, device, &count);
-    for (size_t i = 0; i < count; i++) {
-        any = goes_on(queues[i]) || any;
-        gpuhal_queue_release(queues[i]);
+    gpuhal_queue *queue = NULL;
+    while ((queue = gpuhal_service_next(device->gpu, device, queue)) != NULL) {
+        any = goes_on(queue) || any;
     }
-    free(queues);
     return any;
 }

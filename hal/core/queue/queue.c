@@ -317,7 +317,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     if (status) {
         return status;
     }
-    if (!queue->vendor || !device->ops.native_queue) {
+    if (!gpuhal_queue_has_native(queue)) {
         return gpuhal_device_lacks(device, "beginning native access: the queue has no vendor's object");
     }
     gpuhal_queue_lock(queue);

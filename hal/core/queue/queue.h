@@ -180,6 +180,7 @@ struct gpuhal_queue {
     bool adopted;
     gpuhal_native adopt; /* the caller's queue, if adopted */
     gpuhal_queue *next;  /* in the completion service's list */
+    uint64_t place;      /* above the places of all queues that this list had when the queue was added */
 
     gpuhal_mutex mutex;         /* lock with gpuhal_queue_lock() */
     gpuhal_condition condition; /* a member below changed */
@@ -446,6 +447,11 @@ gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status);
 /* Submits a timepoint to the plugin, as gpuhal_queue_submit() submits work. On success the caller must track the
  * timepoint with one of the next two functions. */
 gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
+/* The two steps of gpuhal_queue_submit_timepoint(): the first gets a spare event or a new one, the second records it.
+ * If the plugin does not record the event, the second step returns the event to the queue. */
+gpuhal_status gpuhal_queue_make_event(gpuhal_queue *queue, bool timed, gpuhal_plugin_event **out_event);
+gpuhal_status gpuhal_queue_record_event_in(gpuhal_queue *queue, gpuhal_timepoint *timepoint,
+                                           gpuhal_plugin_event *event);
 /* Track a submitted timepoint. If the queue has failed in the meantime, the first function fails the timepoint as well,
  * and prepends its completions to the list. */
 void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions);
@@ -532,9 +538,10 @@ void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access);
 /* Polls submitted timepoints, oldest first, up to the first timepoint that is not done. */
 void gpuhal_queue_look_through(gpuhal_queue *queue);
 /* gpuhal_queue_has_finished() returns whether the queue was destroyed, its work has ended, and the work that it follows
- * has ended. gpuhal_queue_is_quiet() returns whether the queue is usable and idle as far as the library knows; never
- * true for an adopted queue. */
+ * has ended. gpuhal_queue_has_native() returns whether the queue has a vendor's object. gpuhal_queue_is_quiet() returns
+ * whether the queue is usable and idle as far as the library knows; never true for an adopted queue. */
 bool gpuhal_queue_has_finished(gpuhal_queue *queue);
+bool gpuhal_queue_has_native(gpuhal_queue *queue);
 bool gpuhal_queue_is_quiet(gpuhal_queue *queue);
 bool gpuhal_queue_is_broken(gpuhal_queue *queue);
 

@@ -106,17 +106,14 @@ void gpuhal_queue_look_through(gpuhal_queue *queue)
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending)
 {
     holds all = {.device = device};
-    size_t count = 0;
     uint64_t deadline = gpuhal_deadline(device->gpu->settings.hang_ns);
-    gpuhal_queue **queues = gpuhal_service_queues(device->gpu, NULL, &count);
-    for (size_t i = 0; i < count; i++) {
-        gpuhal_queue_look_through(queues[i]);
-        (void)gpuhal_queue_wait_retired(queues[i], UINT64_MAX, deadline);
-        add_holds_of(&all, queues[i]);
-        gpuhal_queue_release(queues[i]);
+    gpuhal_queue *queue = NULL;
+    while ((queue = gpuhal_service_next(device->gpu, NULL, queue)) != NULL) {
+        gpuhal_queue_look_through(queue);
+        (void)gpuhal_queue_wait_retired(queue, UINT64_MAX, deadline);
+        add_holds_of(&all, queue);
     }
     *out_pending = bytes_of_queues_alone(&all);
-    free(queues);
     free(all.list);
 }
 

@@ -18,16 +18,18 @@ gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status)
     return status;
 }
 
-gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
+gpuhal_status gpuhal_queue_make_event(gpuhal_queue *queue, bool timed, gpuhal_plugin_event **out_event)
+{
+    *out_event = gpuhal_queue_take_event(queue, timed);
+    const gpuhal_status status =
+        *out_event ? GPUHAL_OK : gpuhal_plugin_event_create(queue->device, timed ? GPUHAL_TIMED : 0, out_event);
+    return status ? gpuhal_device_failed(queue->device, status, "creating an event") : GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_queue_record_event_in(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_plugin_event *event)
 {
     gpuhal_device *device = queue->device;
-    gpuhal_plugin_event *event = gpuhal_queue_take_event(queue, timepoint->timed);
-    gpuhal_status status =
-        event ? GPUHAL_OK : gpuhal_plugin_event_create(device, timepoint->timed ? GPUHAL_TIMED : 0, &event);
-    if (status) {
-        return gpuhal_device_failed(device, status, "creating an event");
-    }
-    status = gpuhal_plugin_event_record(device, queue->vendor, event);
+    gpuhal_status status = gpuhal_plugin_event_record(device, queue->vendor, event);
     if (status) {
         status = status == GPUHAL_NOT_READY
                      ? status
@@ -37,6 +39,13 @@ gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoin
     }
     gpuhal_timepoint_give_event(timepoint, event);
     return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
+{
+    gpuhal_plugin_event *event = NULL;
+    const gpuhal_status status = gpuhal_queue_make_event(queue, timepoint->timed, &event);
+    return status ? status : gpuhal_queue_record_event_in(queue, timepoint, event);
 }
 
 /* The list holds a reference. The state is stored last, with release order: a thread that reads SUBMITTED without the

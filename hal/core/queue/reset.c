@@ -6,21 +6,24 @@
 #include "base/error.h"
 #include "queue/queue.h"
 
-/* Pause before retrying to record an event that the plugin cannot record now. */
+/* Pause before retrying to record an event that the plugin cannot record now, for example while the application
+ * captures the vendor's queue. */
 #define RETRY_NS UINT64_C(1000000)
 
-/* Waits until the driver has finished the remaining work of the old plugin queue. If no event can be created or
- * recorded, the work counts as finished. The caller has the right to call. */
+/* Waits until the driver has finished the remaining work of the old plugin queue. If the plugin refuses to record an
+ * event, only destroying the plugin's queue shows the end of the work, and the reset goes on. Fails if there is no
+ * event, because a later reset may get one. The caller has the right to call. */
 static gpuhal_status drain(gpuhal_queue *queue)
 {
     gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
-    if (!timepoint) {
-        return gpuhal_error_host_memory();
-    }
-    gpuhal_status status = gpuhal_queue_submit_timepoint(queue, timepoint);
-    while (status == GPUHAL_NOT_READY && gpuhal_queue_check(queue) == GPUHAL_OK) {
+    gpuhal_plugin_event *event = NULL;
+    gpuhal_status made = timepoint ? gpuhal_queue_make_event(queue, false, &event) : gpuhal_error_host_memory();
+    gpuhal_status status = made ? made : gpuhal_queue_record_event_in(queue, timepoint, event);
+    while ((status == GPUHAL_NOT_READY || status == GPUHAL_ERROR_BUSY) && !made &&
+           gpuhal_queue_check(queue) == GPUHAL_OK) {
         gpuhal_os_sleep(RETRY_NS);
-        status = gpuhal_queue_submit_timepoint(queue, timepoint);
+        made = gpuhal_queue_make_event(queue, false, &event);
+        status = made ? made : gpuhal_queue_record_event_in(queue, timepoint, event);
     }
     if (status == GPUHAL_OK) {
         gpuhal_queue_lock(queue);
@@ -29,7 +32,7 @@ static gpuhal_status drain(gpuhal_queue *queue)
         gpuhal_timepoint_block(timepoint);
     }
     gpuhal_timepoint_release(timepoint);
-    return gpuhal_queue_check(queue);
+    return made ? made : gpuhal_queue_check(queue);
 }
 
 /* The old plugin queue is released only after the new one was created, so a failed reset changes nothing. The caller

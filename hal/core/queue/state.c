@@ -216,6 +216,14 @@ bool gpuhal_queue_is_quiet(gpuhal_queue *queue)
     return quiet;
 }
 
+bool gpuhal_queue_has_native(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex); /* a reset replaces the plugin's queue */
+    bool native = queue->vendor && queue->device->ops.native_queue;
+    gpuhal_mutex_unlock(&queue->mutex);
+    return native;
+}
+
 bool gpuhal_queue_is_broken(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex);

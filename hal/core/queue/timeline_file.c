@@ -214,16 +214,12 @@ static gpuhal_status write_records(writing *w)
     return status;
 }
 
-static gpuhal_status take_all(gpuhal *gpu)
+static void take_all(gpuhal *gpu)
 {
-    size_t count = 0;
-    gpuhal_queue **queues = gpuhal_service_queues(gpu, NULL, &count);
-    for (size_t i = 0; i < count; i++) {
-        gpuhal_timeline_take(queues[i]);
-        gpuhal_queue_release(queues[i]);
+    gpuhal_queue *queue = NULL;
+    while ((queue = gpuhal_service_next(gpu, NULL, queue)) != NULL) {
+        gpuhal_timeline_take(queue);
     }
-    free(queues);
-    return queues ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
 static gpuhal_status write_trace(void *user, const char *path)
@@ -231,8 +227,8 @@ static gpuhal_status write_trace(void *user, const char *path)
     gpuhal *gpu = user;
     gpuhal_timeline *timeline = gpu->layers.timeline;
     writing w = {.timeline = timeline, .lane_bytes = atomic_load(&timeline->queues) / 8 + 1};
-    gpuhal_status status = take_all(gpu);
-    status = status ? status : gpuhal_document_create(&kind, path, &w.to);
+    take_all(gpu);
+    gpuhal_status status = gpuhal_document_create(&kind, path, &w.to);
     if (status) {
         return status;
     }

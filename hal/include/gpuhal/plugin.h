@@ -546,8 +546,9 @@ typedef struct gpuhal_plugin {
                                uint32_t flags, gpuhal_sink *sink);
 } gpuhal_plugin;
 
-/** The one exported function. @p host_abi is the core's GPUHAL_ABI; a plugin that does not support it calls
- *  `host->report(host, GPUHAL_ERROR_INCOMPATIBLE, …)` and returns NULL. Must not start anything. */
+/** The one exported function. @p host_abi is the core's GPUHAL_ABI. A plugin that does not support its major number
+ *  calls `host->report(host, GPUHAL_ERROR_INCOMPATIBLE, …)` and returns NULL. For every minor number it returns a
+ *  table, and the core decides whether it takes the version in the table. Must not start anything. */
 typedef const gpuhal_plugin *gpuhal_plugin_query_fn(uint32_t host_abi, const gpuhal_host *host);
 
 /** If a different name is set on the compiler's command line, several plugins can be linked into one program. */

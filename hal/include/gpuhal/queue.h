@@ -120,7 +120,7 @@ GPUHAL_API gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t 
  *  has failed, the other queue must have been reset or destroyed. Other queues are not affected. After TIMEOUT the
  *  reset continues, and another call waits for its end.
  *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY during native access and in a function called by this queue,
- *  HOST_MEMORY, DEVICE_LOST, FORKED, or the reason why no new queue could be created
+ *  HOST_MEMORY, DEVICE_LOST, FORKED, or the reason why no event or no new queue could be created
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns);
 

@@ -1,5 +1,6 @@
 /* os/linux/state.c: files that are replaced atomically, and locks between processes. Files created here are accessible
  * only by their owner. Writes return after the data is on disk. */
+#include "os/linux/descriptor.h"
 #include "os/linux/size_limit.h"
 #include "os/os.h"
 
@@ -130,7 +131,7 @@ static int write_fully(int file, const char *bytes, size_t count)
  * file. */
 int gpuhal_os_file_write_new(const char *path, const void *bytes, size_t count)
 {
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int file = gpuhal_descriptor_move_up(open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (file < 0) {
         return errno;
     }
@@ -177,7 +178,7 @@ int gpuhal_os_directory_sync(const char *path)
 int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_lock)
 {
     uint64_t begin = gpuhal_os_monotonic_ns();
-    int file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    int file = gpuhal_descriptor_move_up(open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
     if (file < 0) {
         return errno;
     }
