@@ -25,6 +25,10 @@
         }                                                                                                              \
     } while (0)
 
+/* Descriptions for a plugin's queue_create() and event_create(), in files that include gpuhal/plugin.h. */
+#define QUEUE_DESC(...) (&(const gpuhal_plugin_queue_desc){.size = sizeof(gpuhal_plugin_queue_desc), __VA_ARGS__})
+#define EVENT_DESC(...) (&(const gpuhal_plugin_event_desc){.size = sizeof(gpuhal_plugin_event_desc), __VA_ARGS__})
+
 /* Skips a test that cannot run on this machine. Use it before the test has any effect. CTest reports the sentence. */
 #define SKIP_TEST(sentence)                                                                                            \
     do {                                                                                                               \

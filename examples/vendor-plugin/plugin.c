@@ -95,7 +95,7 @@ static gpuhal_status example_allocate(gpuhal_plugin_device *device, const gpuhal
 {
     const gpuhal_host *host = device->host;
     gpuhal_plugin_instance *instance = device->instance;
-    if (alloc->kind > GPUHAL_MEMORY_READBACK || alloc->import.kind != 0 || alloc->export_kinds != 0 ||
+    if (alloc->kind > GPUHAL_MEMORY_READBACK || alloc->handle.kind != 0 || alloc->export_kinds != 0 ||
         alloc->peer_count != 0) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }

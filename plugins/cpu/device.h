@@ -126,10 +126,14 @@ void gpuhal_cpu_pool_run(gpuhal_plugin_instance *instance, uint32_t slots, uint6
 void gpuhal_cpu_pool_rest(gpuhal_plugin_instance *instance);
 void gpuhal_cpu_pool_free(gpuhal_plugin_instance *instance);
 
-/* memory.c, transfer.c, program.c and kernel.c: fill in their slots. */
+/* program.c: slots for the table of kernel.c. */
+gpuhal_status gpuhal_cpu_program_load(gpuhal_plugin_device *device, const gpuhal_code *code,
+                                      gpuhal_plugin_build *build, gpuhal_plugin_program **out_program);
+void gpuhal_cpu_program_unload(gpuhal_plugin_program *program);
+
+/* memory.c, transfer.c and kernel.c: fill in their slots. */
 void gpuhal_cpu_describe_memory(gpuhal_ops *ops);
 void gpuhal_cpu_describe_transfer(gpuhal_ops *ops);
-void gpuhal_cpu_describe_program(gpuhal_ops *ops);
-void gpuhal_cpu_describe_kernel(gpuhal_ops *ops);
+void gpuhal_cpu_describe_programs(gpuhal_ops *ops);
 
 #endif

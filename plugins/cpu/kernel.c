@@ -272,9 +272,16 @@ static void cpu_kernel_destroy(gpuhal_plugin_kernel *kernel)
     free(kernel);
 }
 
-void gpuhal_cpu_describe_kernel(gpuhal_ops *ops)
+void gpuhal_cpu_describe_programs(gpuhal_ops *ops)
 {
-    ops->kernel_create = cpu_kernel_create;
-    ops->kernel_destroy = cpu_kernel_destroy;
-    ops->launch = cpu_launch;
+    static const gpuhal_program_ops programs = {
+        .size = sizeof programs,
+        .version = GPUHAL_PROGRAMS_VERSION,
+        .program_load = gpuhal_cpu_program_load,
+        .program_unload = gpuhal_cpu_program_unload,
+        .kernel_create = cpu_kernel_create,
+        .kernel_destroy = cpu_kernel_destroy,
+        .launch = cpu_launch,
+    };
+    ops->programs = &programs;
 }

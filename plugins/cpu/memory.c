@@ -104,7 +104,7 @@ static gpuhal_status cpu_allocate(gpuhal_plugin_device *device, const gpuhal_all
     if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }
-    return alloc->import.kind != 0 ? gpuhal_cpu_import(device, alloc, out_memory)
+    return alloc->handle.kind != 0 ? gpuhal_cpu_import(device, alloc, out_memory)
                                    : allocate_own(device, alloc, out_memory);
 }
 

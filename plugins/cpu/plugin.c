@@ -17,8 +17,7 @@ static gpuhal_status cpu_describe(const gpuhal_host *host, gpuhal_plugin_instanc
     }
     gpuhal_cpu_describe_memory(out_ops);
     gpuhal_cpu_describe_transfer(out_ops);
-    gpuhal_cpu_describe_program(out_ops);
-    gpuhal_cpu_describe_kernel(out_ops);
+    gpuhal_cpu_describe_programs(out_ops);
     return GPUHAL_OK;
 }
 

@@ -311,7 +311,7 @@ static gpuhal_status check_target(const gpuhal_host *host, const gpuhal_code *co
     return refuse(host, GPUHAL_ERROR_INCOMPATIBLE, text);
 }
 
-static gpuhal_status cpu_program_load(gpuhal_plugin_device *device, const gpuhal_code *code, gpuhal_plugin_build *build,
+gpuhal_status gpuhal_cpu_program_load(gpuhal_plugin_device *device, const gpuhal_code *code, gpuhal_plugin_build *build,
                                       gpuhal_plugin_program **out_program)
 {
     const gpuhal_host *host = device->host;
@@ -344,7 +344,7 @@ static gpuhal_status cpu_program_load(gpuhal_plugin_device *device, const gpuhal
     return GPUHAL_OK;
 }
 
-static void cpu_program_unload(gpuhal_plugin_program *program)
+void gpuhal_cpu_program_unload(gpuhal_plugin_program *program)
 {
     if (program->library) {
         dlclose(program->library);
@@ -401,10 +401,4 @@ gpuhal_host_kernel_fn *gpuhal_cpu_find_function(const gpuhal_plugin_program *pro
         }
     }
     return NULL;
-}
-
-void gpuhal_cpu_describe_program(gpuhal_ops *ops)
-{
-    ops->program_load = cpu_program_load;
-    ops->program_unload = cpu_program_unload;
 }

@@ -109,7 +109,7 @@ free_record:
  * memory. */
 static gpuhal_status import_pointer(const gpuhal_host *host, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    if (!alloc->import.as.pointer || alloc->import_offset != 0) {
+    if (!alloc->handle.as.pointer || alloc->import_offset != 0) {
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }
     record *r = malloc(sizeof *r);
@@ -117,7 +117,7 @@ static gpuhal_status import_pointer(const gpuhal_host *host, const gpuhal_alloc 
         return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
     }
     *r = (record){.descriptor = -1};
-    gpuhal_cpu_show(r, alloc->import.as.pointer, alloc->bytes, out_memory);
+    gpuhal_cpu_show(r, alloc->handle.as.pointer, alloc->bytes, out_memory);
     return GPUHAL_OK;
 }
 
@@ -140,7 +140,7 @@ static const char *descriptor_fault(int descriptor, uint64_t needed)
 /* The pages were committed and counted when the exported memory was allocated. */
 static gpuhal_status import_descriptor(const gpuhal_host *host, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    gpuhal_os_handle handle = alloc->import.as.os;
+    gpuhal_os_handle handle = alloc->handle.as.os;
     uint64_t needed = 0;
     if (handle < 0 || handle > INT32_MAX || __builtin_add_overflow(alloc->import_offset, alloc->bytes, &needed) ||
         needed > (uint64_t)INT64_MAX - gpuhal_cpu_page_bytes()) {
@@ -168,8 +168,8 @@ static gpuhal_status import_descriptor(const gpuhal_host *host, const gpuhal_all
 
 gpuhal_status gpuhal_cpu_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    return alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER ? import_pointer(device->host, alloc, out_memory)
-           : alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD  ? import_descriptor(device->host, alloc, out_memory)
+    return alloc->handle.kind == GPUHAL_HANDLE_HOST_POINTER ? import_pointer(device->host, alloc, out_memory)
+           : alloc->handle.kind == GPUHAL_HANDLE_OPAQUE_FD  ? import_descriptor(device->host, alloc, out_memory)
                                                             : GPUHAL_ERROR_NOT_SUPPORTED;
 }
 

@@ -25,8 +25,8 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects gpuhal_cuda_api while it is written */
     static bool started;
     gpuhal_cuda_functions found;
-#define REQUIRED_SYMBOL(name, arguments) {#name, &found.name, 1},
-#define OPTIONAL_SYMBOL(name, arguments) {#name, &found.name, 0},
+#define REQUIRED_SYMBOL(name, arguments) {#name, &found.name, 1, 0},
+#define OPTIONAL_SYMBOL(name, arguments) {#name, &found.name, 0, 0},
     const gpuhal_symbol symbols[] = {GPUHAL_CUDA_FUNCTIONS(REQUIRED_SYMBOL, OPTIONAL_SYMBOL)};
     gpuhal_status status = host->library(host, "CUDA", library_names, symbols, sizeof symbols / sizeof symbols[0]);
     if (status != GPUHAL_OK) {

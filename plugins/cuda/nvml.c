@@ -24,8 +24,8 @@ static const char *const library_names[] = {
 void gpuhal_cuda_nvml_open(const gpuhal_host *host)
 {
     gpuhal_cuda_nvml_functions found;
-#define REQUIRED_SYMBOL(name, arguments) {#name, &found.name, 1},
-#define OPTIONAL_SYMBOL(name, arguments) {#name, &found.name, 0},
+#define REQUIRED_SYMBOL(name, arguments) {#name, &found.name, 1, 0},
+#define OPTIONAL_SYMBOL(name, arguments) {#name, &found.name, 0, 0},
     const gpuhal_symbol symbols[] = {GPUHAL_NVML_FUNCTIONS(REQUIRED_SYMBOL, OPTIONAL_SYMBOL)};
     gpuhal_status status = host->library(host, "NVML", library_names, symbols, sizeof symbols / sizeof symbols[0]);
     if (status != GPUHAL_OK) {

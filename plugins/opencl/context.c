@@ -157,7 +157,7 @@ gpuhal_status gpuhal_opencl_alive(gpuhal_plugin_device *device)
                : GPUHAL_OK;
 }
 
-static gpuhal_status opencl_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
+gpuhal_status gpuhal_opencl_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
 {
     out_native->type = GPUHAL_NATIVE_OPENCL_DEVICE;
     out_native->values[0] = (uintptr_t)device->entry->platform;
@@ -170,5 +170,4 @@ static gpuhal_status opencl_native_device(gpuhal_plugin_device *device, gpuhal_n
 void gpuhal_opencl_describe_context(gpuhal_ops *ops)
 {
     ops->query_health = opencl_query_health;
-    ops->native_device = opencl_native_device;
 }

@@ -166,10 +166,13 @@ gpuhal_status gpuhal_opencl_alive(gpuhal_plugin_device *device);
 /* Reports code or a kernel that is invalid or not supported. */
 gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+gpuhal_status gpuhal_opencl_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native);
 void gpuhal_opencl_describe_context(gpuhal_ops *ops);
 
 /* memory.c and transfer.c: fill in their slots, except slots that the device's version does not support. */
 void gpuhal_opencl_describe_memory(gpuhal_ops *ops);
+gpuhal_status gpuhal_opencl_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                          gpuhal_native *out_native);
 void gpuhal_opencl_describe_transfer(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
 /* Called before commands are enqueued, on a queue or an internal stream. gpuhal_opencl_end() is called afterwards. */
 gpuhal_opencl_track gpuhal_opencl_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue);
@@ -195,7 +198,11 @@ gpuhal_status gpuhal_opencl_fill_parameters(const gpuhal_plugin_program *program
 /* Fills in the group size from the description or the code, and all limits. */
 gpuhal_status gpuhal_opencl_fill_limits(const gpuhal_plugin_program *program, cl_kernel kernel,
                                         const gpuhal_kernel_desc *desc, gpuhal_kernel_info *info);
-void gpuhal_opencl_describe_kernel(gpuhal_ops *ops);
+gpuhal_status gpuhal_opencl_kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
+                                          gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel);
+void gpuhal_opencl_kernel_destroy(gpuhal_plugin_kernel *kernel);
+gpuhal_status gpuhal_opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                                   const gpuhal_plugin_launch *launch);
 
 /* pending.c */
 /* Grows the array of events. Returns false if out of memory. */
@@ -208,7 +215,8 @@ void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue);
 /* queue.c and event.c. Both files require functions of OpenCL 1.2. */
 bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry);
 void gpuhal_opencl_describe_queue(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
-gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
+gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, const gpuhal_plugin_event_desc *desc,
+                                         gpuhal_plugin_event **out_event);
 void gpuhal_opencl_event_destroy(gpuhal_plugin_event *event);
 gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
 gpuhal_status gpuhal_opencl_event_query(gpuhal_plugin_event *event);
@@ -217,12 +225,16 @@ gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t tim
 bool gpuhal_opencl_event_has_ended(const gpuhal_plugin_event *event);
 /* Returns the latest recording, or NULL before the first recording. */
 cl_event gpuhal_opencl_event_handle(const gpuhal_plugin_event *event);
-void gpuhal_opencl_describe_event(gpuhal_ops *ops);
+gpuhal_status gpuhal_opencl_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns);
+gpuhal_status gpuhal_opencl_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native);
+gpuhal_status gpuhal_opencl_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native);
 
 /* share.c: the caller's host memory and buffers. */
 gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
 /* Releases the buffer, and waits up to LET_GO_SECONDS until the driver no longer uses its host memory. */
 void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_buffer *buffer);
+gpuhal_status gpuhal_opencl_wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                        gpuhal_memory *out_memory);
 void gpuhal_opencl_describe_share(gpuhal_ops *ops);
 
 /* Returns the address of page-locked memory of the plugin, or NULL for any other memory. */

@@ -28,8 +28,8 @@ gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instanc
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects gpuhal_opencl_api while it is written */
     static bool started;
     gpuhal_opencl_functions found;
-#define REQUIRED_SYMBOL(name) {#name, &found.name, 1},
-#define OPTIONAL_SYMBOL(name) {#name, &found.name, 0},
+#define REQUIRED_SYMBOL(name) {#name, &found.name, 1, 0},
+#define OPTIONAL_SYMBOL(name) {#name, &found.name, 0, 0},
     const gpuhal_symbol symbols[] = {GPUHAL_OPENCL_FUNCTIONS(REQUIRED_SYMBOL, OPTIONAL_SYMBOL)};
     gpuhal_status status = host->library(host, "OPENCL", library_names, symbols, sizeof symbols / sizeof symbols[0]);
     if (status != GPUHAL_OK) {

@@ -96,7 +96,8 @@ static uint64_t condition_wait(condition *b, uint64_t seen, uint64_t until_ns)
     return signals;
 }
 
-gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, const gpuhal_plugin_event_desc *desc,
+                                         gpuhal_plugin_event **out_event)
 {
     *out_event = NULL;
     gpuhal_plugin_event *event = calloc(1, sizeof *event);
@@ -105,7 +106,7 @@ gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t 
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     event->device = device;
-    event->timed = (flags & GPUHAL_TIMED) != 0;
+    event->timed = (desc->flags & GPUHAL_TIMED) != 0;
     *out_event = event;
     return GPUHAL_OK;
 }
@@ -232,7 +233,7 @@ static gpuhal_status read_time(gpuhal_plugin_event *event, cl_ulong *out_ns)
     return gpuhal_opencl_result(event->device, "clGetEventProfilingInfo", code);
 }
 
-static gpuhal_status opencl_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
+gpuhal_status gpuhal_opencl_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
 {
     const gpuhal_host *host = from->device->host;
     cl_ulong began = 0, ended = 0;
@@ -262,7 +263,7 @@ cl_event gpuhal_opencl_event_handle(const gpuhal_plugin_event *event)
 }
 
 /* No public function calls this slot yet. */
-static gpuhal_status opencl_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
+gpuhal_status gpuhal_opencl_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
 {
     if (!event->event) {
         return event->device->host->report(event->device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
@@ -271,15 +272,4 @@ static gpuhal_status opencl_native_event(gpuhal_plugin_event *event, gpuhal_nati
     out_native->type = GPUHAL_NATIVE_OPENCL_EVENT;
     out_native->values[0] = (uintptr_t)event->event;
     return GPUHAL_OK;
-}
-
-void gpuhal_opencl_describe_event(gpuhal_ops *ops)
-{
-    ops->event_create = gpuhal_opencl_event_create;
-    ops->event_destroy = gpuhal_opencl_event_destroy;
-    ops->event_record = gpuhal_opencl_event_record;
-    ops->event_query = gpuhal_opencl_event_query;
-    ops->event_block = gpuhal_opencl_event_block;
-    ops->elapsed = opencl_elapsed;
-    ops->native_event = opencl_native_event;
 }

@@ -109,7 +109,7 @@ static gpuhal_status kernel_failed(const gpuhal_plugin_program *program, const c
     return host->report(host, GPUHAL_ERROR_NOT_FOUND, "clCreateKernel", code, text);
 }
 
-static void opencl_kernel_destroy(gpuhal_plugin_kernel *kernel)
+void gpuhal_opencl_kernel_destroy(gpuhal_plugin_kernel *kernel)
 {
     for (uint32_t i = 0; i < IDLE_MAX; i++) {
         instance *one = atomic_load(&kernel->idle[i]);
@@ -141,7 +141,7 @@ static gpuhal_status count_parameters(const gpuhal_plugin_program *program, cons
     return gpuhal_opencl_result(program->device, "clGetKernelInfo", code);
 }
 
-static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
+gpuhal_status gpuhal_opencl_kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
                                           gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel)
 {
     uint32_t count = 0;
@@ -175,7 +175,7 @@ static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const 
     status = gpuhal_opencl_fill_limits(program, first->kernel, desc, out_info);
     status = status ? status : gpuhal_opencl_fill_parameters(program, first->kernel, desc, kernel->parameters, count);
     if (status != GPUHAL_OK) {
-        opencl_kernel_destroy(kernel);
+        gpuhal_opencl_kernel_destroy(kernel);
         return status;
     }
     for (int i = 0; i < 3; i++) {
@@ -233,7 +233,7 @@ static cl_int set_arguments(instance *own, const gpuhal_plugin_launch *launch, c
  * immediately. Only memory that host and device share is set by address. It requires no clSetKernelExecInfo(), because
  * on the CPU nothing has to be made resident. In PoCL 3.1 this function also writes beyond an array if it gets more
  * pointers than the kernel has arguments. */
-static gpuhal_status opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+gpuhal_status gpuhal_opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {
     gpuhal_plugin_device *device = kernel->program->device;
@@ -257,11 +257,4 @@ static gpuhal_status opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     gpuhal_opencl_give_turn(device, t.commands, t.last);
     give(kernel, own);
     return gpuhal_opencl_end(device, &t, "clEnqueueNDRangeKernel", code);
-}
-
-void gpuhal_opencl_describe_kernel(gpuhal_ops *ops)
-{
-    ops->kernel_create = opencl_kernel_create;
-    ops->kernel_destroy = opencl_kernel_destroy;
-    ops->launch = opencl_launch;
 }

@@ -204,7 +204,7 @@ static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_
                                      gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;
-    bool foreign = alloc->import.kind != 0 && alloc->import.kind != GPUHAL_HANDLE_HOST_POINTER;
+    bool foreign = alloc->handle.kind != 0 && alloc->handle.kind != GPUHAL_HANDLE_HOST_POINTER;
     if (alloc->kind > GPUHAL_MEMORY_READBACK || foreign || alloc->export_kinds != 0 || alloc->peer_count != 0 ||
         (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY) != 0) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
@@ -221,7 +221,7 @@ static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_
     }
     out_memory->object = buffer;
     out_memory->bytes = alloc->bytes;
-    gpuhal_status status = alloc->import.kind != 0               ? gpuhal_opencl_import(device, alloc, out_memory)
+    gpuhal_status status = alloc->handle.kind != 0               ? gpuhal_opencl_import(device, alloc, out_memory)
                            : alloc->kind == GPUHAL_MEMORY_DEVICE ? allocate_device(device, alloc, out_memory)
                                                                  : allocate_host(device, alloc, out_memory);
     if (status != GPUHAL_OK) {
@@ -283,7 +283,7 @@ static gpuhal_status opencl_unmap(gpuhal_plugin_device *device, const gpuhal_mem
 
 /* The buffer of page-locked memory stays mapped and no other command may use it, so it is not exported. The offset is
  * 0, because memory that wraps part of a buffer has a sub-buffer. */
-static gpuhal_status opencl_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+gpuhal_status gpuhal_opencl_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
                                           gpuhal_native *out_native)
 {
     if (gpuhal_opencl_mapped(memory)) {
@@ -302,5 +302,4 @@ void gpuhal_opencl_describe_memory(gpuhal_ops *ops)
     ops->release = opencl_release;
     ops->map = opencl_map;
     ops->unmap = opencl_unmap;
-    ops->native_memory = opencl_native_memory;
 }

@@ -6,6 +6,13 @@
  */
 #include "device.h"
 
+#define NATIVE_SLOTS                                                                                                   \
+    .size = sizeof(gpuhal_native_ops), .version = GPUHAL_NATIVE_VERSION, .native_device = gpuhal_opencl_native_device, \
+    .native_memory = gpuhal_opencl_native_memory, .wrap_memory = gpuhal_opencl_wrap_memory
+static const gpuhal_native_ops native = {NATIVE_SLOTS, .native_queue = gpuhal_opencl_native_queue,
+                                         .native_event = gpuhal_opencl_native_event};
+static const gpuhal_native_ops native_without_queues = {NATIVE_SLOTS};
+
 static gpuhal_status opencl_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                      gpuhal_ops *out_ops)
 {
@@ -20,6 +27,7 @@ static gpuhal_status opencl_describe(const gpuhal_host *host, gpuhal_plugin_inst
     gpuhal_opencl_describe_transfer(entry, out_ops);
     gpuhal_opencl_describe_queue(entry, out_ops);
     gpuhal_opencl_describe_program(entry, out_ops);
+    out_ops->native = gpuhal_opencl_has_queues(entry) ? &native : &native_without_queues;
     return GPUHAL_OK;
 }
 

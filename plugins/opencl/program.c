@@ -441,11 +441,15 @@ const char *gpuhal_opencl_formats(const gpuhal_opencl_entry *entry)
 
 void gpuhal_opencl_describe_program(const gpuhal_opencl_entry *entry, gpuhal_ops *ops)
 {
-    if (!gpuhal_opencl_formats(entry)) {
-        return;
-    }
-    ops->program_load = opencl_program_load;
-    ops->program_unload = opencl_program_unload;
-    ops->program_compiled = opencl_program_compiled;
-    gpuhal_opencl_describe_kernel(ops);
+    static const gpuhal_program_ops programs = {
+        .size = sizeof programs,
+        .version = GPUHAL_PROGRAMS_VERSION,
+        .program_load = opencl_program_load,
+        .program_unload = opencl_program_unload,
+        .kernel_create = gpuhal_opencl_kernel_create,
+        .kernel_destroy = gpuhal_opencl_kernel_destroy,
+        .launch = gpuhal_opencl_launch,
+        .program_compiled = opencl_program_compiled,
+    };
+    ops->programs = gpuhal_opencl_formats(entry) ? &programs : NULL;
 }

@@ -74,8 +74,8 @@ static gpuhal_status adopt_commands(gpuhal_plugin_queue *queue, const gpuhal_nat
                                 gpuhal_opencl_api.clRetainCommandQueue(queue->commands));
 }
 
-static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
-                                         const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
+static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, const gpuhal_plugin_queue_desc *desc,
+                                         gpuhal_plugin_queue **out_queue)
 {
     *out_queue = NULL;
     gpuhal_status status = gpuhal_opencl_alive(device);
@@ -88,7 +88,7 @@ static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, int32_t p
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     queue->device = device;
-    status = adopt ? adopt_commands(queue, adopt) : make_commands(queue, priority, flags);
+    status = desc->adopt ? adopt_commands(queue, desc->adopt) : make_commands(queue, desc->priority, desc->flags);
     if (status != GPUHAL_OK) {
         free(queue->pending);
         free(queue);
@@ -103,8 +103,9 @@ static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, int32_t p
 static bool has_ended(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
+    const gpuhal_plugin_event_desc desc = {.size = sizeof desc};
     gpuhal_plugin_event *end = NULL;
-    if (gpuhal_opencl_event_create(device, 0, &end) != GPUHAL_OK) {
+    if (gpuhal_opencl_event_create(device, &desc, &end) != GPUHAL_OK) {
         return true;
     }
     bool ended = true;
@@ -165,7 +166,7 @@ static gpuhal_status opencl_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
     return gpuhal_opencl_result(queue->device, "clEnqueueBarrierWithWaitList", code);
 }
 
-static gpuhal_status opencl_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
+gpuhal_status gpuhal_opencl_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
 {
     out_native->type = GPUHAL_NATIVE_OPENCL_QUEUE;
     out_native->values[0] = (uintptr_t)queue->commands;
@@ -175,13 +176,19 @@ static gpuhal_status opencl_native_queue(gpuhal_plugin_queue *queue, gpuhal_nati
 
 void gpuhal_opencl_describe_queue(const gpuhal_opencl_entry *entry, gpuhal_ops *ops)
 {
-    if (!gpuhal_opencl_has_queues(entry)) {
-        return;
-    }
-    ops->queue_create = opencl_queue_create;
-    ops->queue_destroy = opencl_queue_destroy;
-    ops->queue_flush = opencl_flush;
-    ops->queue_wait = opencl_queue_wait;
-    ops->native_queue = opencl_native_queue;
-    gpuhal_opencl_describe_event(ops);
+    static const gpuhal_queue_ops queues = {
+        .size = sizeof queues,
+        .version = GPUHAL_QUEUES_VERSION,
+        .queue_create = opencl_queue_create,
+        .queue_destroy = opencl_queue_destroy,
+        .queue_flush = opencl_flush,
+        .event_create = gpuhal_opencl_event_create,
+        .event_destroy = gpuhal_opencl_event_destroy,
+        .event_record = gpuhal_opencl_event_record,
+        .event_query = gpuhal_opencl_event_query,
+        .event_block = gpuhal_opencl_event_block,
+        .queue_wait = opencl_queue_wait,
+        .elapsed = gpuhal_opencl_elapsed,
+    };
+    ops->queues = gpuhal_opencl_has_queues(entry) ? &queues : NULL;
 }

@@ -22,7 +22,7 @@
 gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_opencl_buffer *buffer = out_memory->object;
-    void *pointer = alloc->import.as.pointer;
+    void *pointer = alloc->handle.as.pointer;
     uint64_t mask = device->entry->import_alignment - 1;
     if (!pointer || alloc->import_offset != 0 || (((uintptr_t)pointer | alloc->bytes) & mask) != 0) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
@@ -172,7 +172,7 @@ static cl_mem retain_part(cl_mem mem, uint64_t offset, uint64_t bytes, const cha
     return gpuhal_opencl_create_part(mem, offset, bytes, out_code);
 }
 
-static gpuhal_status opencl_wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+gpuhal_status gpuhal_opencl_wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                                         gpuhal_memory *out_memory)
 {
     uint64_t room = 0;
@@ -201,5 +201,4 @@ void gpuhal_opencl_describe_share(gpuhal_ops *ops)
 {
     ops->memory_flush = opencl_memory_flush;
     ops->memory_invalidate = opencl_memory_invalidate;
-    ops->wrap_memory = opencl_wrap_memory;
 }

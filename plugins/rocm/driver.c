@@ -39,8 +39,8 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
         PTHREAD_MUTEX_INITIALIZER; /* protects the root, and gpuhal_rocm_api while it is written */
     static bool started;
     gpuhal_rocm_functions found;
-#define REQUIRED_SYMBOL(type, name, arguments) {#name, &found.name, 1},
-#define OPTIONAL_SYMBOL(type, name, arguments) {#name, &found.name, 0},
+#define REQUIRED_SYMBOL(type, name, arguments) {#name, &found.name, 1, 0},
+#define OPTIONAL_SYMBOL(type, name, arguments) {#name, &found.name, 0, 0},
     const gpuhal_symbol symbols[] = {GPUHAL_HIP_FUNCTIONS(REQUIRED_SYMBOL, OPTIONAL_SYMBOL)};
     gpuhal_status status = host->library(host, "HIP", library_names, symbols, sizeof symbols / sizeof symbols[0]);
     if (status != GPUHAL_OK) {

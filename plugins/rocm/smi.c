@@ -22,8 +22,8 @@ static const char *const amd_names[] = {"libamd_smi.so.27", "libamd_smi.so.26", 
 static const char *const rocm_names[] = {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5",
                                          "librocm_smi64.so.1", NULL};
 
-#define REQUIRED_SYMBOL(name, arguments) {#name, &found.name, 1},
-#define OPTIONAL_SYMBOL(name, arguments) {#name, &found.name, 0},
+#define REQUIRED_SYMBOL(name, arguments) {#name, &found.name, 1, 0},
+#define OPTIONAL_SYMBOL(name, arguments) {#name, &found.name, 0, 0},
 
 /* Fills in the table first, because a thread that reads `opened` may call the library immediately. */
 static bool open_amd_smi(const gpuhal_host *host)

@@ -107,5 +107,4 @@ static gpuhal_status query_health(gpuhal_plugin_device *device)
 void GPUHAL_OWN(describe_context)(gpuhal_ops *ops)
 {
     ops->query_health = query_health;
-    ops->native_device = GPUHAL_OWN(native_device);
 }

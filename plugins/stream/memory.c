@@ -110,7 +110,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
 static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_stream_block *block = out_memory->object;
-    char *start = alloc->import.as.pointer;
+    char *start = alloc->handle.as.pointer;
     if (!start || ((uintptr_t)start + alloc->import_offset) % GPUHAL_HOST_PAGE != 0 ||
         alloc->bytes % GPUHAL_HOST_PAGE != 0) {
         return device->host->report(
@@ -144,13 +144,13 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
 static bool offers(const gpuhal_stream_entry *entry, const gpuhal_alloc *alloc)
 {
     const uint32_t exports = entry->exports_fd ? 1u << GPUHAL_HANDLE_OPAQUE_FD : 0;
-    const bool import_known = alloc->import.kind == 0 ||
-                              (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER && entry->registers_host) ||
-                              (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD && entry->exports_fd);
+    const bool import_known = alloc->handle.kind == 0 ||
+                              (alloc->handle.kind == GPUHAL_HANDLE_HOST_POINTER && entry->registers_host) ||
+                              (alloc->handle.kind == GPUHAL_HANDLE_OPAQUE_FD && entry->exports_fd);
     const bool kind_known =
         alloc->kind == GPUHAL_MEMORY_DEVICE || (alloc->kind <= GPUHAL_MEMORY_READBACK && entry->maps_host);
     const bool shared =
-        alloc->export_kinds != 0 || alloc->peer_count != 0 || alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD;
+        alloc->export_kinds != 0 || alloc->peer_count != 0 || alloc->handle.kind == GPUHAL_HANDLE_OPAQUE_FD;
     return kind_known && import_known && (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY) == 0 &&
            (alloc->export_kinds & ~exports) == 0 && (alloc->peer_count == 0 || entry->has_ranges) &&
            (!shared || alloc->kind == GPUHAL_MEMORY_DEVICE);
@@ -161,10 +161,10 @@ static bool offers(const gpuhal_stream_entry *entry, const gpuhal_alloc *alloc)
  */
 static gpuhal_status take(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
+    if (alloc->handle.kind == GPUHAL_HANDLE_HOST_POINTER) {
         return import_host(device, alloc, out_memory);
     }
-    if (alloc->import.kind != 0) {
+    if (alloc->handle.kind != 0) {
         return GPUHAL_OWN(import)(device, alloc, out_memory);
     }
     if (alloc->export_kinds != 0 || alloc->peer_count != 0) {
@@ -185,7 +185,7 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     }
     /* with_slack() relies on this check. Imports have other limits: share.c checks a descriptor's size, and imported
      * host memory may be larger than the device's memory. */
-    if (alloc->import.kind == 0 && (alloc->bytes > device->entry->total || alloc->alignment > device->entry->total)) {
+    if (alloc->handle.kind == 0 && (alloc->bytes > device->entry->total || alloc->alignment > device->entry->total)) {
         return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "more than the device's total memory");
     }
     gpuhal_stream_block *block = calloc(1, sizeof *block);
@@ -240,7 +240,7 @@ static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 
 /* ---- the vendor's objects */
 
-static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+gpuhal_status GPUHAL_OWN(wrap_memory)(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                                  gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;
@@ -270,7 +270,7 @@ static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_nati
     return GPUHAL_OK;
 }
 
-static gpuhal_status native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+gpuhal_status GPUHAL_OWN(native_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory,
                                    gpuhal_native *out_native)
 {
     (void)device;
@@ -283,6 +283,4 @@ void GPUHAL_OWN(describe_memory)(gpuhal_ops *ops)
 {
     ops->allocate = allocate;
     ops->release = release;
-    ops->wrap_memory = wrap_memory;
-    ops->native_memory = native_memory;
 }

@@ -167,7 +167,12 @@ static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device 
 
 void GPUHAL_OWN(describe_peer)(gpuhal_ops *ops)
 {
-    ops->peer_enable = peer_enable;
-    ops->peer_disable = peer_disable;
-    ops->peer_copy = peer_copy;
+    static const gpuhal_peer_ops peers = {
+        .size = sizeof peers,
+        .version = GPUHAL_PEERS_VERSION,
+        .peer_enable = peer_enable,
+        .peer_disable = peer_disable,
+        .peer_copy = peer_copy,
+    };
+    ops->peers = &peers;
 }

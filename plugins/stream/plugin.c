@@ -9,6 +9,16 @@
  */
 #include "device.h"
 
+static const gpuhal_native_ops native = {
+    .size = sizeof native,
+    .version = GPUHAL_NATIVE_VERSION,
+    .native_device = GPUHAL_OWN(native_device),
+    .native_memory = GPUHAL_OWN(native_memory),
+    .native_queue = GPUHAL_OWN(native_queue),
+    .native_event = GPUHAL_OWN(native_event),
+    .wrap_memory = GPUHAL_OWN(wrap_memory),
+};
+
 static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                               gpuhal_ops *out_ops)
 {
@@ -27,6 +37,7 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
     GPUHAL_OWN(describe_peer)(out_ops);
     GPUHAL_OWN(describe_ranges)(entry, out_ops);
     GPUHAL_OWN(describe_program)(out_ops);
+    out_ops->native = &native;
     return GPUHAL_OK;
 }
 

@@ -408,9 +408,14 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
 /* program_compiled is not set: the driver caches the PTX that it compiles, and every other format is machine code. */
 void GPUHAL_OWN(describe_program)(gpuhal_ops *ops)
 {
-    ops->program_load = program_load;
-    ops->program_unload = program_unload;
-    ops->kernel_create = kernel_create;
-    ops->kernel_destroy = kernel_destroy;
-    ops->launch = launch_kernel;
+    static const gpuhal_program_ops programs = {
+        .size = sizeof programs,
+        .version = GPUHAL_PROGRAMS_VERSION,
+        .program_load = program_load,
+        .program_unload = program_unload,
+        .kernel_create = kernel_create,
+        .kernel_destroy = kernel_destroy,
+        .launch = launch_kernel,
+    };
+    ops->programs = &programs;
 }

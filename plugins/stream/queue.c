@@ -47,16 +47,17 @@ static gpuhal_status make_stream(gpuhal_plugin_queue *queue, int32_t priority, c
     return status;
 }
 
-static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
-                                  const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
+static gpuhal_status queue_create(gpuhal_plugin_device *device, const gpuhal_plugin_queue_desc *desc,
+                                  gpuhal_plugin_queue **out_queue)
 {
-    (void)flags; /* every stream can be timed */
+    /* `flags` is not needed, because every stream can be timed. */
     *out_queue = NULL;
-    if (adopt && (adopt->type != GPUHAL_VENDOR_NATIVE(STREAM) || !GPUHAL_VENDOR_MAY_ADOPT_STREAM(adopt->values[0]))) {
+    if (desc->adopt && (desc->adopt->type != GPUHAL_VENDOR_NATIVE(STREAM) ||
+                        !GPUHAL_VENDOR_MAY_ADOPT_STREAM(desc->adopt->values[0]))) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
                                     "a queue adopts a " GPUHAL_VENDOR_STREAM_SENTENCE);
     }
-    if (adopt && adopt->values[0] == GPUHAL_VENDOR_PER_THREAD) {
+    if (desc->adopt && desc->adopt->values[0] == GPUHAL_VENDOR_PER_THREAD) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
                                     "a queue is used by several threads, and " GPUHAL_VENDOR_PER_THREAD_NAME
                                     " is another stream on each");
@@ -66,7 +67,7 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     queue->device = device;
-    gpuhal_status status = make_stream(queue, priority, adopt);
+    gpuhal_status status = make_stream(queue, desc->priority, desc->adopt);
     if (status != GPUHAL_OK) {
         free(queue);
         return status;
@@ -81,7 +82,8 @@ static gpuhal_status flush(gpuhal_plugin_queue *queue)
     return GPUHAL_OWN(result)(queue->device, NULL, GPUHAL_OWN(lost_code)(queue->device));
 }
 
-static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+static gpuhal_status event_create(gpuhal_plugin_device *device, const gpuhal_plugin_event_desc *desc,
+                                  gpuhal_plugin_event **out_event)
 {
     *out_event = NULL;
     gpuhal_plugin_event *event = calloc(1, sizeof *event);
@@ -92,7 +94,7 @@ static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, 
     gpuhal_stream_scope scope;
     gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
     if (status == GPUHAL_OK) {
-        const vendor_code code = GPUHAL_OWN(create_events)(event, flags & GPUHAL_TIMED);
+        const vendor_code code = GPUHAL_OWN(create_events)(event, desc->flags & GPUHAL_TIMED);
         GPUHAL_OWN(leave)(&scope);
         status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_EVENT_CALL, code);
     }
@@ -201,7 +203,7 @@ static gpuhal_status elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to,
     return GPUHAL_OWN(result)(from->device, GPUHAL_VENDOR_CALL(EventElapsedTime), code);
 }
 
-static gpuhal_status native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
+gpuhal_status GPUHAL_OWN(native_queue)(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
 {
     out_native->type = GPUHAL_VENDOR_NATIVE(STREAM);
     out_native->values[0] = (uintptr_t)queue->stream;
@@ -209,7 +211,7 @@ static gpuhal_status native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out
 }
 
 /* No public function calls this slot yet. */
-static gpuhal_status native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
+gpuhal_status GPUHAL_OWN(native_event)(gpuhal_plugin_event *event, gpuhal_native *out_native)
 {
     out_native->type = GPUHAL_VENDOR_NATIVE(EVENT);
     out_native->values[0] = (uintptr_t)event->event;
@@ -218,16 +220,19 @@ static gpuhal_status native_event(gpuhal_plugin_event *event, gpuhal_native *out
 
 void GPUHAL_OWN(describe_queue)(gpuhal_ops *ops)
 {
-    ops->queue_create = queue_create;
-    ops->queue_destroy = GPUHAL_OWN(queue_destroy);
-    ops->queue_flush = flush;
-    ops->event_create = event_create;
-    ops->event_destroy = GPUHAL_OWN(event_destroy);
-    ops->event_record = event_record;
-    ops->event_query = event_query;
-    ops->event_block = event_block;
-    ops->queue_wait = queue_wait;
-    ops->elapsed = elapsed;
-    ops->native_queue = native_queue;
-    ops->native_event = native_event;
+    static const gpuhal_queue_ops queues = {
+        .size = sizeof queues,
+        .version = GPUHAL_QUEUES_VERSION,
+        .queue_create = queue_create,
+        .queue_destroy = GPUHAL_OWN(queue_destroy),
+        .queue_flush = flush,
+        .event_create = event_create,
+        .event_destroy = GPUHAL_OWN(event_destroy),
+        .event_record = event_record,
+        .event_query = event_query,
+        .event_block = event_block,
+        .queue_wait = queue_wait,
+        .elapsed = elapsed,
+    };
+    ops->queues = &queues;
 }

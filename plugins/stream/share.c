@@ -150,7 +150,7 @@ static vendor_code import_mapped(gpuhal_plugin_device *device, const gpuhal_allo
     vendor_code code = whole_granules(device, alloc->bytes, &bytes);
     if (code == GPUHAL_VENDOR_OK) {
         *out_call = GPUHAL_VENDOR_CALL(MemImportFromShareableHandle);
-        code = GPUHAL_OWN(import_handle)((int)alloc->import.as.os, &mapping->handle);
+        code = GPUHAL_OWN(import_handle)((int)alloc->handle.as.os, &mapping->handle);
     }
     if (code == GPUHAL_VENDOR_OK) {
         code = map(device, alloc, bytes, mapping, out_call);
@@ -171,7 +171,7 @@ static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out
         !GPUHAL_VENDOR(DestroyExternalMemory)) {
         return GPUHAL_VENDOR_NOT_SUPPORTED;
     }
-    const int duplicate = fcntl((int)alloc->import.as.os, F_DUPFD_CLOEXEC, 3);
+    const int duplicate = fcntl((int)alloc->handle.as.os, F_DUPFD_CLOEXEC, 3);
     if (duplicate < 0) {
         *out_call = "fcntl";
         return GPUHAL_VENDOR_OPERATING_SYSTEM;
@@ -214,7 +214,7 @@ static gpuhal_status import_failed(gpuhal_plugin_device *device, const char *nam
 gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;
-    const intptr_t fd = alloc->import.as.os;
+    const intptr_t fd = alloc->handle.as.os;
     if (fd < 0 || fd > INT32_MAX || fcntl((int)fd, F_GETFD) < 0) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "not an open file descriptor");
     }

@@ -405,6 +405,14 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
 /* Called inside the context. */
 void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block);
 
+/* memory.c and queue.c: slots for the table of plugin.c. */
+gpuhal_status GPUHAL_OWN(native_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                        gpuhal_native *out_native);
+gpuhal_status GPUHAL_OWN(wrap_memory)(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                      gpuhal_memory *out_memory);
+gpuhal_status GPUHAL_OWN(native_queue)(gpuhal_plugin_queue *queue, gpuhal_native *out_native);
+gpuhal_status GPUHAL_OWN(native_event)(gpuhal_plugin_event *event, gpuhal_native *out_native);
+
 /* Fill in their slots, as far as the device supports them. */
 void GPUHAL_OWN(describe_context)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_memory)(gpuhal_ops *ops);

@@ -251,12 +251,14 @@ static void range_release(gpuhal_plugin_range *range)
 
 void GPUHAL_OWN(describe_ranges)(const gpuhal_stream_entry *entry, gpuhal_ops *ops)
 {
-    if (!entry->has_ranges) {
-        return;
-    }
-    ops->range_granularity = range_granularity;
-    ops->range_reserve = range_reserve;
-    ops->range_commit = range_commit;
-    ops->range_decommit = range_decommit;
-    ops->range_release = range_release;
+    static const gpuhal_range_ops ranges = {
+        .size = sizeof ranges,
+        .version = GPUHAL_RANGES_VERSION,
+        .range_granularity = range_granularity,
+        .range_reserve = range_reserve,
+        .range_commit = range_commit,
+        .range_decommit = range_decommit,
+        .range_release = range_release,
+    };
+    ops->ranges = entry->has_ranges ? &ranges : NULL;
 }

@@ -32,7 +32,7 @@ static gpuhal_status vulkan_query_health(gpuhal_plugin_device *device)
     return atomic_load(&device->lost) ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;
 }
 
-static gpuhal_status vulkan_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
+gpuhal_status gpuhal_vulkan_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
 {
     out_native->type = GPUHAL_NATIVE_VULKAN_DEVICE;
     out_native->typed = &device->described;
@@ -46,5 +46,4 @@ static gpuhal_status vulkan_native_device(gpuhal_plugin_device *device, gpuhal_n
 void gpuhal_vulkan_describe_context(gpuhal_ops *ops)
 {
     ops->query_health = vulkan_query_health;
-    ops->native_device = vulkan_native_device;
 }

@@ -322,15 +322,40 @@ gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, co
  * timelines cannot be freed. */
 void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device);
 
-/* Each function fills in a group of slots, as far as the hardware supports them. memory.c also fills in the slot of
- * import.c, and program.c those of kernel.c and launch.c. open.c clears the slots that an adopted device does not
- * support. */
+/* Slots for the tables of tables.c, in context.c, memory.c, queue.c, event.c and program.c. */
+gpuhal_status gpuhal_vulkan_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native);
+gpuhal_status gpuhal_vulkan_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                          gpuhal_native *out_native);
+gpuhal_status gpuhal_vulkan_wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                        gpuhal_memory *out_memory);
+gpuhal_status gpuhal_vulkan_queue_create(gpuhal_plugin_device *device, const gpuhal_plugin_queue_desc *desc,
+                                         gpuhal_plugin_queue **out_queue);
+void gpuhal_vulkan_queue_destroy(gpuhal_plugin_queue *queue);
+gpuhal_status gpuhal_vulkan_queue_flush(gpuhal_plugin_queue *queue);
+gpuhal_status gpuhal_vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
+gpuhal_status gpuhal_vulkan_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native);
+gpuhal_status gpuhal_vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns);
+void gpuhal_vulkan_native_unlock(gpuhal_plugin_queue *queue);
+gpuhal_status gpuhal_vulkan_event_create(gpuhal_plugin_device *device, const gpuhal_plugin_event_desc *desc,
+                                         gpuhal_plugin_event **out_event);
+void gpuhal_vulkan_event_destroy(gpuhal_plugin_event *event);
+gpuhal_status gpuhal_vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
+gpuhal_status gpuhal_vulkan_event_query(gpuhal_plugin_event *event);
+gpuhal_status gpuhal_vulkan_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns);
+gpuhal_status gpuhal_vulkan_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns);
+gpuhal_status gpuhal_vulkan_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native);
+gpuhal_status gpuhal_vulkan_program_load(gpuhal_plugin_device *device, const gpuhal_code *code,
+                                         gpuhal_plugin_build *build, gpuhal_plugin_program **out_program);
+void gpuhal_vulkan_program_unload(gpuhal_plugin_program *program);
+gpuhal_status gpuhal_vulkan_program_compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes);
+
+/* Fill in slots, as far as the hardware supports them. memory.c also fills in the slot of import.c. */
 void gpuhal_vulkan_describe_context(gpuhal_ops *ops);
 void gpuhal_vulkan_describe_memory(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 void gpuhal_vulkan_describe_transfer(gpuhal_ops *ops);
-void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
-void gpuhal_vulkan_describe_events(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
-void gpuhal_vulkan_describe_programs(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops); /* program.c */
+void gpuhal_vulkan_describe_groups(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops); /* tables.c */
+/* tables.c: clears the slots that an opened device, which may be adopted, does not support. */
+void gpuhal_vulkan_clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops);
 
 /* queue.c: prepares a queue for one command of transfer.c or launch.c. Begins a command buffer if none is open, and
  * orders the command after earlier commands that access the same bytes. A touch with a NULL buffer accesses no bytes.

@@ -191,8 +191,8 @@ gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instanc
     static bool started;
     PFN_vkGetInstanceProcAddr get_proc;
     PFN_vkVoidFunction negotiate; /* only drivers export this function, for the loader */
-    const gpuhal_symbol symbols[] = {{"vkGetInstanceProcAddr", &get_proc, 1},
-                                     {"vk_icdNegotiateLoaderICDInterfaceVersion", &negotiate, 0}};
+    const gpuhal_symbol symbols[] = {{"vkGetInstanceProcAddr", &get_proc, 1, 0},
+                                     {"vk_icdNegotiateLoaderICDInterfaceVersion", &negotiate, 0, 0}};
     gpuhal_status status = host->library(host, "VULKAN", library_names, symbols, 2);
     if (status != GPUHAL_OK) {
         return status;

@@ -17,14 +17,15 @@ static bool can_stamp(const gpuhal_plugin_device *device)
     return found && (device->enabled & GPUHAL_VULKAN_HOST_QUERY_RESET) && device->api.vkResetQueryPool;
 }
 
-static gpuhal_status vulkan_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+gpuhal_status gpuhal_vulkan_event_create(gpuhal_plugin_device *device, const gpuhal_plugin_event_desc *desc,
+                                         gpuhal_plugin_event **out_event)
 {
     *out_event = NULL;
     gpuhal_status status = gpuhal_vulkan_alive(device);
     if (status != GPUHAL_OK) {
         return status;
     }
-    if ((flags & GPUHAL_TIMED) && !can_stamp(device)) {
+    if ((desc->flags & GPUHAL_TIMED) && !can_stamp(device)) {
         return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
                                     "no queue of this device writes timestamps, or they cannot be reset by the host");
     }
@@ -33,12 +34,12 @@ static gpuhal_status vulkan_event_create(gpuhal_plugin_device *device, uint32_t 
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     event->device = device;
-    event->timed = (flags & GPUHAL_TIMED) != 0;
+    event->timed = (desc->flags & GPUHAL_TIMED) != 0;
     *out_event = event;
     return GPUHAL_OK;
 }
 
-static void vulkan_event_destroy(gpuhal_plugin_event *event)
+void gpuhal_vulkan_event_destroy(gpuhal_plugin_event *event)
 {
     gpuhal_vulkan_stamp_release(event->stamp);
     free(event);
@@ -84,7 +85,7 @@ static gpuhal_status submit_end(gpuhal_plugin_queue *queue, gpuhal_plugin_event 
 
 /* If the queue has no new work and no timestamp is to be written, the event uses the value of the last submission, and
  * nothing is submitted. */
-static gpuhal_status vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+gpuhal_status gpuhal_vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
     uint32_t bits = event->timed ? stamp_bits(&queue->device->hardware, queue->wrapper->family) : 0;
@@ -102,13 +103,13 @@ static gpuhal_status vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plug
     return GPUHAL_OK;
 }
 
-static gpuhal_status vulkan_event_query(gpuhal_plugin_event *event)
+gpuhal_status gpuhal_vulkan_event_query(gpuhal_plugin_event *event)
 {
     return event->timeline ? gpuhal_vulkan_timeline_query(event->timeline, event->value)
                            : gpuhal_vulkan_alive(event->device);
 }
 
-static gpuhal_status vulkan_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
+gpuhal_status gpuhal_vulkan_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
     return event->timeline ? gpuhal_vulkan_timeline_wait(event->timeline, event->value, timeout_ns)
                            : gpuhal_vulkan_alive(event->device);
@@ -132,7 +133,7 @@ static uint64_t ticks_between(uint64_t from, uint64_t to, uint32_t bits)
     return ticks > range - (range >> 4) ? 0 : ticks;
 }
 
-static gpuhal_status vulkan_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
+gpuhal_status gpuhal_vulkan_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
 {
     *out_ns = 0;
     gpuhal_plugin_device *device = from->device;
@@ -142,8 +143,8 @@ static gpuhal_status vulkan_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_eve
             "an event was not made for timing, or not recorded in a queue that writes timestamps");
     }
     uint64_t began = 0, ended = 0;
-    gpuhal_status status = vulkan_event_query(from);
-    status = status == GPUHAL_OK ? vulkan_event_query(to) : status;
+    gpuhal_status status = gpuhal_vulkan_event_query(from);
+    status = status == GPUHAL_OK ? gpuhal_vulkan_event_query(to) : status;
     status = status == GPUHAL_OK ? read_stamp(from, &began) : status;
     status = status == GPUHAL_OK ? read_stamp(to, &ended) : status;
     if (status != GPUHAL_OK) {
@@ -156,7 +157,7 @@ static gpuhal_status vulkan_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_eve
 }
 
 /* No public function calls this slot yet. */
-static gpuhal_status vulkan_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
+gpuhal_status gpuhal_vulkan_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
 {
     if (!event->timeline) {
         return event->device->host->report(event->device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
@@ -166,24 +167,4 @@ static gpuhal_status vulkan_native_event(gpuhal_plugin_event *event, gpuhal_nati
     out_native->values[0] = (uint64_t)(uintptr_t)event->timeline->semaphore;
     out_native->values[1] = event->value;
     return GPUHAL_OK;
-}
-
-void gpuhal_vulkan_describe_events(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops)
-{
-    uint32_t bits = 0;
-    if (!(hardware->offered & GPUHAL_VULKAN_TIMELINE)) {
-        return;
-    }
-    for (uint32_t i = 0; i < hardware->family_count; i++) {
-        bits |= stamp_bits(hardware, i);
-    }
-    ops->event_create = vulkan_event_create;
-    ops->event_destroy = vulkan_event_destroy;
-    ops->event_record = vulkan_event_record;
-    ops->event_query = vulkan_event_query;
-    ops->event_block = vulkan_event_block;
-    ops->native_event = vulkan_native_event;
-    if (bits > 0 && (hardware->offered & GPUHAL_VULKAN_HOST_QUERY_RESET)) {
-        ops->elapsed = vulkan_elapsed;
-    }
 }

@@ -79,8 +79,8 @@ gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vu
         request->exported |= type;
     }
     request->named = request->exported;
-    if (alloc->import.kind != 0) {
-        const VkExternalMemoryHandleTypeFlags type = gpuhal_vulkan_handle_type(device, alloc->import.kind);
+    if (alloc->handle.kind != 0) {
+        const VkExternalMemoryHandleTypeFlags type = gpuhal_vulkan_handle_type(device, alloc->handle.kind);
         if (!type) {
             return not_offered(device,
                                "the driver, or the VkDevice that was adopted, cannot import memory in that form");
@@ -126,8 +126,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, gpuhal_vulkan_req
 {
     const gpuhal_alloc *alloc = request->alloc;
     const uint64_t alignment = device->hardware.import_alignment;
-    void *pointer = (char *)alloc->import.as.pointer + alloc->import_offset;
-    if (!alloc->import.as.pointer || (uintptr_t)pointer % alignment != 0 || alloc->bytes % alignment != 0) {
+    void *pointer = (char *)alloc->handle.as.pointer + alloc->import_offset;
+    if (!alloc->handle.as.pointer || (uintptr_t)pointer % alignment != 0 || alloc->bytes % alignment != 0) {
         char text[128];
         snprintf(text, sizeof text,
                  "address and size of host memory must be multiples of import_alignment_bytes, which is %" PRIu64,
@@ -164,7 +164,7 @@ static const char *const too_small =
 static const char *descriptor_fault(const gpuhal_plugin_device *device, const gpuhal_vulkan_request *request,
                                     struct stat *out_state)
 {
-    const gpuhal_os_handle handle = request->alloc->import.as.os;
+    const gpuhal_os_handle handle = request->alloc->handle.as.os;
     const bool software = device->hardware.software;
     if (handle < 0 || handle > INT32_MAX || fstat((int)handle, out_state) != 0) {
         return "not an open file descriptor";
@@ -193,7 +193,7 @@ static uint32_t type_for_descriptor(gpuhal_plugin_device *device, const gpuhal_v
 {
     const uint32_t bits = request->requirements.memoryTypeBits;
     *out_code = VK_SUCCESS;
-    if (request->alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD) {
+    if (request->alloc->handle.kind == GPUHAL_HANDLE_OPAQUE_FD) {
         return gpuhal_vulkan_pick_type(&device->hardware, request->alloc->kind, bits);
     }
     VkMemoryFdPropertiesKHR answer = {.sType = VK_STRUCTURE_TYPE_MEMORY_FD_PROPERTIES_KHR};
@@ -205,7 +205,7 @@ static uint32_t type_for_descriptor(gpuhal_plugin_device *device, const gpuhal_v
 /* The end of a dma-buf is its size; the size of an opaque descriptor is unknown. */
 static bool is_too_short(const gpuhal_vulkan_request *request, int fd, uint64_t bytes)
 {
-    const off_t end = request->alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD ? lseek(fd, 0, SEEK_END) : -1;
+    const off_t end = request->alloc->handle.kind == GPUHAL_HANDLE_DMABUF_FD ? lseek(fd, 0, SEEK_END) : -1;
     return end > 0 && (uint64_t)end < bytes;
 }
 
@@ -228,7 +228,7 @@ static gpuhal_status import_duplicate(gpuhal_plugin_device *device, gpuhal_vulka
     }
     const VkImportMemoryFdInfoKHR import = {
         .sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR,
-        .handleType = gpuhal_vulkan_handle_type(device, request->alloc->import.kind),
+        .handleType = gpuhal_vulkan_handle_type(device, request->alloc->handle.kind),
         .fd = fd,
     };
     code = gpuhal_vulkan_take_memory(device, request, type, bytes, &import);
@@ -250,11 +250,11 @@ static gpuhal_status import_descriptor(gpuhal_plugin_device *device, gpuhal_vulk
     if (fault) {
         return refuse(device, fault);
     }
-    const int fd = (int)alloc->import.as.os;
-    if (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD && alloc->import_offset != 0) {
+    const int fd = (int)alloc->handle.as.os;
+    if (alloc->handle.kind == GPUHAL_HANDLE_OPAQUE_FD && alloc->import_offset != 0) {
         return refuse(device, "memory behind an opaque descriptor of Vulkan begins at offset 0");
     }
-    if (alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD &&
+    if (alloc->handle.kind == GPUHAL_HANDLE_DMABUF_FD &&
         (alloc->import_offset > device->hardware.allocation_max ||
          alloc->import_offset % request->requirements.alignment != 0)) {
         return refuse(device, "the offset in the dma-buf is not a multiple of the alignment of buffers, or too large");
@@ -276,7 +276,7 @@ static gpuhal_status import_descriptor(gpuhal_plugin_device *device, gpuhal_vulk
 
 gpuhal_status gpuhal_vulkan_import(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
-    return request->alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER ? import_host(device, request)
+    return request->alloc->handle.kind == GPUHAL_HANDLE_HOST_POINTER ? import_host(device, request)
                                                                      : import_descriptor(device, request);
 }
 
@@ -302,7 +302,8 @@ gpuhal_status gpuhal_vulkan_export(gpuhal_plugin_device *device, const gpuhal_me
         return gpuhal_vulkan_result(device, "vkGetMemoryFdKHR", code);
     }
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* lavapipe's descriptors stay open across exec */
-    *out_handle = (gpuhal_handle){.size = sizeof *out_handle, .kind = kind, .as.os = fd};
+    out_handle->kind = kind;
+    out_handle->as.os = fd;
     *out_offset = buffer->memory_offset;
     return GPUHAL_OK;
 }

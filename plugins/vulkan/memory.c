@@ -56,7 +56,7 @@ static gpuhal_status create_buffer(gpuhal_plugin_device *device, gpuhal_vulkan_r
     request->requirements = answer.memoryRequirements;
     request->requirements.alignment += request->requirements.alignment == 0; /* used as a divisor */
     const bool plain = request->alloc->alignment <= request->requirements.alignment &&
-                       request->alloc->import.kind != GPUHAL_HANDLE_HOST_POINTER && request->alloc->import_offset == 0;
+                       request->alloc->handle.kind != GPUHAL_HANDLE_HOST_POINTER && request->alloc->import_offset == 0;
     request->dedicated =
         request->dedicated || dedicated.requiresDedicatedAllocation || (dedicated.prefersDedicatedAllocation && plain);
     return GPUHAL_OK;
@@ -88,8 +88,8 @@ static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_vulkan_reque
 {
     const gpuhal_alloc *alloc = request->alloc;
     *out_start = NULL;
-    if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
-        *out_start = (char *)alloc->import.as.pointer + alloc->import_offset;
+    if (alloc->handle.kind == GPUHAL_HANDLE_HOST_POINTER) {
+        *out_start = (char *)alloc->handle.as.pointer + alloc->import_offset;
         return GPUHAL_OK;
     }
     if (!gpuhal_vulkan_shows_host(alloc->kind, request->buffer->type_flags)) {
@@ -229,21 +229,21 @@ gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
     *request.buffer = (gpuhal_vulkan_buffer){.export_kinds = request.exported ? alloc->export_kinds : 0};
     status = create_buffer(device, &request);
     if (status == GPUHAL_OK) {
-        status = alloc->import.kind ? gpuhal_vulkan_import(device, &request) : gpuhal_vulkan_take_own(device, &request);
+        status = alloc->handle.kind ? gpuhal_vulkan_import(device, &request) : gpuhal_vulkan_take_own(device, &request);
     }
     if (status == GPUHAL_OK) {
         status = place(device, &request, &made);
     }
     /* Skip imports, because committing writes to the memory, and imported memory contains the caller's data. */
-    if (status == GPUHAL_OK && made.host && !alloc->import.kind && device->hardware.software) {
+    if (status == GPUHAL_OK && made.host && !alloc->handle.kind && device->hardware.software) {
         status = commit(device, made.host, alloc->bytes);
     }
     if (status != GPUHAL_OK) {
         destroy(device, request.buffer);
         return status;
     }
-    if (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD) {
-        close((int)alloc->import.as.os); /* the driver owns a duplicate */
+    if (alloc->handle.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->handle.kind == GPUHAL_HANDLE_DMABUF_FD) {
+        close((int)alloc->handle.as.os); /* the driver owns a duplicate */
     }
     /* *out_memory is written last, because it must be unchanged after a failure. */
     made.object = request.buffer;
@@ -332,7 +332,7 @@ static gpuhal_status vulkan_memory_invalidate(gpuhal_plugin_device *device, cons
     return make_coherent(device, memory, offset, bytes, true);
 }
 
-static gpuhal_status vulkan_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+gpuhal_status gpuhal_vulkan_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
                                           gpuhal_native *out_native)
 {
     const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
@@ -362,7 +362,7 @@ static const char *wrap_fault(gpuhal_plugin_device *device, const gpuhal_native 
     return answer.memoryRequirements.size < bytes ? "the VkBuffer is smaller than the stated size" : NULL;
 }
 
-static gpuhal_status vulkan_wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+gpuhal_status gpuhal_vulkan_wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                                         gpuhal_memory *out_memory)
 {
     gpuhal_status status = gpuhal_vulkan_alive(device);
@@ -401,8 +401,6 @@ void gpuhal_vulkan_describe_memory(const gpuhal_vulkan_hardware *hardware, gpuha
     ops->release = gpuhal_vulkan_release;
     ops->memory_flush = vulkan_memory_flush;
     ops->memory_invalidate = vulkan_memory_invalidate;
-    ops->native_memory = vulkan_native_memory;
-    ops->wrap_memory = vulkan_wrap_memory;
     if (hardware->offered & (GPUHAL_VULKAN_OPAQUE_FD | GPUHAL_VULKAN_DMABUF_FD)) {
         ops->export_memory = gpuhal_vulkan_export;
     }

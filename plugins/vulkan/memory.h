@@ -49,7 +49,7 @@ void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory);
  * share, or cannot combine in one memory.
  */
 gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
-/* Imports the memory of a request whose alloc->import has a kind. On success the driver owns a duplicate of the file
+/* Imports the memory of a request whose alloc->handle has a kind. On success the driver owns a duplicate of the file
  * descriptor. */
 gpuhal_status gpuhal_vulkan_import(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
 gpuhal_status gpuhal_vulkan_export(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,

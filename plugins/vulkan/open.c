@@ -126,7 +126,7 @@ static gpuhal_status open_adopted(gpuhal_plugin_device *device, const gpuhal_vul
 }
 
 /* Clears the bit of each feature that has a missing function, even if the driver reports the feature. Called before
- * clear_slots(), because that function reads the same bits. */
+ * gpuhal_vulkan_clear_slots(), because that function reads the same bits. */
 static void believe_functions(gpuhal_plugin_device *device)
 {
     const gpuhal_vulkan_device_functions *api = &device->api;
@@ -144,45 +144,6 @@ static void believe_functions(gpuhal_plugin_device *device)
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         device->enabled &= all[i].there ? UINT32_MAX : ~all[i].bits;
-    }
-}
-
-static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
-{
-    if (!(device->enabled & GPUHAL_VULKAN_TIMELINE)) {
-        (void)device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
-                                   "the VkDevice was made without the feature timelineSemaphore (Vulkan 1.2)");
-        ops->queue_create = NULL;
-        ops->queue_destroy = NULL;
-        ops->queue_flush = NULL;
-        ops->event_create = NULL;
-        ops->event_destroy = NULL;
-        ops->event_record = NULL;
-        ops->event_query = NULL;
-        ops->event_block = NULL;
-        ops->event_notify = NULL;
-        ops->queue_wait = NULL;
-        ops->elapsed = NULL;
-        ops->native_queue = NULL;
-        ops->native_event = NULL;
-        ops->native_lock = NULL;
-        ops->native_unlock = NULL;
-    }
-    if (!(device->enabled & GPUHAL_VULKAN_HOST_QUERY_RESET)) {
-        ops->elapsed = NULL;
-    }
-    if (ops->launch && !gpuhal_vulkan_computes(&device->hardware, device->wrappers[0].family)) {
-        (void)device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
-                                   "none of the queues of gpuhal_vulkan_device is of a family that computes");
-        ops->program_load = NULL;
-        ops->program_unload = NULL;
-        ops->kernel_create = NULL;
-        ops->kernel_destroy = NULL;
-        ops->launch = NULL;
-        ops->program_compiled = NULL;
-    }
-    if (!(device->enabled & (GPUHAL_VULKAN_OPAQUE_FD | GPUHAL_VULKAN_DMABUF_FD))) {
-        ops->export_memory = NULL;
     }
 }
 
@@ -271,7 +232,7 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance
         free_opening(device);
         return status;
     }
-    clear_slots(device, ops);
+    gpuhal_vulkan_clear_slots(device, ops);
     *out_device = device;
     return GPUHAL_OK;
 }

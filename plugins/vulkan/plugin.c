@@ -2,9 +2,9 @@
  *
  * Reading order: driver.h (functions and errors), device.h (hardware, entries, opened devices, queue wrappers, internal
  * streams, memory), hardware.c and features.c, discovery.c, facts.c and identity.c (devices and their facts),
- * context.c, open.c and adopt.c, type.c, device_memory.c, memory.c and import.c, wrapper.c, internal_stream.c,
- * transfer.c, timeline.c, queue.c and event.c with hazard.c, program.c with spirv.c and grammar.c, kernel.c with
- * kernel_check.c and reflect.c, launch.c with arena.c.
+ * tables.c, context.c, open.c and adopt.c, type.c, device_memory.c, memory.c and import.c, wrapper.c,
+ * internal_stream.c, transfer.c, timeline.c, queue.c and event.c with hazard.c, program.c with spirv.c and grammar.c,
+ * kernel.c with kernel_check.c and reflect.c, launch.c with arena.c.
  */
 #include "device.h"
 
@@ -19,9 +19,7 @@ static gpuhal_status vulkan_describe(const gpuhal_host *host, gpuhal_plugin_inst
     gpuhal_vulkan_describe_context(out_ops);
     gpuhal_vulkan_describe_memory(&entry->hardware, out_ops);
     gpuhal_vulkan_describe_transfer(out_ops);
-    gpuhal_vulkan_describe_queues(&entry->hardware, out_ops);
-    gpuhal_vulkan_describe_events(&entry->hardware, out_ops);
-    gpuhal_vulkan_describe_programs(&entry->hardware, out_ops);
+    gpuhal_vulkan_describe_groups(&entry->hardware, out_ops);
     return GPUHAL_OK;
 }
 

@@ -125,7 +125,7 @@ static gpuhal_status make_cache(gpuhal_plugin_program *program, gpuhal_plugin_bu
     return GPUHAL_OK;
 }
 
-static void vulkan_program_unload(gpuhal_plugin_program *program)
+void gpuhal_vulkan_program_unload(gpuhal_plugin_program *program)
 {
     gpuhal_plugin_device *device = program->device;
     if (program->cache) {
@@ -157,7 +157,7 @@ static gpuhal_status fill_program(gpuhal_plugin_program *program, const gpuhal_c
     return make_cache(program, build);
 }
 
-static gpuhal_status vulkan_program_load(gpuhal_plugin_device *device, const gpuhal_code *code,
+gpuhal_status gpuhal_vulkan_program_load(gpuhal_plugin_device *device, const gpuhal_code *code,
                                          gpuhal_plugin_build *build, gpuhal_plugin_program **out_program)
 {
     *out_program = NULL;
@@ -182,7 +182,7 @@ static gpuhal_status vulkan_program_load(gpuhal_plugin_device *device, const gpu
     program->device = device;
     status = fill_program(program, code, build);
     if (status != GPUHAL_OK) {
-        vulkan_program_unload(program);
+        gpuhal_vulkan_program_unload(program);
         return status;
     }
     *out_program = program;
@@ -192,7 +192,7 @@ static gpuhal_status vulkan_program_load(gpuhal_plugin_device *device, const gpu
 /* The cache may grow between the calls if another thread creates a kernel. If the data no longer fits, its size is read
  * again. A cache that has no pipelines consists of only a header and would not save a compilation. Some drivers never
  * store pipelines (lavapipe of Mesa 22.3). */
-static gpuhal_status vulkan_program_compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes)
+gpuhal_status gpuhal_vulkan_program_compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes)
 {
     gpuhal_plugin_device *device = program->device;
     gpuhal_status status = gpuhal_vulkan_alive(device);
@@ -212,18 +212,4 @@ static gpuhal_status vulkan_program_compiled(gpuhal_plugin_program *program, voi
     return code != VK_SUCCESS           ? gpuhal_vulkan_result(device, "vkGetPipelineCacheData", code)
            : size <= CACHE_HEADER_BYTES ? GPUHAL_ERROR_NOT_SUPPORTED
                                         : GPUHAL_OK;
-}
-
-void gpuhal_vulkan_describe_programs(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops)
-{
-    const gpuhal_vulkan_plan plan = gpuhal_vulkan_plan_wrappers(hardware);
-    if (!gpuhal_vulkan_computes(hardware, plan.wrappers[0].family)) {
-        return;
-    }
-    ops->program_load = vulkan_program_load;
-    ops->program_unload = vulkan_program_unload;
-    ops->kernel_create = gpuhal_vulkan_kernel_create;
-    ops->kernel_destroy = gpuhal_vulkan_kernel_destroy;
-    ops->launch = gpuhal_vulkan_launch;
-    ops->program_compiled = vulkan_program_compiled;
 }

@@ -236,7 +236,7 @@ bool gpuhal_vulkan_queue_is_idle(gpuhal_plugin_queue *queue)
            gpuhal_vulkan_timeline_query(queue->timeline, queue->submitted) == GPUHAL_OK;
 }
 
-static gpuhal_status vulkan_flush(gpuhal_plugin_queue *queue)
+gpuhal_status gpuhal_vulkan_queue_flush(gpuhal_plugin_queue *queue)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
     return status == GPUHAL_OK ? enter_and_submit(queue) : status;
@@ -288,10 +288,9 @@ static gpuhal_status fill_queue(gpuhal_plugin_queue *queue, uint32_t flags, cons
     return GPUHAL_OK;
 }
 
-static gpuhal_status vulkan_queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
-                                         const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
+gpuhal_status gpuhal_vulkan_queue_create(gpuhal_plugin_device *device, const gpuhal_plugin_queue_desc *desc,
+                                         gpuhal_plugin_queue **out_queue)
 {
-    (void)priority;
     *out_queue = NULL;
     gpuhal_status status = gpuhal_vulkan_alive(device);
     if (status != GPUHAL_OK) {
@@ -302,7 +301,7 @@ static gpuhal_status vulkan_queue_create(gpuhal_plugin_device *device, int32_t p
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     queue->device = device;
-    status = fill_queue(queue, flags, adopt);
+    status = fill_queue(queue, desc->flags, desc->adopt);
     if (status != GPUHAL_OK) {
         free(queue);
         return status;
@@ -329,7 +328,7 @@ static bool has_ended(const gpuhal_plugin_queue *queue)
 
 /* If work never finishes, its objects are leaked, because Vulkan forbids destroying objects that the device may still
  * use. */
-static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
+void gpuhal_vulkan_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
     if (queue->open && !atomic_load(&device->lost) && !queue->failed) {
@@ -369,7 +368,7 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
 /* Events of this queue need no wait, because they precede later commands in submission order. Events that were never
  * recorded need no wait either. The batch retains the awaited timeline, because the event may be destroyed or recorded
  * again before the batch has finished. */
-static gpuhal_status vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+gpuhal_status gpuhal_vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
     if (status != GPUHAL_OK || !event->timeline || event->timeline == queue->timeline) {
@@ -393,7 +392,7 @@ static gpuhal_status vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
     return GPUHAL_OK;
 }
 
-static gpuhal_status vulkan_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
+gpuhal_status gpuhal_vulkan_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
 {
     out_native->type = GPUHAL_NATIVE_VULKAN_QUEUE;
     out_native->values[0] = (uint64_t)(uintptr_t)queue->wrapper->queue;
@@ -404,7 +403,7 @@ static gpuhal_status vulkan_native_queue(gpuhal_plugin_queue *queue, gpuhal_nati
 
 /* Acquires the wrapper before submitting the open batch. The recorded commands must precede the caller's submissions,
  * without commands of other queues in between. */
-static gpuhal_status vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns)
+gpuhal_status gpuhal_vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
     if (status != GPUHAL_OK) {
@@ -421,22 +420,8 @@ static gpuhal_status vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t tim
     return status;
 }
 
-static void vulkan_native_unlock(gpuhal_plugin_queue *queue)
+void gpuhal_vulkan_native_unlock(gpuhal_plugin_queue *queue)
 {
     queue->foreign = true; /* set before another thread can submit, so that the next event record sees the flag */
     gpuhal_vulkan_wrapper_give(queue->device, queue->wrapper);
-}
-
-void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops)
-{
-    if (!(hardware->offered & GPUHAL_VULKAN_TIMELINE)) {
-        return;
-    }
-    ops->queue_create = vulkan_queue_create;
-    ops->queue_destroy = vulkan_queue_destroy;
-    ops->queue_flush = vulkan_flush;
-    ops->queue_wait = vulkan_queue_wait;
-    ops->native_queue = vulkan_native_queue;
-    ops->native_lock = vulkan_native_lock;
-    ops->native_unlock = vulkan_native_unlock;
 }

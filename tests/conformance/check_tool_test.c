@@ -72,7 +72,7 @@ TEST(help_and_version_leave_with_success)
     assert_int_equal(check("--help"), 0);
     expect_printed("Usage: gpuhal-check");
     assert_int_equal(check("--version"), 0);
-    expect_printed("gpuhal-check 0.2.0, plugin ABI 0.3\n");
+    expect_printed("gpuhal-check 0.2.0, plugin ABI 0.4\n");
 }
 
 TEST(a_mistake_on_the_command_line_is_named_and_leaves_with_2)
@@ -175,7 +175,7 @@ TEST(a_file_that_cannot_be_a_plugin_is_named_with_a_hint_and_breaks_no_rule)
     (void)file_with("empty.gpuhal", "");
     assert_int_equal(check("'%s/empty.gpuhal'", test_folder), 3);
     expect_printed("/empty.gpuhal names no library\"\n  rule: M-30\n");
-    (void)file_with("lost.gpuhal", "[plugin]\nname = lost\nlibrary = lost.so\nabi = 0.3\n");
+    (void)file_with("lost.gpuhal", "[plugin]\nname = lost\nlibrary = lost.so\nabi = 0.4\n");
     assert_int_equal(check("'%s/lost.gpuhal'", test_folder), 3);
     expect_printed("/lost.so does not exist\"\n"
                    "  hint: \"Build the library, or correct the line 'library' of the manifest.\"\n");
@@ -376,7 +376,7 @@ TEST(the_message_of_a_failure_stands_in_a_yaml_block)
 {
     assert_int_equal(check("--only describe@0 '%s'", faulty("describe_half_group")), 1);
     expect_printed("not ok 2 - describe@0: ");
-    expect_printed("\n  ---\n  message: \"describe filled 6 of the 7 slots");
+    expect_printed("\n  ---\n  message: \"describe: the group queues lacks");
     expect_not_printed("Bail out");
 }
 

@@ -84,6 +84,16 @@ static inline gpuhal_faulty_memory *gpuhal_faulty_of(const gpuhal_memory *memory
  * a global variable. */
 const gpuhal_host *gpuhal_faulty_host(const gpuhal_host *of_opening);
 
+/* Slots for the table of native handles, in faulty_memory.c and faulty_queue.c. */
+gpuhal_status gpuhal_faulty_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                          gpuhal_native *out_native);
+gpuhal_status gpuhal_faulty_wrap(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                 gpuhal_memory *out_memory);
+gpuhal_status gpuhal_faulty_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native);
+gpuhal_status gpuhal_faulty_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native);
+gpuhal_status gpuhal_faulty_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns);
+void gpuhal_faulty_native_unlock(gpuhal_plugin_queue *queue);
+
 /* faulty_memory.c */
 void gpuhal_faulty_describe_memory(gpuhal_ops *ops);
 uint64_t gpuhal_faulty_used(uint32_t index);

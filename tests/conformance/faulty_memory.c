@@ -183,7 +183,7 @@ static void take_host_view(gpuhal_faulty_memory *memory, const gpuhal_alloc *all
 
 static bool offered(const gpuhal_alloc *alloc)
 {
-    const gpuhal_handle_kind import = alloc->import.kind;
+    const gpuhal_handle_kind import = alloc->handle.kind;
     const bool known_import = import == 0 || import == GPUHAL_HANDLE_OPAQUE_FD || import == GPUHAL_HANDLE_HOST_POINTER;
     const bool known_export = (alloc->export_kinds & ~(1u << GPUHAL_HANDLE_OPAQUE_FD)) == 0;
     if (is(good_minimal) && (import != 0 || alloc->export_kinds != 0)) {
@@ -228,7 +228,7 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
                    ? status
                    : host->report(gpuhal_faulty_host(host), status, "test", 2, "more than the test device has");
     }
-    if (alloc->import.kind == 0 && (is(memory_taken) || !fits(device->index, bytes))) {
+    if (alloc->handle.kind == 0 && (is(memory_taken) || !fits(device->index, bytes))) {
         return is(report_never) ? GPUHAL_ERROR_OUT_OF_MEMORY
                                 : host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "test", 1, "the test device is full");
     }
@@ -241,10 +241,10 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
                                      .owner = device,
                                      .index = device->index,
                                      .kind = alloc->kind,
-                                     .counted = alloc->import.kind == 0};
+                                     .counted = alloc->handle.kind == 0};
     const bool is_import =
-        alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER;
-    const bool taken = is_import                 ? take_import(memory, &alloc->import)
+        alloc->handle.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->handle.kind == GPUHAL_HANDLE_HOST_POINTER;
+    const bool taken = is_import                 ? take_import(memory, &alloc->handle)
                        : alloc->export_kinds > 0 ? take_exportable(memory)
                                                  : take_bytes(memory, alloc);
     if (!taken) {
@@ -270,6 +270,7 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
     out_memory->address = is(allocations_overlap) ? 65536 : (uintptr_t)memory->bytes;
     out_memory->host = memory->host;
     out_memory->size += is(memory_size) ? 8 : 0;
+    out_memory->size = is(memory_own_size) ? sizeof *out_memory : out_memory->size;
     if (is(memory_long)) {
         gpuhal_faulty_write_behind(out_memory, sizeof *out_memory);
     }
@@ -395,6 +396,7 @@ static gpuhal_status faulty_export(gpuhal_plugin_device *device, const gpuhal_me
         : is(export_own) ? own->descriptor
                          : fcntl(own->descriptor, is(export_inherited) ? F_DUPFD : F_DUPFD_CLOEXEC, 0);
     *out_offset = 0;
+    out_handle->size = is(handle_own_size) ? sizeof *out_handle : out_handle->size;
     if (is(handle_long)) {
         gpuhal_faulty_write_behind(out_handle, sizeof *out_handle);
     }
@@ -402,7 +404,7 @@ static gpuhal_status faulty_export(gpuhal_plugin_device *device, const gpuhal_me
 }
 
 /* Wraps the native object of native_memory in a second memory object with the same bytes. */
-static gpuhal_status faulty_wrap(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+gpuhal_status gpuhal_faulty_wrap(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                                  gpuhal_memory *out_memory)
 {
     const gpuhal_faulty_memory *other = (const gpuhal_faulty_memory *)(uintptr_t)native->values[0];
@@ -429,7 +431,7 @@ static gpuhal_status faulty_wrap(gpuhal_plugin_device *device, const gpuhal_nati
     return GPUHAL_OK;
 }
 
-static gpuhal_status faulty_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+gpuhal_status gpuhal_faulty_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
                                           gpuhal_native *out_native)
 {
     (void)device;
@@ -455,6 +457,4 @@ void gpuhal_faulty_describe_memory(gpuhal_ops *ops)
     ops->register_host = faulty_register;
     ops->unregister_host = faulty_unregister;
     ops->export_memory = faulty_export;
-    ops->native_memory = faulty_native_memory;
-    ops->wrap_memory = faulty_wrap;
 }

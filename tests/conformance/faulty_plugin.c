@@ -297,10 +297,48 @@ static gpuhal_status faulty_native_device(gpuhal_plugin_device *device, gpuhal_n
 {
     out_native->type = FAULTY_DEVICE;
     out_native->values[0] = (uintptr_t)device;
+    out_native->size = is(native_own_size) ? sizeof *out_native : out_native->size;
     if (is(native_long)) {
         gpuhal_faulty_write_behind(out_native, sizeof *out_native);
     }
     return GPUHAL_OK;
+}
+
+static const gpuhal_native_ops native = {
+    .size = sizeof native,
+    .version = GPUHAL_NATIVE_VERSION,
+    .native_device = faulty_native_device,
+    .native_memory = gpuhal_faulty_native_memory,
+    .native_queue = gpuhal_faulty_native_queue,
+    .native_event = gpuhal_faulty_native_event,
+    .wrap_memory = gpuhal_faulty_wrap,
+    .native_lock = gpuhal_faulty_native_lock,
+    .native_unlock = gpuhal_faulty_native_unlock,
+};
+
+static void spoil_tables(gpuhal_ops *ops)
+{
+    static gpuhal_queue_ops queues;
+    static gpuhal_native_ops spoilt_native;
+    static gpuhal_program_ops programs;
+    queues = *ops->queues;
+    spoilt_native = native;
+    programs = *ops->programs;
+    if (is(describe_half_group)) {
+        queues.event_query = NULL;
+    }
+    if (is(describe_short_table)) {
+        queues.size = GPUHAL_QUEUE_OPS_MINIMUM - 1;
+    }
+    if (is(describe_half_pair)) {
+        spoilt_native.native_unlock = NULL;
+    }
+    if (is(describe_other_version)) {
+        programs.version = GPUHAL_PROGRAMS_VERSION + 1;
+    }
+    ops->queues = &queues;
+    ops->native = &spoilt_native;
+    ops->programs = &programs;
 }
 
 static gpuhal_status faulty_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
@@ -327,10 +365,8 @@ static gpuhal_status faulty_describe(const gpuhal_host *host, gpuhal_plugin_inst
     if (!is(open_adds_slot)) {
         out_ops->query_health = faulty_health;
     }
-    out_ops->native_device = faulty_native_device;
-    if (is(describe_half_group)) {
-        out_ops->event_query = NULL;
-    }
+    out_ops->native = &native;
+    spoil_tables(out_ops);
     if (is(describe_no_copy)) {
         out_ops->copy = NULL;
     }
@@ -339,7 +375,7 @@ static gpuhal_status faulty_describe(const gpuhal_host *host, gpuhal_plugin_inst
         memcpy(&out_ops->write, &rubbish, sizeof rubbish);
     }
     if (is(describe_past_end)) {
-        memset((char *)out_ops + GPUHAL_OPS_SPACE, 0, 16);
+        memset(out_ops + 1, 0, 16);
     }
     return GPUHAL_OK;
 }

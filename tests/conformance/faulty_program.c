@@ -59,6 +59,7 @@ static gpuhal_status faulty_load(gpuhal_plugin_device *device, const gpuhal_code
     if (is(code_beyond)) {
         gpuhal_faulty_read_behind(code->code, (unsigned)code->bytes + 16);
     }
+    build->size = is(build_own_size) ? sizeof *build : build->size;
     if (is(build_long)) {
         gpuhal_faulty_write_behind(build, sizeof *build);
     }
@@ -172,6 +173,7 @@ static gpuhal_status faulty_kernel_create(gpuhal_plugin_program *program, const 
     out_info->group_size_max = GROUP_SIZE;
     out_info->flags = GPUHAL_KERNEL_ADDS_LOCAL;
     *out_kernel = kernel;
+    out_info->size = is(info_own_size) ? sizeof *out_info : out_info->size;
     if (is(info_long)) {
         gpuhal_faulty_write_behind(out_info, sizeof *out_info);
     }
@@ -299,10 +301,15 @@ bool gpuhal_faulty_launched(void)
 
 void gpuhal_faulty_describe_program(gpuhal_ops *ops)
 {
-    ops->program_load = faulty_load;
-    ops->program_unload = faulty_unload;
-    ops->kernel_create = faulty_kernel_create;
-    ops->kernel_destroy = faulty_kernel_destroy;
-    ops->launch = faulty_launch;
-    ops->program_compiled = faulty_compiled;
+    static const gpuhal_program_ops programs = {
+        .size = sizeof programs,
+        .version = GPUHAL_PROGRAMS_VERSION,
+        .program_load = faulty_load,
+        .program_unload = faulty_unload,
+        .kernel_create = faulty_kernel_create,
+        .kernel_destroy = faulty_kernel_destroy,
+        .launch = faulty_launch,
+        .program_compiled = faulty_compiled,
+    };
+    ops->programs = &programs;
 }

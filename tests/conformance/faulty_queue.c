@@ -193,11 +193,11 @@ static gpuhal_status faulty_flush(gpuhal_plugin_queue *queue)
     return flush_now(queue);
 }
 
-static gpuhal_status faulty_queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
-                                         const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
+static gpuhal_status faulty_queue_create(gpuhal_plugin_device *device, const gpuhal_plugin_queue_desc *desc,
+                                         gpuhal_plugin_queue **out_queue)
 {
-    (void)device, (void)priority, (void)flags;
-    if (adopt != NULL) {
+    (void)device, (void)desc;
+    if (desc->adopt != NULL) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (is(fork_no_queue) && gpuhal_faulty_is_forked()) {
@@ -231,9 +231,10 @@ static void faulty_queue_destroy(gpuhal_plugin_queue *queue)
     free(queue);
 }
 
-static gpuhal_status faulty_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+static gpuhal_status faulty_event_create(gpuhal_plugin_device *device, const gpuhal_plugin_event_desc *desc,
+                                         gpuhal_plugin_event **out_event)
 {
-    (void)device, (void)flags;
+    (void)device, (void)desc;
     *out_event = calloc(1, sizeof **out_event);
     return *out_event != NULL ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
 }
@@ -347,14 +348,14 @@ static gpuhal_status faulty_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_eve
 
 /* ---- native objects */
 
-static gpuhal_status faulty_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
+gpuhal_status gpuhal_faulty_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
 {
     out_native->type = is(native_of_opencl) ? 3 : FAULTY_QUEUE;
     out_native->values[0] = is(native_queue_empty) ? 0 : (uintptr_t)queue;
     return GPUHAL_OK;
 }
 
-static gpuhal_status faulty_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
+gpuhal_status gpuhal_faulty_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
 {
     out_native->type = is(native_event_untyped) ? 0 : FAULTY_EVENT;
     out_native->values[0] = (uintptr_t)event;
@@ -362,7 +363,7 @@ static gpuhal_status faulty_native_event(gpuhal_plugin_event *event, gpuhal_nati
 }
 
 /* The plugin only pretends that its queues need a lock. */
-static gpuhal_status faulty_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns)
+gpuhal_status gpuhal_faulty_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns)
 {
     const uint64_t end = now_ns() + timeout_ns;
     pthread_mutex_lock(&lock);
@@ -377,7 +378,7 @@ static gpuhal_status faulty_native_lock(gpuhal_plugin_queue *queue, uint64_t tim
     return !taken ? GPUHAL_NOT_READY : is(lock_keeps_work) ? GPUHAL_OK : faulty_flush(queue);
 }
 
-static void faulty_native_unlock(gpuhal_plugin_queue *queue)
+void gpuhal_faulty_native_unlock(gpuhal_plugin_queue *queue)
 {
     pthread_mutex_lock(&lock);
     queue->taken = is(lock_is_kept);
@@ -386,19 +387,20 @@ static void faulty_native_unlock(gpuhal_plugin_queue *queue)
 
 void gpuhal_faulty_describe_queue(gpuhal_ops *ops)
 {
-    ops->queue_create = faulty_queue_create;
-    ops->queue_destroy = faulty_queue_destroy;
-    ops->queue_flush = faulty_flush;
-    ops->event_create = faulty_event_create;
-    ops->event_destroy = faulty_event_destroy;
-    ops->event_record = faulty_event_record;
-    ops->event_query = faulty_event_query;
-    ops->event_block = faulty_event_block;
-    ops->event_notify = faulty_event_notify;
-    ops->queue_wait = faulty_queue_wait;
-    ops->elapsed = faulty_elapsed;
-    ops->native_queue = faulty_native_queue;
-    ops->native_event = faulty_native_event;
-    ops->native_lock = faulty_native_lock;
-    ops->native_unlock = faulty_native_unlock;
+    static const gpuhal_queue_ops queues = {
+        .size = sizeof queues,
+        .version = GPUHAL_QUEUES_VERSION,
+        .queue_create = faulty_queue_create,
+        .queue_destroy = faulty_queue_destroy,
+        .queue_flush = faulty_flush,
+        .event_create = faulty_event_create,
+        .event_destroy = faulty_event_destroy,
+        .event_record = faulty_event_record,
+        .event_query = faulty_event_query,
+        .event_block = faulty_event_block,
+        .event_notify = faulty_event_notify,
+        .queue_wait = faulty_queue_wait,
+        .elapsed = faulty_elapsed,
+    };
+    ops->queues = &queues;
 }

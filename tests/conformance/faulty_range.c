@@ -165,9 +165,14 @@ static void faulty_release_range(gpuhal_plugin_range *range)
 
 void gpuhal_faulty_describe_ranges(gpuhal_ops *ops)
 {
-    ops->range_granularity = faulty_granularity;
-    ops->range_reserve = faulty_reserve;
-    ops->range_commit = faulty_commit;
-    ops->range_decommit = faulty_decommit;
-    ops->range_release = faulty_release_range;
+    static const gpuhal_range_ops ranges = {
+        .size = sizeof ranges,
+        .version = GPUHAL_RANGES_VERSION,
+        .range_granularity = faulty_granularity,
+        .range_reserve = faulty_reserve,
+        .range_commit = faulty_commit,
+        .range_decommit = faulty_decommit,
+        .range_release = faulty_release_range,
+    };
+    ops->ranges = &ranges;
 }

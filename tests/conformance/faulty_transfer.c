@@ -298,6 +298,14 @@ static gpuhal_status faulty_peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_
     return move_early(queue, at(to, is(peer_offset) ? 0 : to_offset), at(from, from_offset), bytes, is(peer_at_once));
 }
 
+static const gpuhal_peer_ops peers = {
+    .size = sizeof peers,
+    .version = GPUHAL_PEERS_VERSION,
+    .peer_enable = faulty_peer_enable,
+    .peer_disable = faulty_peer_disable,
+    .peer_copy = faulty_peer_copy,
+};
+
 void gpuhal_faulty_describe_transfer(gpuhal_ops *ops)
 {
     ops->copy = faulty_copy;
@@ -311,7 +319,5 @@ void gpuhal_faulty_describe_transfer(gpuhal_ops *ops)
     if (is(peers_unknown)) {
         return;
     }
-    ops->peer_enable = faulty_peer_enable;
-    ops->peer_disable = faulty_peer_disable;
-    ops->peer_copy = faulty_peer_copy;
+    ops->peers = &peers;
 }

@@ -198,10 +198,10 @@ def one_binary_serves_two_versions_of_the_abi(o):
         (headers / "plugin.h").write_text(plugin_h.replace(f"GPUHAL_ABI_MINOR {own}u", f"GPUHAL_ABI_MINOR {minor}u"), encoding="utf-8")
         run(o.cc, *WARNINGS, "-c", "-fPIC", "-fvisibility=hidden", "-I", headers.parent, "-DGPUHAL_PLUGIN_API=",
             f"-DGPUHAL_PLUGIN_QUERY=example_query_0_{minor}", o.source / "examples/vendor-plugin/plugin.c", "-o", folder / f"plugin-0.{minor}.o")
-    run(o.cc, *WARNINGS, "-shared", "-fPIC", "-fvisibility=hidden", "-I", folder / "headers-0.4", o.source / "examples/vendor-plugin/versions.c",
-        "plugin-0.3.o", "plugin-0.4.o", "-o", "gpuhal-example.so", cwd=folder)
+    run(o.cc, *WARNINGS, "-shared", "-fPIC", "-fvisibility=hidden", "-I", folder / "headers-0.5", o.source / "examples/vendor-plugin/versions.c",
+        "plugin-0.4.o", "plugin-0.5.o", "-o", "gpuhal-example.so", cwd=folder)
     manifest = (o.source / "examples/vendor-plugin/example.gpuhal").read_text(encoding="utf-8")
-    (folder / "example.gpuhal").write_text(re.sub(r"^abi = .*$", "abi = 0.3 0.4", manifest, flags=re.M), encoding="utf-8")
+    (folder / "example.gpuhal").write_text(re.sub(r"^abi = .*$", "abi = 0.4 0.5", manifest, flags=re.M), encoding="utf-8")
     run(o.prefix / "bin/gpuhal-check", folder / "gpuhal-example.so", env=clean_environment())
     listing = run(o.prefix / "bin/gpuhal-probe", "--all", "--verify", env=clean_environment(GPUHAL_PLUGIN_PATH=str(folder)))
     expect("example:0" in listing, "gpuhal-probe does not list the device of the plugin for two versions", listing)

@@ -63,17 +63,18 @@ static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) c
 #elif defined VARIANT_start_without_driver
     static const char *const sonames[] = {"libgpuhal-test-vendor.so.1", "libgpuhal-test-vendor.so", NULL};
     void (*function)(void) = NULL;
-    const gpuhal_symbol symbols[] = {{"vendorInit", &function, 1}};
+    const gpuhal_symbol symbols[] = {{"vendorInit", &function, 1, 0}};
     return host->library(host, "TESTVENDOR", sonames, symbols, 1);
 #elif defined VARIANT_start_with_stub_driver
     static const char *const sonames[] = {"libc.so.6", NULL};
     void (*wanted)(void) = NULL, (*optional)(void) = NULL;
-    const gpuhal_symbol symbols[] = {{"gpuhal_test_optional", &optional, 0}, {"gpuhal_test_required", &wanted, 1}};
+    const gpuhal_symbol symbols[] = {{"gpuhal_test_optional", &optional, 0, 0},
+                                     {"gpuhal_test_required", &wanted, 1, 0}};
     return host->library(host, "TESTVENDOR", sonames, symbols, 2);
 #elif defined VARIANT_good_with_driver
     static const char *const sonames[] = {"libgpuhal-test-vendor.so.1", "libc.so.6", NULL};
     void (*wanted)(void) = NULL, (*optional)(void) = (void (*)(void))bad_start;
-    const gpuhal_symbol symbols[] = {{"gpuhal_test_optional", &optional, 0}, {"malloc", &wanted, 1}};
+    const gpuhal_symbol symbols[] = {{"gpuhal_test_optional", &optional, 0, 0}, {"malloc", &wanted, 1, 0}};
     gpuhal_status status = host->library(host, "TESTVENDOR", sonames, symbols, 2);
     char word[64];
     host->log(host, GPUHAL_LOG_INFO,
@@ -435,6 +436,15 @@ static gpuhal_status bad_describe(__attribute__((unused)) const gpuhal_host *hos
     out_ops->allocate = NULL;
 #elif defined VARIANT_half_a_group
     out_ops->map = bad_map;
+#elif defined VARIANT_group_too_short
+    static const gpuhal_queue_ops queues = {.size = GPUHAL_QUEUE_OPS_MINIMUM - 1, .version = GPUHAL_QUEUES_VERSION};
+    out_ops->queues = &queues;
+#elif defined VARIANT_group_lacks_a_slot
+    static const gpuhal_queue_ops queues = {.size = sizeof queues, .version = GPUHAL_QUEUES_VERSION};
+    out_ops->queues = &queues;
+#elif defined VARIANT_good_group_of_another_version
+    static const gpuhal_queue_ops queues = {.size = sizeof queues, .version = GPUHAL_QUEUES_VERSION + 1};
+    out_ops->queues = &queues;
 #endif
     return GPUHAL_OK;
 }

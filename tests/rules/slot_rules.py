@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""The build fails if a slot of gpuhal_ops is missing in the checks of gpuhal-check or in the trace: slot_rules.py COMPILER
+"""The build fails if a slot of a device is missing in the checks of gpuhal-check or in the trace: slot_rules.py COMPILER
 SOURCE_DIRECTORY.
 
-Compiles the files that include the slot tables, unchanged and with a plugin.h that has an extra slot, a missing slot, or two exchanged
-slots.
+Compiles the files that include the slot tables, unchanged and with a plugin.h that has an extra slot or a missing slot.
 """
 
 import subprocess
@@ -28,17 +27,17 @@ def compiles(compiler, source, header, file):
 def main():
     compiler, source = sys.argv[1:]
     header = (Path(source) / "hal/include/gpuhal/plugin.h").read_text(encoding="utf-8")
-    names = ("(*query_health)(", "(*native_event)(")
-    if any(header.count(name) != 1 for name in names) or header.count("} gpuhal_ops;") != 1:
-        print("plugin.h has not the slots that this test changes")
+    less, ends = "(GPUHAL_CALL *native_event)(", ("} gpuhal_ops;", "};\n\n/* ---- the plugin itself */")
+    if any(header.count(text) != 1 for text in (less, *ends)):
+        print("plugin.h has not the text that this test changes")
         return 1
-    more = header.replace("} gpuhal_ops;", "void (*one_more)(void);\n} gpuhal_ops;")
-    exchanged = header.replace(names[0], "(*other)(").replace(names[1], names[0]).replace("(*other)(", names[1])
+    changes = {"one slot less": header.replace(less, "(GPUHAL_CALL *unknown)("), "another slot in gpuhal_ops": header.replace(ends[0], "void (*one_more)(void);\n" + ends[0]),
+               "another slot in gpuhal_native_ops": header.replace(ends[1], "void (*one_more)(void);\n" + ends[1])}
     found = []
     for file in FILES:
         if compiles(compiler, source, header, file) != (True, False):
             found.append(f"{file} does not compile as it is")
-        for change, text in (("one slot more", more), ("one slot less", header.replace(names[1], "(*unknown)(")), ("two slots exchanged", exchanged)):
+        for change, text in changes.items():
             if compiles(compiler, source, text, file)[0]:
                 found.append(f"{file} compiles with {change}")
     for sentence in found:

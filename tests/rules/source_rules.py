@@ -305,9 +305,10 @@ def words_of_our_own_are_not_used(root):
 def slots_of_plugins(root):
     header = c_text.code_only(c_text.read(root / "hal/include/gpuhal/plugin.h"))
     names = []
-    for structure in ("gpuhal_ops", "gpuhal_plugin"):
-        body = re.search(r"typedef struct %s \{(.*?)\n\} %s;" % (structure, structure), header, re.S)
-        names += re.findall(r"^    [\w ]*\(\*(\w+)\)\(", body.group(1), re.M) if body else []
+    for structure in ("gpuhal_ops", "gpuhal_plugin", "gpuhal_queue_ops", "gpuhal_peer_ops", "gpuhal_range_ops", "gpuhal_program_ops",
+                      "gpuhal_native_ops"):
+        body = re.search(r"struct %s \{(.*?)\n\}" % structure, header, re.S)
+        names += re.findall(r"^    (?! )[\w ]*\((?:GPUHAL_CALL )?\*(\w+)\)\(", body.group(1), re.M) if body else []
     return names
 
 
@@ -325,7 +326,7 @@ def calls_of_plugins_are_watched(root):
     """A slot is only called between the beginning and the end of a gpuhal_call in the same function, and always by its own name."""
     slots = "|".join(slots_of_plugins(root))
     called = re.compile(r"(?:->|\.)(%s)\s*\(" % slots)
-    renamed = re.compile(r"(?<![=!<>])=\s*[\w>.-]*\b(?:ops|plugin)(?:->|\.)(%s)\s*[;,]|(?:->|\.)(%s)\s*\)\s*\(" % (slots, slots))
+    renamed = re.compile(r"(?<![=!<>])=\s*[\w>.-]*\b(?:ops|plugin|queues|peers|ranges|programs|native)(?:->|\.)(%s)\s*[;,]|(?:->|\.)(%s)\s*\)\s*\(" % (slots, slots))
     begun = re.compile(r"\bgpuhal_(?:call_(?:prompt|aside|small|blocking|timed)|device_begin_compiling)\(")
     ended = re.compile(r"\bgpuhal_(?:call_end|device_result|device_end_compiling)(\()")
     for path in c_text.sources(root, "hal"):

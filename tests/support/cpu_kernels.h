@@ -18,10 +18,7 @@ typedef struct cpu {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_instance *instance;
     gpuhal_plugin_device *device;
-    union {
-        gpuhal_ops ops;
-        unsigned char space[GPUHAL_OPS_SPACE];
-    };
+    gpuhal_ops ops;
 } cpu;
 
 static inline void expect_fine(const cpu *with, gpuhal_status status, const char *what)
@@ -64,7 +61,7 @@ static inline gpuhal_status load(const cpu *with, gpuhal_code code, gpuhal_plugi
     gpuhal_plugin_build build = {.size = sizeof build};
     code.size = sizeof code;
     *out_program = NULL;
-    return with->ops.program_load(with->device, &code, &build, out_program);
+    return with->ops.programs->program_load(with->device, &code, &build, out_program);
 }
 
 static inline gpuhal_plugin_program *program_or_fail(const cpu *with, gpuhal_code code)
@@ -80,7 +77,7 @@ static inline gpuhal_status create(const cpu *with, gpuhal_plugin_program *progr
     gpuhal_kernel_info info = {.size = sizeof info};
     desc.size = sizeof desc;
     *out_kernel = NULL;
-    return with->ops.kernel_create(program, &desc, &info, out_kernel);
+    return with->ops.programs->kernel_create(program, &desc, &info, out_kernel);
 }
 
 /* Creates a kernel with groups of 4 threads. */
@@ -108,7 +105,7 @@ static inline gpuhal_status launch(const cpu *with, gpuhal_plugin_kernel *kernel
 {
     const gpuhal_plugin_launch what = {
         .size = sizeof what, .arguments = arguments, .argument_count = count, .groups = {groups, 1, 1}};
-    return with->ops.launch(NULL, kernel, &what);
+    return with->ops.programs->launch(NULL, kernel, &what);
 }
 
 static const gpuhal_parameter buffer_only = {.kind = GPUHAL_PARAMETER_BUFFER};

@@ -52,7 +52,7 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
 {
     (void)device;
     gpuhal_halting_pass("allocate");
-    if (alloc->import.kind || alloc->kind > GPUHAL_MEMORY_READBACK) {
+    if (alloc->handle.kind || alloc->kind > GPUHAL_MEMORY_READBACK) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     bool staging = alloc->kind != GPUHAL_MEMORY_DEVICE;
@@ -188,13 +188,11 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
     return GPUHAL_OK;
 }
 
-static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
-                                  const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
+static gpuhal_status queue_create(gpuhal_plugin_device *device, const gpuhal_plugin_queue_desc *desc,
+                                  gpuhal_plugin_queue **out_queue)
 {
-    (void)priority;
-    (void)adopt;
     gpuhal_halting_pass("queue_create");
-    gpuhal_halting.queue_flags = flags;
+    gpuhal_halting.queue_flags = desc->flags;
     *out_queue = malloc(sizeof **out_queue);
     if (*out_queue) {
         (*out_queue)->device = device;
@@ -215,10 +213,11 @@ static gpuhal_status queue_flush(gpuhal_plugin_queue *queue)
     return GPUHAL_OK;
 }
 
-static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+static gpuhal_status event_create(gpuhal_plugin_device *device, const gpuhal_plugin_event_desc *desc,
+                                  gpuhal_plugin_event **out_event)
 {
     (void)device;
-    (void)flags;
+    (void)desc;
     gpuhal_halting_pass("event_create");
     *out_event = calloc(1, sizeof **out_event);
     gpuhal_halting.events++;
@@ -386,6 +385,33 @@ static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_plugin_instance *
     return GPUHAL_OK;
 }
 
+static const gpuhal_queue_ops queues = {
+    .size = sizeof queues,
+    .version = GPUHAL_QUEUES_VERSION,
+    .queue_create = queue_create,
+    .queue_destroy = queue_destroy,
+    .queue_flush = queue_flush,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_query = event_query,
+    .event_block = event_block,
+    .queue_wait = queue_wait,
+    .elapsed = elapsed,
+};
+static const gpuhal_peer_ops peers = {
+    .size = sizeof peers,
+    .version = GPUHAL_PEERS_VERSION,
+    .peer_enable = peer_enable,
+    .peer_disable = peer_disable,
+    .peer_copy = peer_copy,
+};
+#define NATIVE_SLOTS                                                                                                   \
+    .size = sizeof(gpuhal_native_ops), .version = GPUHAL_NATIVE_VERSION, .native_device = native_device,               \
+    .native_memory = native_memory, .native_queue = native_queue, .wrap_memory = wrap_memory
+static const gpuhal_native_ops native_without_lock = {NATIVE_SLOTS};
+static const gpuhal_native_ops native = {NATIVE_SLOTS, .native_lock = native_lock, .native_unlock = native_unlock};
+
 static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                               gpuhal_ops *ops)
 {
@@ -406,25 +432,9 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
                         .map = map,
                         .unmap = unmap,
                         .export_memory = export_memory,
-                        .queue_create = queue_create,
-                        .queue_destroy = queue_destroy,
-                        .queue_flush = queue_flush,
-                        .event_create = event_create,
-                        .event_destroy = event_destroy,
-                        .event_record = event_record,
-                        .event_query = event_query,
-                        .event_block = event_block,
-                        .queue_wait = queue_wait,
-                        .elapsed = elapsed,
-                        .peer_enable = gpuhal_halting.no_peers ? NULL : peer_enable,
-                        .peer_disable = gpuhal_halting.no_peers ? NULL : peer_disable,
-                        .peer_copy = gpuhal_halting.no_peers ? NULL : peer_copy,
-                        .native_device = native_device,
-                        .native_memory = native_memory,
-                        .native_queue = native_queue,
-                        .wrap_memory = wrap_memory,
-                        .native_lock = gpuhal_halting.no_native_lock ? NULL : native_lock,
-                        .native_unlock = gpuhal_halting.no_native_lock ? NULL : native_unlock};
+                        .queues = &queues,
+                        .peers = gpuhal_halting.no_peers ? NULL : &peers,
+                        .native = gpuhal_halting.no_native_lock ? &native_without_lock : &native};
     gpuhal_halting_describe_ranges(ops);
     gpuhal_halting_describe_programs(ops);
     return GPUHAL_OK;

@@ -94,10 +94,15 @@ static gpuhal_status compiled(gpuhal_plugin_program *program, void *to, uint64_t
 
 void gpuhal_halting_describe_programs(gpuhal_ops *ops)
 {
-    ops->program_load = load;
-    ops->program_unload = unload;
-    ops->kernel_create = kernel_create;
-    ops->kernel_destroy = kernel_destroy;
-    ops->launch = launch_kernel;
-    ops->program_compiled = compiled;
+    static const gpuhal_program_ops programs = {
+        .size = sizeof programs,
+        .version = GPUHAL_PROGRAMS_VERSION,
+        .program_load = load,
+        .program_unload = unload,
+        .kernel_create = kernel_create,
+        .kernel_destroy = kernel_destroy,
+        .launch = launch_kernel,
+        .program_compiled = compiled,
+    };
+    ops->programs = &programs;
 }

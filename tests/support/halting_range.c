@@ -60,9 +60,14 @@ static void release(gpuhal_plugin_range *range)
 
 void gpuhal_halting_describe_ranges(gpuhal_ops *ops)
 {
-    ops->range_granularity = granularity;
-    ops->range_reserve = reserve;
-    ops->range_commit = commit;
-    ops->range_decommit = decommit;
-    ops->range_release = release;
+    static const gpuhal_range_ops ranges = {
+        .size = sizeof ranges,
+        .version = GPUHAL_RANGES_VERSION,
+        .range_granularity = granularity,
+        .range_reserve = reserve,
+        .range_commit = commit,
+        .range_decommit = decommit,
+        .range_release = release,
+    };
+    ops->ranges = &ranges;
 }

@@ -53,15 +53,15 @@ static int descriptor_of(const gpuhal_handle *handle)
 static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, block *memory)
 {
     gpuhal_mock_device *mock = device->mock;
-    if (!(mock->import_kinds >> alloc->import.kind & 1) || (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY)) {
+    if (!(mock->import_kinds >> alloc->handle.kind & 1) || (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (mock->fail_import) {
         return device->host->report(device->host, mock->fail_import, "mockImport", 8, "made to fail");
     }
     *memory = (block){.count = alloc->bytes, .kind = alloc->kind, .descriptor = -1, .lent = true};
-    if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
-        unsigned char *pointer = alloc->import.as.pointer;
+    if (alloc->handle.kind == GPUHAL_HANDLE_HOST_POINTER) {
+        unsigned char *pointer = alloc->handle.as.pointer;
         uint64_t mask = (mock->import_alignment ? mock->import_alignment : 4096) - 1;
         if (!pointer || (((uintptr_t)pointer | alloc->bytes) & mask)) {
             return device->host->report(device->host, GPUHAL_ERROR_DRIVER, "import", 99,
@@ -81,7 +81,7 @@ static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *al
     }
     struct stat info;
     int descriptor =
-        alloc->import.kind == GPUHAL_MOCK_HANDLE ? descriptor_of(&alloc->import) : (int)alloc->import.as.os;
+        alloc->handle.kind == GPUHAL_MOCK_HANDLE ? descriptor_of(&alloc->handle) : (int)alloc->handle.as.os;
     if (fstat(descriptor, &info) || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != alloc->bytes) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "mockImport", 9,
                                     "the descriptor is of another kind");
@@ -123,7 +123,7 @@ static void count(gpuhal_mock_device *mock, const block *b)
 static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_mock_device *mock = device->mock;
-    bool staging = alloc->kind != GPUHAL_MEMORY_DEVICE, imports = alloc->import.kind != 0;
+    bool staging = alloc->kind != GPUHAL_MEMORY_DEVICE, imports = alloc->handle.kind != 0;
     if (alloc->kind > GPUHAL_MEMORY_READBACK || (staging && mock->no_staging_kinds)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
@@ -147,8 +147,8 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     if (mock->skewed) {
         out_memory->host = (char *)out_memory->host + 8;
     }
-    if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
-        out_memory->host = alloc->import.as.pointer;
+    if (alloc->handle.kind == GPUHAL_HANDLE_HOST_POINTER) {
+        out_memory->host = alloc->handle.as.pointer;
     }
     if (mock->ignores_alignment && !imports) {
         out_memory->address += out_memory->address ? 64 : 0;
@@ -392,6 +392,8 @@ static gpuhal_status unmap(gpuhal_plugin_device *device, const gpuhal_memory *me
 
 gpuhal_status gpuhal_mock_describe(const gpuhal_mock_device *mock, gpuhal_ops *out_ops)
 {
+    static const gpuhal_native_ops native = {
+        .size = sizeof native, .version = GPUHAL_NATIVE_VERSION, .wrap_memory = wrap_memory};
     out_ops->allocate = allocate;
     out_ops->release = release;
     out_ops->copy = copy;
@@ -402,7 +404,7 @@ gpuhal_status gpuhal_mock_describe(const gpuhal_mock_device *mock, gpuhal_ops *o
     out_ops->memory_flush = mock->not_coherent || mock->caches_imports ? memory_flush : NULL;
     out_ops->memory_invalidate = mock->not_coherent || mock->caches_imports ? memory_invalidate : NULL;
     out_ops->export_memory = mock->export_kinds & ~(1u << GPUHAL_HANDLE_HOST_POINTER) ? export_memory : NULL;
-    out_ops->wrap_memory = mock->adopt_kinds ? wrap_memory : NULL;
+    out_ops->native = mock->adopt_kinds ? &native : NULL;
     out_ops->map = mock->mappable ? map : NULL;
     out_ops->unmap = mock->mappable ? unmap : NULL;
     gpuhal_mock_describe_ranges(mock, out_ops);

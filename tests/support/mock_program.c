@@ -219,13 +219,13 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
 
 void gpuhal_mock_describe_programs(const gpuhal_mock_device *mock, gpuhal_ops *out_ops)
 {
-    if (!mock->formats) {
-        return;
+#define SLOTS                                                                                                          \
+    .version = GPUHAL_PROGRAMS_VERSION, .program_load = program_load, .program_unload = program_unload,                \
+    .kernel_create = kernel_create, .kernel_destroy = kernel_destroy, .launch = launch_kernel
+    static const gpuhal_program_ops programs = {.size = GPUHAL_PROGRAM_OPS_MINIMUM, SLOTS};
+    static const gpuhal_program_ops keeping = {.size = sizeof keeping, SLOTS, .program_compiled = program_compiled};
+#undef SLOTS
+    if (mock->formats) {
+        out_ops->programs = mock->keeps_compiled ? &keeping : &programs;
     }
-    out_ops->program_load = program_load;
-    out_ops->program_unload = program_unload;
-    out_ops->kernel_create = kernel_create;
-    out_ops->kernel_destroy = kernel_destroy;
-    out_ops->launch = launch_kernel;
-    out_ops->program_compiled = mock->keeps_compiled ? program_compiled : NULL;
 }

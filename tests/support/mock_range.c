@@ -153,11 +153,14 @@ static void release(gpuhal_plugin_range *range)
 
 void gpuhal_mock_describe_ranges(const gpuhal_mock_device *mock, gpuhal_ops *out_ops)
 {
-    if (mock->page_bytes > 0) {
-        out_ops->range_granularity = granularity;
-        out_ops->range_reserve = reserve;
-        out_ops->range_commit = commit;
-        out_ops->range_decommit = decommit;
-        out_ops->range_release = release;
-    }
+    static const gpuhal_range_ops ranges = {
+        .size = sizeof ranges,
+        .version = GPUHAL_RANGES_VERSION,
+        .range_granularity = granularity,
+        .range_reserve = reserve,
+        .range_commit = commit,
+        .range_decommit = decommit,
+        .range_release = release,
+    };
+    out_ops->ranges = mock->page_bytes > 0 ? &ranges : NULL;
 }

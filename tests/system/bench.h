@@ -12,10 +12,7 @@
 typedef struct bench {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_instance *instance;
-    union {
-        gpuhal_ops ops;
-        unsigned char space[GPUHAL_OPS_SPACE];
-    };
+    gpuhal_ops ops;
     gpuhal_plugin_device *devices[2];
 } bench;
 
@@ -84,23 +81,25 @@ static inline gpuhal_memory allocate(const bench *with, uint32_t index, gpuhal_a
 static inline gpuhal_plugin_queue *queue_on(const bench *with, uint32_t index)
 {
     gpuhal_plugin_queue *queue = NULL;
-    expect_fine(with->ops.queue_create(with->devices[index], 0, 0, NULL, &queue), with, "queue_create");
+    expect_fine(with->ops.queues->queue_create(with->devices[index], QUEUE_DESC(.flags = 0), &queue), with,
+                "queue_create");
     return queue;
 }
 
 static inline gpuhal_plugin_event *event_on(const bench *with, uint32_t index)
 {
     gpuhal_plugin_event *event = NULL;
-    expect_fine(with->ops.event_create(with->devices[index], GPUHAL_TIMED, &event), with, "event_create");
+    expect_fine(with->ops.queues->event_create(with->devices[index], EVENT_DESC(.flags = GPUHAL_TIMED), &event), with,
+                "event_create");
     return event;
 }
 
 static inline void finish(const bench *with, gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_event *event = event_on(with, 0);
-    expect_fine(with->ops.event_record(queue, event), with, "event_record");
-    expect_fine(with->ops.event_block(event, 10000 * MS_NS), with, "event_block");
-    with->ops.event_destroy(event);
+    expect_fine(with->ops.queues->event_record(queue, event), with, "event_record");
+    expect_fine(with->ops.queues->event_block(event, 10000 * MS_NS), with, "event_block");
+    with->ops.queues->event_destroy(event);
 }
 
 typedef struct link_facts {
@@ -175,7 +174,7 @@ static inline gpuhal_status load_into(const bench *with, const gpuhal_code *code
     build_log log = {out_log, size};
     gpuhal_plugin_build build = {.size = sizeof build, .user = &log, .log = take_log};
     out_log[0] = '\0';
-    return with->ops.program_load(with->devices[0], code, &build, out_program);
+    return with->ops.programs->program_load(with->devices[0], code, &build, out_program);
 }
 
 static inline gpuhal_status load_with(const bench *with, const gpuhal_code *code, gpuhal_plugin_program **out_program)
@@ -224,7 +223,7 @@ static inline gpuhal_status kernel_with(const bench *with, gpuhal_plugin_program
                                         gpuhal_plugin_kernel **out_kernel)
 {
     *out_info = (gpuhal_kernel_info){.size = sizeof *out_info};
-    return with->ops.kernel_create(program, desc, out_info, out_kernel);
+    return with->ops.programs->kernel_create(program, desc, out_info, out_kernel);
 }
 
 static inline gpuhal_status find_kernel(const bench *with, gpuhal_plugin_program *program, const char *name,

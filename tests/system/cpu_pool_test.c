@@ -158,7 +158,7 @@ static void *run_task(void *user)
     const gpuhal_plugin_argument argument = {
         .kind = GPUHAL_PARAMETER_VALUE, .value = &own->all, .bytes = sizeof own->all};
     expect_fine(own->with, launch(own->with, kernel, &argument, 1, own->groups), own->kernel);
-    own->with->ops.kernel_destroy(kernel);
+    own->with->ops.programs->kernel_destroy(kernel);
     return NULL;
 }
 
@@ -169,7 +169,7 @@ static void run(const cpu *with, gpuhal_plugin_program *program, const char *ker
 
 static void end(const cpu *with, gpuhal_plugin_program *program)
 {
-    with->ops.program_unload(program);
+    with->ops.programs->program_unload(program);
     close_cpu(with);
 }
 
@@ -190,13 +190,13 @@ TEST(every_group_runs_once_and_is_given_its_numbers)
                                            .argument_count = 1,
                                            .groups = {shapes[i][0], shapes[i][1], shapes[i][2]}};
         memset(memory.host, 0, 400000);
-        expect_fine(&with, with.ops.launch(NULL, kernel, &what), "launch");
+        expect_fine(&with, with.ops.programs->launch(NULL, kernel, &what), "launch");
         for (uint32_t k = 0; k < 100000; k++) {
             assert_int_equal(counts[k], k < total);
         }
     }
     with.ops.release(with.device, &memory);
-    with.ops.kernel_destroy(kernel);
+    with.ops.programs->kernel_destroy(kernel);
     end(&with, program);
 }
 
@@ -224,10 +224,10 @@ TEST(local_memory_is_of_one_group_at_a_time)
                                            .argument_count = 4,
                                            .groups = {groups[i % 3], 1, 1},
                                            .local_bytes = bytes};
-        expect_fine(&with, with.ops.launch(NULL, kernel, &what), "launch");
+        expect_fine(&with, with.ops.programs->launch(NULL, kernel, &what), "launch");
         assert_int_equal(all.done, groups[i % 3]);
     }
-    with.ops.kernel_destroy(kernel);
+    with.ops.programs->kernel_destroy(kernel);
     end(&with, program);
 }
 
@@ -253,7 +253,7 @@ TEST(threads_begin_with_several_groups_and_end_with_the_last_device)
     }
     with.plugin->close(other);
     assert_int_equal(count_threads(), before + 3);
-    with.ops.program_unload(program);
+    with.ops.programs->program_unload(program);
     with.plugin->close(with.device);
     assert_true(threads_come_down_to(before));
     expect_fine(&with, with.plugin->open(gpuhal_direct_host(), with.instance, 0, NULL, &with.device, &ops), "open");
@@ -409,7 +409,7 @@ static void *launch_often(void *user)
         }
     }
     own->with->ops.release(own->with->device, &memory);
-    own->with->ops.kernel_destroy(kernel);
+    own->with->ops.programs->kernel_destroy(kernel);
     return NULL;
 }
 
@@ -440,7 +440,7 @@ static void *open_and_close(void *user)
         shared all = {.wanted = 1};
         run(&own, program, "gather", 10, &all);
         assert_int_equal(all.passed, 10);
-        own.ops.program_unload(program);
+        own.ops.programs->program_unload(program);
         own.plugin->close(own.device);
     }
     return NULL;

@@ -53,14 +53,14 @@ static void expect_adds(const cpu *with, gpuhal_plugin_program *program, const c
         }
     }
     with->ops.release(with->device, &memory);
-    with->ops.kernel_destroy(kernel);
+    with->ops.programs->kernel_destroy(kernel);
 }
 
 static void expect_loads_and_adds(const cpu *with, gpuhal_code code, const char *name)
 {
     gpuhal_plugin_program *program = program_or_fail(with, code);
     expect_adds(with, program, name);
-    with->ops.program_unload(program);
+    with->ops.programs->program_unload(program);
 }
 
 TEST(a_function_of_the_application_is_a_kernel)
@@ -104,8 +104,8 @@ static int number_of(const cpu *with, const char *file)
     expect_fine(with, launch(with, kernel, &argument, 1, 1), "launch");
     const int number = *(const int *)memory.host;
     with->ops.release(with->device, &memory);
-    with->ops.kernel_destroy(kernel);
-    with->ops.program_unload(program);
+    with->ops.programs->kernel_destroy(kernel);
+    with->ops.programs->program_unload(program);
     return number;
 }
 
@@ -214,8 +214,8 @@ TEST(the_log_and_the_error_quote_the_dynamic_loader)
     gpuhal_plugin_build build = {.size = sizeof build, .user = log, .log = keep_log};
     gpuhal_plugin_program *program = NULL;
     const gpuhal_code code = {.size = sizeof code, .format = "host-library", .code = HOST_KERNELS_UNDEFINED};
-    expect_refused(&with, with.ops.program_load(with.device, &code, &build, &program), GPUHAL_ERROR_INVALID_ARGUMENT,
-                   "gpuhal_test_nowhere");
+    expect_refused(&with, with.ops.programs->program_load(with.device, &code, &build, &program),
+                   GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_test_nowhere");
     assert_non_null(strstr(log, "gpuhal_test_nowhere"));
     close_cpu(&with);
 }
@@ -255,8 +255,8 @@ TEST(only_functions_of_the_library_itself_are_found)
         expect_kernel_refused(&with, table, desc, GPUHAL_ERROR_NOT_FOUND, "its functions: ");
     }
     expect_adds(&with, program, "gpuhal_test_add");
-    with.ops.program_unload(program);
-    with.ops.program_unload(table);
+    with.ops.programs->program_unload(program);
+    with.ops.programs->program_unload(table);
     close_cpu(&with);
 }
 
@@ -285,7 +285,7 @@ TEST(a_wrong_description_of_a_kernel_is_refused_and_the_program_stays_usable)
                                                  {.kind = GPUHAL_PARAMETER_VALUE, .bytes = UINT32_MAX}};
     expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_TOO_LARGE, "more than 1073741824 bytes");
     expect_adds(&with, program, "add");
-    with.ops.program_unload(program);
+    with.ops.programs->program_unload(program);
     close_cpu(&with);
 }
 
@@ -321,7 +321,7 @@ TEST(a_kernel_states_the_limits_that_the_facts_have)
                                      .parameters = buffer_and_number,
                                      .parameter_count = 2,
                                      .group_size = {0, 65537, 65535}};
-    expect_fine(&with, with.ops.kernel_create(program, &desc, &info, &kernel), "create");
+    expect_fine(&with, with.ops.programs->kernel_create(program, &desc, &info, &kernel), "create");
     assert_int_equal(info.group_size[0], 1);
     assert_int_equal(info.group_size[1], 65537);
     assert_int_equal(info.group_size[2], 65535);
@@ -333,8 +333,8 @@ TEST(a_kernel_states_the_limits_that_the_facts_have)
     }
     assert_int_equal(stated[GPUHAL_FACT_GROUP_MEMORY_BYTES], info.local_max_bytes);
     assert_true(info.groups_max[0] == UINT32_MAX && info.groups_max[1] >= 65535 && info.groups_max[2] >= 65535);
-    with.ops.kernel_destroy(kernel);
-    with.ops.program_unload(program);
+    with.ops.programs->kernel_destroy(kernel);
+    with.ops.programs->program_unload(program);
     close_cpu(&with);
 }
 

@@ -51,7 +51,7 @@ static gpuhal_alloc import_of(void *memory, uint64_t bytes, uint32_t flags)
 {
     return (gpuhal_alloc){.size = sizeof(gpuhal_alloc),
                           .bytes = bytes,
-                          .import = {.size = sizeof(gpuhal_handle),
+                          .handle = {.size = sizeof(gpuhal_handle),
                                      .kind = GPUHAL_HANDLE_HOST_POINTER,
                                      .as.pointer = memory},
                           .flags = flags};
@@ -102,8 +102,8 @@ static void expect_bytes_across(const bench *with, const gpuhal_memory *large, u
     expect_fine(with->ops.copy(with->devices[0], queue, large, at - HALF, &device, 0, BYTES), with, "copy back");
     finish(with, queue);
     assert_memory_equal(host, sent, BYTES);
-    expect_fine(with->ops.peer_copy(NULL, with->devices[1], &peer, 0, with->devices[0], large, at - HALF, BYTES), with,
-                "peer_copy");
+    expect_fine(with->ops.peers->peer_copy(NULL, with->devices[1], &peer, 0, with->devices[0], large, at - HALF, BYTES),
+                with, "peer_copy");
     expect_fine(with->ops.read(with->devices[1], NULL, got, &peer, 0, BYTES), with, "read");
     assert_memory_equal(got, sent, BYTES);
     const gpuhal_plugin_rect to = {.memory = &device, .row_pitch = 1000, .slice_pitch = BYTES},
@@ -117,7 +117,7 @@ static void expect_bytes_across(const bench *with, const gpuhal_memory *large, u
     expect_fine(with->ops.fill(with->devices[0], queue, large, at - 5, 12, 0x04030201, 4), with, "fill");
     finish(with, queue);
     assert_memory_equal(host + HALF - 5, "\1\2\3\4\1\2\3\4\1\2\3\4", 12);
-    with->ops.queue_destroy(queue);
+    with->ops.queues->queue_destroy(queue);
     with->ops.release(with->devices[0], &device);
     with->ops.release(with->devices[1], &peer);
     free(sent);

@@ -39,7 +39,7 @@ TEST(code_that_cannot_be_loaded_is_refused_with_the_compilers_words_and_the_devi
     program = load_kernels(&with);
     gpuhal_plugin_kernel *kernel = NULL;
     assert_int_equal(find_kernel(&with, program, "absent", &kernel), GPUHAL_ERROR_NOT_FOUND);
-    with.ops.program_unload(program);
+    with.ops.programs->program_unload(program);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
     end_clean(&with);
 }
@@ -71,7 +71,7 @@ TEST(the_output_of_the_compiler_is_complete_even_if_it_succeeds)
     assert_non_null(strstr(log, "entry function 'kernel_0'\n"));
     assert_non_null(strstr(log, last));
     assert_int_equal(fake_report_get()->modules, 1); /* the modules of the earlier attempts have been unloaded */
-    with.ops.program_unload(program);
+    with.ops.programs->program_unload(program);
     free(text);
     end_clean(&with);
 }
@@ -85,7 +85,7 @@ TEST(options_of_the_compiler_reach_the_driver)
     code.options = "-O1 -g -maxrregcount=32  -lineinfo -O3";
     expect_fine(load_into(&with, &code, log, sizeof log, &program), &with, "program_load");
     assert_non_null(strstr(log, "option 7: 3\noption 11: 1\noption 0: 32\noption 13: 1\n"));
-    with.ops.program_unload(program);
+    with.ops.programs->program_unload(program);
     static const char *const wrong[] = {
         "-O5", "-O", "-maxrregcount=", "-maxrregcount=1234", "-maxrregcount=3x", "-gpu=1", "lineinfo", "-O3 -x"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -133,7 +133,7 @@ TEST(parameters_are_compared_with_those_of_the_code)
         const gpuhal_status status = kernel_with(&with, program, &desc, &info, &kernel);
         if (!all[i].word) {
             expect_fine(status, &with, "kernel_create");
-            with.ops.kernel_destroy(kernel);
+            with.ops.programs->kernel_destroy(kernel);
             continue;
         }
         assert_int_equal(status, GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -143,8 +143,8 @@ TEST(parameters_are_compared_with_those_of_the_code)
     desc = (gpuhal_kernel_desc){.size = sizeof desc, .name = "none", .group_size = {1, 1, 1}};
     expect_fine(kernel_with(&with, program, &desc, &info, &kernel), &with, "kernel_create");
     assert_int_equal(info.parameter_count, 0);
-    with.ops.kernel_destroy(kernel);
-    with.ops.program_unload(program);
+    with.ops.programs->kernel_destroy(kernel);
+    with.ops.programs->program_unload(program);
     end_clean(&with);
 }
 
@@ -161,7 +161,7 @@ TEST(a_kernel_with_its_own_shared_memory_gets_the_bytes_of_the_launch)
     expect_fine(load(&with, "ptx", ptx, sizeof ptx, &program), &with, "program_load");
     expect_fine(find_kernel(&with, program, "fill", &kernel), &with, "kernel");
     expect_fine(find_kernel(&with, program, "fill", &again), &with, "kernel");
-    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, NULL, &queue), &with, "queue_create");
+    expect_fine(with.ops.queues->queue_create(with.devices[0], QUEUE_DESC(.flags = 0), &queue), &with, "queue_create");
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 256});
     uint32_t count = 64, value = 7;
     const gpuhal_plugin_argument arguments[] = {memory_argument(&memory, 0), value_argument(&value, sizeof value),
@@ -170,19 +170,19 @@ TEST(a_kernel_with_its_own_shared_memory_gets_the_bytes_of_the_launch)
     static const uint32_t asked[] = {28672, 40960, 1024, 200000};
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         how.local_bytes = asked[i];
-        expect_fine(with.ops.launch(queue, kernel, &how), &with, "launch");
+        expect_fine(with.ops.programs->launch(queue, kernel, &how), &with, "launch");
     }
     how.local_bytes = 150000;
-    expect_fine(with.ops.launch(queue, again, &how), &with, "launch");
+    expect_fine(with.ops.programs->launch(queue, again, &how), &with, "launch");
     how.local_bytes = 200000; /* the launch with `again` must not have lowered the limit */
-    expect_fine(with.ops.launch(queue, kernel, &how), &with, "launch");
+    expect_fine(with.ops.programs->launch(queue, kernel, &how), &with, "launch");
     how.local_bytes = 232448; /* together with the kernel's static memory this exceeds the device's limit */
-    assert_int_equal(with.ops.launch(queue, kernel, &how), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.ops.programs->launch(queue, kernel, &how), GPUHAL_ERROR_INVALID_ARGUMENT);
     finish(&with, queue);
-    with.ops.kernel_destroy(kernel);
-    with.ops.kernel_destroy(again);
-    with.ops.program_unload(program);
-    with.ops.queue_destroy(queue);
+    with.ops.programs->kernel_destroy(kernel);
+    with.ops.programs->kernel_destroy(again);
+    with.ops.programs->program_unload(program);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
     end_clean(&with);
 }
@@ -237,8 +237,8 @@ TEST(access_that_the_program_switched_on_stays_on)
     assert_int_equal(api.cuCtxEnablePeerAccess(contexts[0], 0), CUDA_SUCCESS);
     bench with;
     begin(&with, 2);
-    expect_fine(with.ops.peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
-    with.ops.peer_disable(with.devices[1], with.devices[0]);
+    expect_fine(with.ops.peers->peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
+    with.ops.peers->peer_disable(with.devices[1], with.devices[0]);
     assert_int_equal(api.cuCtxEnablePeerAccess(contexts[0], 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
     end(&with);
     assert_int_equal(api.cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
@@ -267,7 +267,7 @@ TEST(an_adopted_context_is_worked_in_and_left_to_the_caller)
     assert_int_equal(api.cuMemsetD8Async(own, 0x42, 256, stream), CUDA_SUCCESS);
     gpuhal_memory wrapped = {.size = sizeof wrapped}, taken = allocate(&with, 0, (gpuhal_alloc){.bytes = 256});
     const gpuhal_native memory = {.size = sizeof memory, .type = GPUHAL_NATIVE_CUDA_MEMORY, .values = {own}};
-    expect_fine(with.ops.wrap_memory(with.devices[0], &memory, 256, &wrapped), &with, "wrap_memory");
+    expect_fine(with.ops.native->wrap_memory(with.devices[0], &memory, 256, &wrapped), &with, "wrap_memory");
     unsigned char got[256] = {0};
     expect_fine(with.ops.copy(with.devices[0], NULL, &taken, 0, &wrapped, 0, 256), &with, "copy");
     expect_fine(with.ops.read(with.devices[0], NULL, got, &taken, 0, 256), &with, "read");
@@ -299,8 +299,9 @@ TEST(a_stream_is_adopted_even_if_the_driver_cannot_name_its_context)
     const gpuhal_native adopt = {
         .size = sizeof adopt, .type = GPUHAL_NATIVE_CUDA_STREAM, .values = {(uintptr_t)stream}};
     gpuhal_plugin_queue *queue = NULL;
-    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &adopt, &queue), &with, "queue_create");
-    with.ops.queue_destroy(queue);
+    expect_fine(with.ops.queues->queue_create(with.devices[0], QUEUE_DESC(.adopt = &adopt), &queue), &with,
+                "queue_create");
+    with.ops.queues->queue_destroy(queue);
     end(&with);
     assert_int_equal(own.api.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
     engine_end(&own);
@@ -324,7 +325,7 @@ TEST(blocking_calls_come_after_earlier_work_of_the_adopted_stream)
     const gpuhal_native memory = {.size = sizeof memory, .type = GPUHAL_NATIVE_CUDA_MEMORY, .values = {own}};
     expect_fine(open_device(&with, 0, &native), &with, "open");
     gpuhal_memory wrapped = {.size = sizeof wrapped};
-    expect_fine(with.ops.wrap_memory(with.devices[0], &memory, 256, &wrapped), &with, "wrap_memory");
+    expect_fine(with.ops.native->wrap_memory(with.devices[0], &memory, 256, &wrapped), &with, "wrap_memory");
     for (unsigned i = 0; i < 5; i++) {
         assert_int_equal(api.cuMemsetD8Async(own, (unsigned char)i, 256, stream), CUDA_SUCCESS);
     }
@@ -345,18 +346,20 @@ TEST(memory_of_an_allocator_that_grows_in_place_is_wrapped_over_all_its_pieces)
     uint64_t piece = 0;
     gpuhal_memory range_memory = {.size = sizeof range_memory}, wrapped = {.size = sizeof wrapped};
     gpuhal_plugin_range *range = NULL;
-    expect_fine(with.ops.range_granularity(with.devices[0], &piece), &with, "range_granularity");
-    expect_fine(with.ops.range_reserve(with.devices[0], 4 * piece, &range_memory, &range), &with, "range_reserve");
+    expect_fine(with.ops.ranges->range_granularity(with.devices[0], &piece), &with, "range_granularity");
+    expect_fine(with.ops.ranges->range_reserve(with.devices[0], 4 * piece, &range_memory, &range), &with,
+                "range_reserve");
     for (uint64_t i = 0; i < 3; i++) {
-        expect_fine(with.ops.range_commit(range, i * piece, piece, NULL, 0), &with, "range_commit");
+        expect_fine(with.ops.ranges->range_commit(range, i * piece, piece, NULL, 0), &with, "range_commit");
     }
     gpuhal_native native = {
         .size = sizeof native, .type = GPUHAL_NATIVE_CUDA_MEMORY, .values = {range_memory.address + 100}};
     const uint64_t most = 3 * piece - 100;
-    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, most + 1, &wrapped), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, UINT64_MAX, &wrapped),
+    assert_int_equal(with.ops.native->wrap_memory(with.devices[0], &native, most + 1, &wrapped),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
-    expect_fine(with.ops.wrap_memory(with.devices[0], &native, most, &wrapped), &with, "wrap_memory");
+    assert_int_equal(with.ops.native->wrap_memory(with.devices[0], &native, UINT64_MAX, &wrapped),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    expect_fine(with.ops.native->wrap_memory(with.devices[0], &native, most, &wrapped), &with, "wrap_memory");
     unsigned char *sent = bytes_of_seed(3, most), *got = bytes_of_seed(4, most);
     expect_fine(with.ops.write(with.devices[0], NULL, &wrapped, 0, sent, most), &with, "write");
     expect_fine(with.ops.read(with.devices[0], NULL, got, &wrapped, 0, most), &with, "read");
@@ -364,7 +367,7 @@ TEST(memory_of_an_allocator_that_grows_in_place_is_wrapped_over_all_its_pieces)
     free(sent);
     free(got);
     with.ops.release(with.devices[0], &wrapped);
-    with.ops.range_release(range);
+    with.ops.ranges->range_release(range);
     end_clean(&with);
 }
 

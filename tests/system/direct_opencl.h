@@ -24,10 +24,7 @@ typedef struct fixture {
     gpuhal_plugin_instance *instance;
     gpuhal_plugin_device *device;
     gpuhal_ops *ops;
-    union {
-        gpuhal_ops ops;
-        unsigned char space[GPUHAL_OPS_SPACE];
-    } slots;
+    gpuhal_ops slots;
     cl_device_id id;
     cl_context context;
     gpuhal_plugin_queue *queue;
@@ -65,7 +62,7 @@ static inline gpuhal_memory memory_or_fail(const fixture *d, gpuhal_memory_kind 
 static inline gpuhal_plugin_queue *queue_or_fail(const fixture *d, uint32_t flags)
 {
     gpuhal_plugin_queue *queue = NULL;
-    expect_fine(d, d->ops->queue_create(d->device, 0, flags, NULL, &queue), "queue_create");
+    expect_fine(d, d->ops->queues->queue_create(d->device, QUEUE_DESC(.flags = flags), &queue), "queue_create");
     return queue;
 }
 
@@ -74,14 +71,14 @@ static inline gpuhal_plugin_queue *adopt_or_fail(const fixture *d, cl_command_qu
     const gpuhal_native adopt = {
         .size = sizeof adopt, .type = GPUHAL_NATIVE_OPENCL_QUEUE, .values = {(uintptr_t)commands}};
     gpuhal_plugin_queue *queue = NULL;
-    expect_fine(d, d->ops->queue_create(d->device, 0, 0, &adopt, &queue), "queue_create");
+    expect_fine(d, d->ops->queues->queue_create(d->device, QUEUE_DESC(.adopt = &adopt), &queue), "queue_create");
     return queue;
 }
 
 static inline gpuhal_plugin_event *event_or_fail(const fixture *d, uint32_t flags)
 {
     gpuhal_plugin_event *event = NULL;
-    expect_fine(d, d->ops->event_create(d->device, flags, &event), "event_create");
+    expect_fine(d, d->ops->queues->event_create(d->device, EVENT_DESC(.flags = flags), &event), "event_create");
     return event;
 }
 
@@ -97,14 +94,14 @@ static inline void open_fixture_of(fixture *d, const gpuhal_plugin *plugin, uint
     const gpuhal_direct_listener listener = {.user = &count, .device = count_device};
     gpuhal_native native = {.size = sizeof native};
     *d = (fixture){.plugin = plugin};
-    d->ops = &d->slots.ops;
+    d->ops = &d->slots;
     expect_fine(d, d->plugin->start(gpuhal_direct_host(), &d->instance), "start");
     expect_fine(d, gpuhal_direct_enumerate(d->plugin, d->instance, &listener), "enumerate");
     index = index < count ? index : 0;
     d->ops->size = sizeof *d->ops;
     expect_fine(d, d->plugin->describe(gpuhal_direct_host(), d->instance, index, d->ops), "describe");
     expect_fine(d, d->plugin->open(gpuhal_direct_host(), d->instance, index, NULL, &d->device, d->ops), "open");
-    expect_fine(d, d->ops->native_device(d->device, &native), "native_device");
+    expect_fine(d, d->ops->native->native_device(d->device, &native), "native_device");
     d->id = (cl_device_id)(uintptr_t)native.values[1];
     d->context = (cl_context)(uintptr_t)native.values[2];
     d->queue = queue_or_fail(d, flags);
@@ -128,8 +125,8 @@ static inline void open_fixture(fixture *d, uint32_t index, uint32_t flags)
 /* The fixture's queue must be idle. */
 static inline void close_fixture(fixture *d)
 {
-    d->ops->event_destroy(d->event);
-    d->ops->queue_destroy(d->queue);
+    d->ops->queues->event_destroy(d->event);
+    d->ops->queues->queue_destroy(d->queue);
     d->ops->release(d->device, &d->near);
     d->ops->release(d->device, &d->far);
     d->ops->release(d->device, &d->result);
@@ -144,12 +141,12 @@ static inline void copy_all(const fixture *d, gpuhal_plugin_queue *queue, const 
 
 static inline void record(const fixture *d, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
-    expect_fine(d, d->ops->event_record(queue, event), "event_record");
+    expect_fine(d, d->ops->queues->event_record(queue, event), "event_record");
 }
 
 static inline void await(const fixture *d, gpuhal_plugin_event *event)
 {
-    expect_fine(d, d->ops->event_block(event, 20 * second_ns), "event_block");
+    expect_fine(d, d->ops->queues->event_block(event, 20 * second_ns), "event_block");
 }
 
 static inline void synchronize(const fixture *d, gpuhal_plugin_queue *queue)
@@ -157,13 +154,13 @@ static inline void synchronize(const fixture *d, gpuhal_plugin_queue *queue)
     gpuhal_plugin_event *end = event_or_fail(d, 0);
     record(d, queue, end);
     await(d, end);
-    d->ops->event_destroy(end);
+    d->ops->queues->event_destroy(end);
 }
 
 static inline cl_command_queue commands_of(const fixture *d, gpuhal_plugin_queue *queue)
 {
     gpuhal_native native = {.size = sizeof native};
-    expect_fine(d, d->ops->native_queue(queue, &native), "native_queue");
+    expect_fine(d, d->ops->native->native_queue(queue, &native), "native_queue");
     assert_int_equal(native.type, GPUHAL_NATIVE_OPENCL_QUEUE);
     return (cl_command_queue)(uintptr_t)native.values[0];
 }

@@ -13,10 +13,7 @@ typedef struct opening {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_instance *instance;
     gpuhal_plugin_device *device;
-    union {
-        gpuhal_ops ops;
-        unsigned char space[GPUHAL_OPS_SPACE];
-    } slots;
+    gpuhal_ops ops;
 } opening;
 
 static inline gpuhal_status open_direct(opening *o)
@@ -29,12 +26,12 @@ static inline gpuhal_status open_direct(opening *o)
     if (!status) {
         status = gpuhal_direct_enumerate(o->plugin, o->instance, &no_listener);
     }
-    o->slots.ops.size = sizeof o->slots.ops;
+    o->ops.size = sizeof o->ops;
     if (!status) {
-        status = o->plugin->describe(gpuhal_direct_host(), o->instance, 0, &o->slots.ops);
+        status = o->plugin->describe(gpuhal_direct_host(), o->instance, 0, &o->ops);
     }
     if (!status) {
-        status = o->plugin->open(gpuhal_direct_host(), o->instance, 0, NULL, &o->device, &o->slots.ops);
+        status = o->plugin->open(gpuhal_direct_host(), o->instance, 0, NULL, &o->device, &o->ops);
     }
     return status ? gpuhal_direct_failed(o->plugin, status, "open") : GPUHAL_OK;
 }
@@ -44,7 +41,7 @@ static inline gpuhal_status allocate_direct(const opening *o, gpuhal_memory_kind
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes};
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
-    gpuhal_status status = o->slots.ops.allocate(o->device, &alloc, out_memory);
+    gpuhal_status status = o->ops.allocate(o->device, &alloc, out_memory);
     if (status) {
         *out_memory = (gpuhal_memory){0};
     }
@@ -54,7 +51,7 @@ static inline gpuhal_status allocate_direct(const opening *o, gpuhal_memory_kind
 static inline void release_direct(const opening *o, gpuhal_memory *memory)
 {
     if (memory->size) {
-        o->slots.ops.release(o->device, memory);
+        o->ops.release(o->device, memory);
     }
 }
 

@@ -36,9 +36,9 @@ static void open_machine(machine *m, uint32_t index)
 
 static void close_machine(machine *m)
 {
-    m->d.ops->kernel_destroy(m->kernel);
-    m->d.ops->program_unload(m->program);
-    m->d.ops->queue_destroy(m->other);
+    m->d.ops->programs->kernel_destroy(m->kernel);
+    m->d.ops->programs->program_unload(m->program);
+    m->d.ops->queues->queue_destroy(m->other);
     close_fixture(&m->d);
 }
 
@@ -49,7 +49,7 @@ static gpuhal_status launch_hold(machine *m, gpuhal_plugin_queue *queue, uint32_
                                                 value_of(&at, sizeof at)};
     const gpuhal_plugin_launch launch = {
         .size = sizeof launch, .argument_count = 2, .arguments = arguments, .groups = {groups, 1, 1}};
-    return m->d.ops->launch(queue, m->kernel, &launch);
+    return m->d.ops->programs->launch(queue, m->kernel, &launch);
 }
 
 /* A launch on a separate thread, because `basic` runs the kernel inside the call. */
@@ -168,13 +168,13 @@ TEST(a_launch_that_the_driver_refuses_leaves_the_turn_with_the_one_that_runs)
     expect_fine(&m.d, load_text(&m.d, waiting, "-cl-kernel-arg-info", &program), "program_load");
     gpuhal_plugin_kernel *unset = kernel_or_fail(&m.d, program, &desc, NULL);
     expect_fine(&m.d, launch_hold(&m, m.d.queue, 0, 1), "launch");
-    assert_true(m.d.ops->launch(m.d.queue, unset, &nothing) < 0); /* the kernel's arguments were never set */
+    assert_true(m.d.ops->programs->launch(m.d.queue, unset, &nothing) < 0); /* the kernel's arguments were never set */
     m.words[33] = 1;
     assert_int_equal(launch_hold(&m, m.other, 32, 1), GPUHAL_NOT_READY);
     m.words[1] = 1;
     synchronize(&m.d, m.d.queue);
-    m.d.ops->kernel_destroy(unset);
-    m.d.ops->program_unload(program);
+    m.d.ops->programs->kernel_destroy(unset);
+    m.d.ops->programs->program_unload(program);
     close_machine(&m);
 }
 
@@ -278,7 +278,7 @@ TEST(a_build_that_fails_without_a_word_about_the_code_is_tried_twice)
     open_fixture(&d, BASIC, 0);
     program = program_or_fail(&d, NULL);
     assert_string_equal(build_log, "");
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     use_answers("build=3;platform=OpenCL 3.0 PoCL 3.1"); /* one build has failed; two more fail */
     const gpuhal_status status = load_text(&d, source, NULL, &program);
     assert_int_equal(status, GPUHAL_ERROR_DRIVER);

@@ -32,22 +32,22 @@ TEST(the_error_of_the_work_is_that_of_the_events_behind_it_and_of_queues_that_wa
     const gate shut = close_gate(&d, d.queue);
     copy_all(&d, d.queue, &d.far, &d.near);
     record(&d, d.queue, d.event);
-    expect_fine(&d, d.ops->queue_wait(second, d.event), "queue_wait");
+    expect_fine(&d, d.ops->queues->queue_wait(second, d.event), "queue_wait");
     copy_all(&d, second, &d.result, &d.far);
     record(&d, second, end);
     break_gate(shut);
-    expect_failure(&d, d.ops->event_block(d.event, 20 * second_ns));
-    expect_failure(&d, d.ops->event_query(d.event));
-    expect_failure(&d, d.ops->event_block(end, 20 * second_ns));
+    expect_failure(&d, d.ops->queues->event_block(d.event, 20 * second_ns));
+    expect_failure(&d, d.ops->queues->event_query(d.event));
+    expect_failure(&d, d.ops->queues->event_block(end, 20 * second_ns));
     assert_int_equal(((unsigned char *)d.result.host)[0], 0x22);
-    expect_failure(&d, d.ops->queue_wait(second, d.event));
+    expect_failure(&d, d.ops->queues->queue_wait(second, d.event));
     if (queues_recover(&d)) {
         copy_all(&d, second, &d.result, &d.far);
         synchronize(&d, second);
         assert_int_equal(((unsigned char *)d.result.host)[0], 0x33);
     }
-    d.ops->event_destroy(end);
-    d.ops->queue_destroy(second);
+    d.ops->queues->event_destroy(end);
+    d.ops->queues->queue_destroy(second);
     close_fixture(&d);
 }
 
@@ -61,7 +61,7 @@ typedef struct waiter {
 static void *wait_for_it(void *user)
 {
     waiter *w = user;
-    w->status = w->d->ops->event_block(w->event, 60 * second_ns);
+    w->status = w->d->ops->queues->event_block(w->event, 60 * second_ns);
     return NULL;
 }
 
@@ -93,15 +93,15 @@ static void fail_before_more_is_enqueued(bool handed_out)
     if (handed_out) {
         (void)commands_of(&d, d.queue);
     }
-    expect_fine(&d, d.ops->queue_wait(d.queue, first), "queue_wait");
+    expect_fine(&d, d.ops->queues->queue_wait(d.queue, first), "queue_wait");
     copy_all(&d, d.queue, &d.far, &d.near);
     break_gate(shut);
-    expect_failure(&d, d.ops->event_block(first, 20 * second_ns));
+    expect_failure(&d, d.ops->queues->event_block(first, 20 * second_ns));
     for (int i = 0; i < 40; i++) {
         copy_all(&d, d.queue, &d.result, &d.far);
     }
     record(&d, d.queue, d.event);
-    expect_failure(&d, d.ops->event_block(d.event, 20 * second_ns));
+    expect_failure(&d, d.ops->queues->event_block(d.event, 20 * second_ns));
     /* A failure is cleared once it has been reported. */
     if (queues_recover(&d)) {
         copy_all(&d, d.queue, &d.far, &d.near);
@@ -110,8 +110,8 @@ static void fail_before_more_is_enqueued(bool handed_out)
         await(&d, d.event);
         assert_memory_equal(d.result.host, d.near.host, BYTES);
     }
-    d.ops->event_destroy(first);
-    d.ops->queue_destroy(gated);
+    d.ops->queues->event_destroy(first);
+    d.ops->queues->queue_destroy(gated);
     close_fixture(&d);
 }
 
@@ -144,7 +144,7 @@ TEST(a_queue_that_is_destroyed_with_work_in_it_gets_it_done_first)
     copy_all(&d, queue, &d.far, &d.near);
     copy_all(&d, queue, &d.result, &d.far);
     assert_int_equal(pthread_create(&thread, NULL, open_it_later, &shut), 0);
-    d.ops->queue_destroy(queue);
+    d.ops->queues->queue_destroy(queue);
     assert_memory_equal(d.result.host, d.near.host, BYTES);
     pthread_join(thread, NULL);
     close_fixture(&d);
@@ -164,19 +164,19 @@ TEST(work_that_never_ends_holds_up_destroying_for_seconds_alone_and_costs_the_de
     kept[1] = commands_of(&d, second);
     const gate shut = close_gate(&d, d.queue);
     record(&d, d.queue, d.event);
-    expect_fine(&d, d.ops->queue_wait(second, d.event), "queue_wait");
-    d.ops->queue_destroy(d.queue);
-    d.ops->queue_destroy(second);
+    expect_fine(&d, d.ops->queues->queue_wait(second, d.event), "queue_wait");
+    d.ops->queues->queue_destroy(d.queue);
+    d.ops->queues->queue_destroy(second);
     assert_int_equal(d.ops->query_health(d.device), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(d.ops->event_query(d.event), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(d.ops->event_block(d.event, UINT64_MAX), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(d.ops->queue_create(d.device, 0, 0, NULL, &more), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(d.ops->queues->event_query(d.event), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(d.ops->queues->event_block(d.event, UINT64_MAX), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(d.ops->queues->queue_create(d.device, QUEUE_DESC(.flags = 0), &more), GPUHAL_ERROR_DEVICE_LOST);
     open_gate(shut);
     assert_int_equal(CL(clFinish)(kept[0]), CL_SUCCESS);
     assert_int_equal(CL(clFinish)(kept[1]), CL_SUCCESS);
     CL(clReleaseCommandQueue)(kept[0]);
     CL(clReleaseCommandQueue)(kept[1]);
-    d.ops->event_destroy(d.event);
+    d.ops->queues->event_destroy(d.event);
     d.ops->release(d.device, &d.near);
     d.ops->release(d.device, &d.far);
     d.ops->release(d.device, &d.result);
@@ -189,7 +189,7 @@ static gpuhal_status adopt(const fixture *d, uint32_t type, cl_command_queue com
 {
     const gpuhal_native native = {.size = sizeof native, .type = type, .values = {(uintptr_t)commands}};
     gpuhal_plugin_queue *queue = NULL;
-    const gpuhal_status status = d->ops->queue_create(d->device, 0, 0, &native, &queue);
+    const gpuhal_status status = d->ops->queues->queue_create(d->device, QUEUE_DESC(.adopt = &native), &queue);
     assert_null(queue);
     return status;
 }
@@ -218,7 +218,7 @@ static void take_turns(fixture *d, gpuhal_plugin_queue *queue)
 {
     const unsigned char mark = 0x66;
     gpuhal_native native = {.size = sizeof native};
-    expect_fine(d, d->ops->native_memory(d->device, &d->far, &native), "native_memory");
+    expect_fine(d, d->ops->native->native_memory(d->device, &d->far, &native), "native_memory");
     const cl_mem mem = (cl_mem)(uintptr_t)native.values[0];
     const cl_command_queue commands = commands_of(d, queue);
     copy_all(d, queue, &d->far, &d->near);
@@ -228,7 +228,7 @@ static void take_turns(fixture *d, gpuhal_plugin_queue *queue)
     assert_int_equal(CL(clFinish)(commands), CL_SUCCESS);
     const gate shut = close_gate(d, queue);
     record(d, queue, d->event);
-    assert_int_equal(d->ops->event_query(d->event), GPUHAL_NOT_READY);
+    assert_int_equal(d->ops->queues->event_query(d->event), GPUHAL_NOT_READY);
     open_gate(shut);
     await(d, d->event);
     const unsigned char *got = d->result.host;
@@ -256,7 +256,7 @@ TEST(the_callers_own_commands_are_in_order_with_ours_in_a_queue_of_the_callers)
     assert_ptr_equal(commands_of(&d, queue), commands);
     CL(clReleaseCommandQueue)(commands); /* the library holds a reference */
     take_turns(&d, queue);
-    d.ops->queue_destroy(queue);
+    d.ops->queues->queue_destroy(queue);
     close_fixture(&d);
 }
 
@@ -265,14 +265,14 @@ TEST(the_cl_event_of_an_event_is_handed_out)
     fixture d;
     gpuhal_native native = {.size = sizeof native};
     open_fixture(&d, PTHREAD, 0);
-    assert_int_equal(d.ops->native_event(d.event, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(d.ops->native->native_event(d.event, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
     copy_all(&d, d.queue, &d.far, &d.near);
     record(&d, d.queue, d.event);
-    expect_fine(&d, d.ops->native_event(d.event, &native), "native_event");
+    expect_fine(&d, d.ops->native->native_event(d.event, &native), "native_event");
     assert_int_equal(native.type, GPUHAL_NATIVE_OPENCL_EVENT);
     const cl_event event = (cl_event)(uintptr_t)native.values[0];
     assert_int_equal(CL(clWaitForEvents)(1, &event), CL_SUCCESS);
-    assert_int_equal(d.ops->event_query(d.event), GPUHAL_OK);
+    assert_int_equal(d.ops->queues->event_query(d.event), GPUHAL_OK);
     close_fixture(&d);
 }
 

@@ -18,7 +18,7 @@ static void expect_no_kernel(const fixture *d, gpuhal_plugin_program *program, c
 {
     gpuhal_plugin_kernel *kernel = NULL;
     gpuhal_kernel_info info = {.size = sizeof info};
-    expect_refused(d, d->ops->kernel_create(program, desc, &info, &kernel), expected, part);
+    expect_refused(d, d->ops->programs->kernel_create(program, desc, &info, &kernel), expected, part);
     assert_null(kernel);
 }
 
@@ -47,22 +47,22 @@ TEST(arguments_that_the_driver_describes_are_the_parameters)
         assert_int_equal(info.parameters[i].access, expected[i].access);
         assert_int_equal(info.parameters[i].bytes, expected[i].bytes);
     }
-    d.ops->kernel_destroy(kernel);
+    d.ops->programs->kernel_destroy(kernel);
     desc = described("add", NULL, 0);
     kernel = kernel_or_fail(&d, program, &desc, &info);
     assert_int_equal(info.parameters[1].access, GPUHAL_ACCESS_READ); /* a const parameter */
-    d.ops->kernel_destroy(kernel);
+    d.ops->programs->kernel_destroy(kernel);
     desc = described("none", NULL, 0);
     kernel = kernel_or_fail(&d, program, &desc, &info);
     assert_int_equal(info.parameter_count, 0);
-    d.ops->kernel_destroy(kernel);
+    d.ops->programs->kernel_destroy(kernel);
     desc = described("by_value", NULL, 0);
     expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_NOT_SUPPORTED, "argument 1 (p) of type pair: describe");
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     program = program_or_fail(&d, NULL);
     desc = described("add", NULL, 0);
     expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_NOT_SUPPORTED, "-cl-kernel-arg-info");
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -78,8 +78,8 @@ TEST(a_type_of_the_program_has_the_only_size_that_the_driver_takes)
     gpuhal_plugin_kernel *kernel = kernel_or_fail(&d, program, &desc, &info);
     assert_int_equal(info.parameters[1].kind, GPUHAL_PARAMETER_VALUE);
     assert_int_equal(info.parameters[1].bytes, 8);
-    d.ops->kernel_destroy(kernel);
-    d.ops->program_unload(program);
+    d.ops->programs->kernel_destroy(kernel);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -114,7 +114,7 @@ TEST(images_and_samplers_that_a_driver_shows_are_refused_when_kernels_are_create
         expect_no_kernel(&d, program, &image, GPUHAL_ERROR_INVALID_ARGUMENT, "parameter 0 is a buffer");
         expect_no_kernel(&d, program, &sampler, GPUHAL_ERROR_INVALID_ARGUMENT, "parameter 0 is a buffer");
     }
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -154,8 +154,8 @@ TEST(parameters_that_the_kernel_does_not_have_are_refused)
                                       {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 65536}};
     desc = described("by_value", large, 2);
     expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_TOO_LARGE, "CL_DEVICE_MAX_PARAMETER_SIZE");
-    d.ops->kernel_destroy(add_or_fail(&d, program));
-    d.ops->program_unload(program);
+    d.ops->programs->kernel_destroy(add_or_fail(&d, program));
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -175,7 +175,7 @@ TEST(the_size_of_groups_is_that_of_the_code_or_of_the_description_and_within_lim
     assert_int_equal(info.group_size[2], 1);
     assert_true(info.group_size_max >= 8 && info.group_multiple > 0 && info.local_max_bytes >= 1024);
     assert_true(info.groups_max[0] > 1u << 20);
-    d.ops->kernel_destroy(kernel);
+    d.ops->programs->kernel_destroy(kernel);
     desc.group_size[0] = 8;
     expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_INVALID_ARGUMENT, "group_size[0] is 8; the code fixes 4");
     desc = described("add", add_parameters, 3);
@@ -184,7 +184,7 @@ TEST(the_size_of_groups_is_that_of_the_code_or_of_the_description_and_within_lim
     kernel = kernel_or_fail(&d, program, &desc, &info);
     assert_int_equal(info.group_size[0], 1);
     assert_int_equal(info.group_size[2], 3);
-    d.ops->kernel_destroy(kernel);
+    d.ops->programs->kernel_destroy(kernel);
     desc.group_size[2] = 0;
     expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_INVALID_ARGUMENT, "group_size is 0 0 0");
     const uint32_t large[][3] = {{UINT32_MAX, 1, 1}, {1u << 20, 1, 1}, {4096, 4096, 1}, {65536, 65536, 65536}};
@@ -199,8 +199,8 @@ TEST(the_size_of_groups_is_that_of_the_code_or_of_the_description_and_within_lim
     desc = described("add", add_parameters, 3);
     desc.constants = &constant;
     desc.constant_count = 1;
-    d.ops->kernel_destroy(kernel_or_fail(&d, program, &desc, NULL));
-    d.ops->program_unload(program);
+    d.ops->programs->kernel_destroy(kernel_or_fail(&d, program, &desc, NULL));
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -220,7 +220,7 @@ static gpuhal_status launch_reverse(const fixture *d, gpuhal_plugin_queue *queue
                                                 {.kind = GPUHAL_PARAMETER_LOCAL, .bytes = FEW * sizeof(uint32_t)}};
     const gpuhal_plugin_launch launch = {
         .size = sizeof launch, .argument_count = 2, .arguments = arguments, .groups = {1, 1, 1}};
-    return d->ops->launch(queue, kernel, &launch);
+    return d->ops->programs->launch(queue, kernel, &launch);
 }
 
 static void launch_with_all_kinds(uint32_t index)
@@ -244,9 +244,9 @@ static void launch_with_all_kinds(uint32_t index)
     /* After the range, the memory has the bytes that open_fixture() wrote. */
     read_numbers(&d, &d.far, 2048 + sizeof numbers, numbers);
     assert_int_equal(numbers[0], 0x33333333);
-    d.ops->kernel_destroy(reverse);
-    d.ops->kernel_destroy(add);
-    d.ops->program_unload(program);
+    d.ops->programs->kernel_destroy(reverse);
+    d.ops->programs->kernel_destroy(add);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -278,11 +278,11 @@ TEST(a_structure_is_a_value_of_its_size)
     const gpuhal_plugin_argument arguments[] = {part_of(&d.far, 0), value_of(&pair, sizeof pair)};
     const gpuhal_plugin_launch launch = {
         .size = sizeof launch, .argument_count = 2, .arguments = arguments, .groups = {1, 1, 1}};
-    expect_fine(&d, d.ops->launch(NULL, kernel, &launch), "launch");
+    expect_fine(&d, d.ops->programs->launch(NULL, kernel, &launch), "launch");
     read_numbers(&d, &d.far, 0, numbers);
     assert_int_equal(numbers[0], 1234);
-    d.ops->kernel_destroy(kernel);
-    d.ops->program_unload(program);
+    d.ops->programs->kernel_destroy(kernel);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -341,8 +341,8 @@ TEST(parts_are_kept_with_their_memory_and_go_with_it)
         assert_int_equal(numbers[0], OFFSETS / 2);
     }
     d.ops->release(d.device, &memory);
-    d.ops->kernel_destroy(add);
-    d.ops->program_unload(program);
+    d.ops->programs->kernel_destroy(add);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
     unlink(log);
 }
@@ -361,7 +361,7 @@ TEST(a_part_of_wrapped_memory_that_is_a_part_itself_is_one_of_the_whole)
     const gpuhal_native native = {
         .size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER, .values = {(uintptr_t)mem, 4096}};
     gpuhal_memory wrapped = {.size = sizeof wrapped};
-    expect_fine(&d, d.ops->wrap_memory(d.device, &native, 8192, &wrapped), "wrap_memory");
+    expect_fine(&d, d.ops->native->wrap_memory(d.device, &native, 8192, &wrapped), "wrap_memory");
     expect_fine(&d, d.ops->fill(d.device, NULL, &wrapped, 0, 8192, 1, 4), "fill");
     expect_fine(&d, launch_add(&d, NULL, add, &wrapped, 1024, &wrapped, 512, 41), "launch");
     read_numbers(&d, &wrapped, 1024, numbers);
@@ -370,8 +370,8 @@ TEST(a_part_of_wrapped_memory_that_is_a_part_itself_is_one_of_the_whole)
     assert_int_equal(numbers[0], 1);
     d.ops->release(d.device, &wrapped);
     assert_int_equal(CL(clReleaseMemObject)(mem), CL_SUCCESS);
-    d.ops->kernel_destroy(add);
-    d.ops->program_unload(program);
+    d.ops->programs->kernel_destroy(add);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -390,10 +390,10 @@ TEST(launches_and_transfers_of_a_queue_and_of_queues_that_wait_come_in_order)
     for (uint32_t i = 0; i < ROUNDS; i++) {
         expect_fine(&d, launch_add(&d, d.queue, add, &to, 0, &d.far, 0, 1), "launch");
         record(&d, d.queue, d.event);
-        expect_fine(&d, d.ops->queue_wait(second, d.event), "queue_wait");
+        expect_fine(&d, d.ops->queues->queue_wait(second, d.event), "queue_wait");
         copy_all(&d, second, &d.far, &to);
         record(&d, second, other);
-        expect_fine(&d, d.ops->queue_wait(d.queue, other), "queue_wait");
+        expect_fine(&d, d.ops->queues->queue_wait(d.queue, other), "queue_wait");
     }
     expect_fine(&d, launch_add(&d, d.queue, add, &to, 0, &d.far, 0, 1000), "launch");
     synchronize(&d, d.queue);
@@ -401,10 +401,10 @@ TEST(launches_and_transfers_of_a_queue_and_of_queues_that_wait_come_in_order)
     assert_int_equal(numbers[0], 1000 + ROUNDS);
     assert_int_equal(numbers[FEW - 1], 1000 + ROUNDS);
     d.ops->release(d.device, &to);
-    d.ops->kernel_destroy(add);
-    d.ops->program_unload(program);
-    d.ops->event_destroy(other);
-    d.ops->queue_destroy(second);
+    d.ops->programs->kernel_destroy(add);
+    d.ops->programs->program_unload(program);
+    d.ops->queues->event_destroy(other);
+    d.ops->queues->queue_destroy(second);
     close_fixture(&d);
 }
 
@@ -423,11 +423,11 @@ TEST(events_around_a_launch_are_timed)
     }
     record(&d, d.queue, end);
     await(&d, end);
-    expect_fine(&d, d.ops->elapsed(d.event, end, &ns), "elapsed");
+    expect_fine(&d, d.ops->queues->elapsed(d.event, end, &ns), "elapsed");
     assert_true(ns > 0 && ns < 60 * second_ns);
-    d.ops->event_destroy(end);
-    d.ops->kernel_destroy(add);
-    d.ops->program_unload(program);
+    d.ops->queues->event_destroy(end);
+    d.ops->programs->kernel_destroy(add);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -444,8 +444,8 @@ TEST(memory_says_if_kernels_cannot_use_it_and_a_kernel_adds_no_local_memory)
     assert_true(d.near.flags & GPUHAL_MEMORY_NO_KERNELS);
     assert_false(d.far.flags & GPUHAL_MEMORY_NO_KERNELS);
     assert_int_equal(d.far.address, (uintptr_t)d.far.host); /* memory that the driver shares with the host */
-    d.ops->kernel_destroy(add);
-    d.ops->program_unload(program);
+    d.ops->programs->kernel_destroy(add);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -470,12 +470,12 @@ TEST(shared_memory_is_reached_by_its_address)
                                          .groups = {1, 1, 1},
                                          .uses = uses,
                                          .uses_count = 3};
-    expect_fine(&d, d.ops->launch(d.queue, kernel, &launch), "launch");
+    expect_fine(&d, d.ops->programs->launch(d.queue, kernel, &launch), "launch");
     synchronize(&d, d.queue);
     assert_int_equal(((uint32_t *)d.far.host)[100], 77);
     assert_int_equal(((uint32_t *)d.far.host)[101], 0x33333333);
-    d.ops->kernel_destroy(kernel);
-    d.ops->program_unload(program);
+    d.ops->programs->kernel_destroy(kernel);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -520,10 +520,10 @@ static void *work(void *user)
     read_numbers(d, w->memory, offset, numbers);
     assert_int_equal(numbers[0], LAUNCHES * (w->number + 1));
     assert_int_equal(numbers[FEW - 1], LAUNCHES * (w->number + 1));
-    d->ops->queue_destroy(queue);
+    d->ops->queues->queue_destroy(queue);
     if (own) {
-        d->ops->kernel_destroy(kernel);
-        d->ops->program_unload(own);
+        d->ops->programs->kernel_destroy(kernel);
+        d->ops->programs->program_unload(own);
     }
     return NULL;
 }
@@ -546,8 +546,8 @@ static void launch_by_threads(uint32_t index, bool loads)
         pthread_join(workers[i].thread, NULL);
     }
     d.ops->release(d.device, &memory);
-    d.ops->kernel_destroy(add);
-    d.ops->program_unload(program);
+    d.ops->programs->kernel_destroy(add);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 

@@ -40,7 +40,7 @@ TEST(options_reach_the_compiler_and_its_words_are_handed_out_also_on_success)
     const char *text = "#warning beware of this\n__kernel void k(__global int *x) { x[0] = TILE; }";
     expect_fine(&d, load_text(&d, text, "-DTILE=16", &program), "program_load");
     assert_non_null(strstr(build_log, "beware of this"));
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     expect_refused(&d, load_text(&d, text, NULL, &program), GPUHAL_ERROR_INVALID_ARGUMENT, "TILE");
     assert_null(program);
     assert_non_null(strstr(build_log, "TILE"));
@@ -79,7 +79,7 @@ TEST(code_that_is_not_opencl_c_is_refused_and_the_device_stays_usable)
         assert_null(program);
     }
     program = program_or_fail(&d, NULL);
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -93,11 +93,11 @@ TEST(code_is_read_up_to_its_end_and_may_end_with_a_zero)
     open_fixture(&d, BASIC, 0);
     gpuhal_code code = {.size = sizeof code, .format = "opencl-c", .code = text, .bytes = strcspn(text, "#")};
     expect_fine(&d, load_code(&d, &code, &build, &program), "program_load");
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     code.code = "__kernel void k(__global int *x) { x[0] = 1; }";
     code.bytes = strlen(code.code) + 1;
     expect_fine(&d, load_code(&d, &code, &build, &program), "program_load");
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -106,16 +106,16 @@ TEST(code_is_read_up_to_its_end_and_may_end_with_a_zero)
 static void *kept_or_fail(const fixture *d, gpuhal_plugin_program *program, uint64_t *out_bytes)
 {
     uint64_t bytes = 0;
-    expect_fine(d, d->ops->program_compiled(program, NULL, &bytes), "program_compiled");
+    expect_fine(d, d->ops->programs->program_compiled(program, NULL, &bytes), "program_compiled");
     assert_true(bytes > 0);
     unsigned char *kept = malloc(bytes);
     uint64_t small = bytes - 1;
     assert_non_null(kept);
     memset(kept, 0xee, bytes);
-    expect_fine(d, d->ops->program_compiled(program, kept, &small), "program_compiled");
+    expect_fine(d, d->ops->programs->program_compiled(program, kept, &small), "program_compiled");
     assert_int_equal(small, bytes);
     assert_int_equal(kept[0], 0xee);
-    expect_fine(d, d->ops->program_compiled(program, kept, &bytes), "program_compiled");
+    expect_fine(d, d->ops->programs->program_compiled(program, kept, &bytes), "program_compiled");
     assert_int_equal(small, bytes);
     *out_bytes = bytes;
     return kept;
@@ -138,8 +138,8 @@ static bool load_kept(const fixture *d, const gpuhal_code *code, const void *kep
     expect_fine(d, launch_add(d, NULL, kernel, &d->far, 0, &d->far, 4096, 3), "launch");
     read_numbers(d, &d->far, 0, numbers);
     assert_int_equal(numbers[FEW - 1], 8);
-    d->ops->kernel_destroy(kernel);
-    d->ops->program_unload(program);
+    d->ops->programs->kernel_destroy(kernel);
+    d->ops->programs->program_unload(program);
     return build.used_compiled;
 }
 
@@ -151,7 +151,7 @@ TEST(a_kept_binary_serves_only_the_same_code_options_device_and_driver)
     open_fixture(&d, BASIC, 0);
     gpuhal_plugin_program *program = program_or_fail(&d, NULL);
     unsigned char *kept = kept_or_fail(&d, program, &bytes);
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     gpuhal_code code = code_of_source();
     assert_true(load_kept(&d, &code, kept, bytes));
     code.options = "-DOTHER";
@@ -162,7 +162,7 @@ TEST(a_kept_binary_serves_only_the_same_code_options_device_and_driver)
     free(kept);
     program = program_or_fail(&d, "-DOTHER");
     kept = kept_or_fail(&d, program, &bytes);
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     code = code_of_source();
     assert_false(load_kept(&d, &code, kept, bytes));
     code.options = "-DOTHER";
@@ -186,7 +186,7 @@ TEST(a_damaged_or_truncated_kept_binary_never_reaches_the_driver)
     open_fixture(&d, BASIC, 0);
     gpuhal_plugin_program *program = program_or_fail(&d, NULL);
     unsigned char *kept = kept_or_fail(&d, program, &bytes);
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     const gpuhal_code code = code_of_source();
     const uint64_t cuts[] = {0, 1, 8, 23, 24, 25, bytes / 2, bytes - 1};
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
@@ -219,13 +219,13 @@ TEST(a_binary_without_its_program_is_not_kept)
     open_fixture(&d, BASIC, 0);
     gpuhal_plugin_program *program = program_or_fail(&d, NULL);
     assert_int_equal(nftw(test_folder, make_empty, 8, FTW_PHYS), 0);
-    gpuhal_status status = d.ops->program_compiled(program, NULL, &bytes);
+    gpuhal_status status = d.ops->programs->program_compiled(program, NULL, &bytes);
     unsigned char *kept = malloc(bytes + 1);
     assert_non_null(kept);
-    status = status ? status : d.ops->program_compiled(program, kept, &bytes);
+    status = status ? status : d.ops->programs->program_compiled(program, kept, &bytes);
     assert_int_equal(status, GPUHAL_ERROR_NOT_SUPPORTED);
     free(kept);
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 
@@ -239,7 +239,7 @@ TEST(a_kept_binary_is_used_for_reflection_only_if_it_describes_arguments)
     open_fixture(&d, BASIC, 0);
     gpuhal_plugin_program *program = program_or_fail(&d, "-cl-kernel-arg-info");
     unsigned char *kept = kept_or_fail(&d, program, &bytes);
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     gpuhal_code code = code_of_source();
     code.options = "-cl-kernel-arg-info";
     assert_true(load_kept(&d, &code, kept, bytes));
@@ -248,7 +248,7 @@ TEST(a_kept_binary_is_used_for_reflection_only_if_it_describes_arguments)
     free(kept);
     program = program_or_fail(&d, NULL);
     kept = kept_or_fail(&d, program, &bytes);
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     code.options = NULL; /* the caller describes the arguments */
     assert_true(load_kept(&d, &code, kept, bytes));
     free(kept);
@@ -304,18 +304,18 @@ TEST(spirv_with_kernels_is_loaded_if_the_device_takes_it)
     const gpuhal_plugin_argument argument = part_of(&d.far, 0);
     const gpuhal_plugin_launch launch = {
         .size = sizeof launch, .argument_count = 1, .arguments = &argument, .groups = {1, 1, 1}};
-    expect_fine(&d, d.ops->launch(NULL, kernel, &launch), "launch");
+    expect_fine(&d, d.ops->programs->launch(NULL, kernel, &launch), "launch");
     read_numbers(&d, &d.far, 0, numbers);
     assert_int_equal(numbers[FEW - 1], 8);
-    d.ops->kernel_destroy(kernel);
+    d.ops->programs->kernel_destroy(kernel);
     const gpuhal_constant constant = {.id = 1, .value = 2};
     gpuhal_kernel_desc with = desc;
     with.constants = &constant;
     with.constant_count = 1;
     gpuhal_kernel_info info = {.size = sizeof info};
-    expect_refused(&d, d.ops->kernel_create(program, &with, &info, &kernel), GPUHAL_ERROR_NOT_SUPPORTED,
+    expect_refused(&d, d.ops->programs->kernel_create(program, &with, &info, &kernel), GPUHAL_ERROR_NOT_SUPPORTED,
                    "specialization");
-    d.ops->program_unload(program);
+    d.ops->programs->program_unload(program);
     close_fixture(&d);
 }
 

@@ -51,7 +51,7 @@ static inline gpuhal_status load_code(const fixture *d, const gpuhal_code *code,
     build->log = take_log;
     build_log[0] = '\0';
     *out_program = NULL;
-    return d->ops->program_load(d->device, code, build, out_program);
+    return d->ops->programs->program_load(d->device, code, build, out_program);
 }
 
 static inline gpuhal_status load_text(const fixture *d, const char *text, const char *options,
@@ -93,7 +93,7 @@ static inline gpuhal_plugin_kernel *kernel_or_fail(const fixture *d, gpuhal_plug
     gpuhal_plugin_kernel *kernel = NULL;
     info = info ? info : &own;
     *info = own;
-    expect_fine(d, d->ops->kernel_create(program, desc, info, &kernel), "kernel_create");
+    expect_fine(d, d->ops->programs->kernel_create(program, desc, info, &kernel), "kernel_create");
     return kernel;
 }
 
@@ -122,7 +122,7 @@ static inline gpuhal_status launch_add(const fixture *d, gpuhal_plugin_queue *qu
                                                 value_of(&plus, sizeof plus)};
     const gpuhal_plugin_launch launch = {
         .size = sizeof launch, .argument_count = 3, .arguments = arguments, .groups = {1, 1, 1}};
-    return d->ops->launch(queue, kernel, &launch);
+    return d->ops->programs->launch(queue, kernel, &launch);
 }
 
 static inline void read_numbers(const fixture *d, const gpuhal_memory *memory, uint64_t offset, uint32_t *out_numbers)

@@ -112,7 +112,8 @@ static void take_turns(uint32_t index)
     copy_all(&d, d.queue, &d.far, &d.near);
     for (int turn = 0; turn < TURNS; turn++) {
         gpuhal_memory *to = turn % 2 ? &d.far : &other, *from = turn % 2 ? &other : &d.far;
-        expect_fine(&d, turn ? d.ops->queue_wait(queues[turn % 2], events[(turn + 1) % 2]) : GPUHAL_OK, "queue_wait");
+        expect_fine(&d, turn ? d.ops->queues->queue_wait(queues[turn % 2], events[(turn + 1) % 2]) : GPUHAL_OK,
+                    "queue_wait");
         expect_fine(&d, d.ops->copy(d.device, queues[turn % 2], to, 0, from, PIECE, BYTES - PIECE), "copy");
         expect_fine(&d, d.ops->copy(d.device, queues[turn % 2], to, BYTES - PIECE, from, 0, PIECE), "copy");
         record(&d, queues[turn % 2], events[turn % 2]);
@@ -123,8 +124,8 @@ static void take_turns(uint32_t index)
     assert_memory_equal(d.result.host, (char *)d.near.host + turned, BYTES - turned);
     assert_memory_equal((char *)d.result.host + BYTES - turned, d.near.host, turned);
     d.ops->release(d.device, &other);
-    d.ops->event_destroy(events[1]);
-    d.ops->queue_destroy(queues[1]);
+    d.ops->queues->event_destroy(events[1]);
+    d.ops->queues->queue_destroy(queues[1]);
     close_fixture(&d);
 }
 
@@ -152,14 +153,14 @@ TEST(enqueueing_never_waits_for_the_device)
     expect_fine(&d, d.ops->fill(d.device, d.queue, &d.far, 101, 10, 0x55667788, 2), "fill");
     expect_fine(&d, d.ops->read(d.device, d.queue, got, &d.far, 50, PIECE), "read");
     record(&d, d.queue, d.event);
-    expect_fine(&d, d.ops->queue_flush(d.queue), "flush");
-    assert_int_equal(d.ops->event_query(d.event), GPUHAL_NOT_READY);
-    assert_int_equal(d.ops->event_block(d.event, 0), GPUHAL_NOT_READY);
-    assert_int_equal(d.ops->event_block(d.event, second_ns / 100), GPUHAL_NOT_READY);
+    expect_fine(&d, d.ops->queues->queue_flush(d.queue), "flush");
+    assert_int_equal(d.ops->queues->event_query(d.event), GPUHAL_NOT_READY);
+    assert_int_equal(d.ops->queues->event_block(d.event, 0), GPUHAL_NOT_READY);
+    assert_int_equal(d.ops->queues->event_block(d.event, second_ns / 100), GPUHAL_NOT_READY);
     assert_int_equal(got[0], 0);
     open_gate(shut);
     await(&d, d.event);
-    assert_int_equal(d.ops->event_query(d.event), GPUHAL_OK);
+    assert_int_equal(d.ops->queues->event_query(d.event), GPUHAL_OK);
     assert_int_equal(got[14], 0x44);
     assert_int_equal(got[15], 0x11);
     assert_memory_equal(got + 51, "\x88\x77\x88\x77\x88\x77\x88\x77\x88\x77\x11", 11);
@@ -196,15 +197,15 @@ TEST(a_queue_goes_on_when_the_event_of_another_one_is_done)
     const gate shut = close_gate(&d, d.queue);
     copy_all(&d, d.queue, &d.far, &d.near);
     record(&d, d.queue, d.event);
-    expect_fine(&d, d.ops->queue_wait(second, d.event), "queue_wait");
+    expect_fine(&d, d.ops->queues->queue_wait(second, d.event), "queue_wait");
     copy_all(&d, second, &d.result, &d.far);
     record(&d, second, end);
-    assert_int_equal(d.ops->event_query(end), GPUHAL_NOT_READY);
+    assert_int_equal(d.ops->queues->event_query(end), GPUHAL_NOT_READY);
     open_gate(shut);
     await(&d, end);
     assert_memory_equal(d.result.host, d.near.host, BYTES);
-    d.ops->event_destroy(end);
-    d.ops->queue_destroy(second);
+    d.ops->queues->event_destroy(end);
+    d.ops->queues->queue_destroy(second);
     close_fixture(&d);
 }
 
@@ -216,10 +217,10 @@ TEST(an_event_of_another_context_is_left_to_the_core)
     open_fixture(&other, BASIC, 0);
     const gate shut = close_gate(&d, d.queue);
     record(&d, d.queue, d.event);
-    assert_int_equal(d.ops->queue_wait(other.queue, d.event), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(d.ops->queues->queue_wait(other.queue, d.event), GPUHAL_ERROR_NOT_SUPPORTED);
     open_gate(shut);
     await(&d, d.event);
-    expect_fine(&other, d.ops->queue_wait(other.queue, d.event), "queue_wait for what is done");
+    expect_fine(&other, d.ops->queues->queue_wait(other.queue, d.event), "queue_wait for what is done");
     close_fixture(&other);
     close_fixture(&d);
 }
@@ -234,24 +235,24 @@ TEST(an_event_that_is_recorded_again_leaves_waits_for_the_former_work_alone)
     const gate shut = close_gate(&d, d.queue);
     copy_all(&d, d.queue, &d.far, &d.near);
     record(&d, d.queue, d.event);
-    expect_fine(&d, d.ops->queue_wait(second, d.event), "queue_wait");
+    expect_fine(&d, d.ops->queues->queue_wait(second, d.event), "queue_wait");
     copy_all(&d, second, &d.result, &d.far);
     record(&d, second, end);
-    assert_int_equal(d.ops->event_block(d.event, second_ns / 100), GPUHAL_NOT_READY);
+    assert_int_equal(d.ops->queues->event_block(d.event, second_ns / 100), GPUHAL_NOT_READY);
     record(&d, third, d.event);
     await(&d, d.event);
-    assert_int_equal(d.ops->event_query(end), GPUHAL_NOT_READY);
+    assert_int_equal(d.ops->queues->event_query(end), GPUHAL_NOT_READY);
     const gate late = close_gate(&d, third);
     record(&d, third, d.event);
     open_gate(shut);
     await(&d, end);
     assert_memory_equal(d.result.host, d.near.host, BYTES);
-    assert_int_equal(d.ops->event_block(d.event, second_ns / 100), GPUHAL_NOT_READY);
+    assert_int_equal(d.ops->queues->event_block(d.event, second_ns / 100), GPUHAL_NOT_READY);
     open_gate(late);
     await(&d, d.event);
-    d.ops->event_destroy(end);
-    d.ops->queue_destroy(second);
-    d.ops->queue_destroy(third);
+    d.ops->queues->event_destroy(end);
+    d.ops->queues->queue_destroy(second);
+    d.ops->queues->queue_destroy(third);
     close_fixture(&d);
 }
 
@@ -262,8 +263,8 @@ TEST(an_event_may_be_destroyed_before_its_work_is_done)
     gpuhal_plugin_event *early = event_or_fail(&d, 0);
     const gate shut = close_gate(&d, d.queue);
     record(&d, d.queue, early);
-    assert_int_equal(d.ops->event_block(early, second_ns / 100), GPUHAL_NOT_READY);
-    d.ops->event_destroy(early);
+    assert_int_equal(d.ops->queues->event_block(early, second_ns / 100), GPUHAL_NOT_READY);
+    d.ops->queues->event_destroy(early);
     open_gate(shut);
     synchronize(&d, d.queue);
     close_fixture(&d);
@@ -280,14 +281,14 @@ TEST(timed_events_report_how_long_the_work_took)
     const gate shut = close_gate(&d, d.queue);
     copy_all(&d, d.queue, &d.far, &d.near);
     record(&d, d.queue, d.event);
-    assert_int_equal(d.ops->elapsed(before, d.event, &elapsed_ns), GPUHAL_NOT_READY);
+    assert_int_equal(d.ops->queues->elapsed(before, d.event, &elapsed_ns), GPUHAL_NOT_READY);
     usleep(20000);
     open_gate(shut);
     await(&d, d.event);
-    expect_fine(&d, d.ops->elapsed(before, d.event, &elapsed_ns), "elapsed");
+    expect_fine(&d, d.ops->queues->elapsed(before, d.event, &elapsed_ns), "elapsed");
     assert_true(elapsed_ns >= 20000000);
-    assert_int_equal(d.ops->elapsed(d.event, before, &elapsed_ns), GPUHAL_ERROR_INVALID_ARGUMENT);
-    d.ops->event_destroy(before);
+    assert_int_equal(d.ops->queues->elapsed(d.event, before, &elapsed_ns), GPUHAL_ERROR_INVALID_ARGUMENT);
+    d.ops->queues->event_destroy(before);
     close_fixture(&d);
 }
 
@@ -310,7 +311,7 @@ TEST(a_timed_event_does_not_count_the_idle_time_of_the_queue)
     uint64_t elapsed_ns = 0;
     const gate shut = close_gate(&d, other);
     record(&d, other, opened);
-    expect_fine(&d, d.ops->queue_wait(d.queue, opened), "queue_wait");
+    expect_fine(&d, d.ops->queues->queue_wait(d.queue, opened), "queue_wait");
     copy_all(&d, d.queue, &d.far, &d.near);
     record(&d, d.queue, d.event);
     open_gate(shut);
@@ -322,11 +323,11 @@ TEST(a_timed_event_does_not_count_the_idle_time_of_the_queue)
     record(&d, d.queue, d.event);
     await(&d, d.event);
     const uint64_t took = now_ns() - began;
-    expect_fine(&d, d.ops->elapsed(before, d.event, &elapsed_ns), "elapsed");
+    expect_fine(&d, d.ops->queues->elapsed(before, d.event, &elapsed_ns), "elapsed");
     assert_true(elapsed_ns <= took + 1000000);
-    d.ops->event_destroy(before);
-    d.ops->event_destroy(opened);
-    d.ops->queue_destroy(other);
+    d.ops->queues->event_destroy(before);
+    d.ops->queues->event_destroy(opened);
+    d.ops->queues->queue_destroy(other);
     close_fixture(&d);
 }
 
@@ -337,7 +338,7 @@ TEST(events_of_a_queue_that_is_not_timed_have_no_time)
     open_fixture(&d, PTHREAD, 0);
     record(&d, d.queue, d.event);
     await(&d, d.event);
-    const gpuhal_status status = d.ops->elapsed(d.event, d.event, &elapsed_ns);
+    const gpuhal_status status = d.ops->queues->elapsed(d.event, d.event, &elapsed_ns);
     close_fixture(&d);
     if (status == GPUHAL_OK) {
         SKIP_TEST("this driver takes the time of every queue");
@@ -361,14 +362,14 @@ static void *copy_in_a_queue_of_its_own(void *user)
     const gpuhal_ops *ops = h->d->ops;
     for (int round = 0; round < 20 && !h->status; round++) {
         gpuhal_plugin_queue *queue = NULL;
-        h->status = ops->queue_create(h->d->device, round % 3 - 1, 0, NULL, &queue);
+        h->status = ops->queues->queue_create(h->d->device, QUEUE_DESC(.priority = round % 3 - 1), &queue);
         for (uint64_t at = 0; at < BYTES && !h->status; at += 4000) {
             h->status = ops->copy(h->d->device, queue, &h->memory, at, &h->d->far, at, 4000);
-            h->status = h->status ? h->status : ops->event_record(queue, h->event);
-            h->status = !h->status && at % 16000 == 0 ? ops->event_block(h->event, 20 * second_ns) : h->status;
+            h->status = h->status ? h->status : ops->queues->event_record(queue, h->event);
+            h->status = !h->status && at % 16000 == 0 ? ops->queues->event_block(h->event, 20 * second_ns) : h->status;
         }
         if (queue) {
-            ops->queue_destroy(queue);
+            ops->queues->queue_destroy(queue);
         }
     }
     return NULL;
@@ -390,7 +391,7 @@ TEST(queues_of_many_threads_work_at_once)
         pthread_join(helpers[t].thread, NULL);
         assert_int_equal(helpers[t].status, GPUHAL_OK);
         assert_memory_equal(helpers[t].memory.host, d.near.host, BYTES);
-        d.ops->event_destroy(helpers[t].event);
+        d.ops->queues->event_destroy(helpers[t].event);
         d.ops->release(d.device, &helpers[t].memory);
     }
     close_fixture(&d);

@@ -157,7 +157,7 @@ static gpuhal_status run(const fixture *d, gpuhal_plugin_program *program, const
 {
     gpuhal_plugin_kernel *kernel = NULL;
     gpuhal_kernel_info info = {.size = sizeof info};
-    gpuhal_status status = d->ops->kernel_create(program, desc, &info, &kernel);
+    gpuhal_status status = d->ops->programs->kernel_create(program, desc, &info, &kernel);
     if (status) {
         assert_null(kernel);
         return status;
@@ -165,7 +165,7 @@ static gpuhal_status run(const fixture *d, gpuhal_plugin_program *program, const
     status = launch_both(d, kernel, memory);
     record(d, d->queue, d->event);
     await(d, d->event);
-    d->ops->kernel_destroy(kernel);
+    d->ops->programs->kernel_destroy(kernel);
     return status;
 }
 
@@ -177,7 +177,7 @@ static gpuhal_memory wrap_or_fail(const fixture *d)
     const gpuhal_native native = {
         .size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER, .values = {(uintptr_t)mem, 0}};
     gpuhal_memory wrapped = {.size = sizeof wrapped};
-    expect_fine(d, d->ops->wrap_memory(d->device, &native, 8192, &wrapped), "wrap_memory");
+    expect_fine(d, d->ops->native->wrap_memory(d->device, &native, 8192, &wrapped), "wrap_memory");
     assert_int_equal(CL(clReleaseMemObject)(mem), CL_SUCCESS);
     return wrapped;
 }
@@ -199,9 +199,9 @@ static gpuhal_status work(const fixture *d, const char *options, const kept *fro
     gpuhal_status status = load_code(d, code_of_source(options), &build, &program);
     if (!status) {
         status = run(d, program, *options ? &reflected : &stated, &memory);
-        const gpuhal_status compiled = d->ops->program_compiled(program, some, &bytes);
+        const gpuhal_status compiled = d->ops->programs->program_compiled(program, some, &bytes);
         status = status || *options ? status : compiled;
-        d->ops->program_unload(program);
+        d->ops->programs->program_unload(program);
     } else {
         assert_null(program);
     }
@@ -229,11 +229,11 @@ static kept keep_or_fail(const fixture *d)
 {
     kept result = {0};
     gpuhal_plugin_program *program = program_or_fail(d, "");
-    expect_fine(d, d->ops->program_compiled(program, NULL, &result.bytes), "program_compiled");
+    expect_fine(d, d->ops->programs->program_compiled(program, NULL, &result.bytes), "program_compiled");
     result.compiled = malloc(result.bytes);
     assert_non_null(result.compiled);
-    expect_fine(d, d->ops->program_compiled(program, result.compiled, &result.bytes), "program_compiled");
-    d->ops->program_unload(program);
+    expect_fine(d, d->ops->programs->program_compiled(program, result.compiled, &result.bytes), "program_compiled");
+    d->ops->programs->program_unload(program);
     return result;
 }
 

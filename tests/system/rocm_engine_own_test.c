@@ -18,7 +18,7 @@ typedef struct blocked {
 static void *block_on_it(void *argument)
 {
     blocked *own = argument;
-    own->status = own->with->ops.event_block(own->event, 60000 * MS_NS);
+    own->status = own->with->ops.queues->event_block(own->event, 60000 * MS_NS);
     own->done = true;
     return NULL;
 }
@@ -30,21 +30,21 @@ TEST(an_event_can_be_asked_for_and_waited_for_by_queues_while_a_thread_is_blocke
     gpuhal_plugin_queue *queue = queue_on(&with, 0), *other = queue_on(&with, 0);
     blocked own = {.with = &with, .event = event_on(&with, 0)};
     expect_fine(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), &with, "fill");
-    expect_fine(with.ops.event_record(queue, own.event), &with, "event_record");
+    expect_fine(with.ops.queues->event_record(queue, own.event), &with, "event_record");
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, block_on_it, &own), 0);
     while (calls_of("hipEventSynchronize") == 0) {
         usleep(1000);
     }
-    assert_int_equal(with.ops.event_query(own.event), GPUHAL_NOT_READY);
-    expect_fine(with.ops.queue_wait(other, own.event), &with, "queue_wait");
+    assert_int_equal(with.ops.queues->event_query(own.event), GPUHAL_NOT_READY);
+    expect_fine(with.ops.queues->queue_wait(other, own.event), &with, "queue_wait");
     assert_false(own.done);
     assert_int_equal(pthread_join(thread, NULL), 0);
     expect_fine(own.status, &with, "event_block");
-    assert_int_equal(with.ops.event_query(own.event), GPUHAL_OK);
-    with.ops.event_destroy(own.event);
-    with.ops.queue_destroy(other);
-    with.ops.queue_destroy(queue);
+    assert_int_equal(with.ops.queues->event_query(own.event), GPUHAL_OK);
+    with.ops.queues->event_destroy(own.event);
+    with.ops.queues->queue_destroy(other);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
     end_clean(&with);
 }
@@ -54,14 +54,14 @@ TEST(a_queue_goes_with_its_stream_once_its_event_was_recorded_elsewhere)
     bench with = begin_on("devices 1", 1);
     gpuhal_plugin_queue *queue = queue_on(&with, 0), *next = queue_on(&with, 0);
     gpuhal_plugin_event *event = event_on(&with, 0);
-    expect_fine(with.ops.event_record(queue, event), &with, "event_record");
-    expect_fine(with.ops.event_record(next, event), &with, "event_record");
+    expect_fine(with.ops.queues->event_record(queue, event), &with, "event_record");
+    expect_fine(with.ops.queues->event_record(next, event), &with, "event_record");
     const unsigned streams = fake_report_get()->streams;
-    with.ops.queue_destroy(queue);
+    with.ops.queues->queue_destroy(queue);
     assert_int_equal(fake_report_get()->streams, streams - 1);
-    expect_fine(with.ops.event_block(event, 1000 * MS_NS), &with, "event_block");
-    with.ops.event_destroy(event);
-    with.ops.queue_destroy(next);
+    expect_fine(with.ops.queues->event_block(event, 1000 * MS_NS), &with, "event_block");
+    with.ops.queues->event_destroy(event);
+    with.ops.queues->queue_destroy(next);
     end_clean(&with);
 }
 
@@ -77,19 +77,19 @@ TEST(objects_of_a_device_that_the_engine_reset_are_not_used_by_another)
                   other = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = queue_on(&with, 0), *others = queue_on(&with, 1);
     gpuhal_plugin_event *event = event_on(&with, 1);
-    expect_fine(with.ops.event_record(others, event), &with, "event_record");
+    expect_fine(with.ops.queues->event_record(others, event), &with, "event_record");
     assert_int_equal(api.hipSetDevice(1), hipSuccess);
     assert_int_equal(api.hipDeviceReset(), hipSuccess);
     assert_int_equal(api.hipSetDevice(0), hipSuccess);
-    assert_int_equal(with.ops.peer_copy(queue, with.devices[0], &memory, 0, with.devices[1], &other, 0, 64),
+    assert_int_equal(with.ops.peers->peer_copy(queue, with.devices[0], &memory, 0, with.devices[1], &other, 0, 64),
                      GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(with.ops.queue_wait(queue, event), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.queues->queue_wait(queue, event), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(calls_of("hipMemcpyPeerAsync") + calls_of("hipStreamWaitEvent"), 0);
     expect_fine(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), &with, "fill");
     finish(&with, queue);
-    with.ops.event_destroy(event);
-    with.ops.queue_destroy(others);
-    with.ops.queue_destroy(queue);
+    with.ops.queues->event_destroy(event);
+    with.ops.queues->queue_destroy(others);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[1], &other);
     with.ops.release(with.devices[0], &memory);
     end(&with);
@@ -112,7 +112,7 @@ static void expect_reset_noticed(int major)
     hipStream_t streams[2] = {engine_stream(&api), engine_stream(&api)};
     assert_int_equal(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
-    with.ops.queue_destroy(queue);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
     end(&with);
     assert_int_equal(fake_report_get()->streams, 2);
@@ -153,12 +153,13 @@ TEST(a_stream_that_the_engine_destroyed_costs_its_queue_and_not_the_device)
         .size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {(uintptr_t)stream}};
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = NULL;
-    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &native, &queue), &with, "queue_create");
+    expect_fine(with.ops.queues->queue_create(with.devices[0], QUEUE_DESC(.adopt = &native), &queue), &with,
+                "queue_create");
     assert_int_equal(api.hipStreamDestroy(stream), hipSuccess);
     assert_int_equal(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DRIVER);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
     expect_fine(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), &with, "fill");
-    with.ops.queue_destroy(queue);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
     end(&with);
     assert_int_equal(alive(), 0);
@@ -178,14 +179,14 @@ TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_e
     gpuhal_status asked = GPUHAL_OK; /* on a stalled machine the work may already have ended */
     for (int i = 0; i < 20 && asked == GPUHAL_OK; i++) {
         expect_fine(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), &with, "fill");
-        expect_fine(with.ops.event_record(queue, event), &with, "event_record");
+        expect_fine(with.ops.queues->event_record(queue, event), &with, "event_record");
         assert_int_equal(api.hipMalloc(&nothing, SIZE_MAX / 2), hipErrorOutOfMemory);
-        asked = with.ops.event_query(event);
+        asked = with.ops.queues->event_query(event);
     }
     assert_int_equal(asked, GPUHAL_NOT_READY);
     assert_int_equal(api.hipGetLastError(), hipErrorOutOfMemory);
-    with.ops.event_destroy(event);
-    with.ops.queue_destroy(queue);
+    with.ops.queues->event_destroy(event);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
     end_clean(&with);
 }
@@ -209,7 +210,7 @@ static void expect_import(const char *machine, bool by_0)
         assert_int_equal(close((int)handle.as.os), 0);
         handle.as.os = 0;
     }
-    gpuhal_memory to = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .import = handle, .import_offset = offset});
+    gpuhal_memory to = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .handle = handle, .import_offset = offset});
     expect_fine(with.ops.write(with.devices[0], NULL, &from, 9, &sent, 1), &with, "write");
     expect_fine(with.ops.read(with.devices[0], NULL, &got, &to, 9, 1), &with, "read");
     assert_int_equal(got, sent);
@@ -245,7 +246,7 @@ TEST(memory_of_another_api_leaves_no_descriptor_open)
     for (int i = 0; i < 3; i++) {
         const gpuhal_handle handle = {.kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = dup(file)};
         gpuhal_memory memory =
-            allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .import = handle, .import_offset = 4096});
+            allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .handle = handle, .import_offset = 4096});
         with.ops.release(with.devices[0], &memory);
         before = before ? before : count_descriptors();
     }

@@ -41,7 +41,7 @@ TEST(code_that_cannot_be_loaded_is_refused_and_the_device_goes_on)
     program = load_kernels(&with);
     gpuhal_plugin_kernel *kernel = NULL;
     assert_int_equal(find_kernel(&with, program, "absent", &kernel), GPUHAL_ERROR_NOT_FOUND);
-    with.ops.program_unload(program);
+    with.ops.programs->program_unload(program);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
     end_clean(&with);
 }
@@ -54,8 +54,8 @@ TEST(access_that_the_program_switched_on_stays_on)
     assert_int_equal(api.hipDeviceEnablePeerAccess(0, 0), hipSuccess);
     bench with;
     begin(&with, 2);
-    expect_fine(with.ops.peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
-    with.ops.peer_disable(with.devices[1], with.devices[0]);
+    expect_fine(with.ops.peers->peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
+    with.ops.peers->peer_disable(with.devices[1], with.devices[0]);
     assert_int_equal(api.hipDeviceEnablePeerAccess(0, 0), hipErrorPeerAccessAlreadyEnabled);
     end_clean(&with);
 }
@@ -86,7 +86,7 @@ TEST(an_adopted_stream_comes_first_and_is_left_to_the_caller)
     assert_int_equal(api.hipSetDevice(1), hipSuccess);
     gpuhal_memory wrapped = {.size = sizeof wrapped}, taken = allocate(&with, 0, (gpuhal_alloc){.bytes = 256});
     const gpuhal_native memory = {.size = sizeof memory, .type = GPUHAL_NATIVE_HIP_MEMORY, .values = {(uintptr_t)own}};
-    expect_fine(with.ops.wrap_memory(with.devices[0], &memory, 256, &wrapped), &with, "wrap_memory");
+    expect_fine(with.ops.native->wrap_memory(with.devices[0], &memory, 256, &wrapped), &with, "wrap_memory");
     unsigned char got[256] = {0};
     expect_fine(with.ops.copy(with.devices[0], NULL, &taken, 0, &wrapped, 0, 256), &with, "copy");
     expect_fine(with.ops.read(with.devices[0], NULL, got, &taken, 0, 256), &with, "read");
@@ -114,11 +114,11 @@ TEST(memory_of_hip_5_is_distinguished_from_the_hosts)
     begin(&with, 1);
     gpuhal_memory wrapped = {.size = sizeof wrapped};
     gpuhal_native memory = {.size = sizeof memory, .type = GPUHAL_NATIVE_HIP_MEMORY, .values = {(uintptr_t)own}};
-    expect_fine(with.ops.wrap_memory(with.devices[0], &memory, 256, &wrapped), &with, "wrap_memory");
+    expect_fine(with.ops.native->wrap_memory(with.devices[0], &memory, 256, &wrapped), &with, "wrap_memory");
     with.ops.release(with.devices[0], &wrapped);
     memory.values[0] = (uintptr_t)locked;
     wrapped = (gpuhal_memory){.size = sizeof wrapped};
-    assert_true(with.ops.wrap_memory(with.devices[0], &memory, 256, &wrapped) < 0);
+    assert_true(with.ops.native->wrap_memory(with.devices[0], &memory, 256, &wrapped) < 0);
     end(&with);
     assert_int_equal(api.hipFree(own), hipSuccess);
     assert_int_equal(api.hipHostFree(locked), hipSuccess);
@@ -135,9 +135,10 @@ TEST(a_runtime_that_knows_no_graphs_records_events_in_queues_that_were_taken_ove
     assert_int_equal(api.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);
     const gpuhal_native native = {
         .size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {(uintptr_t)stream}};
-    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &native, &queue), &with, "queue_create");
+    expect_fine(with.ops.queues->queue_create(with.devices[0], QUEUE_DESC(.adopt = &native), &queue), &with,
+                "queue_create");
     finish(&with, queue);
-    with.ops.queue_destroy(queue);
+    with.ops.queues->queue_destroy(queue);
     assert_int_equal(api.hipStreamDestroy(stream), hipSuccess);
     end_clean(&with);
 }

@@ -27,13 +27,13 @@ static void expect_no_import_of_more(int version)
     begin_version(&with, version, "devices 1");
     gpuhal_memory from =
         allocate(&with, 0, (gpuhal_alloc){.bytes = 2 * MIB, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
-    gpuhal_alloc more = {.size = sizeof more, .bytes = 64 * MIB, .import = {.size = sizeof more.import}};
+    gpuhal_alloc more = {.size = sizeof more, .bytes = 64 * MIB, .handle = {.size = sizeof more.handle}};
     gpuhal_memory memory = {.size = sizeof memory};
     uint64_t offset = 0;
-    expect_fine(with.ops.export_memory(with.devices[0], &from, GPUHAL_HANDLE_OPAQUE_FD, &more.import, &offset), &with,
+    expect_fine(with.ops.export_memory(with.devices[0], &from, GPUHAL_HANDLE_OPAQUE_FD, &more.handle, &offset), &with,
                 "export");
     assert_int_equal(with.ops.allocate(with.devices[0], &more, &memory), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(close((int)more.import.as.os), 0); /* the caller still owns the descriptor */
+    assert_int_equal(close((int)more.handle.as.os), 0); /* the caller still owns the descriptor */
     with.ops.release(with.devices[0], &from);
     end_clean(&with);
 }
@@ -57,12 +57,12 @@ TEST(memory_that_hip_6_cannot_map_is_given_back_without_unmapping_it)
     assert_true(with.ops.allocate(with.devices[0], &alloc, &memory) < 0);
     uint64_t piece = 0;
     gpuhal_plugin_range *range = NULL;
-    expect_fine(with.ops.range_granularity(with.devices[0], &piece), &with, "range_granularity");
-    expect_fine(with.ops.range_reserve(with.devices[0], 4 * piece, &memory, &range), &with, "range_reserve");
-    assert_true(with.ops.range_commit(range, 0, piece, NULL, 0) < 0);
+    expect_fine(with.ops.ranges->range_granularity(with.devices[0], &piece), &with, "range_granularity");
+    expect_fine(with.ops.ranges->range_reserve(with.devices[0], 4 * piece, &memory, &range), &with, "range_reserve");
+    assert_true(with.ops.ranges->range_commit(range, 0, piece, NULL, 0) < 0);
     assert_int_equal(calls_of("hipMemUnmap"), 0);
-    expect_fine(with.ops.range_commit(range, 0, piece, NULL, 0), &with, "range_commit");
-    with.ops.range_release(range);
+    expect_fine(with.ops.ranges->range_commit(range, 0, piece, NULL, 0), &with, "range_commit");
+    with.ops.ranges->range_release(range);
     assert_int_equal(calls_of("hipMemUnmap"), 1);
     end_clean(&with);
 }
@@ -106,10 +106,10 @@ static void expect_copies_across_chunks(int version)
     gpuhal_memory area = {.size = sizeof area}, other = allocate(&with, 0, (gpuhal_alloc){.bytes = BYTES});
     uint64_t piece = 0;
     gpuhal_plugin_range *range = NULL;
-    expect_fine(with.ops.range_granularity(with.devices[0], &piece), &with, "range_granularity");
-    expect_fine(with.ops.range_reserve(with.devices[0], 4 * piece, &area, &range), &with, "range_reserve");
-    expect_fine(with.ops.range_commit(range, 0, piece, NULL, 0), &with, "range_commit");
-    expect_fine(with.ops.range_commit(range, piece, piece, NULL, 0), &with, "range_commit");
+    expect_fine(with.ops.ranges->range_granularity(with.devices[0], &piece), &with, "range_granularity");
+    expect_fine(with.ops.ranges->range_reserve(with.devices[0], 4 * piece, &area, &range), &with, "range_reserve");
+    expect_fine(with.ops.ranges->range_commit(range, 0, piece, NULL, 0), &with, "range_commit");
+    expect_fine(with.ops.ranges->range_commit(range, piece, piece, NULL, 0), &with, "range_commit");
     unsigned char *sent = bytes_of_seed(9, BYTES), got[BYTES] = {0};
     const uint64_t at = piece - BYTES / 2;
     expect_fine(with.ops.write(with.devices[0], NULL, &area, at, sent, BYTES), &with, "write");
@@ -130,7 +130,7 @@ static void expect_copies_across_chunks(int version)
     assert_memory_equal(got, sent, 2);
     assert_memory_equal(got + 902, "\x78\x56\x34\x12", 4);
     with.ops.release(with.devices[0], &other);
-    with.ops.range_release(range);
+    with.ops.ranges->range_release(range);
     free(sent);
     end_clean(&with);
 }
@@ -154,28 +154,28 @@ static void expect_copies_across_chunks_between_devices(int version)
     gpuhal_memory back = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES});
     uint64_t piece = 0;
     gpuhal_plugin_range *range = NULL;
-    expect_fine(with.ops.range_granularity(with.devices[0], &piece), &with, "range_granularity");
-    expect_fine(with.ops.range_reserve(with.devices[0], 2 * piece, &area, &range), &with, "range_reserve");
-    expect_fine(with.ops.range_commit(range, 0, piece, &with.devices[1], 1), &with, "range_commit");
-    expect_fine(with.ops.range_commit(range, piece, piece, &with.devices[1], 1), &with, "range_commit");
+    expect_fine(with.ops.ranges->range_granularity(with.devices[0], &piece), &with, "range_granularity");
+    expect_fine(with.ops.ranges->range_reserve(with.devices[0], 2 * piece, &area, &range), &with, "range_reserve");
+    expect_fine(with.ops.ranges->range_commit(range, 0, piece, &with.devices[1], 1), &with, "range_commit");
+    expect_fine(with.ops.ranges->range_commit(range, piece, piece, &with.devices[1], 1), &with, "range_commit");
     unsigned char *sent = bytes_of_seed(9, BYTES), got[BYTES] = {0};
     const uint64_t at = piece - BYTES / 2;
     expect_fine(with.ops.write(with.devices[1], NULL, &other, 0, sent, BYTES), &with, "write");
     gpuhal_plugin_device *here = with.devices[0], *there = with.devices[1];
-    expect_fine(with.ops.peer_copy(NULL, here, &area, at, there, &other, 0, BYTES), &with, "peer_copy");
-    expect_fine(with.ops.peer_copy(NULL, there, &back, 0, here, &area, at, BYTES), &with, "peer_copy");
+    expect_fine(with.ops.peers->peer_copy(NULL, here, &area, at, there, &other, 0, BYTES), &with, "peer_copy");
+    expect_fine(with.ops.peers->peer_copy(NULL, there, &back, 0, here, &area, at, BYTES), &with, "peer_copy");
     expect_fine(with.ops.read(with.devices[1], NULL, got, &back, 0, BYTES), &with, "read");
     assert_memory_equal(got, sent, BYTES);
     gpuhal_memory page_locked = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES, .kind = GPUHAL_MEMORY_UPLOAD});
     memset(page_locked.host, 0x37, BYTES);
-    expect_fine(with.ops.peer_copy(NULL, here, &area, at, there, &page_locked, 0, BYTES), &with,
+    expect_fine(with.ops.peers->peer_copy(NULL, here, &area, at, there, &page_locked, 0, BYTES), &with,
                 "peer_copy from the host");
     expect_fine(with.ops.read(with.devices[0], NULL, got, &area, at, BYTES), &with, "read");
     assert_int_equal(got[0] + got[BYTES - 1], 2 * 0x37);
     with.ops.release(with.devices[1], &other);
     with.ops.release(with.devices[1], &back);
     with.ops.release(with.devices[1], &page_locked);
-    with.ops.range_release(range);
+    with.ops.ranges->range_release(range);
     free(sent);
     end_clean(&with);
 }
@@ -201,15 +201,18 @@ static void expect_managed(int version)
     assert_int_equal(api.hipHostMalloc(&page_locked, 4096, 0), hipSuccess);
     gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_MEMORY, .values = {(uintptr_t)memory}};
     gpuhal_memory wrapped = {.size = sizeof wrapped};
-    expect_fine(with.ops.wrap_memory(with.devices[0], &native, 4096, &wrapped), &with, "wrap_memory");
+    expect_fine(with.ops.native->wrap_memory(with.devices[0], &native, 4096, &wrapped), &with, "wrap_memory");
     expect_fine(with.ops.fill(with.devices[0], NULL, &wrapped, 0, 4096, 0x21, 1), &with, "fill");
     assert_int_equal(((char *)memory)[4095], 0x21);
     with.ops.release(with.devices[0], &wrapped);
-    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, 4097, &wrapped), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.ops.native->wrap_memory(with.devices[0], &native, 4097, &wrapped),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     native.values[0] = (uintptr_t)page_locked;
-    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, 4096, &wrapped), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.ops.native->wrap_memory(with.devices[0], &native, 4096, &wrapped),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     native.values[0] = (uintptr_t)ordinary;
-    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, 4096, &wrapped), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.ops.native->wrap_memory(with.devices[0], &native, 4096, &wrapped),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(api.hipFree(memory), hipSuccess);
     assert_int_equal(api.hipHostFree(page_locked), hipSuccess);
     free(ordinary);

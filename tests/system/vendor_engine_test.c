@@ -8,7 +8,7 @@
 static gpuhal_native whole_of(const bench *with, uint64_t stream)
 {
     gpuhal_native native = {.size = sizeof native};
-    expect_fine(with->ops.native_device(with->devices[0], &native), with, "native_device");
+    expect_fine(with->ops.native->native_device(with->devices[0], &native), with, "native_device");
     native.values[2] = stream;
     return native;
 }
@@ -34,11 +34,11 @@ static void *use_everything(void *argument)
     assert_int_equal(got, byte);
     gpuhal_plugin_queue *queue = queue_on(with, 0);
     gpuhal_plugin_event *event = event_on(with, 0);
-    expect_fine(with->ops.event_record(queue, event), with, "event_record");
-    assert_true(with->ops.event_query(event) >= 0);
-    expect_fine(with->ops.event_block(event, 10000 * MS_NS), with, "event_block");
-    with->ops.event_destroy(event);
-    with->ops.queue_destroy(queue);
+    expect_fine(with->ops.queues->event_record(queue, event), with, "event_record");
+    assert_true(with->ops.queues->event_query(event) >= 0);
+    expect_fine(with->ops.queues->event_block(event, 10000 * MS_NS), with, "event_block");
+    with->ops.queues->event_destroy(event);
+    with->ops.queues->queue_destroy(queue);
     expect_fine(with->ops.unregister_host(with->devices[0], own), with, "unregister_host");
     with->ops.release(with->devices[0], &host);
     with->ops.release(with->devices[0], &memory);
@@ -77,16 +77,17 @@ TEST(calls_that_come_after_an_adopted_stream_are_busy_while_it_is_captured)
     expect_fine(open_device(&with, 0, &whole), &with, "open");
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = NULL;
-    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &part, &queue), &with, "queue_create");
+    expect_fine(with.ops.queues->queue_create(with.devices[0], QUEUE_DESC(.adopt = &part), &queue), &with,
+                "queue_create");
     gpuhal_plugin_event *event = event_on(&with, 0);
     assert_int_equal(own.api.VENDOR(StreamBeginCapture)(stream, 0), FAKE_OK);
     assert_int_equal(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), GPUHAL_ERROR_BUSY);
-    assert_int_equal(with.ops.event_record(queue, event), GPUHAL_ERROR_BUSY);
+    assert_int_equal(with.ops.queues->event_record(queue, event), GPUHAL_ERROR_BUSY);
     assert_int_equal(own.api.VENDOR(StreamEndCapture)(stream, &graph), FAKE_OK);
     expect_fine(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), &with, "fill");
-    expect_fine(with.ops.event_record(queue, event), &with, "event_record");
-    with.ops.event_destroy(event);
-    with.ops.queue_destroy(queue);
+    expect_fine(with.ops.queues->event_record(queue, event), &with, "event_record");
+    with.ops.queues->event_destroy(event);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
     end(&with);
     assert_int_equal(own.api.VENDOR(StreamDestroy)(stream), FAKE_OK);
@@ -101,15 +102,15 @@ TEST(no_event_is_recorded_into_a_graph_that_the_engine_captures_by_native_access
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
     gpuhal_plugin_event *event = event_on(&with, 0);
     gpuhal_native native = {.size = sizeof native};
-    expect_fine(with.ops.native_queue(queue, &native), &with, "native_queue");
+    expect_fine(with.ops.native->native_queue(queue, &native), &with, "native_queue");
     vendor_stream stream = (vendor_stream)(uintptr_t)native.values[0];
     vendor_graph graph = NULL;
     assert_int_equal(own.api.VENDOR(StreamBeginCapture)(stream, 0), FAKE_OK);
-    assert_int_equal(with.ops.event_record(queue, event), GPUHAL_ERROR_BUSY);
+    assert_int_equal(with.ops.queues->event_record(queue, event), GPUHAL_ERROR_BUSY);
     assert_int_equal(own.api.VENDOR(StreamEndCapture)(stream, &graph), FAKE_OK);
-    expect_fine(with.ops.event_record(queue, event), &with, "event_record");
-    with.ops.event_destroy(event);
-    with.ops.queue_destroy(queue);
+    expect_fine(with.ops.queues->event_record(queue, event), &with, "event_record");
+    with.ops.queues->event_destroy(event);
+    with.ops.queues->queue_destroy(queue);
     engine_end(&own);
     end_clean(&with);
 }
@@ -135,7 +136,7 @@ TEST(after_the_engine_reset_the_device_its_openings_are_lost_and_a_new_one_works
     assert_int_equal(with.ops.query_health(old), GPUHAL_ERROR_DEVICE_LOST);
     (void)use_everything(&with);
     expect_fine(with.ops.unregister_host(old, own), &with, "unregister_host");
-    with.ops.queue_destroy(queue);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(old, &shared);
     with.ops.release(old, &memory);
     with.plugin->close(old);
@@ -155,19 +156,19 @@ TEST(a_peer_whose_device_is_lost_does_not_take_the_other_one_with_it)
     engine own = engine_begin(1);
     expect_fine(with.ops.fill(with.devices[1], queue, &there, 0, 64, 1, 1), &with, "fill");
     gpuhal_native stream = {.size = sizeof stream};
-    expect_fine(with.ops.native_queue(queue, &stream), &with, "native_queue");
+    expect_fine(with.ops.native->native_queue(queue, &stream), &with, "native_queue");
     assert_int_equal(own.api.VENDOR(StreamSynchronize)((vendor_stream)(uintptr_t)stream.values[0]),
                      FAKE_ERROR_ILLEGAL_ADDRESS);
     engine_end(&own);
     for (int i = 0; i < 2; i++) { /* in the second round the plugin already knows of the loss */
-        assert_int_equal(with.ops.peer_copy(NULL, with.devices[0], &here, 0, with.devices[1], &there, 0, 64),
+        assert_int_equal(with.ops.peers->peer_copy(NULL, with.devices[0], &here, 0, with.devices[1], &there, 0, 64),
                          GPUHAL_ERROR_DEVICE_LOST);
         assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
         assert_int_equal(with.ops.query_health(with.devices[1]), GPUHAL_ERROR_DEVICE_LOST);
     }
     assert_int_equal(calls_of(CALLED(MemcpyPeerAsync)), 1);
     expect_fine(with.ops.fill(with.devices[0], NULL, &here, 0, 64, 1, 2), &with, "fill of the other device");
-    with.ops.queue_destroy(queue);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[0], &here);
     with.ops.release(with.devices[1], &there);
     end(&with);
@@ -182,7 +183,8 @@ static void expect_no_stream(const bench *with, uint64_t name)
     gpuhal_plugin_device *device = NULL;
     gpuhal_ops ops = {.size = sizeof ops};
     const gpuhal_native whole = whole_of(with, name), part = part_of(name);
-    assert_int_equal(with->ops.queue_create(with->devices[0], 0, 0, &part, &queue), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with->ops.queues->queue_create(with->devices[0], QUEUE_DESC(.adopt = &part), &queue),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(with->plugin->open(gpuhal_direct_host(), with->instance, 0, &whole, &device, &ops),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
 }
@@ -201,8 +203,9 @@ TEST(the_name_of_the_default_stream_is_a_stream_of_cuda_alone)
 #ifdef GPUHAL_CUDA_PLUGIN
     const gpuhal_native part = part_of(1);
     gpuhal_plugin_queue *queue = NULL;
-    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &part, &queue), &with, "queue_create");
-    with.ops.queue_destroy(queue);
+    expect_fine(with.ops.queues->queue_create(with.devices[0], QUEUE_DESC(.adopt = &part), &queue), &with,
+                "queue_create");
+    with.ops.queues->queue_destroy(queue);
 #else
     expect_no_stream(&with, 1);
 #endif

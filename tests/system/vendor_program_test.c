@@ -90,7 +90,7 @@ TEST(code_for_a_target_that_the_device_does_not_run_is_refused_with_both_names)
         const gpuhal_status status = load_with(&with, &code, &program);
         if (all[i].runs) {
             expect_fine(status, &with, all[i].target ? all[i].target : "no target");
-            with.ops.program_unload(program);
+            with.ops.programs->program_unload(program);
             continue;
         }
         snprintf(words, sizeof words, "the code is for %s, and the device is " OF("sm_86", "gfx942"), all[i].target);
@@ -144,14 +144,14 @@ TEST(an_unknown_option_of_the_compiler_is_named)
                    "the option \"-DTILE=16\" is unknown");
     code.options = "  ";
     expect_fine(load_with(&with, &code, &program), &with, "only blanks");
-    with.ops.program_unload(program);
+    with.ops.programs->program_unload(program);
     end_clean(&with);
 }
 
 TEST(only_the_driver_keeps_the_code_that_it_compiles)
 {
     bench with = begin_on("devices 1", 1);
-    assert_null(with.ops.program_compiled);
+    assert_null(with.ops.programs->program_compiled);
     end_clean(&with);
 }
 
@@ -182,8 +182,8 @@ TEST(a_kernel_states_the_values_that_the_driver_reports)
     assert_int_equal(info.local_max_bytes, OF(232448, 65536));
     assert_int_equal(info.groups_max[0], OF(2147483647u, 4294967295u / 16));
     assert_int_equal(info.groups_max[1], OF(65535, 65536));
-    with.ops.kernel_destroy(kernel);
-    with.ops.program_unload(program);
+    with.ops.programs->kernel_destroy(kernel);
+    with.ops.programs->program_unload(program);
     end_clean(&with);
 }
 
@@ -214,8 +214,8 @@ TEST(a_description_that_the_device_cannot_follow_is_refused)
     gpuhal_kernel_info info;
     gpuhal_plugin_kernel *kernel = NULL;
     expect_fine(kernel_with(&with, program, &desc, &info, &kernel), &with, "with a constant, which is ignored");
-    with.ops.kernel_destroy(kernel);
-    with.ops.program_unload(program);
+    with.ops.programs->kernel_destroy(kernel);
+    with.ops.programs->program_unload(program);
     end_clean(&with);
 }
 
@@ -243,8 +243,8 @@ TEST(a_limit_of_the_code_itself_is_the_kernels)
     expect_fine(kernel_with(&with, program, &desc, &info, &kernel), &with, "kernel_create");
     assert_int_equal(info.group_size_max, 128);
     assert_int_equal(info.local_bytes, OF(0, 1024));
-    with.ops.kernel_destroy(kernel);
-    with.ops.program_unload(program);
+    with.ops.programs->kernel_destroy(kernel);
+    with.ops.programs->program_unload(program);
     end_clean(&with);
 }
 
@@ -261,8 +261,8 @@ static void expect_made(bench *with)
     desc.parameters = NULL;
     desc.parameter_count = 0;
     expect_kernel_refused(with, program, desc, GPUHAL_ERROR_NOT_SUPPORTED, "the description must list them");
-    with->ops.kernel_destroy(kernel);
-    with->ops.program_unload(program);
+    with->ops.programs->kernel_destroy(kernel);
+    with->ops.programs->program_unload(program);
     end_clean(with);
 }
 
@@ -293,8 +293,8 @@ TEST(a_kernel_that_the_driver_does_not_find_costs_no_device_for_any_code)
                           "the program has no kernel fill");
     assert_int_equal(gpuhal_last_error()->vendor_code, 719);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
-    with.ops.kernel_destroy(kernel_of(&with, program, "fill"));
-    with.ops.program_unload(program);
+    with.ops.programs->kernel_destroy(kernel_of(&with, program, "fill"));
+    with.ops.programs->program_unload(program);
     end_clean(&with);
 }
 
@@ -305,7 +305,7 @@ TEST(a_lookup_on_a_device_that_is_lost_says_that_the_device_is_lost)
     gpuhal_plugin_program *program = load_kernels(&with);
     expect_kernel_refused(&with, program, kernel_desc("fill"), GPUHAL_ERROR_DEVICE_LOST, "719");
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_ERROR_DEVICE_LOST);
-    with.ops.program_unload(program);
+    with.ops.programs->program_unload(program);
     end(&with);
     remove_reports();
 }
@@ -348,7 +348,7 @@ TEST(a_launch_reaches_the_driver_as_it_was_described)
                                       .local_bytes = 28,
                                       .uses = used,
                                       .uses_count = 1};
-    expect_fine(with.ops.launch(queue, kernel, &how), &with, "launch");
+    expect_fine(with.ops.programs->launch(queue, kernel, &how), &with, "launch");
     finish(&with, queue);
     const fake_launch *got = last_launch();
     static const uint32_t groups[] = {3, 2, 1}, size[] = {16, 4, 2};
@@ -363,9 +363,9 @@ TEST(a_launch_reaches_the_driver_as_it_was_described)
     assert_int_equal(got->arguments[1], x.address + 32);
     assert_int_equal(got->arguments[2], bits);
     assert_int_equal(got->arguments[3], n);
-    with.ops.kernel_destroy(kernel);
-    with.ops.program_unload(program);
-    with.ops.queue_destroy(queue);
+    with.ops.programs->kernel_destroy(kernel);
+    with.ops.programs->program_unload(program);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[0], &x);
     with.ops.release(with.devices[0], &y);
     end_clean(&with);
@@ -397,8 +397,8 @@ static void make_fill(const bench *with, filled *out)
 
 static void end_fill(const bench *with, filled *own)
 {
-    with->ops.kernel_destroy(own->kernel);
-    with->ops.program_unload(own->program);
+    with->ops.programs->kernel_destroy(own->kernel);
+    with->ops.programs->program_unload(own->program);
     with->ops.release(with->devices[0], &own->memory);
 }
 
@@ -408,7 +408,7 @@ TEST(a_launch_without_a_queue_returns_when_the_kernel_has_ended)
     filled own;
     uint32_t got[64] = {0};
     make_fill(&with, &own);
-    expect_fine(with.ops.launch(NULL, own.kernel, &own.how), &with, "launch");
+    expect_fine(with.ops.programs->launch(NULL, own.kernel, &own.how), &with, "launch");
     own.value = 9;
     expect_fine(with.ops.read(with.devices[0], NULL, got, &own.memory, 0, sizeof got), &with, "read");
     assert_int_equal(got[0] + got[63], 14);
@@ -434,12 +434,12 @@ TEST(a_launch_makes_no_more_calls_of_the_driver_than_a_fill)
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
     own.how.local_bytes = 60000; /* more than CUDA allows by default */
     const uint64_t before = all_calls();
-    expect_fine(with.ops.launch(queue, own.kernel, &own.how), &with, "launch");
+    expect_fine(with.ops.programs->launch(queue, own.kernel, &own.how), &with, "launch");
     const uint64_t launched = all_calls();
     expect_fine(with.ops.fill(with.devices[0], queue, &own.memory, 0, 256, 1, 4), &with, "fill");
     assert_true(launched - before <= all_calls() - launched);
     finish(&with, queue);
-    with.ops.queue_destroy(queue);
+    with.ops.queues->queue_destroy(queue);
     end_fill(&with, &own);
     end_clean(&with);
 }
@@ -450,17 +450,17 @@ TEST(a_launch_that_the_driver_refuses_leaves_queue_and_device_usable)
     filled own;
     make_fill(&with, &own);
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
-    expect_refused(&with, with.ops.launch(queue, own.kernel, &own.how), GPUHAL_ERROR_TOO_LARGE, "701");
+    expect_refused(&with, with.ops.programs->launch(queue, own.kernel, &own.how), GPUHAL_ERROR_TOO_LARGE, "701");
     own.how.local_bytes = 1u << 30;
-    expect_refused(&with, with.ops.launch(queue, own.kernel, &own.how), GPUHAL_ERROR_INVALID_ARGUMENT,
+    expect_refused(&with, with.ops.programs->launch(queue, own.kernel, &own.how), GPUHAL_ERROR_INVALID_ARGUMENT,
                    "does not take these groups, sizes or local memory");
-    expect_refused(&with, with.ops.launch(NULL, own.kernel, &own.how), GPUHAL_ERROR_INVALID_ARGUMENT,
+    expect_refused(&with, with.ops.programs->launch(NULL, own.kernel, &own.how), GPUHAL_ERROR_INVALID_ARGUMENT,
                    "does not take these groups, sizes or local memory");
     own.how.local_bytes = 0;
-    expect_fine(with.ops.launch(queue, own.kernel, &own.how), &with, "launch");
+    expect_fine(with.ops.programs->launch(queue, own.kernel, &own.how), &with, "launch");
     finish(&with, queue);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
-    with.ops.queue_destroy(queue);
+    with.ops.queues->queue_destroy(queue);
     end_fill(&with, &own);
     end_clean(&with);
 }
@@ -472,7 +472,7 @@ TEST(after_a_reset_of_the_device_kernels_are_lost_and_nothing_is_unloaded_twice)
     filled own;
     make_fill(&with, &own);
     reset_by_engine();
-    assert_int_equal(with.ops.launch(NULL, own.kernel, &own.how), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.programs->launch(NULL, own.kernel, &own.how), GPUHAL_ERROR_DEVICE_LOST);
     const gpuhal_kernel_desc desc = kernel_desc("add");
     gpuhal_kernel_info info;
     gpuhal_plugin_kernel *kernel = NULL;

@@ -18,8 +18,8 @@ typedef struct reserved {
 static reserved reserve(const bench *with, uint64_t pieces)
 {
     reserved out = {.memory = {.size = sizeof out.memory}};
-    expect_fine(with->ops.range_granularity(with->devices[0], &out.piece), with, "range_granularity");
-    expect_fine(with->ops.range_reserve(with->devices[0], pieces * out.piece, &out.memory, &out.range), with,
+    expect_fine(with->ops.ranges->range_granularity(with->devices[0], &out.piece), with, "range_granularity");
+    expect_fine(with->ops.ranges->range_reserve(with->devices[0], pieces * out.piece, &out.memory, &out.range), with,
                 "range_reserve");
     return out;
 }
@@ -29,8 +29,8 @@ TEST(a_range_takes_memory_only_for_committed_pieces_and_copies_cross_them)
     bench with = begin_on("devices 1; memory 0 64M; slow_us 50", 1);
     reserved area = reserve(&with, 100); /* exceeds the device's memory */
     const uint64_t piece = area.piece, before = fake_report_get()->device_bytes[0];
-    expect_fine(with.ops.range_commit(area.range, 3 * piece, piece, NULL, 0), &with, "range_commit");
-    expect_fine(with.ops.range_commit(area.range, 4 * piece, 2 * piece, NULL, 0), &with, "range_commit");
+    expect_fine(with.ops.ranges->range_commit(area.range, 3 * piece, piece, NULL, 0), &with, "range_commit");
+    expect_fine(with.ops.ranges->range_commit(area.range, 4 * piece, 2 * piece, NULL, 0), &with, "range_commit");
     assert_int_equal(fake_report_get()->device_bytes[0] - before, 3 * piece);
     unsigned char *sent = bytes_of_seed(9, 1000), got[1000] = {0};
     expect_fine(with.ops.write(with.devices[0], NULL, &area.memory, 4 * piece - 500, sent, 1000), &with, "write");
@@ -38,13 +38,14 @@ TEST(a_range_takes_memory_only_for_committed_pieces_and_copies_cross_them)
                 &with, "copy");
     expect_fine(with.ops.read(with.devices[0], NULL, got, &area.memory, 5 * piece, 1000), &with, "read");
     assert_memory_equal(got, sent, 1000);
-    assert_int_equal(with.ops.range_commit(area.range, 4 * piece, piece, NULL, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
-    expect_fine(with.ops.range_decommit(area.range, 3 * piece, piece), &with, "range_decommit");
+    assert_int_equal(with.ops.ranges->range_commit(area.range, 4 * piece, piece, NULL, 0),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    expect_fine(with.ops.ranges->range_decommit(area.range, 3 * piece, piece), &with, "range_decommit");
     assert_int_equal(fake_report_get()->device_bytes[0] - before, 2 * piece);
     expect_fine(with.ops.read(with.devices[0], NULL, got, &area.memory, 5 * piece, 1000), &with, "read");
     assert_memory_equal(got, sent, 1000);
-    expect_fine(with.ops.range_commit(area.range, 0, piece, NULL, 0), &with, "range_commit");
-    with.ops.range_release(area.range);
+    expect_fine(with.ops.ranges->range_commit(area.range, 0, piece, NULL, 0), &with, "range_commit");
+    with.ops.ranges->range_release(area.range);
     assert_int_equal(fake_report_get()->device_bytes[0], before);
     free(sent);
     end_clean(&with);
@@ -55,14 +56,14 @@ TEST(a_commit_that_the_device_has_no_memory_for_leaves_the_range_as_it_was)
     bench with = begin_on("devices 1; memory 0 32M", 1);
     reserved area = reserve(&with, 100);
     unsigned char byte = 7, got = 0;
-    expect_fine(with.ops.range_commit(area.range, 0, area.piece, NULL, 0), &with, "range_commit");
+    expect_fine(with.ops.ranges->range_commit(area.range, 0, area.piece, NULL, 0), &with, "range_commit");
     expect_fine(with.ops.write(with.devices[0], NULL, &area.memory, 5, &byte, 1), &with, "write");
-    assert_int_equal(with.ops.range_commit(area.range, area.piece, 50 * area.piece, NULL, 0),
+    assert_int_equal(with.ops.ranges->range_commit(area.range, area.piece, 50 * area.piece, NULL, 0),
                      GPUHAL_ERROR_OUT_OF_MEMORY);
     expect_fine(with.ops.read(with.devices[0], NULL, &got, &area.memory, 5, 1), &with, "read");
     assert_int_equal(got, 7);
-    expect_fine(with.ops.range_commit(area.range, area.piece, 2 * area.piece, NULL, 0), &with, "range_commit");
-    with.ops.range_release(area.range);
+    expect_fine(with.ops.ranges->range_commit(area.range, area.piece, 2 * area.piece, NULL, 0), &with, "range_commit");
+    with.ops.ranges->range_release(area.range);
     end_clean(&with);
 }
 
@@ -72,13 +73,13 @@ TEST(a_peer_reads_a_range_that_was_committed_for_it)
     reserved area = reserve(&with, 1);
     gpuhal_memory there = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
     unsigned char got[64] = {0};
-    expect_fine(with.ops.range_commit(area.range, 0, area.piece, &with.devices[1], 1), &with, "range_commit");
+    expect_fine(with.ops.ranges->range_commit(area.range, 0, area.piece, &with.devices[1], 1), &with, "range_commit");
     expect_fine(with.ops.fill(with.devices[0], NULL, &area.memory, 0, 64, 0x31, 1), &with, "fill");
     expect_fine(with.ops.copy(with.devices[1], NULL, &there, 0, &area.memory, 0, 64), &with, "copy on the peer");
     expect_fine(with.ops.read(with.devices[1], NULL, got, &there, 0, 64), &with, "read");
     assert_int_equal(got[0] + got[63], 2 * 0x31);
     with.ops.release(with.devices[1], &there);
-    with.ops.range_release(area.range);
+    with.ops.ranges->range_release(area.range);
     end_clean(&with);
 }
 
@@ -103,7 +104,7 @@ TEST(exported_memory_is_the_same_memory_on_another_device_and_lives_until_both_l
     gpuhal_memory memory =
         allocate(&with, 0, (gpuhal_alloc){.bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
     const gpuhal_handle handle = export_fd(&with, &memory);
-    gpuhal_memory other = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES, .import = handle});
+    gpuhal_memory other = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES, .handle = handle});
     unsigned char *sent = bytes_of_seed(4, BYTES), *got = bytes_of_seed(5, BYTES);
     expect_fine(with.ops.write(with.devices[0], NULL, &memory, 0, sent, BYTES), &with, "write");
     with.ops.release(with.devices[0], &memory);
@@ -126,7 +127,7 @@ TEST(memory_of_another_interface_comes_in_with_an_offset)
     memset(bytes, 0x11, 20480);
     memset(bytes + 4096, 0x22, 100);
     const gpuhal_handle handle = {.size = sizeof handle, .kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = fd};
-    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 12288, .import = handle, .import_offset = 4096});
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 12288, .handle = handle, .import_offset = 4096});
     expect_fine(with.ops.read(with.devices[0], NULL, got, &memory, 0, 100), &with, "read");
     assert_int_equal(got[0] + got[99], 2 * 0x22);
     expect_fine(with.ops.fill(with.devices[0], NULL, &memory, 100, 100, 0x33, 1), &with, "fill");
@@ -145,10 +146,10 @@ TEST(descriptors_that_are_no_memory_are_refused_and_stay_the_callers)
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_alloc alloc = {.size = sizeof alloc,
                           .bytes = 4096,
-                          .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = ends[0]}};
+                          .handle = {.size = sizeof alloc.handle, .kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = ends[0]}};
     assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_true(fcntl(ends[0], F_GETFD) >= 0);
-    alloc.import.as.os = 4711;
+    alloc.handle.as.os = 4711;
     assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_INVALID_ARGUMENT);
     close(ends[0]);
     close(ends[1]);
@@ -178,7 +179,7 @@ TEST(registered_memory_is_page_locked_until_it_is_given_back)
     finish(&with, queue);
     expect_fine(with.ops.read(with.devices[0], NULL, got, &memory, 0, 100), &with, "read");
     assert_int_equal(got[99], 2);
-    with.ops.queue_destroy(queue);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
     free(own);
     end_clean(&with);
@@ -195,7 +196,7 @@ TEST(read_only_memory_is_imported_only_with_the_flag)
     gpuhal_alloc alloc = {
         .size = sizeof alloc,
         .bytes = 65536,
-        .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = view}};
+        .handle = {.size = sizeof alloc.handle, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = view}};
     gpuhal_memory memory = {.size = sizeof memory};
     if (madvise(view, 4096, 22 /* MADV_POPULATE_READ */) == 0) {
         assert_true(with.ops.allocate(with.devices[0], &alloc, &memory) < 0);

@@ -21,22 +21,22 @@ TEST(work_of_a_queue_goes_on_while_the_caller_does_and_its_time_is_measured)
     gpuhal_plugin_event *before = event_on(&with, 0), *after = event_on(&with, 0);
     char got[8] = "";
     memcpy(host.host, "old", 4);
-    expect_fine(with.ops.event_record(queue, before), &with, "event_record");
+    expect_fine(with.ops.queues->event_record(queue, before), &with, "event_record");
     expect_fine(with.ops.copy(with.devices[0], queue, &memory, 0, &host, 0, 4096), &with, "copy");
-    expect_fine(with.ops.event_record(queue, after), &with, "event_record");
-    expect_fine(with.ops.queue_flush(queue), &with, "flush");
-    assert_int_equal(with.ops.event_query(after), GPUHAL_NOT_READY);
+    expect_fine(with.ops.queues->event_record(queue, after), &with, "event_record");
+    expect_fine(with.ops.queues->queue_flush(queue), &with, "flush");
+    assert_int_equal(with.ops.queues->event_query(after), GPUHAL_NOT_READY);
     overwrite(host.host, "new", 4); /* the copy has not begun */
-    expect_fine(with.ops.event_block(after, 10000 * MS_NS), &with, "event_block");
-    assert_int_equal(with.ops.event_query(after), GPUHAL_OK);
+    expect_fine(with.ops.queues->event_block(after, 10000 * MS_NS), &with, "event_block");
+    assert_int_equal(with.ops.queues->event_query(after), GPUHAL_OK);
     uint64_t took = 0;
-    expect_fine(with.ops.elapsed(before, after, &took), &with, "elapsed");
+    expect_fine(with.ops.queues->elapsed(before, after, &took), &with, "elapsed");
     assert_true(took >= 199 * MS_NS && took < 5000 * MS_NS);
     expect_fine(with.ops.read(with.devices[0], NULL, got, &memory, 0, 4), &with, "read");
     assert_string_equal(got, "new");
-    with.ops.event_destroy(before);
-    with.ops.event_destroy(after);
-    with.ops.queue_destroy(queue);
+    with.ops.queues->event_destroy(before);
+    with.ops.queues->event_destroy(after);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[0], &host);
     with.ops.release(with.devices[0], &memory);
     end_clean(&with);
@@ -54,18 +54,18 @@ TEST(a_queue_waits_for_an_event_of_another_device)
     memset(between.host, 0, 64);
     expect_fine(with.ops.fill(with.devices[0], one, &first, 0, 64, 0x61, 1), &with, "fill");
     expect_fine(with.ops.copy(with.devices[0], one, &between, 0, &first, 0, 64), &with, "copy");
-    expect_fine(with.ops.event_record(one, written), &with, "event_record");
-    expect_fine(with.ops.queue_wait(two, written), &with, "queue_wait");
+    expect_fine(with.ops.queues->event_record(one, written), &with, "event_record");
+    expect_fine(with.ops.queues->queue_wait(two, written), &with, "queue_wait");
     expect_fine(with.ops.copy(with.devices[1], two, &second, 0, &between, 0, 64), &with, "copy");
-    expect_fine(with.ops.event_record(two, copied), &with, "event_record");
-    expect_fine(with.ops.event_block(copied, 10000 * MS_NS), &with, "event_block");
+    expect_fine(with.ops.queues->event_record(two, copied), &with, "event_record");
+    expect_fine(with.ops.queues->event_block(copied, 10000 * MS_NS), &with, "event_block");
     expect_fine(with.ops.read(with.devices[1], NULL, got, &second, 0, 64), &with, "read");
     assert_memory_equal(got, between.host, 64);
     assert_int_equal(got[63], 0x61);
-    with.ops.event_destroy(written);
-    with.ops.event_destroy(copied);
-    with.ops.queue_destroy(one);
-    with.ops.queue_destroy(two);
+    with.ops.queues->event_destroy(written);
+    with.ops.queues->event_destroy(copied);
+    with.ops.queues->queue_destroy(one);
+    with.ops.queues->queue_destroy(two);
     with.ops.release(with.devices[0], &first);
     with.ops.release(with.devices[1], &second);
     with.ops.release(with.devices[0], &between);
@@ -80,14 +80,14 @@ TEST(an_event_after_work_that_failed_says_so_and_only_this_device_is_lost)
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
     gpuhal_plugin_event *event = event_on(&with, 0);
     expect_fine(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), &with, "fill");
-    expect_fine(with.ops.event_record(queue, event), &with, "event_record");
-    assert_int_equal(with.ops.event_block(event, 10000 * MS_NS), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(with.ops.event_query(event), GPUHAL_ERROR_DEVICE_LOST);
+    expect_fine(with.ops.queues->event_record(queue, event), &with, "event_record");
+    assert_int_equal(with.ops.queues->event_block(event, 10000 * MS_NS), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.queues->event_query(event), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(with.ops.query_health(with.devices[1]), GPUHAL_OK);
     expect_fine(with.ops.fill(with.devices[1], NULL, &other, 0, 64, 1, 1), &with, "fill on the other device");
-    with.ops.event_destroy(event);
-    with.ops.queue_destroy(queue);
+    with.ops.queues->event_destroy(event);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
     with.ops.release(with.devices[1], &other);
     end_clean(&with);
@@ -123,7 +123,8 @@ static void copy_to_peer(const bench *with, unsigned char *out_got)
                   to = allocate(with, 1, (gpuhal_alloc){.bytes = 64});
     expect_fine(with->ops.fill(with->devices[0], NULL, &from, 0, 64, 0x61, 1), with, "fill");
     expect_fine(with->ops.fill(with->devices[1], NULL, &to, 0, 64, 0x62, 1), with, "fill");
-    expect_fine(with->ops.peer_copy(NULL, with->devices[1], &to, 0, with->devices[0], &from, 0, 64), with, "peer_copy");
+    expect_fine(with->ops.peers->peer_copy(NULL, with->devices[1], &to, 0, with->devices[0], &from, 0, 64), with,
+                "peer_copy");
     expect_fine(with->ops.read(with->devices[1], NULL, out_got, &to, 0, 64), with, "read");
     with->ops.release(with->devices[0], &from);
     with->ops.release(with->devices[1], &to);
@@ -135,13 +136,13 @@ TEST(a_peer_copy_brings_the_bytes_with_access_and_without)
     unsigned char got[64] = {0};
     copy_to_peer(&with, got);
     assert_int_equal(got[0] + got[63], 2 * 0x61);
-    expect_fine(with.ops.peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
-    expect_fine(with.ops.peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable again");
+    expect_fine(with.ops.peers->peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
+    expect_fine(with.ops.peers->peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable again");
     memset(got, 0, sizeof got);
     copy_to_peer(&with, got);
     assert_int_equal(got[0] + got[63], 2 * 0x61);
-    with.ops.peer_disable(with.devices[1], with.devices[0]);
-    with.ops.peer_disable(with.devices[1], with.devices[0]);
+    with.ops.peers->peer_disable(with.devices[1], with.devices[0]);
+    with.ops.peers->peer_disable(with.devices[1], with.devices[0]);
     end_clean(&with);
 }
 
@@ -149,9 +150,9 @@ TEST(a_peer_copy_brings_the_bytes_with_access_and_without)
 TEST(access_whose_second_use_fails_is_switched_off_after_the_first)
 {
     bench with = begin_on("devices 2; fail " OF("cuCtxEnablePeerAccess", "hipDeviceEnablePeerAccess") " 2 2", 2);
-    expect_fine(with.ops.peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
-    assert_int_equal(with.ops.peer_enable(with.devices[1], with.devices[0]), GPUHAL_ERROR_OUT_OF_MEMORY);
-    with.ops.peer_disable(with.devices[1], with.devices[0]);
+    expect_fine(with.ops.peers->peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
+    assert_int_equal(with.ops.peers->peer_enable(with.devices[1], with.devices[0]), GPUHAL_ERROR_OUT_OF_MEMORY);
+    with.ops.peers->peer_disable(with.devices[1], with.devices[0]);
     assert_int_equal(calls_of(OF("cuCtxDisablePeerAccess", "hipDeviceDisablePeerAccess")), 1);
     end_clean(&with);
 }
@@ -159,7 +160,7 @@ TEST(access_whose_second_use_fails_is_switched_off_after_the_first)
 TEST(devices_without_access_to_each_other_are_refused_as_peers)
 {
     bench with = begin_on("devices 2; link 0 1 system", 2);
-    assert_int_equal(with.ops.peer_enable(with.devices[0], with.devices[1]), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(with.ops.peers->peer_enable(with.devices[0], with.devices[1]), GPUHAL_ERROR_NOT_SUPPORTED);
     end_clean(&with);
 }
 
@@ -168,10 +169,10 @@ TEST(a_link_that_lies_is_not_noticed_by_status_codes)
 {
     bench with = begin_on("devices 2; silent 0 1", 2);
     unsigned char got[64] = {0};
-    expect_fine(with.ops.peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
+    expect_fine(with.ops.peers->peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
     copy_to_peer(&with, got);
     assert_int_equal(got[0] + got[63], 2 * 0x62);
-    with.ops.peer_disable(with.devices[1], with.devices[0]);
+    with.ops.peers->peer_disable(with.devices[1], with.devices[0]);
     end_clean(&with);
 }
 
@@ -184,7 +185,7 @@ static void launch(const bench *with, gpuhal_plugin_queue *queue, gpuhal_plugin_
                                       .groups = {(threads + 63) / 64, 1, 1},
                                       .argument_count = count,
                                       .arguments = arguments};
-    expect_fine(with->ops.launch(queue, kernel, &how), with, "launch");
+    expect_fine(with->ops.programs->launch(queue, kernel, &how), with, "launch");
 }
 
 TEST(kernels_run_with_values_memory_and_offsets_in_the_order_of_their_queue)
@@ -213,10 +214,10 @@ TEST(kernels_run_with_values_memory_and_offsets_in_the_order_of_their_queue)
         assert_int_equal(got[i], 12);
     }
     assert_int_equal(got[COUNT], 0xcdcdcdcd);
-    with.ops.kernel_destroy(fill);
-    with.ops.kernel_destroy(add);
-    with.ops.program_unload(program);
-    with.ops.queue_destroy(queue);
+    with.ops.programs->kernel_destroy(fill);
+    with.ops.programs->kernel_destroy(add);
+    with.ops.programs->program_unload(program);
+    with.ops.queues->queue_destroy(queue);
     with.ops.release(with.devices[0], &one);
     with.ops.release(with.devices[0], &two);
     end_clean(&with);

@@ -17,7 +17,7 @@ typedef struct blocked {
 static void *block_on_it(void *argument)
 {
     blocked *own = argument;
-    own->status = own->with->ops.event_block(own->event, 60000 * MS_NS);
+    own->status = own->with->ops.queues->event_block(own->event, 60000 * MS_NS);
     own->done = true;
     return NULL;
 }
@@ -37,7 +37,7 @@ TEST(twelve_threads_that_wait_for_queues_hold_up_neither_copies_nor_other_waits)
             expect_fine(with.ops.fill(with.devices[0], queues[i], &memory, 64 * (uint64_t)i, 64, 1, 1), &with, "fill");
         }
         waits[i] = (blocked){.with = &with, .event = event_on(&with, 0)};
-        expect_fine(with.ops.event_record(queues[i], waits[i].event), &with, "event_record");
+        expect_fine(with.ops.queues->event_record(queues[i], waits[i].event), &with, "event_record");
         assert_int_equal(pthread_create(&waits[i].thread, NULL, block_on_it, &waits[i]), 0);
     }
     while (calls_of(CALLED(EventSynchronize)) < QUEUES) {
@@ -53,10 +53,10 @@ TEST(twelve_threads_that_wait_for_queues_hold_up_neither_copies_nor_other_waits)
     for (int i = 0; i < QUEUES; i++) {
         assert_int_equal(pthread_join(waits[i].thread, NULL), 0);
         expect_fine(waits[i].status, &with, "event_block");
-        with.ops.event_destroy(waits[i].event);
-        with.ops.queue_destroy(queues[i]);
+        with.ops.queues->event_destroy(waits[i].event);
+        with.ops.queues->queue_destroy(queues[i]);
     }
-    with.ops.queue_destroy(queues[QUEUES]);
+    with.ops.queues->queue_destroy(queues[QUEUES]);
     with.ops.release(with.devices[0], &memory);
     end_clean(&with);
 }
@@ -115,7 +115,7 @@ TEST(a_driver_that_hangs_while_it_makes_a_stream_stops_only_the_caller_that_aske
 
 static gpuhal_alloc import_of(void *memory, uint64_t bytes)
 {
-    return (gpuhal_alloc){.bytes = bytes, .import = {.kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = memory}};
+    return (gpuhal_alloc){.bytes = bytes, .handle = {.kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = memory}};
 }
 
 /* The device writes to the shared memory and copies its bytes to device memory. */
@@ -127,13 +127,13 @@ static void expect_transfers(const bench *with, uint32_t index, const gpuhal_mem
     unsigned char got[4096] = {0};
     expect_fine(with->ops.fill(with->devices[index], queue, shared, 0, 4096, value, 1), with, "fill");
     expect_fine(with->ops.copy(with->devices[index], queue, &memory, 0, shared, 0, 4096), with, "copy");
-    expect_fine(with->ops.event_record(queue, event), with, "event_record");
-    expect_fine(with->ops.event_block(event, 10000 * MS_NS), with, "event_block");
+    expect_fine(with->ops.queues->event_record(queue, event), with, "event_record");
+    expect_fine(with->ops.queues->event_block(event, 10000 * MS_NS), with, "event_block");
     expect_fine(with->ops.read(with->devices[index], NULL, got, &memory, 0, 4096), with, "read");
     assert_int_equal(got[0] + got[4095], 2 * value);
     assert_int_equal(((unsigned char *)shared->host)[4095], value);
-    with->ops.event_destroy(event);
-    with->ops.queue_destroy(queue);
+    with->ops.queues->event_destroy(event);
+    with->ops.queues->queue_destroy(queue);
     with->ops.release(with->devices[index], &memory);
 }
 

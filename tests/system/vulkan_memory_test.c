@@ -184,11 +184,11 @@ TEST(a_heap_is_given_out_to_its_last_byte_and_no_further)
                                     .alignment = cases[c].alignment};
         gpuhal_memory memory = {.size = sizeof memory};
         const unsigned asked = fake.calls("vkAllocateMemory");
-        assert_int_equal(o.slots.ops.allocate(o.device, &alloc, &memory), cases[c].status);
+        assert_int_equal(o.ops.allocate(o.device, &alloc, &memory), cases[c].status);
         assert_int_equal(fake.calls("vkAllocateMemory") - asked, cases[c].status == GPUHAL_OK);
         if (cases[c].status == GPUHAL_OK) {
             memset(memory.host, 1, cases[c].bytes);
-            o.slots.ops.release(o.device, &memory);
+            o.ops.release(o.device, &memory);
         }
     }
     o.plugin->close(o.device);
@@ -201,12 +201,12 @@ static void expect_refusal_then_success(const opening *o, const fake_vulkan *fak
 {
     gpuhal_memory memory = {.size = sizeof memory};
     fake->fail_call("vkAllocateMemory", 1, -2);
-    assert_int_equal(o->slots.ops.allocate(o->device, alloc, &memory), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(o->ops.allocate(o->device, alloc, &memory), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_null(memory.object);
     assert_null(memory.host);
-    assert_int_equal(o->slots.ops.allocate(o->device, alloc, &memory), GPUHAL_OK);
+    assert_int_equal(o->ops.allocate(o->device, alloc, &memory), GPUHAL_OK);
     assert_non_null(memory.object);
-    o->slots.ops.release(o->device, &memory);
+    o->ops.release(o->device, &memory);
 }
 
 TEST(an_import_that_the_driver_has_no_memory_for_hands_out_nothing_and_works_later)
@@ -218,16 +218,16 @@ TEST(an_import_that_the_driver_has_no_memory_for_hands_out_nothing_and_works_lat
     assert_ok(open_direct(&o));
     expect_refusal_then_success(&o, &fake, &(gpuhal_alloc){
         .size = sizeof(gpuhal_alloc), .bytes = BYTES,
-        .import = {.size = sizeof(gpuhal_handle), .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = host}});
+        .handle = {.size = sizeof(gpuhal_handle), .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = host}});
     gpuhal_alloc shared = {.size = sizeof shared, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
     gpuhal_memory memory = {.size = sizeof memory};
     uint64_t offset = 0;
-    shared.import = (gpuhal_handle){.size = sizeof shared.import};
-    assert_int_equal(o.slots.ops.allocate(o.device, &shared, &memory), GPUHAL_OK);
-    assert_int_equal(o.slots.ops.export_memory(o.device, &memory, GPUHAL_HANDLE_OPAQUE_FD, &shared.import, &offset),
+    shared.handle = (gpuhal_handle){.size = sizeof shared.handle};
+    assert_int_equal(o.ops.allocate(o.device, &shared, &memory), GPUHAL_OK);
+    assert_int_equal(o.ops.export_memory(o.device, &memory, GPUHAL_HANDLE_OPAQUE_FD, &shared.handle, &offset),
                      GPUHAL_OK);
     expect_refusal_then_success(&o, &fake, &shared);
-    o.slots.ops.release(o.device, &memory);
+    o.ops.release(o.device, &memory);
     o.plugin->close(o.device);
     fake_vulkan_expect_clean(&fake);
     free(host);
@@ -253,10 +253,10 @@ TEST(host_writes_within_an_atom_leave_the_bytes_beside_them)
         memset(wanted, 0x11, SIZE);
         memset(wanted + parts[p].offset, 0x22, parts[p].bytes);
         assert_int_equal(allocate_direct(&o, GPUHAL_MEMORY_READBACK, SIZE, &memory), GPUHAL_OK);
-        assert_int_equal(o.slots.ops.fill(o.device, NULL, &memory, 0, SIZE, 0x11, 1), GPUHAL_OK);
+        assert_int_equal(o.ops.fill(o.device, NULL, &memory, 0, SIZE, 0x11, 1), GPUHAL_OK);
         memset((char *)memory.host + parts[p].offset, 0x22, parts[p].bytes);
-        assert_int_equal(o.slots.ops.memory_flush(o.device, &memory, parts[p].offset, parts[p].bytes), GPUHAL_OK);
-        assert_int_equal(o.slots.ops.memory_invalidate(o.device, &memory, 0, SIZE), GPUHAL_OK);
+        assert_int_equal(o.ops.memory_flush(o.device, &memory, parts[p].offset, parts[p].bytes), GPUHAL_OK);
+        assert_int_equal(o.ops.memory_invalidate(o.device, &memory, 0, SIZE), GPUHAL_OK);
         assert_memory_equal(memory.host, wanted, SIZE);
         release_direct(&o, &memory);
     }

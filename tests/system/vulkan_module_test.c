@@ -62,9 +62,9 @@ TEST(kernels_of_one_module_have_the_buffers_that_each_uses)
             assert_int_equal(info.parameter_count, k + 1);
             assert_int_equal(info.group_size[0], k ? 4 : 8);
             assert_int_equal(info.group_size[1], k + 1);
-            p.o.slots.ops.kernel_destroy(kernel);
+            p.o.ops.programs->kernel_destroy(kernel);
         }
-        p.o.slots.ops.program_unload(program);
+        p.o.ops.programs->program_unload(program);
     }
     end_programs(&p);
 }
@@ -166,7 +166,7 @@ TEST(lines_names_switches_encodings_and_constants_of_any_width_are_taken)
         gpuhal_plugin_program *program = NULL;
         count = make_change(words, count, &changes[c]);
         assert_ok(load_code(&p.o, words, count * 4, NULL, &program));
-        p.o.slots.ops.program_unload(program);
+        p.o.ops.programs->program_unload(program);
     }
     end_programs(&p);
 }
@@ -208,7 +208,7 @@ TEST(group_memory_of_more_bytes_than_any_number_holds_is_too_large)
     count += sizeof added / 4;
     assert_ok(load_code(&p.o, words, count * 4, NULL, &program));
     expect_error(create_kernel(&p.o, program, &desc, NULL, &kernel), GPUHAL_ERROR_TOO_LARGE, "a group of the kernel");
-    p.o.slots.ops.program_unload(program);
+    p.o.ops.programs->program_unload(program);
     end_programs(&p);
 }
 
@@ -223,11 +223,11 @@ static void try_module(const programs *p, const uint32_t *words, size_t bytes)
     for (size_t d = 0; d < 2 && !loaded; d++) {
         gpuhal_plugin_kernel *kernel = NULL;
         if (create_kernel(&p->o, program, &descs[d], NULL, &kernel) == GPUHAL_OK) {
-            p->o.slots.ops.kernel_destroy(kernel);
+            p->o.ops.programs->kernel_destroy(kernel);
         }
     }
     if (program) {
-        p->o.slots.ops.program_unload(program);
+        p->o.ops.programs->program_unload(program);
     }
 }
 

@@ -55,16 +55,16 @@ static inline programs begin_programs(void)
     programs p = open_programs(!fake   ? NULL
                                : pools ? "discrete;reorder;without=VK_KHR_push_descriptor"
                                        : "discrete;reorder;slow_us=200");
-    assert_int_equal(p.o.slots.ops.queue_create(p.o.device, 0, 0, NULL, &p.queue), GPUHAL_OK);
-    assert_int_equal(p.o.slots.ops.event_create(p.o.device, 0, &p.event), GPUHAL_OK);
+    assert_int_equal(p.o.ops.queues->queue_create(p.o.device, QUEUE_DESC(.flags = 0), &p.queue), GPUHAL_OK);
+    assert_int_equal(p.o.ops.queues->event_create(p.o.device, EVENT_DESC(.flags = 0), &p.event), GPUHAL_OK);
     return p;
 }
 
 static inline void end_programs(programs *p)
 {
     if (p->queue) {
-        p->o.slots.ops.event_destroy(p->event);
-        p->o.slots.ops.queue_destroy(p->queue);
+        p->o.ops.queues->event_destroy(p->event);
+        p->o.ops.queues->queue_destroy(p->queue);
     }
     p->o.plugin->close(p->o.device);
     if (p->faked) {
@@ -77,7 +77,7 @@ static inline gpuhal_status load_code(const opening *o, const void *code, uint64
 {
     const gpuhal_code one = {.size = sizeof one, .format = "spirv", .code = code, .bytes = bytes};
     gpuhal_plugin_build none = {.size = sizeof none};
-    gpuhal_status status = o->slots.ops.program_load(o->device, &one, build ? build : &none, out_program);
+    gpuhal_status status = o->ops.programs->program_load(o->device, &one, build ? build : &none, out_program);
     return status ? gpuhal_direct_failed(o->plugin, status, "program_load") : GPUHAL_OK;
 }
 
@@ -86,7 +86,7 @@ static inline gpuhal_status create_kernel(const opening *o, gpuhal_plugin_progra
                                           gpuhal_plugin_kernel **out_kernel)
 {
     gpuhal_kernel_info info = {.size = sizeof info};
-    gpuhal_status status = o->slots.ops.kernel_create(program, desc, &info, out_kernel);
+    gpuhal_status status = o->ops.programs->kernel_create(program, desc, &info, out_kernel);
     if (out_info) {
         *out_info = info;
     }
@@ -116,7 +116,7 @@ static inline gpuhal_status launch_saxpy(const opening *o, gpuhal_plugin_queue *
         value_argument(&count, sizeof count), value_argument(&a, sizeof a)};
     const gpuhal_plugin_launch launch = {
         .size = sizeof launch, .argument_count = 4, .arguments = arguments, .groups = {(count + 63) / 64, 1, 1}};
-    gpuhal_status status = o->slots.ops.launch(queue, kernel, &launch);
+    gpuhal_status status = o->ops.programs->launch(queue, kernel, &launch);
     return status ? gpuhal_direct_failed(o->plugin, status, "launch") : GPUHAL_OK;
 }
 
@@ -130,8 +130,8 @@ static inline gpuhal_memory allocate_words(const opening *o, uint32_t count)
 
 static inline void finish_queue(const programs *p)
 {
-    assert_int_equal(p->o.slots.ops.event_record(p->queue, p->event), GPUHAL_OK);
-    assert_int_equal(p->o.slots.ops.event_block(p->event, UINT64_C(60000000000)), GPUHAL_OK);
+    assert_int_equal(p->o.ops.queues->event_record(p->queue, p->event), GPUHAL_OK);
+    assert_int_equal(p->o.ops.queues->event_block(p->event, UINT64_C(60000000000)), GPUHAL_OK);
 }
 
 #endif

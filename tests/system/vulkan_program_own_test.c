@@ -27,7 +27,7 @@ static gpuhal_status launch_scale(const opening *o, gpuhal_plugin_queue *queue, 
         value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
     const gpuhal_plugin_launch launch = {
         .size = sizeof launch, .argument_count = 3, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
-    gpuhal_status status = o->slots.ops.launch(queue, kernel, &launch);
+    gpuhal_status status = o->ops.programs->launch(queue, kernel, &launch);
     return status < 0 ? gpuhal_direct_failed(o->plugin, status, "launch") : status;
 }
 
@@ -48,14 +48,14 @@ static gpuhal_status make_kernels(const opening *o, work *w)
 
 static gpuhal_status launch_all(const opening *o, work *w)
 {
-    const gpuhal_ops *ops = &o->slots.ops;
+    const gpuhal_ops *ops = &o->ops;
     gpuhal_status status = GPUHAL_OK;
     for (unsigned round = 0; round < 3 && !status; round++) {
         gpuhal_plugin_queue *queue = round == 2 ? NULL : w->queue;
         status = launch_saxpy(o, queue, w->kernels[0], &w->x, &w->y, 0, COUNT, 1);
         status = status ? status : launch_scale(o, queue, w->kernels[1], &w->x);
-        if (!status && queue && (status = ops->event_record(queue, w->event)) == GPUHAL_OK) {
-            status = ops->event_block(w->event, UINT64_C(60000000000));
+        if (!status && queue && (status = ops->queues->event_record(queue, w->event)) == GPUHAL_OK) {
+            status = ops->queues->event_block(w->event, UINT64_C(60000000000));
         }
     }
     return status;
@@ -63,32 +63,32 @@ static gpuhal_status launch_all(const opening *o, work *w)
 
 static gpuhal_status do_work(const opening *o, work *w)
 {
-    const gpuhal_ops *ops = &o->slots.ops;
+    const gpuhal_ops *ops = &o->ops;
     uint64_t bytes = 0;
     gpuhal_status status = allocate_direct(o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w->x);
     status = status ? status : allocate_direct(o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w->y);
-    status = status ? status : ops->queue_create(o->device, 0, 0, NULL, &w->queue);
-    status = status ? status : ops->event_create(o->device, 0, &w->event);
+    status = status ? status : ops->queues->queue_create(o->device, QUEUE_DESC(.flags = 0), &w->queue);
+    status = status ? status : ops->queues->event_create(o->device, EVENT_DESC(.flags = 0), &w->event);
     status = status ? status : make_kernels(o, w);
     status = status ? status : launch_all(o, w);
-    return status ? status : ops->program_compiled(w->programs[0], NULL, &bytes);
+    return status ? status : ops->programs->program_compiled(w->programs[0], NULL, &bytes);
 }
 
 static void give_back(const opening *o, work *w)
 {
-    const gpuhal_ops *ops = &o->slots.ops;
+    const gpuhal_ops *ops = &o->ops;
     if (w->event) {
-        ops->event_destroy(w->event);
+        ops->queues->event_destroy(w->event);
     }
     if (w->queue) {
-        ops->queue_destroy(w->queue);
+        ops->queues->queue_destroy(w->queue);
     }
     for (unsigned i = 0; i < 2; i++) {
         if (w->kernels[i]) {
-            ops->kernel_destroy(w->kernels[i]);
+            ops->programs->kernel_destroy(w->kernels[i]);
         }
         if (w->programs[i]) {
-            ops->program_unload(w->programs[i]);
+            ops->programs->program_unload(w->programs[i]);
         }
     }
     release_direct(o, &w->x);
@@ -194,13 +194,13 @@ TEST(a_kernel_that_never_ends_keeps_its_objects)
 {
     programs p = open_programs("discrete");
     work w = {0};
-    assert_int_equal(p.o.slots.ops.queue_create(p.o.device, 0, 0, NULL, &w.queue), GPUHAL_OK);
+    assert_int_equal(p.o.ops.queues->queue_create(p.o.device, QUEUE_DESC(.flags = 0), &w.queue), GPUHAL_OK);
     assert_int_equal(allocate_direct(&p.o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w.x), GPUHAL_OK);
     assert_int_equal(allocate_direct(&p.o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w.y), GPUHAL_OK);
     assert_ok(make_kernels(&p.o, &w));
     p.fake.hang(1);
     assert_ok(launch_scale(&p.o, w.queue, w.kernels[1], &w.x));
-    assert_int_equal(p.o.slots.ops.queue_flush(w.queue), GPUHAL_OK);
+    assert_int_equal(p.o.ops.queues->queue_flush(w.queue), GPUHAL_OK);
     static work kept; /* leak checkers find the objects through it */
     kept = w;
     give_back(&p.o, &w);
@@ -216,11 +216,11 @@ enum { FAR_AHEAD = 20000, TAKEN_MAX = 4096 + 256 };
 TEST(a_queue_far_ahead_of_its_device_has_bounded_work_there_and_keeps_none_of_it)
 {
     programs p = open_programs("discrete;without=VK_KHR_push_descriptor");
-    const gpuhal_ops *ops = &p.o.slots.ops;
+    const gpuhal_ops *ops = &p.o.ops;
     work w = {0};
     unsigned taken = 0;
-    assert_int_equal(ops->queue_create(p.o.device, 0, 0, NULL, &w.queue), GPUHAL_OK);
-    assert_int_equal(ops->event_create(p.o.device, 0, &w.event), GPUHAL_OK);
+    assert_int_equal(ops->queues->queue_create(p.o.device, QUEUE_DESC(.flags = 0), &w.queue), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_create(p.o.device, EVENT_DESC(.flags = 0), &w.event), GPUHAL_OK);
     assert_int_equal(allocate_direct(&p.o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w.x), GPUHAL_OK);
     assert_ok(make_kernels(&p.o, &w));
     const unsigned before = p.fake.alive(), recorded = p.fake.recorded();
@@ -228,15 +228,15 @@ TEST(a_queue_far_ahead_of_its_device_has_bounded_work_there_and_keeps_none_of_it
     gpuhal_status status = GPUHAL_OK;
     while (taken < FAR_AHEAD && (status = launch_scale(&p.o, w.queue, w.kernels[1], &w.x)) == GPUHAL_OK) {
         taken++;
-        assert_int_equal(taken % 1000 ? GPUHAL_OK : ops->queue_flush(w.queue), GPUHAL_OK);
+        assert_int_equal(taken % 1000 ? GPUHAL_OK : ops->queues->queue_flush(w.queue), GPUHAL_OK);
     }
     assert_int_equal(status, GPUHAL_NOT_READY);
     assert_in_range(taken, 256, TAKEN_MAX);
     /* Each launch has a descriptor set. For every 64 launches there are a descriptor pool, a buffer and its memory. */
     assert_true(p.fake.alive() - before <= TAKEN_MAX + TAKEN_MAX / 64 * 3 + 64);
     p.fake.go_on();
-    assert_int_equal(ops->event_record(w.queue, w.event), GPUHAL_OK);
-    assert_int_equal(ops->event_block(w.event, UINT64_C(60000000000)), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_record(w.queue, w.event), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_block(w.event, UINT64_C(60000000000)), GPUHAL_OK);
     assert_int_equal(launch_scale(&p.o, w.queue, w.kernels[1], &w.x), GPUHAL_OK);
     assert_true(p.fake.recorded() - recorded <= 8); /* only this launch and its barrier */
     give_back(&p.o, &w);
@@ -276,9 +276,8 @@ static heard hear_formats(const opening *o)
 TEST(a_device_without_a_family_that_computes_offers_no_programs)
 {
     programs p = open_programs("families=gt1");
-    const gpuhal_ops *ops = &p.o.slots.ops;
-    assert_true(!ops->program_load && !ops->program_unload && !ops->kernel_create && !ops->kernel_destroy &&
-                !ops->launch && !ops->program_compiled);
+    const gpuhal_ops *ops = &p.o.ops;
+    assert_null(ops->programs);
     const heard h = hear_formats(&p.o);
     assert_string_equal(h.formats, "");
     assert_non_null(strstr(h.why, "computes"));
@@ -303,19 +302,19 @@ TEST(launches_without_a_queue_run_on_the_family_that_computes)
 TEST(a_queue_that_only_copies_leaves_launches_to_the_caller)
 {
     programs p = open_programs("discrete");
-    const gpuhal_ops *ops = &p.o.slots.ops;
+    const gpuhal_ops *ops = &p.o.ops;
     work w = {0};
     gpuhal_native device = {.size = sizeof device};
     assert_ok(make_kernels(&p.o, &w));
     assert_int_equal(allocate_direct(&p.o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w.x), GPUHAL_OK);
-    assert_int_equal(ops->native_device(p.o.device, &device), GPUHAL_OK);
+    assert_int_equal(ops->native->native_device(p.o.device, &device), GPUHAL_OK);
     const gpuhal_vulkan_device *described = device.typed;
     const gpuhal_vulkan_queue *copies = &described->queues[described->queue_count - 1];
     assert_int_equal(copies->family, 1);
     const gpuhal_native adopt = {.size = sizeof adopt,
                                  .type = GPUHAL_NATIVE_VULKAN_QUEUE,
                                  .values = {(uintptr_t)copies->queue, copies->family, copies->index, 0}};
-    assert_int_equal(ops->queue_create(p.o.device, 0, 0, &adopt, &w.queue), GPUHAL_OK);
+    assert_int_equal(ops->queues->queue_create(p.o.device, QUEUE_DESC(.adopt = &adopt), &w.queue), GPUHAL_OK);
     assert_int_equal(launch_scale(&p.o, w.queue, w.kernels[1], &w.x), GPUHAL_ERROR_NOT_SUPPORTED);
     give_back(&p.o, &w);
     end_programs(&p);
@@ -324,9 +323,9 @@ TEST(a_queue_that_only_copies_leaves_launches_to_the_caller)
 TEST(memory_that_a_kernel_reaches_by_address_is_ordered_with_everything)
 {
     programs p = open_programs("discrete;reorder");
-    const gpuhal_ops *ops = &p.o.slots.ops;
+    const gpuhal_ops *ops = &p.o.ops;
     work w = {0};
-    assert_int_equal(ops->queue_create(p.o.device, 0, 0, NULL, &w.queue), GPUHAL_OK);
+    assert_int_equal(ops->queues->queue_create(p.o.device, QUEUE_DESC(.flags = 0), &w.queue), GPUHAL_OK);
     assert_ok(make_kernels(&p.o, &w));
     assert_int_equal(allocate_direct(&p.o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w.x), GPUHAL_OK);
     assert_int_equal(allocate_direct(&p.o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w.y), GPUHAL_OK);
@@ -346,10 +345,10 @@ TEST(memory_that_a_kernel_reaches_by_address_is_ordered_with_everything)
                                    .uses_count = 1};
     p.fake.fail_call("vkCmdPipelineBarrier", 0, 0);
     assert_int_equal(ops->fill(p.o.device, w.queue, &w.y, 0, COUNT * 4, 1, 4), GPUHAL_OK);
-    assert_int_equal(ops->launch(w.queue, w.kernels[1], &launch), GPUHAL_OK);
+    assert_int_equal(ops->programs->launch(w.queue, w.kernels[1], &launch), GPUHAL_OK);
     assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 2); /* at the beginning, and before the launch */
     launch.uses_count = 100;
-    assert_int_equal(ops->launch(w.queue, w.kernels[1], &launch), GPUHAL_OK);
+    assert_int_equal(ops->programs->launch(w.queue, w.kernels[1], &launch), GPUHAL_OK);
     assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 3);
     assert_ok(launch_saxpy(&p.o, w.queue, w.kernels[0], &w.y, &w.y, 512, 16, 1));
     assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 4);
@@ -362,25 +361,25 @@ TEST(memory_that_a_kernel_reaches_by_address_is_ordered_with_everything)
 TEST(a_cache_that_no_pipeline_is_in_is_not_given_out_and_not_taken)
 {
     programs p = open_programs("discrete");
-    const gpuhal_ops *ops = &p.o.slots.ops;
+    const gpuhal_ops *ops = &p.o.ops;
     gpuhal_plugin_program *program = NULL;
     gpuhal_plugin_kernel *kernel = NULL;
     const gpuhal_kernel_desc desc = saxpy_desc();
     unsigned char kept[64];
     uint64_t bytes = sizeof kept;
     assert_ok(load_code(&p.o, saxpy_spirv, sizeof saxpy_spirv, NULL, &program));
-    assert_int_equal(ops->program_compiled(program, kept, &bytes), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(ops->programs->program_compiled(program, kept, &bytes), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_ok(create_kernel(&p.o, program, &desc, NULL, &kernel));
     bytes = sizeof kept;
-    assert_int_equal(ops->program_compiled(program, kept, &bytes), GPUHAL_OK);
+    assert_int_equal(ops->programs->program_compiled(program, kept, &bytes), GPUHAL_OK);
     assert_int_equal(bytes, 40);
-    ops->kernel_destroy(kernel);
-    ops->program_unload(program);
+    ops->programs->kernel_destroy(kernel);
+    ops->programs->program_unload(program);
     for (uint64_t size = 32; size <= bytes; size += 8) {
         gpuhal_plugin_build build = {.size = sizeof build, .compiled = kept, .compiled_bytes = size};
         assert_ok(load_code(&p.o, saxpy_spirv, sizeof saxpy_spirv, &build, &program));
         assert_int_equal(build.used_compiled, size > 32);
-        ops->program_unload(program);
+        ops->programs->program_unload(program);
     }
     end_programs(&p);
 }

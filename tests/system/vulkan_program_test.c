@@ -32,8 +32,8 @@ static void end_saxpy(fixture *f)
 {
     release_direct(&f->p.o, &f->x);
     release_direct(&f->p.o, &f->y);
-    f->p.o.slots.ops.kernel_destroy(f->kernel);
-    f->p.o.slots.ops.program_unload(f->program);
+    f->p.o.ops.programs->kernel_destroy(f->kernel);
+    f->p.o.ops.programs->program_unload(f->program);
     end_programs(&f->p);
 }
 
@@ -63,7 +63,7 @@ TEST(launches_and_transfers_of_a_queue_are_in_order_both_ways)
     const gpuhal_kernel_desc desc = saxpy_desc();
     fixture f = begin_saxpy(&desc);
     gpuhal_memory far = {0};
-    const gpuhal_ops *ops = &f.p.o.slots.ops;
+    const gpuhal_ops *ops = &f.p.o.ops;
     assert_int_equal(allocate_direct(&f.p.o, GPUHAL_MEMORY_DEVICE, COUNT * 4, &far), GPUHAL_OK);
     for (unsigned round = 0; round < 20; round++) {
         assert_int_equal(ops->fill(f.p.o.device, f.p.queue, &far, 0, COUNT * 4, 0, 4), GPUHAL_OK);
@@ -72,7 +72,7 @@ TEST(launches_and_transfers_of_a_queue_are_in_order_both_ways)
         assert_int_equal(ops->copy(f.p.o.device, f.p.queue, &f.y, 0, &far, 0, COUNT * 4), GPUHAL_OK);
         assert_ok(launch_saxpy(&f.p.o, f.p.queue, f.kernel, &f.x, &f.y, 0, COUNT, 1));
         if (round % 3 == 0) {
-            assert_int_equal(ops->queue_flush(f.p.queue), GPUHAL_OK);
+            assert_int_equal(ops->queues->queue_flush(f.p.queue), GPUHAL_OK);
         }
     }
     finish_queue(&f.p);
@@ -179,7 +179,7 @@ TEST(values_go_to_a_uniform_block_if_the_code_has_one)
             value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
         const gpuhal_plugin_launch launch = {
             .size = sizeof launch, .argument_count = 3, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
-        assert_int_equal(p.o.slots.ops.launch(round == 7 ? NULL : p.queue, kernel, &launch), GPUHAL_OK);
+        assert_int_equal(p.o.ops.programs->launch(round == 7 ? NULL : p.queue, kernel, &launch), GPUHAL_OK);
         if (round == 6 || round == 7) {
             finish_queue(&p); /* the launch without a queue is not ordered with the others */
         }
@@ -191,8 +191,8 @@ TEST(values_go_to_a_uniform_block_if_the_code_has_one)
         assert_int_equal(((const uint32_t *)words.host)[i], i * expected[0] + expected[1]);
     }
     release_direct(&p.o, &words);
-    p.o.slots.ops.kernel_destroy(kernel);
-    p.o.slots.ops.program_unload(program);
+    p.o.ops.programs->kernel_destroy(kernel);
+    p.o.ops.programs->program_unload(program);
     end_programs(&p);
 }
 
@@ -200,33 +200,33 @@ TEST(compiled_code_is_returned_and_taken_only_by_the_same_device)
 {
     const gpuhal_kernel_desc desc = saxpy_desc();
     fixture f = begin_saxpy(&desc);
-    const gpuhal_ops *ops = &f.p.o.slots.ops;
+    const gpuhal_ops *ops = &f.p.o.ops;
     unsigned char *kept = NULL;
     uint64_t bytes = 0, small = 8;
-    if (ops->program_compiled(f.program, NULL, &bytes) == GPUHAL_ERROR_NOT_SUPPORTED && !f.p.faked) {
+    if (ops->programs->program_compiled(f.program, NULL, &bytes) == GPUHAL_ERROR_NOT_SUPPORTED && !f.p.faked) {
         end_saxpy(&f);
         SKIP_TEST("the driver keeps no pipelines in its caches");
     }
     assert_true(bytes > 32 && (kept = calloc(1, bytes + 4)));
     memset(kept, 0xee, bytes);
-    assert_int_equal(ops->program_compiled(f.program, kept, &small), GPUHAL_OK);
+    assert_int_equal(ops->programs->program_compiled(f.program, kept, &small), GPUHAL_OK);
     assert_int_equal(small, bytes);
     assert_int_equal(kept[0], 0xee);
-    assert_int_equal(ops->program_compiled(f.program, kept, &bytes), GPUHAL_OK);
+    assert_int_equal(ops->programs->program_compiled(f.program, kept, &bytes), GPUHAL_OK);
     for (unsigned damaged = 0; damaged < 36; damaged += 4) {
         gpuhal_plugin_program *again = NULL;
         gpuhal_plugin_build build = {.size = sizeof build, .compiled = kept, .compiled_bytes = bytes};
         kept[damaged] ^= damaged < 32;
         assert_ok(load_code(&f.p.o, saxpy_spirv, sizeof saxpy_spirv, &build, &again));
         assert_int_equal(build.used_compiled, damaged == 32);
-        ops->program_unload(again);
+        ops->programs->program_unload(again);
         kept[damaged] ^= damaged < 32;
     }
     gpuhal_plugin_program *short_one = NULL;
     gpuhal_plugin_build cut_off = {.size = sizeof cut_off, .compiled = kept, .compiled_bytes = 31};
     assert_ok(load_code(&f.p.o, saxpy_spirv, sizeof saxpy_spirv, &cut_off, &short_one));
     assert_int_equal(cut_off.used_compiled, 0);
-    ops->program_unload(short_one);
+    ops->programs->program_unload(short_one);
     free(kept);
     end_saxpy(&f);
 }
@@ -312,7 +312,7 @@ TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not
     const gpuhal_plugin_launch launch = {
         .size = sizeof launch, .argument_count = 5, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
     assert_int_equal(f.info.parameter_count, 5);
-    assert_int_equal(f.p.o.slots.ops.launch(f.p.queue, f.kernel, &launch), GPUHAL_OK);
+    assert_int_equal(f.p.o.ops.programs->launch(f.p.queue, f.kernel, &launch), GPUHAL_OK);
     finish_queue(&f.p);
     expect_y(&f, 2, 1);
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -324,7 +324,7 @@ TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not
     wrong.parameter_count = 4;
     assert_ok(load_code(&f.p.o, scale_spirv, sizeof scale_spirv, NULL, &scale));
     expect_error(create_kernel(&f.p.o, scale, &wrong, NULL, &none), GPUHAL_ERROR_INVALID_ARGUMENT, "2 buffers");
-    f.p.o.slots.ops.program_unload(scale);
+    f.p.o.ops.programs->program_unload(scale);
     release_direct(&f.p.o, &surplus);
     end_saxpy(&f);
 }
@@ -379,9 +379,9 @@ TEST(code_that_is_no_module_for_this_device_is_refused)
                                 .bytes = sizeof words};
     gpuhal_plugin_build build = {.size = sizeof build};
     gpuhal_plugin_program *program = NULL;
-    gpuhal_status status = p.o.slots.ops.program_load(p.o.device, &other, &build, &program);
+    gpuhal_status status = p.o.ops.programs->program_load(p.o.device, &other, &build, &program);
     expect_error(gpuhal_direct_failed(p.o.plugin, status, "program_load"), GPUHAL_ERROR_NOT_SUPPORTED, "spirv");
-    status = p.o.slots.ops.program_load(p.o.device, &target, &build, &program);
+    status = p.o.ops.programs->program_load(p.o.device, &target, &build, &program);
     expect_error(gpuhal_direct_failed(p.o.plugin, status, "program_load"), GPUHAL_ERROR_INCOMPATIBLE, "is for sm_90");
     end_programs(&p);
 }
@@ -390,12 +390,12 @@ TEST(a_wrapped_buffer_has_to_be_made_for_storage)
 {
     const gpuhal_kernel_desc desc = saxpy_desc();
     fixture f = begin_saxpy(&desc);
-    const gpuhal_ops *ops = &f.p.o.slots.ops;
+    const gpuhal_ops *ops = &f.p.o.ops;
     gpuhal_native native = {.size = sizeof native};
     gpuhal_memory wrapped = {.size = sizeof wrapped};
-    assert_int_equal(ops->native_memory(f.p.o.device, &f.y, &native), GPUHAL_OK);
+    assert_int_equal(ops->native->native_memory(f.p.o.device, &f.y, &native), GPUHAL_OK);
     native.values[3] = 3; /* the caller states that the buffer is only for transfers */
-    assert_int_equal(ops->wrap_memory(f.p.o.device, &native, COUNT * 4, &wrapped), GPUHAL_OK);
+    assert_int_equal(ops->native->wrap_memory(f.p.o.device, &native, COUNT * 4, &wrapped), GPUHAL_OK);
     assert_true(wrapped.flags & GPUHAL_MEMORY_NO_KERNELS); /* the core refuses launches that use this memory */
     assert_false(f.y.flags & GPUHAL_MEMORY_NO_KERNELS);
     ops->release(f.p.o.device, &wrapped);
@@ -416,8 +416,8 @@ static void *load_and_launch(void *user)
     gpuhal_plugin_queue *queue = NULL;
     gpuhal_plugin_event *event = NULL;
     gpuhal_memory x = allocate_words(o, COUNT), y = allocate_words(o, COUNT);
-    assert_int_equal(o->slots.ops.queue_create(o->device, 0, 0, NULL, &queue), GPUHAL_OK);
-    assert_int_equal(o->slots.ops.event_create(o->device, 0, &event), GPUHAL_OK);
+    assert_int_equal(o->ops.queues->queue_create(o->device, QUEUE_DESC(.flags = 0), &queue), GPUHAL_OK);
+    assert_int_equal(o->ops.queues->event_create(o->device, EVENT_DESC(.flags = 0), &event), GPUHAL_OK);
     for (unsigned round = 0; round < 4; round++) {
         gpuhal_plugin_program *program = NULL;
         gpuhal_plugin_kernel *kernel = NULL;
@@ -431,16 +431,16 @@ static void *load_and_launch(void *user)
             gpuhal_plugin_queue *where = launch == 0 ? NULL : queue;
             assert_ok(launch_saxpy(o, where, kernel, &x, &y, 0, COUNT, 1));
         }
-        assert_int_equal(o->slots.ops.event_record(queue, event), GPUHAL_OK);
-        assert_int_equal(o->slots.ops.event_block(event, UINT64_C(60000000000)), GPUHAL_OK);
+        assert_int_equal(o->ops.queues->event_record(queue, event), GPUHAL_OK);
+        assert_int_equal(o->ops.queues->event_block(event, UINT64_C(60000000000)), GPUHAL_OK);
         for (uint32_t i = 0; i < COUNT; i++) {
             assert_true(((const float *)y.host)[i] == 10 * (float)i + (float)w->number);
         }
-        o->slots.ops.kernel_destroy(kernel);
-        o->slots.ops.program_unload(program);
+        o->ops.programs->kernel_destroy(kernel);
+        o->ops.programs->program_unload(program);
     }
-    o->slots.ops.event_destroy(event);
-    o->slots.ops.queue_destroy(queue);
+    o->ops.queues->event_destroy(event);
+    o->ops.queues->queue_destroy(queue);
     release_direct(o, &x);
     release_direct(o, &y);
     return NULL;
@@ -464,25 +464,25 @@ TEST(two_timed_events_have_the_time_of_the_launches_between_them)
 {
     const gpuhal_kernel_desc desc = saxpy_desc();
     fixture f = begin_saxpy(&desc);
-    const gpuhal_ops *ops = &f.p.o.slots.ops;
+    const gpuhal_ops *ops = &f.p.o.ops;
     gpuhal_plugin_queue *queue = NULL;
     gpuhal_plugin_event *from = NULL, *to = NULL;
     uint64_t ns = 0;
-    assert_int_equal(ops->queue_create(f.p.o.device, 0, GPUHAL_TIMED, NULL, &queue), GPUHAL_OK);
-    assert_int_equal(ops->event_create(f.p.o.device, GPUHAL_TIMED, &from), GPUHAL_OK);
-    assert_int_equal(ops->event_create(f.p.o.device, GPUHAL_TIMED, &to), GPUHAL_OK);
-    assert_int_equal(ops->event_record(queue, from), GPUHAL_OK);
+    assert_int_equal(ops->queues->queue_create(f.p.o.device, QUEUE_DESC(.flags = GPUHAL_TIMED), &queue), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_create(f.p.o.device, EVENT_DESC(.flags = GPUHAL_TIMED), &from), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_create(f.p.o.device, EVENT_DESC(.flags = GPUHAL_TIMED), &to), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_record(queue, from), GPUHAL_OK);
     for (unsigned i = 0; i < 100; i++) {
         assert_ok(launch_saxpy(&f.p.o, queue, f.kernel, &f.x, &f.y, 0, COUNT, 1));
     }
-    assert_int_equal(ops->event_record(queue, to), GPUHAL_OK);
-    assert_int_equal(ops->event_block(to, UINT64_C(60000000000)), GPUHAL_OK);
-    assert_int_equal(ops->elapsed(from, to, &ns), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_record(queue, to), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_block(to, UINT64_C(60000000000)), GPUHAL_OK);
+    assert_int_equal(ops->queues->elapsed(from, to, &ns), GPUHAL_OK);
     assert_true(ns > 0 && ns < UINT64_C(60000000000));
     expect_y(&f, 100, 1);
-    ops->event_destroy(from);
-    ops->event_destroy(to);
-    ops->queue_destroy(queue);
+    ops->queues->event_destroy(from);
+    ops->queues->event_destroy(to);
+    ops->queues->queue_destroy(queue);
     end_saxpy(&f);
 }
 

@@ -18,9 +18,9 @@ static gpuhal_status open_linked(opening *o)
     assert_non_null(o->plugin);
     gpuhal_status status = o->plugin->start(gpuhal_direct_host(), &o->instance);
     status = status ? status : gpuhal_direct_enumerate(o->plugin, o->instance, &no_listener);
-    o->slots.ops.size = sizeof o->slots.ops;
-    status = status ? status : o->plugin->describe(gpuhal_direct_host(), o->instance, 0, &o->slots.ops);
-    status = status ? status : o->plugin->open(gpuhal_direct_host(), o->instance, 0, NULL, &o->device, &o->slots.ops);
+    o->ops.size = sizeof o->ops;
+    status = status ? status : o->plugin->describe(gpuhal_direct_host(), o->instance, 0, &o->ops);
+    status = status ? status : o->plugin->open(gpuhal_direct_host(), o->instance, 0, NULL, &o->device, &o->ops);
     return status ? gpuhal_direct_failed(o->plugin, status, "open") : GPUHAL_OK;
 }
 
@@ -40,25 +40,25 @@ static gpuhal_status launch(const opening *o, work *w, gpuhal_plugin_queue *queu
         value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
     const gpuhal_plugin_launch one = {
         .size = sizeof one, .argument_count = 3, .arguments = arguments, .groups = {1, 1, 1}};
-    return o->slots.ops.launch(queue, w->kernel, &one);
+    return o->ops.programs->launch(queue, w->kernel, &one);
 }
 
 static gpuhal_status work_on(const opening *o, work *w)
 {
-    const gpuhal_ops *ops = &o->slots.ops;
+    const gpuhal_ops *ops = &o->ops;
     const gpuhal_constant constants[] = {{.id = 3, .value = 1}};
     gpuhal_kernel_desc desc = scale_desc();
     desc.constants = constants;
     desc.constant_count = 1;
     gpuhal_status status = allocate_direct(o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w->words);
-    status = status ? status : ops->queue_create(o->device, 0, 0, NULL, &w->queue);
-    status = status ? status : ops->event_create(o->device, 0, &w->event);
+    status = status ? status : ops->queues->queue_create(o->device, QUEUE_DESC(.flags = 0), &w->queue);
+    status = status ? status : ops->queues->event_create(o->device, EVENT_DESC(.flags = 0), &w->event);
     status = status ? status : load_code(o, scale_spirv, sizeof scale_spirv, NULL, &w->program);
     status = status ? status : create_kernel(o, w->program, &desc, NULL, &w->kernel);
     status = status ? status : launch(o, w, NULL);
     status = status ? status : launch(o, w, w->queue);
-    status = status ? status : ops->event_record(w->queue, w->event);
-    status = status ? status : ops->event_block(w->event, UINT64_C(60000000000));
+    status = status ? status : ops->queues->event_record(w->queue, w->event);
+    status = status ? status : ops->queues->event_block(w->event, UINT64_C(60000000000));
     return status ? gpuhal_direct_failed(o->plugin, status, "a slot") : GPUHAL_OK;
 }
 
@@ -72,16 +72,16 @@ static gpuhal_status load_and_launch(void)
     }
     status = work_on(&o, &w);
     if (w.event) {
-        o.slots.ops.event_destroy(w.event);
+        o.ops.queues->event_destroy(w.event);
     }
     if (w.queue) {
-        o.slots.ops.queue_destroy(w.queue);
+        o.ops.queues->queue_destroy(w.queue);
     }
     if (w.kernel) {
-        o.slots.ops.kernel_destroy(w.kernel);
+        o.ops.programs->kernel_destroy(w.kernel);
     }
     if (w.program) {
-        o.slots.ops.program_unload(w.program);
+        o.ops.programs->program_unload(w.program);
     }
     release_direct(&o, &w.words);
     o.plugin->close(o.device);

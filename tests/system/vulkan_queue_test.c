@@ -24,10 +24,10 @@ static fixture open_fixture(const char *script, uint32_t flags)
 {
     fixture d = {.fake = fake_vulkan_script(script)};
     assert_ok(open_direct(&d.o));
-    const gpuhal_ops *ops = &d.o.slots.ops;
-    assert_non_null(ops->queue_create);
-    assert_int_equal(ops->queue_create(d.o.device, 0, flags, NULL, &d.queue), GPUHAL_OK);
-    assert_int_equal(ops->event_create(d.o.device, flags, &d.event), GPUHAL_OK);
+    const gpuhal_ops *ops = &d.o.ops;
+    assert_non_null(ops->queues);
+    assert_int_equal(ops->queues->queue_create(d.o.device, QUEUE_DESC(.flags = flags), &d.queue), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_create(d.o.device, EVENT_DESC(.flags = flags), &d.event), GPUHAL_OK);
     assert_int_equal(allocate_direct(&d.o, GPUHAL_MEMORY_UPLOAD, BYTES, &d.near), GPUHAL_OK);
     assert_int_equal(allocate_direct(&d.o, GPUHAL_MEMORY_DEVICE, BYTES, &d.far), GPUHAL_OK);
     assert_int_equal(allocate_direct(&d.o, GPUHAL_MEMORY_READBACK, BYTES, &d.result), GPUHAL_OK);
@@ -36,9 +36,9 @@ static fixture open_fixture(const char *script, uint32_t flags)
 
 static void close_fixture(fixture *d)
 {
-    const gpuhal_ops *ops = &d->o.slots.ops;
-    ops->event_destroy(d->event);
-    ops->queue_destroy(d->queue);
+    const gpuhal_ops *ops = &d->o.ops;
+    ops->queues->event_destroy(d->event);
+    ops->queues->queue_destroy(d->queue);
     release_direct(&d->o, &d->near);
     release_direct(&d->o, &d->far);
     release_direct(&d->o, &d->result);
@@ -48,22 +48,22 @@ static void close_fixture(fixture *d)
 
 static gpuhal_status copy(fixture *d, gpuhal_memory *to, gpuhal_memory *from, uint64_t bytes)
 {
-    return d->o.slots.ops.copy(d->o.device, d->queue, to, 0, from, 0, bytes);
+    return d->o.ops.copy(d->o.device, d->queue, to, 0, from, 0, bytes);
 }
 
 static void enqueue_copy(fixture *d)
 {
     assert_int_equal(copy(d, &d->far, &d->near, BYTES), GPUHAL_OK);
-    assert_int_equal(d->o.slots.ops.event_record(d->queue, d->event), GPUHAL_OK);
+    assert_int_equal(d->o.ops.queues->event_record(d->queue, d->event), GPUHAL_OK);
 }
 
 static void expect_bytes(fixture *d, const unsigned char *wanted)
 {
     assert_int_equal(copy(d, &d->result, &d->far, BYTES), GPUHAL_OK);
-    assert_int_equal(d->o.slots.ops.event_record(d->queue, d->event), GPUHAL_OK);
-    assert_int_equal(d->o.slots.ops.event_block(d->event, 5 * second_ns), GPUHAL_OK);
+    assert_int_equal(d->o.ops.queues->event_record(d->queue, d->event), GPUHAL_OK);
+    assert_int_equal(d->o.ops.queues->event_block(d->event, 5 * second_ns), GPUHAL_OK);
     if (!(d->result.flags & GPUHAL_MEMORY_HOST_COHERENT)) {
-        assert_int_equal(d->o.slots.ops.memory_invalidate(d->o.device, &d->result, 0, d->result.bytes), GPUHAL_OK);
+        assert_int_equal(d->o.ops.memory_invalidate(d->o.device, &d->result, 0, d->result.bytes), GPUHAL_OK);
     }
     assert_memory_equal(d->result.host, wanted, BYTES);
 }
@@ -83,13 +83,13 @@ static void run_in_order(const char *script)
         const bool down = exercise_random(&seed, 2) == 0;
         if (exercise_random(&seed, 3) == 0) {
             const uint32_t pattern = (uint32_t)exercise_random(&seed, UINT32_MAX);
-            assert_int_equal(d.o.slots.ops.fill(d.o.device, d.queue, &d.far, from, bytes, pattern, 4), GPUHAL_OK);
+            assert_int_equal(d.o.ops.fill(d.o.device, d.queue, &d.far, from, bytes, pattern, 4), GPUHAL_OK);
             for (uint64_t i = 0; i < bytes; i += 4) {
                 memcpy(expected + from + i, &pattern, 4);
             }
         } else {
             assert_int_equal(
-                d.o.slots.ops.copy(d.o.device, d.queue, &d.far, down ? from : to, &d.far, down ? to : from, bytes),
+                d.o.ops.copy(d.o.device, d.queue, &d.far, down ? from : to, &d.far, down ? to : from, bytes),
                 GPUHAL_OK);
             memcpy(expected + (down ? from : to), expected + (down ? to : from), bytes);
         }
@@ -124,10 +124,10 @@ TEST(enqueueing_does_not_wait_for_slow_work)
     const double begin = seconds_now();
     enqueue_copy(&d);
     assert_true(seconds_now() - begin < 0.05);
-    assert_int_equal(d.o.slots.ops.event_query(d.event), GPUHAL_NOT_READY);
-    assert_int_equal(d.o.slots.ops.event_block(d.event, 5 * second_ns), GPUHAL_OK);
+    assert_int_equal(d.o.ops.queues->event_query(d.event), GPUHAL_NOT_READY);
+    assert_int_equal(d.o.ops.queues->event_block(d.event, 5 * second_ns), GPUHAL_OK);
     assert_true(seconds_now() - begin >= 0.1);
-    assert_int_equal(d.o.slots.ops.event_query(d.event), GPUHAL_OK);
+    assert_int_equal(d.o.ops.queues->event_query(d.event), GPUHAL_OK);
     close_fixture(&d);
 }
 
@@ -136,11 +136,11 @@ TEST(sixty_four_small_copies_are_one_submission)
     fixture d = open_fixture("discrete", 0);
     d.fake.fail_call("", 0, 0);
     for (uint64_t c = 0; c < 64; c++) {
-        assert_int_equal(d.o.slots.ops.copy(d.o.device, d.queue, &d.far, c * 256, &d.near, c * 256, 256), GPUHAL_OK);
+        assert_int_equal(d.o.ops.copy(d.o.device, d.queue, &d.far, c * 256, &d.near, c * 256, 256), GPUHAL_OK);
     }
     assert_int_equal(d.fake.calls("vkQueueSubmit"), 0);
-    assert_int_equal(d.o.slots.ops.event_record(d.queue, d.event), GPUHAL_OK);
-    assert_int_equal(d.o.slots.ops.event_block(d.event, 5 * second_ns), GPUHAL_OK);
+    assert_int_equal(d.o.ops.queues->event_record(d.queue, d.event), GPUHAL_OK);
+    assert_int_equal(d.o.ops.queues->event_block(d.event, 5 * second_ns), GPUHAL_OK);
     assert_int_equal(d.fake.calls("vkQueueSubmit"), 1);
     close_fixture(&d);
 }
@@ -151,7 +151,7 @@ TEST(the_host_copies_at_most_256_kib_inside_a_call_that_enqueues)
     enum { LARGE = 512 << 10, SMALL = 256 << 10 };
     static unsigned char bytes[LARGE];
     fixture d = open_fixture("integrated", 0);
-    const gpuhal_ops *ops = &d.o.slots.ops;
+    const gpuhal_ops *ops = &d.o.ops;
     gpuhal_memory memory = {0};
     assert_int_equal(allocate_direct(&d.o, GPUHAL_MEMORY_READBACK, LARGE, &memory), GPUHAL_OK);
     for (int queued = 0; queued < 2; queued++) {
@@ -180,13 +180,13 @@ TEST(more_submissions_than_are_kept_in_flight_and_longer_runs_than_one_holds_sta
     fixture d = open_fixture("discrete;slow_us=100;reorder", 0);
     fill_randomly(d.near.host, BYTES, 11);
     for (uint64_t c = 0; c < COPIES; c++) {
-        gpuhal_status status = d.o.slots.ops.copy(d.o.device, d.queue, &d.far, c * PIECE, &d.near, c * PIECE, PIECE);
+        gpuhal_status status = d.o.ops.copy(d.o.device, d.queue, &d.far, c * PIECE, &d.near, c * PIECE, PIECE);
         for (; status == GPUHAL_NOT_READY; refused++) {
             usleep(100);
-            status = d.o.slots.ops.copy(d.o.device, d.queue, &d.far, c * PIECE, &d.near, c * PIECE, PIECE);
+            status = d.o.ops.copy(d.o.device, d.queue, &d.far, c * PIECE, &d.near, c * PIECE, PIECE);
         }
         assert_int_equal(status, GPUHAL_OK);
-        assert_int_equal(c < FLUSHES ? d.o.slots.ops.queue_flush(d.queue) : GPUHAL_OK, GPUHAL_OK);
+        assert_int_equal(c < FLUSHES ? d.o.ops.queues->queue_flush(d.queue) : GPUHAL_OK, GPUHAL_OK);
     }
     assert_true(refused > 0);
     expect_bytes(&d, d.near.host);
@@ -209,24 +209,24 @@ typedef struct helper {
 /* Uses a separate queue and also makes blocking copies. The queues of all threads share a VkQueue. */
 static gpuhal_status help_once(helper *h)
 {
-    const gpuhal_ops *ops = &h->d->o.slots.ops;
+    const gpuhal_ops *ops = &h->d->o.ops;
     gpuhal_plugin_device *device = h->d->o.device;
     gpuhal_plugin_queue *queue = NULL;
     gpuhal_plugin_event *event = NULL;
-    gpuhal_status status = ops->queue_create(device, 0, 0, NULL, &queue);
-    status = status ? status : ops->event_create(device, 0, &event);
+    gpuhal_status status = ops->queues->queue_create(device, QUEUE_DESC(.flags = 0), &queue);
+    status = status ? status : ops->queues->event_create(device, EVENT_DESC(.flags = 0), &event);
     for (uint64_t c = 0; c < COPIES && !status; c++) {
         status = ops->copy(device, queue, &h->memory, c * 64, &h->d->near, c * 64, 64);
-        status = !status && c % 3 == 0 ? ops->queue_flush(queue) : status;
+        status = !status && c % 3 == 0 ? ops->queues->queue_flush(queue) : status;
         status = !status && c % 20 == 0 ? ops->copy(device, NULL, &h->memory, BYTES - 64, &h->d->near, 0, 64) : status;
     }
-    status = status ? status : ops->event_record(queue, event);
-    status = status ? status : ops->event_block(event, 20 * second_ns);
+    status = status ? status : ops->queues->event_record(queue, event);
+    status = status ? status : ops->queues->event_block(event, 20 * second_ns);
     if (event) {
-        ops->event_destroy(event);
+        ops->queues->event_destroy(event);
     }
     if (queue) {
-        ops->queue_destroy(queue);
+        ops->queues->queue_destroy(queue);
     }
     return status;
 }
@@ -262,21 +262,21 @@ TEST(queues_of_many_threads_share_one_of_the_devices)
 TEST(one_queue_waits_for_an_event_of_another)
 {
     fixture d = open_fixture("discrete;slow_us=30000;families=gct2,t1", 0);
-    const gpuhal_ops *ops = &d.o.slots.ops;
+    const gpuhal_ops *ops = &d.o.ops;
     gpuhal_plugin_queue *other = NULL;
     gpuhal_plugin_event *end = NULL;
-    assert_non_null(ops->queue_wait);
-    assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &other), GPUHAL_OK);
-    assert_int_equal(ops->event_create(d.o.device, 0, &end), GPUHAL_OK);
+    assert_non_null(ops->queues->queue_wait);
+    assert_int_equal(ops->queues->queue_create(d.o.device, QUEUE_DESC(.flags = 0), &other), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_create(d.o.device, EVENT_DESC(.flags = 0), &end), GPUHAL_OK);
     fill_randomly(d.near.host, BYTES, 8);
     enqueue_copy(&d);
-    assert_int_equal(ops->queue_wait(other, d.event), GPUHAL_OK);
+    assert_int_equal(ops->queues->queue_wait(other, d.event), GPUHAL_OK);
     assert_int_equal(ops->copy(d.o.device, other, &d.result, 0, &d.far, 0, BYTES), GPUHAL_OK);
-    assert_int_equal(ops->event_record(other, end), GPUHAL_OK);
-    assert_int_equal(ops->event_block(end, 5 * second_ns), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_record(other, end), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_block(end, 5 * second_ns), GPUHAL_OK);
     assert_memory_equal(d.result.host, d.near.host, BYTES);
-    ops->event_destroy(end);
-    ops->queue_destroy(other);
+    ops->queues->event_destroy(end);
+    ops->queues->queue_destroy(other);
     close_fixture(&d);
 }
 
@@ -285,27 +285,27 @@ TEST(one_queue_waits_for_an_event_of_another)
 TEST(queues_and_events_may_be_destroyed_as_soon_as_the_work_that_awaited_them_has_ended)
 {
     fixture d = open_fixture("discrete;families=gct2,t1;late_waits", 0);
-    const gpuhal_ops *ops = &d.o.slots.ops;
+    const gpuhal_ops *ops = &d.o.ops;
     fill_randomly(d.near.host, BYTES, 8);
     for (int round = 0; round < 50; round++) {
         gpuhal_plugin_queue *first = NULL, *second = NULL;
         gpuhal_plugin_event *middle = NULL, *end = NULL;
-        assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &first), GPUHAL_OK);
-        assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &second), GPUHAL_OK);
-        assert_int_equal(ops->event_create(d.o.device, 0, &middle), GPUHAL_OK);
-        assert_int_equal(ops->event_create(d.o.device, 0, &end), GPUHAL_OK);
+        assert_int_equal(ops->queues->queue_create(d.o.device, QUEUE_DESC(.flags = 0), &first), GPUHAL_OK);
+        assert_int_equal(ops->queues->queue_create(d.o.device, QUEUE_DESC(.flags = 0), &second), GPUHAL_OK);
+        assert_int_equal(ops->queues->event_create(d.o.device, EVENT_DESC(.flags = 0), &middle), GPUHAL_OK);
+        assert_int_equal(ops->queues->event_create(d.o.device, EVENT_DESC(.flags = 0), &end), GPUHAL_OK);
         memset(d.result.host, 0, BYTES);
         assert_int_equal(ops->copy(d.o.device, first, &d.far, 0, &d.near, 0, BYTES), GPUHAL_OK);
-        assert_int_equal(ops->event_record(first, middle), GPUHAL_OK);
-        assert_int_equal(ops->queue_wait(second, middle), GPUHAL_OK);
+        assert_int_equal(ops->queues->event_record(first, middle), GPUHAL_OK);
+        assert_int_equal(ops->queues->queue_wait(second, middle), GPUHAL_OK);
         assert_int_equal(ops->copy(d.o.device, second, &d.result, 0, &d.far, 0, BYTES), GPUHAL_OK);
-        assert_int_equal(ops->event_record(second, end), GPUHAL_OK);
-        assert_int_equal(ops->event_block(end, 5 * second_ns), GPUHAL_OK);
+        assert_int_equal(ops->queues->event_record(second, end), GPUHAL_OK);
+        assert_int_equal(ops->queues->event_block(end, 5 * second_ns), GPUHAL_OK);
         assert_memory_equal(d.result.host, d.near.host, BYTES);
-        ops->event_destroy(middle);
-        ops->event_destroy(end);
-        ops->queue_destroy(first);
-        ops->queue_destroy(second);
+        ops->queues->event_destroy(middle);
+        ops->queues->event_destroy(end);
+        ops->queues->queue_destroy(first);
+        ops->queues->queue_destroy(second);
     }
     close_fixture(&d);
     assert_true(d.fake.calls("vkCreateSemaphore") <= 3); /* the number of queues that exist at the same time */
@@ -316,22 +316,22 @@ TEST(queues_and_events_may_be_destroyed_as_soon_as_the_work_that_awaited_them_ha
 static void measure(const char *script)
 {
     fixture d = open_fixture(script, GPUHAL_TIMED);
-    const gpuhal_ops *ops = &d.o.slots.ops;
+    const gpuhal_ops *ops = &d.o.ops;
     gpuhal_plugin_event *before = NULL;
     uint64_t elapsed_ns = 0;
-    assert_non_null(ops->elapsed);
-    assert_int_equal(ops->event_create(d.o.device, GPUHAL_TIMED, &before), GPUHAL_OK);
+    assert_non_null(ops->queues->elapsed);
+    assert_int_equal(ops->queues->event_create(d.o.device, EVENT_DESC(.flags = GPUHAL_TIMED), &before), GPUHAL_OK);
     for (int again = 0; again < 2; again++) {
         const double begin = seconds_now();
-        assert_int_equal(ops->event_record(d.queue, before), GPUHAL_OK);
+        assert_int_equal(ops->queues->event_record(d.queue, before), GPUHAL_OK);
         enqueue_copy(&d);
-        assert_int_equal(ops->event_block(d.event, 5 * second_ns), GPUHAL_OK);
-        assert_int_equal(ops->event_block(before, 5 * second_ns), GPUHAL_OK);
-        assert_int_equal(ops->elapsed(before, d.event, &elapsed_ns), GPUHAL_OK);
+        assert_int_equal(ops->queues->event_block(d.event, 5 * second_ns), GPUHAL_OK);
+        assert_int_equal(ops->queues->event_block(before, 5 * second_ns), GPUHAL_OK);
+        assert_int_equal(ops->queues->elapsed(before, d.event, &elapsed_ns), GPUHAL_OK);
         assert_true(elapsed_ns >= 20000000);
         assert_true((double)elapsed_ns / 1e9 <= seconds_now() - begin);
     }
-    ops->event_destroy(before);
+    ops->queues->event_destroy(before);
     close_fixture(&d);
 }
 
@@ -349,17 +349,17 @@ TEST(timed_events_work_if_the_transfer_family_has_no_timestamps)
 static void measure_backwards(const char *script)
 {
     fixture d = open_fixture(script, GPUHAL_TIMED);
-    const gpuhal_ops *ops = &d.o.slots.ops;
+    const gpuhal_ops *ops = &d.o.ops;
     gpuhal_plugin_event *before = NULL;
     uint64_t elapsed_ns = 1;
-    assert_int_equal(ops->event_create(d.o.device, GPUHAL_TIMED, &before), GPUHAL_OK);
-    assert_int_equal(ops->event_record(d.queue, before), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_create(d.o.device, EVENT_DESC(.flags = GPUHAL_TIMED), &before), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_record(d.queue, before), GPUHAL_OK);
     enqueue_copy(&d);
-    assert_int_equal(ops->event_block(d.event, 5 * second_ns), GPUHAL_OK);
-    assert_int_equal(ops->event_block(before, 5 * second_ns), GPUHAL_OK);
-    assert_int_equal(ops->elapsed(d.event, before, &elapsed_ns), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_block(d.event, 5 * second_ns), GPUHAL_OK);
+    assert_int_equal(ops->queues->event_block(before, 5 * second_ns), GPUHAL_OK);
+    assert_int_equal(ops->queues->elapsed(d.event, before, &elapsed_ns), GPUHAL_OK);
     assert_int_equal(elapsed_ns, 0);
-    ops->event_destroy(before);
+    ops->queues->event_destroy(before);
     close_fixture(&d);
 }
 
@@ -381,12 +381,12 @@ TEST(waiting_for_a_device_that_hangs_ends_with_the_time_and_the_queue_stays_usab
     d.fake.hang(1);
     const double begin = seconds_now();
     enqueue_copy(&d);
-    assert_int_equal(d.o.slots.ops.event_block(d.event, second_ns / 20), GPUHAL_NOT_READY);
-    assert_int_equal(d.o.slots.ops.event_block(d.event, 0), GPUHAL_NOT_READY);
+    assert_int_equal(d.o.ops.queues->event_block(d.event, second_ns / 20), GPUHAL_NOT_READY);
+    assert_int_equal(d.o.ops.queues->event_block(d.event, 0), GPUHAL_NOT_READY);
     assert_true(seconds_now() - begin >= 0.05 && seconds_now() - begin < 2);
-    assert_int_equal(d.o.slots.ops.event_query(d.event), GPUHAL_NOT_READY);
+    assert_int_equal(d.o.ops.queues->event_query(d.event), GPUHAL_NOT_READY);
     d.fake.go_on();
-    assert_int_equal(d.o.slots.ops.event_block(d.event, 5 * second_ns), GPUHAL_OK);
+    assert_int_equal(d.o.ops.queues->event_block(d.event, 5 * second_ns), GPUHAL_OK);
     expect_bytes(&d, d.near.host);
     close_fixture(&d);
 }
@@ -398,17 +398,17 @@ TEST(work_that_never_ends_holds_up_closing_for_seconds_alone)
     static fixture d; /* leak checkers find the remaining objects through it */
     static gpuhal_plugin_queue *waiting;
     d = open_fixture("discrete;families=gct2,t1", 0);
-    const gpuhal_ops *ops = &d.o.slots.ops;
-    assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &waiting), GPUHAL_OK);
+    const gpuhal_ops *ops = &d.o.ops;
+    assert_int_equal(ops->queues->queue_create(d.o.device, QUEUE_DESC(.flags = 0), &waiting), GPUHAL_OK);
     d.fake.hang(1);
     enqueue_copy(&d);
-    assert_int_equal(ops->queue_wait(waiting, d.event), GPUHAL_OK);
+    assert_int_equal(ops->queues->queue_wait(waiting, d.event), GPUHAL_OK);
     assert_int_equal(ops->copy(d.o.device, waiting, &d.result, 0, &d.far, 0, BYTES), GPUHAL_OK);
     const double begin = seconds_now();
-    ops->queue_destroy(waiting);
-    ops->queue_destroy(d.queue);
-    assert_int_equal(ops->event_query(d.event), GPUHAL_ERROR_DEVICE_LOST);
-    ops->event_destroy(d.event);
+    ops->queues->queue_destroy(waiting);
+    ops->queues->queue_destroy(d.queue);
+    assert_int_equal(ops->queues->event_query(d.event), GPUHAL_ERROR_DEVICE_LOST);
+    ops->queues->event_destroy(d.event);
     release_direct(&d.o, &d.near);
     release_direct(&d.o, &d.far);
     release_direct(&d.o, &d.result);
@@ -422,17 +422,17 @@ TEST(work_that_never_ends_holds_up_closing_for_seconds_alone)
 TEST(a_lost_device_answers_every_slot_of_its_queues_with_lost_and_closes)
 {
     fixture d = open_fixture("discrete", 0);
-    const gpuhal_ops *ops = &d.o.slots.ops;
+    const gpuhal_ops *ops = &d.o.ops;
     gpuhal_plugin_queue *more = NULL;
     d.fake.lose(1);
     enqueue_copy(&d);
     const double begin = seconds_now();
-    assert_int_equal(ops->event_block(d.event, 5 * second_ns), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(ops->event_query(d.event), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(ops->queues->event_block(d.event, 5 * second_ns), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(ops->queues->event_query(d.event), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(copy(&d, &d.far, &d.near, BYTES), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(ops->queue_flush(d.queue), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(ops->event_record(d.queue, d.event), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &more), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(ops->queues->queue_flush(d.queue), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(ops->queues->event_record(d.queue, d.event), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(ops->queues->queue_create(d.o.device, QUEUE_DESC(.flags = 0), &more), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(ops->query_health(d.o.device), GPUHAL_ERROR_DEVICE_LOST);
     close_fixture(&d);
     assert_true(seconds_now() - begin < 1);
@@ -443,24 +443,24 @@ TEST(a_lost_device_answers_every_slot_of_its_queues_with_lost_and_closes)
 static gpuhal_status live(opening *o, gpuhal_plugin_queue **queue, gpuhal_plugin_event *events[2],
                           gpuhal_memory memory[2])
 {
-    const gpuhal_ops *ops = &o->slots.ops;
+    const gpuhal_ops *ops = &o->ops;
     uint64_t elapsed_ns = 0;
-    gpuhal_status status = ops->queue_create(o->device, 0, GPUHAL_TIMED, NULL, queue);
+    gpuhal_status status = ops->queues->queue_create(o->device, QUEUE_DESC(.flags = GPUHAL_TIMED), queue);
     for (int i = 0; i < 2 && !status; i++) {
-        status = ops->event_create(o->device, GPUHAL_TIMED, &events[i]);
+        status = ops->queues->event_create(o->device, EVENT_DESC(.flags = GPUHAL_TIMED), &events[i]);
         status = status ? status
                         : allocate_direct(o, i == 0 ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_DEVICE, BYTES, &memory[i]);
     }
     for (int round = 0; round < 3 && !status; round++) {
-        status = ops->event_record(*queue, events[0]);
+        status = ops->queues->event_record(*queue, events[0]);
         for (uint64_t c = 0; c < PIECES && !status; c++) {
             status = ops->copy(o->device, *queue, &memory[1], c * 256, &memory[0], c * 256, 256);
         }
-        status = status ? status : ops->queue_flush(*queue);
-        status = status ? status : ops->event_record(*queue, events[1]);
-        status = status ? status : ops->event_block(events[1], 5 * second_ns);
-        status = status ? status : ops->event_query(events[0]);
-        status = status ? status : ops->elapsed(events[0], events[1], &elapsed_ns);
+        status = status ? status : ops->queues->queue_flush(*queue);
+        status = status ? status : ops->queues->event_record(*queue, events[1]);
+        status = status ? status : ops->queues->event_block(events[1], 5 * second_ns);
+        status = status ? status : ops->queues->event_query(events[0]);
+        status = status ? status : ops->queues->elapsed(events[0], events[1], &elapsed_ns);
     }
     return status;
 }
@@ -485,11 +485,11 @@ static bool fail_once(const fake_vulkan *fake, const char *function, unsigned nt
     }
     for (int i = 0; i < 2; i++) {
         if (events[i]) {
-            o.slots.ops.event_destroy(events[i]);
+            o.ops.queues->event_destroy(events[i]);
         }
     }
     if (queue) {
-        o.slots.ops.queue_destroy(queue);
+        o.ops.queues->queue_destroy(queue);
     }
     for (int i = 0; i < 2; i++) {
         release_direct(&o, &memory[i]);

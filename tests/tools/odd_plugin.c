@@ -20,6 +20,7 @@ enum kind {
     HAS_A_TWIN, /* two such plugins report the same PCI address */
     HAS_A_LONG_NAME,
     HANGS_AT_COPY,
+    HAS_A_LATER_GROUP,
     HAS_ITS_OWN_NUMBERS /* two devices with vendor-specific facts and a vendor-specific link */
 };
 
@@ -93,7 +94,7 @@ static gpuhal_status odd_link(const gpuhal_host *host, gpuhal_plugin_instance *i
 
 static gpuhal_status odd_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    if (alloc->kind == GPUHAL_MEMORY_DEVICE_MAPPED || alloc->import.kind || alloc->export_kinds || alloc->peer_count) {
+    if (alloc->kind == GPUHAL_MEMORY_DEVICE_MAPPED || alloc->handle.kind || alloc->export_kinds || alloc->peer_count) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     uint64_t alignment = alloc->alignment > 64 ? alloc->alignment : 64;
@@ -141,6 +142,8 @@ static gpuhal_status odd_describe(const gpuhal_host *host, gpuhal_plugin_instanc
     out_ops->allocate = odd_allocate;
     out_ops->release = odd_release;
     out_ops->copy = odd_copy;
+    static const gpuhal_program_ops later = {.size = sizeof later, .version = GPUHAL_PROGRAMS_VERSION + 1};
+    out_ops->programs = ODD_KIND == HAS_A_LATER_GROUP ? &later : NULL;
     return GPUHAL_OK;
 }
 

@@ -396,7 +396,7 @@ def a_manifest_that_an_update_left_behind_is_named(probe):
         for name in ("longname-old", "longname"):
             shutil.copy(library, os.path.join(folder, f"{name}.so"))
             with open(os.path.join(folder, f"{name}.gpuhal"), "w", encoding="ascii") as manifest:
-                manifest.write(f"[plugin]\nname = longname\nlibrary = {name}.so\nabi = 0.3\n")
+                manifest.write(f"[plugin]\nname = longname\nlibrary = {name}.so\nabi = 0.4\n")
         result = probe.run(GPUHAL_PLUGIN_PATH=folder)
         line = " ".join(result.out.split())
         check(result.code == 4 and "! plugin longname: a plugin named longname was found earlier: " in line, result)
@@ -409,7 +409,7 @@ def a_crashing_plugin_answers_4_and_the_others_are_listed(probe):
 
 
 def a_plugin_of_another_abi_is_partial_and_one_of_another_platform_is_not(probe):
-    for line, code in (("abi = 0.9\nplatforms = linux", 4), ("abi = 0.3\nplatforms = windows", 0)):
+    for line, code in (("abi = 0.9\nplatforms = linux", 4), ("abi = 0.4\nplatforms = windows", 0)):
         with tempfile.TemporaryDirectory() as directory:
             with open(os.path.join(directory, "other.gpuhal"), "w", encoding="utf-8") as manifest:
                 manifest.write(f"[plugin]\nname = other\nlibrary = other.so\n{line}\n")

@@ -21,6 +21,14 @@ def what_is_wrong_comes_first_and_what_works_is_one_line_each(probe):
     check("\ntwin_a: used, 1 device\n    devices  twin_a:0\n" in whole.out, whole)
 
 
+def a_group_of_an_unknown_version_is_a_reason_and_a_warning(probe):
+    sentence = "device 0: the group programs is not offered: its table has version 2, this library supports version 1"
+    result = probe.run("--explain", plugins=("later",), GPUHAL_LOG="warning")
+    check(f"later: used, 1 device: {sentence}" in " ".join(result.out.split()) and sentence in result.err, result)
+    whole = probe.run("--explain", "later", plugins=("later",))
+    check(f"reason {sentence}" in " ".join(whole.out.split()), whole)
+
+
 def parts_of_one_gpu_are_called_so(probe):
     result = probe.run("--explain", "--backends", "rocm", **fake_hip("devices 1; memory 0 384M; partitions 0 3"))
     check("\nrocm:0, rocm:1, rocm:2 are parts of one GPU\n" in result.out and " is also" not in result.out, result)

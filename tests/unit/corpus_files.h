@@ -33,7 +33,7 @@ static void write_text(const char *path, const char *text)
 static void write_good_manifest(const char *in, const char *name, const char *library)
 {
     char text[1024];
-    snprintf(text, sizeof text, "[plugin]\nname = %s\nlibrary = %s\nabi = 0.3\n", name, library);
+    snprintf(text, sizeof text, "[plugin]\nname = %s\nlibrary = %s\nabi = 0.4\n", name, library);
     write_text(place(in, name, ".gpuhal"), text);
 }
 
@@ -273,7 +273,7 @@ static bool make_copy_with_long_tail(const char *in, const char *name)
 
 #define BYTES(text) text, sizeof(text) - 1
 
-static char long_path[6000] = "[plugin]\nname = manifest_long_path\nabi = 0.3\nlibrary = /", huge[10 << 20],
+static char long_path[6000] = "[plugin]\nname = manifest_long_path\nabi = 0.4\nlibrary = /", huge[10 << 20],
             long_line[60000];
 
 static void fill_long_texts(void)
@@ -295,21 +295,21 @@ static bool make_manifest(const char *in, const char *name)
         {"manifest_of_10_mb", huge, sizeof huge},
         {"manifest_one_line", long_line, sizeof long_line},
         {"manifest_long_path", long_path, strlen(long_path)},
-        {"manifest_with_nul", BYTES("[plugin]\nname = manifest_with_nul\0\nlibrary = a.so\nabi = 0.3\n")},
-        {"manifest_of_windows", BYTES("[plugin]\r\nname = manifest_of_windows\r\nlibrary = a.so\r\nabi = 0.3\r\n")},
-        {"manifest_with_mark", BYTES("\xef\xbb\xbf[plugin]\nname = manifest_with_mark\nlibrary = a.so\nabi = 0.3\n")},
+        {"manifest_with_nul", BYTES("[plugin]\nname = manifest_with_nul\0\nlibrary = a.so\nabi = 0.4\n")},
+        {"manifest_of_windows", BYTES("[plugin]\r\nname = manifest_of_windows\r\nlibrary = a.so\r\nabi = 0.4\r\n")},
+        {"manifest_with_mark", BYTES("\xef\xbb\xbf[plugin]\nname = manifest_with_mark\nlibrary = a.so\nabi = 0.4\n")},
         {"manifest_of_utf16", BYTES("\xff\xfe[\0p\0l\0u\0g\0i\0n\0]\0\n\0")},
         {"manifest_binary", BYTES("\x7f"
                                   "ELF\x02\x01\x01\0\0\0\0\n\xde\xad\xbe\xef\n")},
         {"manifest_half", BYTES("[plugin]\nname = manifest_half\n")},
         {"manifest_json", BYTES("{\"plugin\": {\"name\": \"manifest_json\"}}\n")},
-        {"manifest_with_slash", BYTES("[plugin]\nname = ../manifest_with_slash\nlibrary = a.so\nabi = 0.3\n")},
-        {"manifest_with_escapes", BYTES("[plugin]\nname = \033[2Jmanifest\nlibrary = a.so\nabi = 0.3\n")},
-        {"manifest_of_other_abi", BYTES("[plugin]\nname = manifest_of_other_abi\nlibrary = a.so\nabi = 0.4\n")},
+        {"manifest_with_slash", BYTES("[plugin]\nname = ../manifest_with_slash\nlibrary = a.so\nabi = 0.4\n")},
+        {"manifest_with_escapes", BYTES("[plugin]\nname = \033[2Jmanifest\nlibrary = a.so\nabi = 0.4\n")},
+        {"manifest_of_other_abi", BYTES("[plugin]\nname = manifest_of_other_abi\nlibrary = a.so\nabi = 0.5\n")},
         {"manifest_for_windows",
-         BYTES("[plugin]\nname = manifest_for_windows\nlibrary = a.so\nabi = 0.3\nplatforms = windows\n")},
+         BYTES("[plugin]\nname = manifest_for_windows\nlibrary = a.so\nabi = 0.4\nplatforms = windows\n")},
         {"manifest_is_library",
-         BYTES("[plugin]\nname = manifest_is_library\nlibrary = manifest_is_library.gpuhal\nabi = 0.3\n")},
+         BYTES("[plugin]\nname = manifest_is_library\nlibrary = manifest_is_library.gpuhal\nabi = 0.4\n")},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(all[i].name, name) == 0) {

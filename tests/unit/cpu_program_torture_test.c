@@ -33,7 +33,7 @@ static gpuhal_status add(const cpu *with, gpuhal_plugin_program *program)
     if (status == GPUHAL_OK) {
         status = launch(with, kernel, arguments, 3, ELEMENTS / 4);
         assert_int_equal(elements[ELEMENTS - 1], status == GPUHAL_OK ? before + number : before);
-        with->ops.kernel_destroy(kernel);
+        with->ops.programs->kernel_destroy(kernel);
     }
     return status;
 }
@@ -63,7 +63,7 @@ static gpuhal_status load_and_add(void)
         status = failed(&with, load(&with, given, &program));
         if (status == GPUHAL_OK) {
             status = failed(&with, add(&with, program));
-            with.ops.program_unload(program);
+            with.ops.programs->program_unload(program);
         }
     }
     if (with.device) {

@@ -51,6 +51,7 @@ static struct {
     uint64_t seed;
     const gpuhal_plugin *mock;
     gpuhal_ops ops; /* slots of the mock's device */
+    gpuhal_queue_ops queue_slots;
     pthread_mutex_t mutex; /* protects all members below */
     pthread_cond_t changed;
     pthread_t thread;
@@ -181,10 +182,10 @@ static void *run_driver(void *unused)
 
 /* ---- slots */
 
-static gpuhal_status driver_queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
-                                         const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
+static gpuhal_status driver_queue_create(gpuhal_plugin_device *device, const gpuhal_plugin_queue_desc *desc,
+                                         gpuhal_plugin_queue **out_queue)
 {
-    (void)device, (void)priority, (void)flags, (void)adopt;
+    (void)device, (void)desc;
     gpuhal_plugin_queue *queue = calloc(1, sizeof *queue);
     demand(queue != NULL, "memory");
     queue->end = &queue->first;
@@ -218,9 +219,10 @@ static gpuhal_status driver_queue_flush(gpuhal_plugin_queue *queue)
     return GPUHAL_OK;
 }
 
-static gpuhal_status driver_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+static gpuhal_status driver_event_create(gpuhal_plugin_device *device, const gpuhal_plugin_event_desc *desc,
+                                         gpuhal_plugin_event **out_event)
 {
-    (void)device, (void)flags;
+    (void)device, (void)desc;
     *out_event = calloc(1, sizeof **out_event);
     return *out_event ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
 }
@@ -366,6 +368,14 @@ static gpuhal_status driver_peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_
     return driver_copy(to_device, queue, to, to_offset, from, from_offset, bytes);
 }
 
+static const gpuhal_peer_ops driver_peers = {
+    .size = sizeof driver_peers,
+    .version = GPUHAL_PEERS_VERSION,
+    .peer_enable = driver_peer_enable,
+    .peer_disable = driver_peer_disable,
+    .peer_copy = driver_peer_copy,
+};
+
 static gpuhal_status describe_driver(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                      gpuhal_ops *out_ops)
 {
@@ -373,19 +383,8 @@ static gpuhal_status describe_driver(const gpuhal_host *host, gpuhal_plugin_inst
     driver.ops = *out_ops;
     out_ops->copy = driver_copy;
     out_ops->fill = driver_fill;
-    out_ops->queue_create = driver_queue_create;
-    out_ops->queue_destroy = driver_queue_destroy;
-    out_ops->queue_flush = driver_queue_flush;
-    out_ops->event_create = driver_event_create;
-    out_ops->event_destroy = driver_event_destroy;
-    out_ops->event_record = driver_event_record;
-    out_ops->event_query = driver_event_query;
-    out_ops->event_block = driver.blocks ? driver_event_block : NULL;
-    out_ops->event_notify = driver.notifies ? driver_event_notify : NULL;
-    out_ops->queue_wait = driver.waits ? driver_queue_wait : NULL;
-    out_ops->peer_enable = driver.peers ? driver_peer_enable : NULL;
-    out_ops->peer_disable = driver.peers ? driver_peer_disable : NULL;
-    out_ops->peer_copy = driver.peers ? driver_peer_copy : NULL;
+    out_ops->queues = &driver.queue_slots;
+    out_ops->peers = driver.peers ? &driver_peers : NULL;
     return status;
 }
 
@@ -395,6 +394,20 @@ static const gpuhal_plugin *query_driver(uint32_t host_abi, const gpuhal_host *h
     driver.mock = gpuhal_mock_query(host_abi, host);
     plugin = *driver.mock;
     plugin.describe = describe_driver;
+    driver.queue_slots = (gpuhal_queue_ops){
+        .size = sizeof driver.queue_slots,
+        .version = GPUHAL_QUEUES_VERSION,
+        .queue_create = driver_queue_create,
+        .queue_destroy = driver_queue_destroy,
+        .queue_flush = driver_queue_flush,
+        .event_create = driver_event_create,
+        .event_destroy = driver_event_destroy,
+        .event_record = driver_event_record,
+        .event_query = driver_event_query,
+        .event_block = driver.blocks ? driver_event_block : NULL,
+        .event_notify = driver.notifies ? driver_event_notify : NULL,
+        .queue_wait = driver.waits ? driver_queue_wait : NULL,
+    };
     plugin.flags |= driver.blocks ? GPUHAL_PLUGIN_HONORS_TIMEOUTS : 0;
     return &plugin;
 }

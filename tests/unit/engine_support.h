@@ -38,6 +38,7 @@ typedef enum { QUEUE, EVENT, RECORD, BLOCK, COPY, PEER, SLOTS } slot;
 static struct {
     const gpuhal_plugin *mock;
     gpuhal_ops ops;                           /* slots of the mock's device */
+    gpuhal_queue_ops queue_slots;
     _Atomic int64_t queues, events, accesses; /* existing objects */
     _Atomic int64_t peer_copies;
     _Atomic int calls[SLOTS];
@@ -91,10 +92,10 @@ static void finish(gpuhal_plugin_queue *queue)
     pthread_mutex_unlock(&queue->mutex);
 }
 
-static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
-                                  const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
+static gpuhal_status queue_create(gpuhal_plugin_device *device, const gpuhal_plugin_queue_desc *desc,
+                                  gpuhal_plugin_queue **out_queue)
 {
-    (void)device, (void)priority, (void)flags, (void)adopt;
+    (void)device, (void)desc;
     if (fails(QUEUE)) {
         return failed("engineQueue");
     }
@@ -121,9 +122,10 @@ static gpuhal_status flush(gpuhal_plugin_queue *queue)
     return GPUHAL_OK;
 }
 
-static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+static gpuhal_status event_create(gpuhal_plugin_device *device, const gpuhal_plugin_event_desc *desc,
+                                  gpuhal_plugin_event **out_event)
 {
-    (void)device, (void)flags;
+    (void)device, (void)desc;
     if (fails(EVENT)) {
         return failed("engineEvent");
     }
@@ -279,26 +281,22 @@ static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device 
     return begin(queue, &(work){to_device, *to, *from, to_offset, from_offset, bytes});
 }
 
+static const gpuhal_peer_ops peers = {
+    .size = sizeof peers,
+    .version = GPUHAL_PEERS_VERSION,
+    .peer_enable = peer_enable,
+    .peer_disable = peer_disable,
+    .peer_copy = peer_copy,
+};
+
 static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                               gpuhal_ops *out_ops)
 {
     gpuhal_status status = engine.mock->describe(host, instance, index, out_ops);
     engine.ops = *out_ops;
     out_ops->copy = copy;
-    out_ops->queue_create = queue_create;
-    out_ops->queue_destroy = queue_destroy;
-    out_ops->queue_flush = flush;
-    out_ops->event_create = event_create;
-    out_ops->event_destroy = event_destroy;
-    out_ops->event_record = event_record;
-    out_ops->event_query = event_query;
-    out_ops->event_block = event_block;
-    out_ops->event_notify = engine.notifies ? event_notify : NULL;
-    out_ops->elapsed = elapsed;
-    out_ops->queue_wait = engine.waits ? queue_wait : NULL;
-    out_ops->peer_enable = engine.peers ? peer_enable : NULL;
-    out_ops->peer_disable = engine.peers ? peer_disable : NULL;
-    out_ops->peer_copy = engine.peers ? peer_copy : NULL;
+    out_ops->queues = &engine.queue_slots;
+    out_ops->peers = engine.peers ? &peers : NULL;
     return status;
 }
 
@@ -308,6 +306,21 @@ static const gpuhal_plugin *query(uint32_t host_abi, const gpuhal_host *host)
     engine.mock = gpuhal_mock_query(host_abi, host);
     plugin = *engine.mock;
     plugin.describe = describe;
+    engine.queue_slots = (gpuhal_queue_ops){
+        .size = sizeof engine.queue_slots,
+        .version = GPUHAL_QUEUES_VERSION,
+        .queue_create = queue_create,
+        .queue_destroy = queue_destroy,
+        .queue_flush = flush,
+        .event_create = event_create,
+        .event_destroy = event_destroy,
+        .event_record = event_record,
+        .event_query = event_query,
+        .event_block = event_block,
+        .event_notify = engine.notifies ? event_notify : NULL,
+        .queue_wait = engine.waits ? queue_wait : NULL,
+        .elapsed = elapsed,
+    };
     plugin.flags |= engine.honors_timeouts ? GPUHAL_PLUGIN_HONORS_TIMEOUTS : 0;
     return &plugin;
 }

@@ -153,7 +153,7 @@ static int play_a_forked_loader(void)
         }
     }
     void (*function)(void) = NULL;
-    const gpuhal_symbol symbols[] = {{"malloc", &function, 1}};
+    const gpuhal_symbol symbols[] = {{"malloc", &function, 1, 0}};
     static const char *const sonames[] = {"libc.so.6", NULL};
     if (gpuhal_vendor_library(gpuhal_host_table(), NULL, sonames, symbols, 1) != GPUHAL_ERROR_FORKED || function) {
         return 4;

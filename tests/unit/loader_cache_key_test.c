@@ -84,7 +84,7 @@ TEST(names_that_are_not_utf8_are_recorded_unchanged)
         snprintf(text, sizeof text, "%s/good.gpuhal", path);
         FILE *file = fopen(text, "w");
         assert_non_null(file);
-        fprintf(file, "[plugin]\nname = start_crashes\nlibrary = gpuhal-start_crashes.so\nabi = 0.3\nenvironment = "
+        fprintf(file, "[plugin]\nname = start_crashes\nlibrary = gpuhal-start_crashes.so\nabi = 0.4\nenvironment = "
                       "GPUHAL_TEST_NAME\n");
         fclose(file);
         setenv("GPUHAL_TEST_NAME", names[i], 1);

@@ -37,9 +37,9 @@ TEST(a_bad_file_is_refused_with_stage_status_and_sentence)
                         "gpuhal_test_undefined");
     assert_load_refused(test_plugin("no_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_HANDSHAKE,
                         "exports no gpuhal_plugin_query");
-    assert_load_refused(test_plugin("other_abi"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE, "0.3");
+    assert_load_refused(test_plugin("other_abi"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE, "0.4");
     assert_load_refused(test_plugin("query_refuses"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE,
-                        "it wants plugin ABI 7.3; this library speaks plugin ABI 0.3");
+                        "it wants plugin ABI 7.3; this library speaks plugin ABI 0.4");
     assert_string_equal(gpuhal_last_error()->vendor_call, "vendorInit");
     assert_int_equal(gpuhal_last_error()->vendor_code, 42);
     assert_int_equal(gpuhal_direct_load(NULL, &plugin, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);

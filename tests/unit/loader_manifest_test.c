@@ -70,8 +70,8 @@ TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
     assert_refused("", "is empty");
     assert_refused("# nothing\n", "does not say name");
     assert_refused("name = a\n", "line 1: a manifest begins with [plugin]");
-    assert_refused("[plugin]\nname = a\nabi = 0.3\n", "does not say library");
-    assert_refused("[plugin]\nlibrary = a.so\nabi = 0.3\n", "does not say name");
+    assert_refused("[plugin]\nname = a\nabi = 0.4\n", "does not say library");
+    assert_refused("[plugin]\nlibrary = a.so\nabi = 0.4\n", "does not say name");
     assert_refused("[plugin]\nname = a\nlibrary = a.so\n", "does not say abi");
     assert_refused("[plugin]\nname = A\n", "line 2: name must be");
     assert_refused("[plugin]\nname = ../a\n", "line 2: name must be");
@@ -88,22 +88,22 @@ TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
     assert_refused("[plugin]\nabi = 0.\n", "line 2: abi must be");
     assert_refused("[plugin]\nabi = 0.65536\n", "line 2: abi must be");
     assert_refused("[plugin]\nabi =\n", "line 2: abi must be");
-    assert_refused("[plugin]\nabi = 0.3 next\n", "line 2: abi must be");
-    assert_refused("[plugin]\nabi = 0.3, 0.4\n", "line 2: abi must be");
+    assert_refused("[plugin]\nabi = 0.4 next\n", "line 2: abi must be");
+    assert_refused("[plugin]\nabi = 0.4, 0.5\n", "line 2: abi must be");
     assert_refused("[plugin]\nplatforms = linux, windows\n",
                    "line 2: the words of a list are separated by blanks, not by commas");
     assert_refused("[plugin]\nenvironment = A,B\n", "line 2: the words of a list are separated by blanks");
     assert_refused("[plugin]\nvendor_libraries = a.so, b.so\n", "line 2: the words of a list are separated by blanks");
-    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1 0.4 1.2\n",
-                   "ABI 0.1 0.4 1.2; this library speaks 0.3");
-    assert_string_equal(refusal_of("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1  0.3 0.4\nwatch = /a,b\n"), "");
+    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1 0.3 1.2\n",
+                   "ABI 0.1 0.3 1.2; this library speaks 0.4");
+    assert_string_equal(refusal_of("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1  0.3 0.4 0.5\nwatch = /a,b\n"), "");
     assert_refused("[plugin]\nno equals sign\n", "line 2: ");
     assert_refused("[plugin]\nname = \xff\n", "line 2: ");
-    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.4\n", "ABI 0.4; this library speaks 0.3");
-    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 1.1\n", "ABI 1.1; this library speaks 0.3");
+    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.5\n", "ABI 0.5; this library speaks 0.4");
+    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 1.1\n", "ABI 1.1; this library speaks 0.4");
     assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 65535.65535\n",
-                   "ABI 65535.65535; this library speaks 0.3");
-    assert_string_equal(refusal_of("\n# a comment\n  [plugin]\n name=a \nlibrary = a.so\nabi = 0.3"), "");
+                   "ABI 65535.65535; this library speaks 0.4");
+    assert_string_equal(refusal_of("\n# a comment\n  [plugin]\n name=a \nlibrary = a.so\nabi = 0.4"), "");
 }
 
 TEST(a_library_without_a_manifest_is_reported)

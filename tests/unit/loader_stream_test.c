@@ -123,7 +123,7 @@ TEST(a_stream_that_stops_anywhere_has_no_end)
     free(text);
 }
 
-#define HELLO "[hello]\nprotocol = 4\nabi = 3\n"
+#define HELLO "[hello]\nprotocol = 4\nabi = 4\n"
 #define OPEN                                                                                                           \
     "[device]\nindex = 0\ncapabilities = 0\ntext.name = a\nu64.type = 1\nu64.software = 0\nu64.memory_kinds = 1\n"
 #define DEVICE OPEN "complete = 1\n"
@@ -141,7 +141,7 @@ TEST(rubbish_is_named_with_its_line)
         {"[stage]\n", 1, "no hello"},
         {"key = value\n", 1, "no hello"},
         {"[hello]\nprotocol = one\n", 2, "an invalid value"},
-        {"[hello]\nprotocol = 9\nabi = 3\n[stage]\n", 4, "out of place"},
+        {"[hello]\nprotocol = 9\nabi = 4\n[stage]\n", 4, "out of place"},
         {HELLO "[hello]\n", 4, "out of place"},
         {HELLO "[strange]\nkey = 1\n", 5, "unknown record"},
         {HELLO "[stage]\nnumber = 10\n", 5, "an invalid value"},

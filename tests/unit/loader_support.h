@@ -114,7 +114,7 @@ UNUSED_HELPER void copy_file(const char *from, const char *to)
 UNUSED_HELPER void write_manifest(const char *file, const char *name, const char *library, const char *more)
 {
     char text[1024];
-    int length = snprintf(text, sizeof text, "[plugin]\nname = %s\nlibrary = %s\nabi = 0.3\n%s", name, library, more);
+    int length = snprintf(text, sizeof text, "[plugin]\nname = %s\nlibrary = %s\nabi = 0.4\n%s", name, library, more);
     write_file(in_folder(file), text, (size_t)length);
 }
 

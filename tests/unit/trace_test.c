@@ -8,7 +8,7 @@
 
 /* Every slot of plugin.h. */
 static const char *const slots[] = {
-#define STATUS(name, ...) #name,
+#define STATUS(table, name, ...) #name,
 #define NOTHING STATUS
 #include "device/slots.inc"
 #undef STATUS

@@ -11,7 +11,7 @@ static bool allocate(const gpuhal_bench_direct *direct, gpuhal_memory_kind kind,
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes};
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
-    const gpuhal_status status = direct->as.ops.allocate(direct->device, &alloc, out_memory);
+    const gpuhal_status status = direct->ops.allocate(direct->device, &alloc, out_memory);
     return status == GPUHAL_OK || gpuhal_bench_failed("the plugin's allocate: %s", gpuhal_status_name(status));
 }
 
@@ -21,7 +21,7 @@ bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, gpuhal_m
     gpuhal_plugin_report report;
     gpuhal_bench_direct *direct = out_direct;
     memset(direct, 0, sizeof *direct);
-    direct->as.ops.size = sizeof direct->as.ops;
+    direct->ops.size = sizeof direct->ops;
     if (!gpuhal_bench_find_report(gpu, gpuhal_device_backend(device), &report)) {
         return false;
     }
@@ -38,11 +38,11 @@ bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, gpuhal_m
         status = gpuhal_direct_enumerate(direct->plugin, direct->instance, &ignore);
     }
     if (status == GPUHAL_OK) {
-        status = direct->plugin->describe(gpuhal_direct_host(), direct->instance, index, &direct->as.ops);
+        status = direct->plugin->describe(gpuhal_direct_host(), direct->instance, index, &direct->ops);
     }
     if (status == GPUHAL_OK) {
         status =
-            direct->plugin->open(gpuhal_direct_host(), direct->instance, index, NULL, &direct->device, &direct->as.ops);
+            direct->plugin->open(gpuhal_direct_host(), direct->instance, index, NULL, &direct->device, &direct->ops);
     }
     if (status != GPUHAL_OK) {
         return gpuhal_bench_failed("the plugin's open: %s", gpuhal_status_name(status));
@@ -56,7 +56,7 @@ bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, gpuhal_m
     return true;
 
 release:
-    direct->as.ops.release(direct->device, &direct->to);
+    direct->ops.release(direct->device, &direct->to);
 close:
     direct->plugin->close(direct->device);
     return false;
@@ -73,8 +73,8 @@ static void stop(gpuhal_bench_direct *direct)
 
 void gpuhal_bench_direct_close(gpuhal_bench_direct *direct)
 {
-    direct->as.ops.release(direct->device, &direct->from);
-    direct->as.ops.release(direct->device, &direct->to);
+    direct->ops.release(direct->device, &direct->from);
+    direct->ops.release(direct->device, &direct->to);
     direct->plugin->close(direct->device);
     stop(direct);
 }
@@ -82,7 +82,7 @@ void gpuhal_bench_direct_close(gpuhal_bench_direct *direct)
 bool gpuhal_bench_direct_copy(gpuhal_bench_direct *direct, uint64_t bytes, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        const gpuhal_status status = direct->as.ops.copy(direct->device, NULL, &direct->to, 0, &direct->from, 0, bytes);
+        const gpuhal_status status = direct->ops.copy(direct->device, NULL, &direct->to, 0, &direct->from, 0, bytes);
         if (status != GPUHAL_OK) {
             return gpuhal_bench_failed("the plugin's copy: %s", gpuhal_status_name(status));
         }

@@ -12,10 +12,7 @@ typedef struct gpuhal_bench_direct {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_instance *instance; /* returned by a separate call of start() */
     gpuhal_plugin_device *device;
-    union {
-        gpuhal_ops ops;
-        unsigned char space[GPUHAL_OPS_SPACE];
-    } as;
+    gpuhal_ops ops;
     gpuhal_memory to;
     gpuhal_memory from;
 } gpuhal_bench_direct;

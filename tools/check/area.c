@@ -87,9 +87,10 @@ static void flush_or_invalidate(const gpuhal_opened *opened, const gpuhal_memory
     }
     const char *name = invalidate ? "memory_invalidate" : "memory_flush";
     gpuhal_step(invalidate ? "the slot memory_invalidate" : "the slot memory_flush");
-    const gpuhal_ops *ops = &opened->slots.ops;
-    gpuhal_expect_ok((invalidate ? ops->memory_invalidate : ops->memory_flush)(opened->device, memory, offset, bytes),
-                     name);
+    const gpuhal_slots *slots = &opened->slots;
+    gpuhal_expect_ok(
+        (invalidate ? slots->ops.memory_invalidate : slots->ops.memory_flush)(opened->device, memory, offset, bytes),
+        name);
 }
 
 void gpuhal_host_wrote(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)

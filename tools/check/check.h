@@ -65,15 +65,6 @@ typedef struct gpuhal_check_options {
     const struct gpuhal_form *form; /* the report's format (report.h) */
 } gpuhal_check_options;
 
-/* A device's slots, in a struct of the size that the ABI promises to plugins, followed by guards. */
-typedef struct gpuhal_slots {
-    union {
-        gpuhal_ops ops;
-        unsigned char space[GPUHAL_OPS_SPACE];
-    };
-    unsigned char guard[1024];
-} gpuhal_slots;
-
 typedef struct gpuhal_opened {
     gpuhal_plugin_device *device;
     gpuhal_slots slots;
@@ -101,7 +92,7 @@ uint64_t gpuhal_device_fact(const gpuhal_context *context, gpuhal_key key, uint6
 bool gpuhal_free_memory(const gpuhal_context *context, uint32_t index, uint64_t *out_bytes);
 /* True if the plugin has this optional member; an older plugin may not have it. */
 #define PLUGIN_HAS(plugin, member)                                                                                     \
-    ((plugin)->size >= offsetof(gpuhal_plugin, member) + sizeof(plugin)->member && (plugin)->member != NULL)
+    (GPUHAL_HAS(plugin, member) && (plugin)->member != NULL)
 
 /* ---- results (result.c) */
 
@@ -161,5 +152,8 @@ void gpuhal_session_open(const gpuhal_context *context, gpuhal_opened *out_opene
 void gpuhal_session_close(const gpuhal_context *context, gpuhal_opened *opened);
 /* Calls describe() with zeroed slots, as the core does; fails the check if describe() wrote beyond the slots. */
 gpuhal_status gpuhal_session_describe(const gpuhal_context *context, uint32_t index, gpuhal_slots *out_slots);
+/* Reads the tables of the groups again, after open() may have changed the pointers in `ops`. Fails the check if a table
+ * breaks a rule. */
+void gpuhal_session_read(gpuhal_slots *slots, const char *call);
 
 #endif

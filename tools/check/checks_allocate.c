@@ -123,8 +123,8 @@ void gpuhal_check_allocate_unknown(gpuhal_context *context)
     for (size_t i = 0; i < sizeof handles / sizeof *handles; i++) {
         gpuhal_alloc alloc = usual;
         if ((imports >> handles[i] & 1) == 0) {
-            alloc.import = (gpuhal_handle){.size = sizeof(gpuhal_handle), .kind = handles[i]};
-            alloc.import.as.os = -1;
+            alloc.handle = (gpuhal_handle){.size = sizeof(gpuhal_handle), .kind = handles[i]};
+            alloc.handle.as.os = -1;
             expect_not_supported(context, &alloc, "an import of kind", handles[i]);
         }
         alloc = usual;
@@ -133,7 +133,7 @@ void gpuhal_check_allocate_unknown(gpuhal_context *context)
             expect_not_supported(context, &alloc, "an export of kind", handles[i]);
         }
     }
-    if (context->opened.slots.ops.peer_enable == NULL) {
+    if (context->opened.slots.peers.peer_enable == NULL) {
         gpuhal_alloc alloc = usual;
         alloc.peer_count = 1;
         alloc.peers = &context->opened.device;

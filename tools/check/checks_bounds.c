@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A structure that the plugin fills in. The core decides its size. */
+/* A structure that the plugin fills in. The core decides its size. The checks run with the size of this version, and
+ * with the size of a later version, which has more members at the end. */
+static size_t later_bytes;
 #define FILL(type) (type *)fill(sizeof(type))
 #define FILLED(object, call) filled(object, sizeof *(object), call, object_name(object))
 #define object_name(object)                                                                                            \
@@ -22,8 +24,8 @@
 
 static void *fill(size_t bytes)
 {
-    const uint32_t size = (uint32_t)bytes;
-    void *room = gpuhal_guard_make(bytes);
+    const uint32_t size = (uint32_t)(bytes + later_bytes);
+    void *room = gpuhal_guard_make(size);
     memcpy(room, &size, sizeof size); /* each structure begins with its size */
     return room;
 }
@@ -32,10 +34,16 @@ static void filled(void *object, size_t bytes, const char *call, const char *wha
 {
     uint32_t size = 0;
     memcpy(&size, object, sizeof size);
-    if (size != bytes) {
-        gpuhal_fail_by(50, "%s changed the size of %s from %zu to %u: it is the core's", call, what, bytes, size);
+    if (size != bytes + later_bytes) {
+        gpuhal_fail_by(50, "%s changed the size of %s from %zu to %u: it is the core's", call, what,
+                       bytes + later_bytes, size);
     }
-    gpuhal_guard_end(object, bytes, call, what);
+    for (size_t i = bytes; i < size; i++) {
+        if (((const unsigned char *)object)[i] != 0) {
+            gpuhal_fail_by(50, "%s wrote behind the %zu bytes of %s, at byte %zu", call, bytes, what, i);
+        }
+    }
+    gpuhal_guard_end(object, size, call, what);
 }
 
 static void *copy_of(const void *from, size_t bytes)
@@ -72,14 +80,14 @@ static void check_kinds(const gpuhal_context *context, uint64_t bytes)
 static void check_rect(const gpuhal_context *context, const gpuhal_memory *memory, const gpuhal_memory *other,
                        uint64_t bytes)
 {
-    const gpuhal_ops *ops = &context->opened.slots.ops;
+    const gpuhal_slots *slots = &context->opened.slots;
     const gpuhal_plugin_rect sides[] = {{.memory = memory, .row_pitch = bytes, .slice_pitch = bytes},
                                         {.memory = other, .row_pitch = bytes, .slice_pitch = bytes}};
     const uint64_t whole[3] = {bytes, 1, 1};
     gpuhal_plugin_rect *to = copy_of(&sides[0], sizeof sides[0]), *from = copy_of(&sides[1], sizeof sides[1]);
     uint64_t *extent = copy_of(whole, sizeof whole);
     gpuhal_step("the slot copy_rect");
-    const gpuhal_status status = ops->copy_rect(context->opened.device, NULL, to, from, extent);
+    const gpuhal_status status = slots->ops.copy_rect(context->opened.device, NULL, to, from, extent);
     gpuhal_expect_ok(status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_OK : status, "copy_rect");
     gpuhal_fence_free(to, sizeof *to);
     gpuhal_fence_free(from, sizeof *from);
@@ -105,24 +113,25 @@ static void check_host_bytes(const gpuhal_context *context, const gpuhal_memory 
 
 static void check_native(const gpuhal_context *context, const gpuhal_memory *memory)
 {
-    const gpuhal_ops *ops = &context->opened.slots.ops;
+    const gpuhal_slots *slots = &context->opened.slots;
     gpuhal_plugin_device *device = context->opened.device;
     gpuhal_native *native = FILL(gpuhal_native);
     gpuhal_step("the slot native_device");
-    if (ops->native_device != NULL) {
-        (void)ops->native_device(device, native);
+    if (slots->native.native_device != NULL) {
+        (void)slots->native.native_device(device, native);
     }
     FILLED(native, "native_device");
     native = FILL(gpuhal_native);
     gpuhal_step("the slot native_memory");
-    const bool known = ops->native_memory != NULL && ops->native_memory(device, memory, native) == GPUHAL_OK;
+    const bool known =
+        slots->native.native_memory != NULL && slots->native.native_memory(device, memory, native) == GPUHAL_OK;
     const gpuhal_native object = *native;
     FILLED(native, "native_memory");
-    if (known && ops->wrap_memory != NULL) {
+    if (known && slots->native.wrap_memory != NULL) {
         gpuhal_native *given = copy_of(&object, sizeof object);
         gpuhal_memory *wrapped = FILL(gpuhal_memory);
         gpuhal_step("the slot wrap_memory");
-        if (ops->wrap_memory(device, given, memory->bytes, wrapped) == GPUHAL_OK) {
+        if (slots->native.wrap_memory(device, given, memory->bytes, wrapped) == GPUHAL_OK) {
             gpuhal_memory made = *wrapped;
             gpuhal_plain_release(&context->opened, &made);
         }
@@ -131,10 +140,10 @@ static void check_native(const gpuhal_context *context, const gpuhal_memory *mem
     }
     gpuhal_native *unknown = copy_of(&(gpuhal_native){.size = sizeof *unknown, .type = 0xdeadbeef}, sizeof *unknown);
     gpuhal_plugin_device *opened = NULL;
-    gpuhal_slots slots;
-    gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &slots), "describe");
+    gpuhal_slots described;
+    gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &described), "describe");
     gpuhal_step("open with an unknown object to take over");
-    if (context->plugin->open(context->host, context->instance, context->index, unknown, &opened, &slots.ops) ==
+    if (context->plugin->open(context->host, context->instance, context->index, unknown, &opened, &described.ops) ==
         GPUHAL_OK) {
         context->plugin->close(opened);
     }
@@ -143,19 +152,20 @@ static void check_native(const gpuhal_context *context, const gpuhal_memory *mem
 
 static void check_export(const gpuhal_context *context, uint64_t bytes)
 {
-    const gpuhal_ops *ops = &context->opened.slots.ops;
+    const gpuhal_slots *slots = &context->opened.slots;
     const gpuhal_alloc alloc = {
         .size = sizeof alloc, .bytes = bytes, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
     gpuhal_memory probe = {.size = sizeof probe};
     gpuhal_step("the slot allocate for export");
     if (!(gpuhal_device_fact(context, GPUHAL_FACT_EXPORT_KINDS, 0) >> GPUHAL_HANDLE_OPAQUE_FD & 1) ||
-        ops->export_memory == NULL || ops->allocate(context->opened.device, &alloc, &probe) != GPUHAL_OK) {
+        slots->ops.export_memory == NULL || slots->ops.allocate(context->opened.device, &alloc, &probe) != GPUHAL_OK) {
         return; /* the check export_import covers this case */
     }
     gpuhal_handle *handle = FILL(gpuhal_handle);
     uint64_t *offset = gpuhal_guard_make(sizeof *offset);
     gpuhal_step("the slot export_memory");
-    if (ops->export_memory(context->opened.device, &probe, GPUHAL_HANDLE_OPAQUE_FD, handle, offset) == GPUHAL_OK) {
+    if (slots->ops.export_memory(context->opened.device, &probe, GPUHAL_HANDLE_OPAQUE_FD, handle, offset) ==
+        GPUHAL_OK) {
         close((int)handle->as.os);
     }
     FILLED(handle, "export_memory");
@@ -168,30 +178,30 @@ static void check_export(const gpuhal_context *context, uint64_t bytes)
 static void check_queue(gpuhal_context *context)
 {
     gpuhal_work work;
-    const gpuhal_ops *ops = &context->opened.slots.ops;
-    if (ops->queue_create == NULL) {
+    const gpuhal_slots *slots = &context->opened.slots;
+    if (slots->queues.queue_create == NULL) {
         return;
     }
-    const uint32_t flags = ops->elapsed != NULL ? GPUHAL_TIMED : 0;
+    const uint32_t flags = slots->queues.elapsed != NULL ? GPUHAL_TIMED : 0;
     gpuhal_work_init(&work, context, flags);
     gpuhal_native *native = FILL(gpuhal_native);
-    if (ops->native_queue != NULL) {
+    if (slots->native.native_queue != NULL) {
         gpuhal_step("the slot native_queue");
-        (void)ops->native_queue(work.queue, native);
+        (void)slots->native.native_queue(work.queue, native);
     }
     FILLED(native, "native_queue");
     gpuhal_work_record(&work, work.queue, work.event);
     native = FILL(gpuhal_native);
-    if (ops->native_event != NULL) {
+    if (slots->native.native_event != NULL) {
         gpuhal_step("the slot native_event");
-        (void)ops->native_event(work.event, native);
+        (void)slots->native.native_event(work.event, native);
     }
     FILLED(native, "native_event");
     gpuhal_work_await(&work, work.event);
-    if (ops->elapsed != NULL) {
+    if (slots->queues.elapsed != NULL) {
         uint64_t *ns = gpuhal_guard_make(sizeof *ns);
         gpuhal_step("the slot elapsed");
-        (void)ops->elapsed(work.event, work.event, ns);
+        (void)slots->queues.elapsed(work.event, work.event, ns);
         gpuhal_guard_end(ns, sizeof *ns, "elapsed", "its result");
     }
     gpuhal_work_finish(&work);
@@ -199,20 +209,20 @@ static void check_queue(gpuhal_context *context)
 
 static void check_range(const gpuhal_context *context)
 {
-    const gpuhal_ops *ops = &context->opened.slots.ops;
-    if (ops->range_reserve == NULL) {
+    const gpuhal_slots *slots = &context->opened.slots;
+    if (slots->ranges.range_reserve == NULL) {
         return;
     }
     uint64_t *granularity = gpuhal_guard_make(sizeof *granularity);
     gpuhal_step("the slot range_granularity");
-    const bool known = ops->range_granularity(context->opened.device, granularity) == GPUHAL_OK;
+    const bool known = slots->ranges.range_granularity(context->opened.device, granularity) == GPUHAL_OK;
     const uint64_t bytes = *granularity;
     gpuhal_guard_end(granularity, sizeof *granularity, "range_granularity", "its result");
     gpuhal_memory *memory = FILL(gpuhal_memory);
     gpuhal_plugin_range *range = NULL;
     gpuhal_step("the slot range_reserve");
-    if (known && ops->range_reserve(context->opened.device, bytes, memory, &range) == GPUHAL_OK) {
-        ops->range_release(range);
+    if (known && slots->ranges.range_reserve(context->opened.device, bytes, memory, &range) == GPUHAL_OK) {
+        slots->ranges.range_release(range);
     }
     FILLED(memory, "range_reserve");
 }
@@ -262,7 +272,7 @@ static void check_rubbish(void *user, const char *format)
     gpuhal_plugin_build *build = make_build();
     const gpuhal_code code = {.size = sizeof code, .format = format, .code = rubbish, .bytes = sizeof rubbish};
     if (gpuhal_program_try(&context->opened, &code, build, &program) == GPUHAL_OK) {
-        context->opened.slots.ops.program_unload(program);
+        context->opened.slots.programs.program_unload(program);
     }
     FILLED(build, "program_load");
 }
@@ -270,15 +280,15 @@ static void check_rubbish(void *user, const char *format)
 static void check_compiled(const gpuhal_given_kernel *own)
 {
     uint64_t *bytes = gpuhal_guard_make(sizeof *bytes);
-    if (own->ops->program_compiled == NULL) {
+    if (own->slots->programs.program_compiled == NULL) {
         return;
     }
     gpuhal_step("the slot program_compiled");
-    const bool known = own->ops->program_compiled(own->program, NULL, bytes) == GPUHAL_OK && *bytes > 0;
+    const bool known = own->slots->programs.program_compiled(own->program, NULL, bytes) == GPUHAL_OK && *bytes > 0;
     const uint64_t size = *bytes;
     if (known) {
         void *to = gpuhal_guard_make(size);
-        (void)own->ops->program_compiled(own->program, to, bytes);
+        (void)own->slots->programs.program_compiled(own->program, to, bytes);
         gpuhal_guard_end(to, size, "program_compiled", "room");
     }
     gpuhal_guard_end(bytes, sizeof *bytes, "program_compiled", "its size");
@@ -301,7 +311,7 @@ static void check_launch(const gpuhal_given_kernel *own)
     plain.arguments = copy_of(list, list_bytes);
     gpuhal_plugin_launch *launch = copy_of(&plain, sizeof plain);
     gpuhal_step("the slot launch");
-    gpuhal_expect_ok(own->ops->launch(NULL, own->kernel, launch), "launch");
+    gpuhal_expect_ok(own->slots->programs.launch(NULL, own->kernel, launch), "launch");
     gpuhal_fence_free(launch, sizeof *launch);
     gpuhal_fence_free(plain.arguments, list_bytes);
     for (uint32_t p = 0; p < own->parameter_count; p++) {
@@ -326,10 +336,10 @@ static void check_kernel(const gpuhal_context *context)
     gpuhal_kernel_info *info = FILL(gpuhal_kernel_info);
     gpuhal_plugin_kernel *kernel = NULL;
     gpuhal_step("the slot kernel_create");
-    gpuhal_expect_ok(own.ops->kernel_create(own.program, desc, info, &kernel), "kernel_create");
+    gpuhal_expect_ok(own.slots->programs.kernel_create(own.program, desc, info, &kernel), "kernel_create");
     FILLED(info, "kernel_create");
     gpuhal_step("the slot kernel_destroy");
-    own.ops->kernel_destroy(kernel);
+    own.slots->programs.kernel_destroy(kernel);
     gpuhal_fence_free(desc, sizeof *desc);
     gpuhal_fence_free(plain.name, name_bytes);
     if (plain.parameters != NULL) {
@@ -340,18 +350,16 @@ static void check_kernel(const gpuhal_context *context)
     gpuhal_given_finish(&own);
 }
 
-/* A later core defines more members of a structure and an earlier core fewer. Bytes after these members do not belong
- * to the plugin. */
-void gpuhal_check_bounds(gpuhal_context *context)
+static void check_all(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_area_usual(context);
-    const gpuhal_ops *ops = &context->opened.slots.ops;
+    const gpuhal_slots *slots = &context->opened.slots;
     check_kinds(context, bytes);
     const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = bytes};
     gpuhal_memory memory = allocate(&context->opened, &alloc, "allocate"),
                   other = allocate(&context->opened, &alloc, "allocate");
     check_host_bytes(context, &memory, bytes);
-    if (ops->copy_rect != NULL) {
+    if (slots->ops.copy_rect != NULL) {
         check_rect(context, &memory, &other, gpuhal_copy_unit(context) * 16);
     }
     check_native(context, &memory);
@@ -361,10 +369,20 @@ void gpuhal_check_bounds(gpuhal_context *context)
     check_queue(context);
     check_range(context);
     check_values(context);
-    if (ops->program_load != NULL) {
+    if (slots->programs.program_load != NULL) {
         gpuhal_formats_visit(context, check_rubbish, context);
     }
     if (gpuhal_given_fits(context)) {
         check_kernel(context);
     }
+}
+
+/* A later core defines more members of a structure and an earlier core fewer. Bytes after these members do not belong
+ * to the plugin. */
+void gpuhal_check_bounds(gpuhal_context *context)
+{
+    check_all(context);
+    later_bytes = 16;
+    check_all(context);
+    later_bytes = 0;
 }

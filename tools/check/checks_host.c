@@ -124,20 +124,20 @@ void gpuhal_check_map(gpuhal_context *context)
 static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t seed)
 {
     const gpuhal_opened *opened = area->opened;
-    const gpuhal_ops *ops = &opened->slots.ops;
-    if (ops->write != NULL) {
+    const gpuhal_slots *slots = &opened->slots;
+    if (slots->ops.write != NULL) {
         gpuhal_pattern(memory, area->bytes, seed);
         gpuhal_step("the slot write from registered memory");
-        gpuhal_expect_ok(ops->write(opened->device, NULL, &area->memory, 0, memory, area->bytes),
+        gpuhal_expect_ok(slots->ops.write(opened->device, NULL, &area->memory, 0, memory, area->bytes),
                          "write from registered memory");
         gpuhal_area_changed(area, 0, memory, area->bytes);
         gpuhal_area_verify(area, (gpuhal_claim){.bytes = area->bytes}, ROUTE_NO_WRITE_READ,
                            "write from registered memory");
     }
-    if (ops->read != NULL) {
+    if (slots->ops.read != NULL) {
         memset(memory, 0, (size_t)area->bytes);
         gpuhal_step("the slot read to registered memory");
-        gpuhal_expect_ok(ops->read(opened->device, NULL, memory, &area->memory, 0, area->bytes),
+        gpuhal_expect_ok(slots->ops.read(opened->device, NULL, memory, &area->memory, 0, area->bytes),
                          "read to registered memory");
         if (memcmp(memory, area->expected, (size_t)area->bytes) != 0) {
             gpuhal_fail("read to registered memory brought wrong bytes");
@@ -149,8 +149,8 @@ static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t se
  * registration. */
 void gpuhal_check_register_host(gpuhal_context *context)
 {
-    const gpuhal_ops *ops = &context->opened.slots.ops;
-    if (ops->register_host == NULL) {
+    const gpuhal_slots *slots = &context->opened.slots;
+    if (slots->ops.register_host == NULL) {
         gpuhal_skip("the slots register_host and unregister_host are not offered");
         return;
     }
@@ -162,10 +162,10 @@ void gpuhal_check_register_host(gpuhal_context *context)
     gpuhal_area_reset(&area, 1, ROUTE_NO_WRITE_READ);
     for (unsigned round = 0; round < 3; round++) {
         gpuhal_step("the slot register_host");
-        gpuhal_expect_ok(ops->register_host(context->opened.device, memory, area.bytes), "register_host");
+        gpuhal_expect_ok(slots->ops.register_host(context->opened.device, memory, area.bytes), "register_host");
         use_registered(&area, memory, 10 + round);
         gpuhal_step("the slot unregister_host");
-        gpuhal_expect_ok(ops->unregister_host(context->opened.device, memory), "unregister_host");
+        gpuhal_expect_ok(slots->ops.unregister_host(context->opened.device, memory), "unregister_host");
     }
     gpuhal_area_finish(&area);
     free(memory);

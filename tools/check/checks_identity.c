@@ -182,8 +182,8 @@ static gpuhal_native native_of(const gpuhal_opened *opened)
 {
     gpuhal_native native = {.size = sizeof native};
     gpuhal_step("the slot native_device");
-    const bool given = opened->slots.ops.native_device != NULL &&
-                       opened->slots.ops.native_device(opened->device, &native) == GPUHAL_OK && native.typed == NULL;
+    const bool given = opened->slots.native.native_device != NULL &&
+                       opened->slots.native.native_device(opened->device, &native) == GPUHAL_OK && native.typed == NULL;
     return given ? native : (gpuhal_native){0};
 }
 

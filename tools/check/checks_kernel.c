@@ -14,7 +14,7 @@
 static void destroy(const gpuhal_given_kernel *own, gpuhal_plugin_kernel *kernel)
 {
     gpuhal_step("the slot kernel_destroy");
-    own->ops->kernel_destroy(kernel);
+    own->slots->programs.kernel_destroy(kernel);
 }
 
 /* ---- names */
@@ -209,7 +209,7 @@ enum { GUARD_BYTES = 64, GUARD = 0xc5, HEAD_BYTES = 32 };
 static unsigned char *take_compiled(const gpuhal_given_kernel *own, uint64_t *out_bytes)
 {
     gpuhal_step("the slot program_compiled");
-    gpuhal_status status = own->ops->program_compiled(own->program, NULL, out_bytes);
+    gpuhal_status status = own->slots->programs.program_compiled(own->program, NULL, out_bytes);
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
         gpuhal_skip("the plugin has nothing to keep of this program");
         return NULL;
@@ -222,14 +222,14 @@ static unsigned char *take_compiled(const gpuhal_given_kernel *own, uint64_t *ou
     unsigned char *compiled = gpuhal_own(malloc((size_t)bytes + GUARD_BYTES));
     memset(compiled, GUARD, (size_t)bytes + GUARD_BYTES);
     uint64_t room = bytes / 2;
-    gpuhal_expect_ok(own->ops->program_compiled(own->program, compiled, &room), "program_compiled");
+    gpuhal_expect_ok(own->slots->programs.program_compiled(own->program, compiled, &room), "program_compiled");
     for (uint64_t i = 0; i < bytes + GUARD_BYTES; i++) {
         if (compiled[i] != GUARD) {
             gpuhal_fail("program_compiled wrote into room for %" PRIu64 " bytes, and has %" PRIu64, bytes / 2, bytes);
         }
     }
     *out_bytes = bytes;
-    gpuhal_expect_ok(own->ops->program_compiled(own->program, compiled, out_bytes), "program_compiled");
+    gpuhal_expect_ok(own->slots->programs.program_compiled(own->program, compiled, out_bytes), "program_compiled");
     for (uint64_t i = bytes; i < bytes + GUARD_BYTES; i++) {
         if (compiled[i] != GUARD) {
             gpuhal_fail("program_compiled wrote behind the %" PRIu64 " bytes of room", bytes);
@@ -273,7 +273,7 @@ void gpuhal_check_program_compiled(gpuhal_context *context)
     gpuhal_given_kernel own;
     uint64_t bytes = 0;
     if (!gpuhal_given_offered(context) ||
-        !gpuhal_offered(context->opened.slots.ops.program_compiled != NULL, "program_compiled")) {
+        !gpuhal_offered(context->opened.slots.programs.program_compiled != NULL, "program_compiled")) {
         return;
     }
     gpuhal_given_init(&own, context);

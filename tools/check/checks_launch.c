@@ -148,9 +148,10 @@ static void expect_prompt_launch(const gpuhal_given_kernel *own, const gpuhal_lo
         const unsigned full = gpuhal_work_times_full();
         gpuhal_load_enqueue(slow, work->queue);
         gpuhal_work_record(work, work->queue, before);
-        const bool lasts = work->ops->event_query(before) != GPUHAL_OK;
+        const bool lasts = work->slots->queues.event_query(before) != GPUHAL_OK;
         const bool taken = enqueue(work, own, work->queue, &through->memory);
-        again = lasts && taken && work->ops->event_query(before) == GPUHAL_OK && full == gpuhal_work_times_full();
+        again =
+            lasts && taken && work->slots->queues.event_query(before) == GPUHAL_OK && full == gpuhal_work_times_full();
         late += again;
         gpuhal_work_record(work, work->queue, work->event);
         gpuhal_work_await(work, work->event);
@@ -161,7 +162,7 @@ static void expect_prompt_launch(const gpuhal_given_kernel *own, const gpuhal_lo
                          "for the device",
                          TRIES, TRIES);
     }
-    work->ops->event_destroy(before);
+    work->slots->queues.event_destroy(before);
 }
 
 void gpuhal_check_launch_order(gpuhal_context *context)
@@ -205,7 +206,7 @@ static void expect_time(const gpuhal_work *work, gpuhal_plugin_event *begin, uin
 {
     uint64_t device_ns = UINT64_MAX;
     gpuhal_step("the slot elapsed");
-    gpuhal_expect_ok(work->ops->elapsed(begin, work->event, &device_ns), "elapsed");
+    gpuhal_expect_ok(work->slots->queues.elapsed(begin, work->event, &device_ns), "elapsed");
     if (device_ns > host_ns + host_ns / 10 + 1000000) {
         gpuhal_fail("elapsed says %" PRIu64 " ns for a launch; by the host's clock it was %" PRIu64 " ns at most",
                     device_ns, host_ns);
@@ -218,7 +219,7 @@ void gpuhal_check_launch_timed(gpuhal_context *context)
     gpuhal_work work;
     gpuhal_area area;
     if (!gpuhal_given_offered(context) ||
-        !gpuhal_work_offered(context, context->opened.slots.ops.elapsed != NULL, "elapsed")) {
+        !gpuhal_work_offered(context, context->opened.slots.queues.elapsed != NULL, "elapsed")) {
         return;
     }
     gpuhal_given_init(&own, context);
@@ -238,7 +239,7 @@ void gpuhal_check_launch_timed(gpuhal_context *context)
     }
     free(result);
     gpuhal_area_finish(&area);
-    work.ops->event_destroy(begin);
+    work.slots->queues.event_destroy(begin);
     gpuhal_work_finish(&work);
     gpuhal_given_finish(&own);
 }
@@ -350,7 +351,7 @@ void gpuhal_check_launch_1000(gpuhal_context *context)
     gpuhal_given_init(&one.own, context);
     gpuhal_given_area(&one.own, &one.area, 1);
     gpuhal_expect_no_leak("launching", TIMES / 10, TIMES, launch_once, &one);
-    if (context->opened.slots.ops.queue_create != NULL) {
+    if (context->opened.slots.queues.queue_create != NULL) {
         gpuhal_work_init(&one.work, context, 0);
         gpuhal_expect_no_leak("launching in a queue", TIMES, TIMES, launch_in_queue, &one);
         gpuhal_work_record(&one.work, one.work.queue, one.work.event);

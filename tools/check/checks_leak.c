@@ -112,15 +112,15 @@ static void do_transfer(void *argument)
 static void do_native(void *argument)
 {
     const calls *own = argument;
-    const gpuhal_ops *ops = &own->context->opened.slots.ops;
+    const gpuhal_slots *slots = &own->context->opened.slots;
     gpuhal_native native = {.size = sizeof native};
     gpuhal_step("the slots native_device and native_memory");
-    if (ops->native_device != NULL) {
-        (void)ops->native_device(own->context->opened.device, &native);
+    if (slots->native.native_device != NULL) {
+        (void)slots->native.native_device(own->context->opened.device, &native);
     }
-    if (ops->native_memory != NULL) {
+    if (slots->native.native_memory != NULL) {
         native = (gpuhal_native){.size = sizeof native};
-        (void)ops->native_memory(own->context->opened.device, &own->memory, &native);
+        (void)slots->native.native_memory(own->context->opened.device, &own->memory, &native);
     }
 }
 
@@ -155,14 +155,15 @@ static void do_export(void *argument)
 static void do_peer(void *user)
 {
     const gpuhal_context *context = user;
-    const gpuhal_ops *ops = &context->opened.slots.ops;
+    const gpuhal_slots *slots = &context->opened.slots;
     gpuhal_context other = *context;
     gpuhal_opened opened;
     other.index = other_device(context);
     gpuhal_session_open(&other, &opened);
     gpuhal_step("the slots peer_enable and peer_disable");
-    if (opened.slots.ops.peer_copy != NULL && ops->peer_enable(context->opened.device, opened.device) == GPUHAL_OK) {
-        ops->peer_disable(context->opened.device, opened.device);
+    if (opened.slots.peers.peer_copy != NULL &&
+        slots->peers.peer_enable(context->opened.device, opened.device) == GPUHAL_OK) {
+        slots->peers.peer_disable(context->opened.device, opened.device);
     }
     gpuhal_session_close(&other, &opened);
 }
@@ -174,19 +175,19 @@ static void repeat(const char *what, void (*once)(void *user), void *argument)
 
 static void check_memory(const gpuhal_context *context)
 {
-    const gpuhal_ops *ops = &context->opened.slots.ops;
+    const gpuhal_slots *slots = &context->opened.slots;
     calls own = {.context = context, .bytes = gpuhal_round_up(4096, gpuhal_copy_unit(context))};
     gpuhal_expect_ok(gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, own.bytes, 0, &own.memory),
                      "allocate");
     repeat("writing and reading", do_transfer, &own);
-    if (ops->map != NULL) {
+    if (slots->ops.map != NULL) {
         repeat("mapping and unmapping", do_map, &own);
     }
     repeat("asking for native handles", do_native, &own);
-    if (ops->register_host != NULL) {
+    if (slots->ops.register_host != NULL) {
         repeat("registering host memory", do_register, &own);
     }
-    if (ops->export_memory != NULL &&
+    if (slots->ops.export_memory != NULL &&
         (gpuhal_device_fact(context, GPUHAL_FACT_EXPORT_KINDS, 0) >> GPUHAL_HANDLE_OPAQUE_FD & 1) != 0) {
         repeat("exporting memory", do_export, &own);
     }
@@ -217,11 +218,11 @@ void gpuhal_check_leaks(gpuhal_context *context)
     repeat("opening with an unknown object to take over", do_open_refused, context);
     gpuhal_session_open(context, &context->opened);
     repeat("allocating more than there is", do_allocate_refused, context);
-    if (context->opened.slots.ops.program_load != NULL) {
+    if (context->opened.slots.programs.program_load != NULL) {
         repeat("loading an invalid program", do_load_refused, context);
     }
     check_memory(context);
-    if (context->opened.slots.ops.peer_copy != NULL && context->listing.count > 1) {
+    if (context->opened.slots.peers.peer_copy != NULL && context->listing.count > 1) {
         gpuhal_expect_no_leak("enabling and disabling peers", 4, 20, do_peer, context);
     }
     gpuhal_session_close(context, &context->opened);

@@ -42,8 +42,8 @@ static gpuhal_status copy_over(const gpuhal_area *to, uint64_t to_offset, const 
                                uint64_t bytes, gpuhal_plugin_queue *queue)
 {
     gpuhal_step("the slot peer_copy");
-    return to->opened->slots.ops.peer_copy(queue, to->opened->device, &to->memory, to_offset, from->opened->device,
-                                           &from->memory, from_offset, bytes);
+    return to->opened->slots.peers.peer_copy(queue, to->opened->device, &to->memory, to_offset, from->opened->device,
+                                             &from->memory, from_offset, bytes);
 }
 
 static void expect_arrived(const pair *made, gpuhal_area *to, uint64_t to_offset, gpuhal_area *from,
@@ -148,11 +148,11 @@ static bool check_pair(gpuhal_context *context, const gpuhal_listed *other)
     pair made;
     bool known = false;
     pair_init(&made, context, other);
-    const gpuhal_ops *ops = &context->opened.slots.ops;
-    const bool offered = made.opened.slots.ops.peer_copy != NULL;
+    const gpuhal_slots *slots = &context->opened.slots;
+    const bool offered = made.opened.slots.peers.peer_copy != NULL;
     gpuhal_step("the slot peer_enable");
     gpuhal_status status =
-        offered ? ops->peer_enable(context->opened.device, made.opened.device) : GPUHAL_ERROR_NOT_SUPPORTED;
+        offered ? slots->peers.peer_enable(context->opened.device, made.opened.device) : GPUHAL_ERROR_NOT_SUPPORTED;
     const bool enabled = status == GPUHAL_OK;
     gpuhal_expect_ok(status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_OK : status, "peer_enable");
     const bool stated = advertised(context, other->index, context->index, &known);
@@ -166,11 +166,11 @@ static bool check_pair(gpuhal_context *context, const gpuhal_listed *other)
     }
     if (enabled) {
         allocate_for_peer(&made);
-        if (copy_both_ways(&made) && ops->queue_create != NULL) {
+        if (copy_both_ways(&made) && slots->queues.queue_create != NULL) {
             copy_in_queue(&made);
         }
         gpuhal_step("the slot peer_disable");
-        ops->peer_disable(context->opened.device, made.opened.device);
+        slots->peers.peer_disable(context->opened.device, made.opened.device);
     }
     pair_finish(&made);
     return enabled;
@@ -181,7 +181,7 @@ static bool check_pair(gpuhal_context *context, const gpuhal_listed *other)
 void gpuhal_check_peers(gpuhal_context *context)
 {
     unsigned enabled = 0;
-    if (context->opened.slots.ops.peer_copy == NULL || context->listing.count < 2) {
+    if (context->opened.slots.peers.peer_copy == NULL || context->listing.count < 2) {
         gpuhal_skip(context->listing.count < 2 ? "there is one device only" : "peers are not offered");
         return;
     }
@@ -301,7 +301,7 @@ void gpuhal_check_links(gpuhal_context *context)
     gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &slots), "describe");
     for (size_t d = 0; d < context->listing.count; d++) {
         if (context->listing.devices[d].index != context->index) {
-            check_link(context, &context->listing.devices[d], slots.ops.peer_copy != NULL);
+            check_link(context, &context->listing.devices[d], slots.peers.peer_copy != NULL);
         }
     }
     gpuhal_device_snapshot nothing = {0};

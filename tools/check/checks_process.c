@@ -96,7 +96,7 @@ static gpuhal_status list_processes(const gpuhal_context *context)
 static void use_queue(gpuhal_context *context)
 {
     gpuhal_work work;
-    if (context->opened.slots.ops.queue_create == NULL) {
+    if (context->opened.slots.queues.queue_create == NULL) {
         return;
     }
     gpuhal_work_init(&work, context, 0);

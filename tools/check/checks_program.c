@@ -29,7 +29,7 @@ void gpuhal_check_program_refused(gpuhal_context *context)
     const gpuhal_code unknown = {
         .size = sizeof unknown, .format = "gpuhal-check.none", .code = code, .bytes = sizeof code};
     gpuhal_plugin_program *program = NULL;
-    if (!gpuhal_offered(context->opened.slots.ops.program_load != NULL, "program_load")) {
+    if (!gpuhal_offered(context->opened.slots.programs.program_load != NULL, "program_load")) {
         return;
     }
     const gpuhal_status status = gpuhal_program_try(&context->opened, &unknown, NULL, &program);

@@ -31,7 +31,7 @@ void gpuhal_check_event_again(gpuhal_context *context)
 static uint64_t seen_unfinished(const gpuhal_work *work)
 {
     uint64_t seen = 0, now = gpuhal_tool_now_ns();
-    while (work->ops->event_query(work->event) == GPUHAL_NOT_READY) {
+    while (work->slots->queues.event_query(work->event) == GPUHAL_NOT_READY) {
         seen = now;
         nanosleep(&(const struct timespec){.tv_nsec = 200000}, NULL);
         now = gpuhal_tool_now_ns();
@@ -61,8 +61,8 @@ static times time_work(gpuhal_context *context)
     gpuhal_work_await(work, work->event);
     times found = {.device = UINT64_MAX, .least = slow.lasts ? least : 0, .most = gpuhal_tool_now_ns() - started};
     gpuhal_step("the slot elapsed");
-    gpuhal_expect_ok(work->ops->elapsed(begin, work->event, &found.device), "elapsed");
-    work->ops->event_destroy(begin);
+    gpuhal_expect_ok(work->slots->queues.elapsed(begin, work->event, &found.device), "elapsed");
+    work->slots->queues.event_destroy(begin);
     gpuhal_load_finish(&slow);
     return found;
 }
@@ -72,7 +72,7 @@ static times time_work(gpuhal_context *context)
  * late on a busy machine. A small result is therefore a failure only if it is below half in every try. */
 void gpuhal_check_elapsed(gpuhal_context *context)
 {
-    if (!gpuhal_work_offered(context, context->opened.slots.ops.elapsed != NULL, "elapsed")) {
+    if (!gpuhal_work_offered(context, context->opened.slots.queues.elapsed != NULL, "elapsed")) {
         return;
     }
     times found = {0};
@@ -98,13 +98,13 @@ void gpuhal_check_elapsed(gpuhal_context *context)
 static void make_and_destroy(void *user)
 {
     const gpuhal_context *context = user;
-    const gpuhal_work work = {.opened = &context->opened, .ops = &context->opened.slots.ops};
+    const gpuhal_work work = {.opened = &context->opened, .slots = &context->opened.slots};
     gpuhal_plugin_queue *queue = gpuhal_work_queue(&context->opened, 0);
     gpuhal_plugin_event *event = gpuhal_work_event(&context->opened, 0);
     gpuhal_work_record(&work, queue, event);
     gpuhal_work_await(&work, event);
-    work.ops->event_destroy(event);
-    work.ops->queue_destroy(queue);
+    work.slots->queues.event_destroy(event);
+    work.slots->queues.queue_destroy(queue);
 }
 
 void gpuhal_check_queue_100(gpuhal_context *context)

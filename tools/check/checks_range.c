@@ -72,9 +72,9 @@ void gpuhal_check_range_reserve(gpuhal_context *context)
 static void expect_native(const gpuhal_pieces *own)
 {
     gpuhal_native native = {.size = sizeof native};
-    if (own->ops->native_memory != NULL) {
+    if (own->slots->native.native_memory != NULL) {
         gpuhal_step("the slot native_memory of a range");
-        gpuhal_expect_ok(own->ops->native_memory(own->context->opened.device, &own->memory, &native),
+        gpuhal_expect_ok(own->slots->native.native_memory(own->context->opened.device, &own->memory, &native),
                          "native_memory of a range");
     }
 }

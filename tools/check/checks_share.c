@@ -57,24 +57,24 @@ static void expect_native(gpuhal_status status, const gpuhal_native *native, con
 
 static void check_native_queue(const gpuhal_context *context)
 {
-    const gpuhal_ops *ops = &context->opened.slots.ops;
-    const gpuhal_work work = {.opened = &context->opened, .ops = ops};
+    const gpuhal_slots *slots = &context->opened.slots;
+    const gpuhal_work work = {.opened = &context->opened, .slots = slots};
     gpuhal_plugin_queue *queue = gpuhal_work_queue(work.opened, 0);
     gpuhal_plugin_event *event = gpuhal_work_event(work.opened, 0);
     gpuhal_native native = {.size = sizeof native};
     gpuhal_work_record(&work, queue, event);
-    if (ops->native_queue != NULL) {
+    if (slots->native.native_queue != NULL) {
         gpuhal_step("the slot native_queue");
-        expect_native(ops->native_queue(queue, &native), &native, "native_queue");
+        expect_native(slots->native.native_queue(queue, &native), &native, "native_queue");
     }
-    if (ops->native_event != NULL) {
+    if (slots->native.native_event != NULL) {
         native = (gpuhal_native){.size = sizeof native};
         gpuhal_step("the slot native_event");
-        expect_native(ops->native_event(event, &native), &native, "native_event");
+        expect_native(slots->native.native_event(event, &native), &native, "native_event");
     }
     gpuhal_work_await(&work, event);
-    ops->event_destroy(event);
-    ops->queue_destroy(queue);
+    slots->queues.event_destroy(event);
+    slots->queues.queue_destroy(queue);
 }
 
 /* native.h defines each type's meaning. This check requires an unchanged size, a type of this backend, and a value (not
@@ -82,27 +82,28 @@ static void check_native_queue(const gpuhal_context *context)
 void gpuhal_check_native(gpuhal_context *context)
 {
     const gpuhal_opened *opened = &context->opened;
-    const gpuhal_ops *ops = &opened->slots.ops;
+    const gpuhal_slots *slots = &opened->slots;
     gpuhal_native native = {.size = sizeof native};
-    if (ops->native_device == NULL && ops->native_memory == NULL && ops->native_queue == NULL &&
-        ops->native_event == NULL) {
+    if (slots->native.native_device == NULL && slots->native.native_memory == NULL &&
+        slots->native.native_queue == NULL && slots->native.native_event == NULL) {
         gpuhal_skip("no native handles are offered");
         return;
     }
-    if (ops->native_device != NULL) {
+    if (slots->native.native_device != NULL) {
         gpuhal_step("the slot native_device");
-        expect_native(ops->native_device(opened->device, &native), &native, "native_device");
+        expect_native(slots->native.native_device(opened->device, &native), &native, "native_device");
     }
-    if (ops->native_memory != NULL) {
+    if (slots->native.native_memory != NULL) {
         gpuhal_memory memory;
         gpuhal_expect_ok(gpuhal_plain_allocate(opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context), 0, &memory),
                          "allocate");
         native = (gpuhal_native){.size = sizeof native};
         gpuhal_step("the slot native_memory");
-        expect_native(ops->native_memory(opened->device, &memory, &native), &native, "native_memory");
+        expect_native(slots->native.native_memory(opened->device, &memory, &native), &native, "native_memory");
         gpuhal_plain_release(opened, &memory);
     }
-    if (ops->queue_create != NULL && (ops->native_queue != NULL || ops->native_event != NULL)) {
+    if (slots->queues.queue_create != NULL &&
+        (slots->native.native_queue != NULL || slots->native.native_event != NULL)) {
         check_native_queue(context);
     }
 }
@@ -110,7 +111,7 @@ void gpuhal_check_native(gpuhal_context *context)
 static void *unlock(void *user)
 {
     const gpuhal_work *work = user;
-    work->ops->native_unlock(work->queue);
+    work->slots->native.native_unlock(work->queue);
     return NULL;
 }
 
@@ -121,13 +122,13 @@ static void lock_and_unlock(gpuhal_work *work)
     pthread_t thread;
     const uint64_t second_ns = UINT64_C(1000000000);
     gpuhal_step("the slot native_lock");
-    gpuhal_expect_ok(work->ops->native_lock(work->queue, second_ns), "native_lock");
+    gpuhal_expect_ok(work->slots->native.native_lock(work->queue, second_ns), "native_lock");
     if (pthread_create(&thread, NULL, unlock, work) != 0) {
         gpuhal_fail("gpuhal-check cannot make a thread");
     }
     pthread_join(thread, NULL);
     gpuhal_step("the slot native_lock");
-    gpuhal_status status = work->ops->native_lock(work->queue, second_ns);
+    gpuhal_status status = work->slots->native.native_lock(work->queue, second_ns);
     if (status != GPUHAL_OK) {
         gpuhal_fail("native_lock after native_unlock from another thread returned %s", gpuhal_status_text(status));
     }
@@ -137,7 +138,7 @@ static void lock_and_unlock(gpuhal_work *work)
 /* During a native access, the caller submits to the vendor's queue, so earlier work must already be submitted. */
 void gpuhal_check_native_lock(gpuhal_context *context)
 {
-    if (!gpuhal_work_offered(context, context->opened.slots.ops.native_lock != NULL, "native_lock")) {
+    if (!gpuhal_work_offered(context, context->opened.slots.native.native_lock != NULL, "native_lock")) {
         return;
     }
     enum { TRIES = 1000 };
@@ -191,12 +192,12 @@ void gpuhal_check_adopt_own(gpuhal_context *context)
 {
     const gpuhal_opened *opened = &context->opened;
     gpuhal_native native = {.size = sizeof native};
-    if (opened->slots.ops.native_device == NULL) {
+    if (opened->slots.native.native_device == NULL) {
         gpuhal_skip("the slot native_device is not offered");
         return;
     }
     gpuhal_step("the slot native_device");
-    expect_native(opened->slots.ops.native_device(opened->device, &native), &native, "native_device");
+    expect_native(opened->slots.native.native_device(opened->device, &native), &native, "native_device");
     if (native.type >= 64 || !in_kinds(context, GPUHAL_FACT_ADOPT_KINDS, native.type)) {
         gpuhal_skip("adopt_kinds does not state the type %u that native_device gives", native.type);
         return;
@@ -207,6 +208,7 @@ void gpuhal_check_adopt_own(gpuhal_context *context)
     gpuhal_expect_ok(context->plugin->open(context->host, context->instance, context->index, &native, &second.device,
                                            &second.slots.ops),
                      "open over a native device");
+    gpuhal_session_read(&second.slots, "open over a native device");
     gpuhal_area first_area, second_area;
     const uint64_t bytes = gpuhal_area_usual(context);
     gpuhal_area_init(&first_area, context, opened, GPUHAL_MEMORY_DEVICE, bytes);
@@ -229,7 +231,7 @@ static void expect_not_wrapped(const gpuhal_opened *opened, gpuhal_native native
 {
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_step("the slot wrap_memory");
-    gpuhal_status status = opened->slots.ops.wrap_memory(opened->device, &native, bytes, &memory);
+    gpuhal_status status = opened->slots.native.wrap_memory(opened->device, &native, bytes, &memory);
     if (status != GPUHAL_ERROR_INVALID_ARGUMENT) {
         gpuhal_fail("wrap_memory returned %s for %s, instead of invalid argument", gpuhal_status_text(status), what);
     }
@@ -240,8 +242,8 @@ static void expect_not_wrapped(const gpuhal_opened *opened, gpuhal_native native
 void gpuhal_check_wrap_memory(gpuhal_context *context)
 {
     const gpuhal_opened *opened = &context->opened;
-    const gpuhal_ops *ops = &opened->slots.ops;
-    if (ops->wrap_memory == NULL || ops->native_memory == NULL) {
+    const gpuhal_slots *slots = &opened->slots;
+    if (slots->native.wrap_memory == NULL || slots->native.native_memory == NULL) {
         gpuhal_skip("the slots wrap_memory and native_memory are not both offered");
         return;
     }
@@ -250,12 +252,12 @@ void gpuhal_check_wrap_memory(gpuhal_context *context)
     gpuhal_memory wrapped = {.size = sizeof wrapped};
     gpuhal_area_init(&area, context, opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context));
     gpuhal_step("the slot native_memory");
-    expect_native(ops->native_memory(opened->device, &area.memory, &native), &native, "native_memory");
+    expect_native(slots->native.native_memory(opened->device, &area.memory, &native), &native, "native_memory");
     gpuhal_native other = native;
     other.type = 0xdeadbeef;
     expect_not_wrapped(opened, other, area.bytes, "an object of a type that does not exist");
     gpuhal_step("the slot wrap_memory");
-    gpuhal_status status = ops->wrap_memory(opened->device, &native, area.bytes, &wrapped);
+    gpuhal_status status = slots->native.wrap_memory(opened->device, &native, area.bytes, &wrapped);
     if (status == GPUHAL_ERROR_INVALID_ARGUMENT) {
         gpuhal_note("wrap_memory needs more than native_memory gives");
     } else {
@@ -310,7 +312,7 @@ void gpuhal_check_import_host(gpuhal_context *context)
     const gpuhal_alloc alloc = {
         .size = sizeof alloc,
         .bytes = other.bytes,
-        .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = host},
+        .handle = {.size = sizeof alloc.handle, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = host},
     };
     gpuhal_memory memory = import(opened, &alloc);
     if (memory.host != host) {
@@ -346,7 +348,7 @@ static void expect_refused_descriptor(const gpuhal_opened *opened, const gpuhal_
     if (pipe(ends) != 0) {
         gpuhal_fail("gpuhal-check cannot make a pipe");
     }
-    alloc.import = (gpuhal_handle){.size = sizeof alloc.import, .kind = kind, .as.os = ends[0]};
+    alloc.handle = (gpuhal_handle){.size = sizeof alloc.handle, .kind = kind, .as.os = ends[0]};
     gpuhal_step("the slot allocate with a pipe as import");
     gpuhal_status status = opened->slots.ops.allocate(opened->device, &alloc, &memory);
     if (status >= 0) {
@@ -367,7 +369,7 @@ static void import_again(const gpuhal_context *context, gpuhal_area *area, const
     gpuhal_session_open(context, &second);
     expect_refused_descriptor(&second, exported, handle->kind);
     gpuhal_alloc alloc = *exported;
-    alloc.import = *handle;
+    alloc.handle = *handle;
     alloc.import_offset = offset;
     gpuhal_memory same = import(&second, &alloc);
     gpuhal_pattern(area->expected, area->bytes, handle->kind);

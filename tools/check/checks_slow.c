@@ -30,10 +30,10 @@ static void add_try(lateness *late, uint64_t ns)
 /* Returns false once the work has ended. */
 static bool query_unfinished(gpuhal_load *made, lateness *query)
 {
-    const gpuhal_ops *ops = made->work.ops;
+    const gpuhal_slots *slots = made->work.slots;
     const uint64_t begin = gpuhal_tool_now_ns();
     gpuhal_step("the slot event_query");
-    gpuhal_status status = ops->event_query(made->work.event);
+    gpuhal_status status = slots->queues.event_query(made->work.event);
     add_try(query, gpuhal_tool_now_ns() - begin);
     if (status == GPUHAL_NOT_READY) {
         return true;
@@ -47,12 +47,12 @@ static bool query_unfinished(gpuhal_load *made, lateness *query)
  * hide the error. */
 static void block_unfinished(gpuhal_load *made, lateness *block)
 {
-    const gpuhal_ops *ops = made->work.ops;
+    const gpuhal_slots *slots = made->work.slots;
     const uint64_t begin = gpuhal_tool_now_ns();
     gpuhal_step("the slot event_block with 1 ms");
-    gpuhal_status status = ops->event_block(made->work.event, MILLISECOND_NS);
+    gpuhal_status status = slots->queues.event_block(made->work.event, MILLISECOND_NS);
     add_try(block, gpuhal_tool_now_ns() - begin);
-    if (status == GPUHAL_OK && ops->event_query(made->work.event) == GPUHAL_NOT_READY) {
+    if (status == GPUHAL_OK && slots->queues.event_query(made->work.event) == GPUHAL_NOT_READY) {
         gpuhal_fail("event_block with 1 ms returned OK, and event_query not ready right after it: it reports "
                     "unfinished work as done");
     }
@@ -68,15 +68,15 @@ static void block_unfinished(gpuhal_load *made, lateness *block)
  * work ends. */
 static void block_until_done(gpuhal_load *made)
 {
-    const gpuhal_ops *ops = made->work.ops;
+    const gpuhal_slots *slots = made->work.slots;
     gpuhal_step("the slot event_block without time");
-    gpuhal_status status = ops->event_block(made->work.event, 0);
+    gpuhal_status status = slots->queues.event_block(made->work.event, 0);
     if (status != GPUHAL_OK && status != GPUHAL_NOT_READY) {
         gpuhal_fail("event_block without time returned %s", gpuhal_status_text(status));
     }
     gpuhal_step("the slot event_block with 30 s");
-    gpuhal_expect_ok(ops->event_block(made->work.event, 30000 * MILLISECOND_NS), "event_block with 30 s");
-    gpuhal_expect_ok(ops->event_query(made->work.event), "event_query after event_block");
+    gpuhal_expect_ok(slots->queues.event_block(made->work.event, 30000 * MILLISECOND_NS), "event_block with 30 s");
+    gpuhal_expect_ok(slots->queues.event_query(made->work.event), "event_query after event_block");
     gpuhal_load_expect_ended(made, "event_block");
 }
 
@@ -99,14 +99,15 @@ static void notify_once(gpuhal_load *made)
 {
     notification taken = {0};
     gpuhal_step("the slot event_notify");
-    gpuhal_expect_ok(made->work.ops->event_notify(made->work.event, take_notification, &taken), "event_notify");
+    gpuhal_expect_ok(made->work.slots->queues.event_notify(made->work.event, take_notification, &taken),
+                     "event_notify");
     gpuhal_step("a function given to event_notify that is never called");
     while (atomic_load(&taken.calls) == 0) {
         nanosleep(&(const struct timespec){.tv_nsec = 50000}, NULL);
     }
     gpuhal_expect_ok(atomic_load(&taken.status), "the work before event_notify");
     gpuhal_load_expect_ended(made, "event_notify");
-    gpuhal_expect_ok(made->work.ops->event_query(made->work.event), "event_query after the notification");
+    gpuhal_expect_ok(made->work.slots->queues.event_query(made->work.event), "event_query after the notification");
     nanosleep(&(const struct timespec){.tv_nsec = 20000000}, NULL);
     if (atomic_load(&taken.calls) != 1) {
         gpuhal_fail("the function given to event_notify was called %u times", atomic_load(&taken.calls));
@@ -122,7 +123,7 @@ static bool promises_time(const gpuhal_context *context)
  * timely try is enough. */
 static void try_prompt(gpuhal_load *made, lateness *query, lateness *block)
 {
-    const bool blocks = made->work.ops->event_block != NULL;
+    const bool blocks = made->work.slots->queues.event_block != NULL;
     const unsigned copies = made->copies;
     if (made->lasts_ns >= GPUHAL_LOAD_NS) {
         made->copies = 1 + (unsigned)(copies * 2 * LATE_NS / made->lasts_ns);
@@ -165,11 +166,11 @@ void gpuhal_check_event_slow(gpuhal_context *context)
         expect_prompt(context, &query, "event_query");
         expect_prompt(context, &block, "event_block with 1 ms");
     }
-    for (uint64_t round = 0; round < TRIES || (made.lasts && round < ROUNDS_MAX && made.work.ops->event_block != NULL &&
-                                               block.tries < TRIES);
+    for (uint64_t round = 0; round < TRIES || (made.lasts && round < ROUNDS_MAX &&
+                                               made.work.slots->queues.event_block != NULL && block.tries < TRIES);
          round++) {
         gpuhal_load_mark(&made, 100 + round);
-        if (query_unfinished(&made, &query) && made.work.ops->event_block != NULL) {
+        if (query_unfinished(&made, &query) && made.work.slots->queues.event_block != NULL) {
             block_unfinished(&made, &block);
         }
         gpuhal_work_await(&made.work, made.work.event);
@@ -177,11 +178,11 @@ void gpuhal_check_event_slow(gpuhal_context *context)
     }
     expect_prompt(context, &query, "event_query");
     expect_prompt(context, &block, "event_block with 1 ms");
-    if (made.work.ops->event_block != NULL) {
+    if (made.work.slots->queues.event_block != NULL) {
         gpuhal_load_mark(&made, 190);
         block_until_done(&made);
     }
-    if (made.work.ops->event_notify != NULL) {
+    if (made.work.slots->queues.event_notify != NULL) {
         gpuhal_load_mark(&made, 200);
         notify_once(&made);
     }
@@ -219,8 +220,8 @@ static void enqueue_fill(ordering *order)
     gpuhal_status status;
     gpuhal_step("the slot fill with a queue");
     do {
-        status = work->ops->fill(work->opened->device, work->queue, &order->made.to.memory, PART_FILL * order->part,
-                                 order->part, 0x5a, 1);
+        status = work->slots->ops.fill(work->opened->device, work->queue, &order->made.to.memory,
+                                       PART_FILL * order->part, order->part, 0x5a, 1);
     } while (gpuhal_work_full(work, work->queue, status));
     if (enqueued(status, "fill with a queue")) {
         memset(order->made.to.expected + PART_FILL * order->part, 0x5a, (size_t)order->part);
@@ -234,8 +235,8 @@ static void enqueue_write(ordering *order)
     gpuhal_pattern(order->host, order->part, 60);
     gpuhal_step("the slot write with a queue");
     do {
-        status = work->ops->write(work->opened->device, work->queue, &order->made.to.memory, PART_WRITE * order->part,
-                                  order->host, order->part);
+        status = work->slots->ops.write(work->opened->device, work->queue, &order->made.to.memory,
+                                        PART_WRITE * order->part, order->host, order->part);
     } while (gpuhal_work_full(work, work->queue, status));
     if (enqueued(status, "write with a queue")) {
         expect_part(order, PART_WRITE, order->host);
@@ -255,7 +256,7 @@ static void enqueue_rect(ordering *order)
     gpuhal_status status;
     gpuhal_step("the slot copy_rect with a queue");
     do {
-        status = work->ops->copy_rect(work->opened->device, work->queue, &to, &from, extent);
+        status = work->slots->ops.copy_rect(work->opened->device, work->queue, &to, &from, extent);
     } while (gpuhal_work_full(work, work->queue, status));
     if (enqueued(status, "copy_rect with a queue")) {
         expect_part(order, PART_RECT, work->from.expected);
@@ -269,7 +270,7 @@ static void enqueue_read(ordering *order)
     gpuhal_status status;
     gpuhal_step("the slot read with a queue");
     do {
-        status = work->ops->read(work->opened->device, work->queue, order->back, &order->made.to.memory,
+        status = work->slots->ops.read(work->opened->device, work->queue, order->back, &order->made.to.memory,
                                  PARTS * order->part, order->part);
     } while (gpuhal_work_full(work, work->queue, status));
     order->reads = enqueued(status, "read with a queue");
@@ -281,7 +282,7 @@ static void enqueue_behind(ordering *order, gpuhal_plugin_queue *second, gpuhal_
     gpuhal_work *work = &order->made.work;
     gpuhal_status status;
     gpuhal_step("the slot queue_wait");
-    while (gpuhal_work_full(work, second, status = work->ops->queue_wait(second, work->event))) {
+    while (gpuhal_work_full(work, second, status = work->slots->queues.queue_wait(second, work->event))) {
     }
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
         gpuhal_work_await(work, work->event);
@@ -301,16 +302,16 @@ static void run_in_order(ordering *order)
     memcpy(made->to.expected, made->from.expected, (size_t)made->to.bytes);
     gpuhal_work_copy(work, work->queue, &made->to, 0, &work->from, 0, order->part);
     expect_part(order, PART_COPY, work->from.expected);
-    if (work->ops->fill != NULL) {
+    if (work->slots->ops.fill != NULL) {
         enqueue_fill(order);
     }
-    if (work->ops->write != NULL) {
+    if (work->slots->ops.write != NULL) {
         enqueue_write(order);
     }
-    if (work->ops->copy_rect != NULL) {
+    if (work->slots->ops.copy_rect != NULL) {
         enqueue_rect(order);
     }
-    if (work->ops->read != NULL) {
+    if (work->slots->ops.read != NULL) {
         enqueue_read(order);
     }
     gpuhal_work_flush(work, work->queue);
@@ -332,7 +333,7 @@ typedef struct looks {
  * queue was full, the check itself has waited. */
 static void look(const gpuhal_work *work, looks *own, int call)
 {
-    const bool ended = !own->ended && work->ops->event_query(own->before) == GPUHAL_OK;
+    const bool ended = !own->ended && work->slots->queues.event_query(own->before) == GPUHAL_OK;
     own->blamed[call] += ended && own->full == gpuhal_work_times_full();
     own->ended = own->ended || ended;
     own->full = gpuhal_work_times_full();
@@ -348,26 +349,26 @@ static void look_at_calls(ordering *order, looks *own)
     look(work, own, CALL_RECORD);
     gpuhal_work_copy(work, work->queue, &order->made.to, 0, &work->from, 0, order->part);
     look(work, own, CALL_COPY);
-    if (work->ops->fill != NULL) {
+    if (work->slots->ops.fill != NULL) {
         enqueue_fill(order);
         look(work, own, CALL_FILL);
     }
-    if (work->ops->write != NULL) {
+    if (work->slots->ops.write != NULL) {
         enqueue_write(order);
         look(work, own, CALL_WRITE);
     }
-    if (work->ops->copy_rect != NULL) {
+    if (work->slots->ops.copy_rect != NULL) {
         enqueue_rect(order);
         look(work, own, CALL_RECT);
     }
-    if (work->ops->read != NULL) {
+    if (work->slots->ops.read != NULL) {
         enqueue_read(order);
         look(work, own, CALL_READ);
     }
     gpuhal_work_flush(work, work->queue);
     look(work, own, CALL_FLUSH);
-    if (work->ops->queue_wait != NULL) {
-        (void)work->ops->queue_wait(work->queue, own->before);
+    if (work->slots->queues.queue_wait != NULL) {
+        (void)work->slots->queues.queue_wait(work->queue, own->before);
         look(work, own, CALL_AWAIT);
     }
     gpuhal_work_record(work, work->queue, work->event);
@@ -395,7 +396,7 @@ static void expect_prompt_calls(ordering *order)
                              names[call], TRIES, TRIES);
         }
     }
-    order->made.work.ops->event_destroy(own.before);
+    order->made.work.slots->queues.event_destroy(own.before);
 }
 
 static void expect_parts(ordering *order)
@@ -432,15 +433,15 @@ void gpuhal_check_queue_slow(gpuhal_context *context)
     }
     gpuhal_area_reset(&order.made.to, 50, ROUTE_ANY);
     run_in_order(&order);
-    if (order.made.work.ops->queue_wait != NULL) {
+    if (order.made.work.slots->queues.queue_wait != NULL) {
         gpuhal_plugin_queue *second = gpuhal_work_queue(&context->opened, 0);
         gpuhal_plugin_event *end = gpuhal_work_event(&context->opened, 0);
         enqueue_behind(&order, second, end);
         gpuhal_work_await(&order.made.work, end);
         gpuhal_area_verify(&order.made.work.to, (gpuhal_claim){.bytes = order.part}, ROUTE_ANY,
                            "a queue that waited for the event of another one, behind %u copies", order.made.copies);
-        order.made.work.ops->event_destroy(end);
-        order.made.work.ops->queue_destroy(second);
+        order.made.work.slots->queues.event_destroy(end);
+        order.made.work.slots->queues.queue_destroy(second);
     }
     gpuhal_work_await(&order.made.work, order.made.work.event);
     expect_parts(&order);
@@ -468,8 +469,8 @@ void gpuhal_check_queue_full(gpuhal_context *context)
                        from = (c + c / places) % places * piece; /* a skipped copy is detected */
         gpuhal_step("the slot copy with a queue");
         do {
-            status =
-                work.ops->copy(context->opened.device, work.queue, &work.to.memory, to, &work.from.memory, from, piece);
+            status = work.slots->ops.copy(context->opened.device, work.queue, &work.to.memory, to, &work.from.memory,
+                                          from, piece);
         } while (gpuhal_work_full(&work, work.queue, status));
         if (status != GPUHAL_OK) {
             gpuhal_fail("copy number %u in one queue returned %s: a full queue is not an error", c + 1,

@@ -217,7 +217,7 @@ void gpuhal_check_copy_kinds(gpuhal_context *context)
 /* Offsets are one to three units, so that large sizes do not use only the aligned path. */
 static void move_large(const gpuhal_context *context, uint64_t count, uint64_t seed, bool by_copy)
 {
-    const gpuhal_ops *ops = &context->opened.slots.ops;
+    const gpuhal_slots *slots = &context->opened.slots;
     const uint64_t unit = gpuhal_copy_unit(context), bytes = count + 4 * unit;
     gpuhal_area from, to;
     gpuhal_area_init(&from, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
@@ -227,10 +227,10 @@ static void move_large(const gpuhal_context *context, uint64_t count, uint64_t s
     if (by_copy) {
         copy_checked(&to, unit, &from, 3 * unit, count);
     }
-    if (!by_copy && ops->write != NULL) {
+    if (!by_copy && slots->ops.write != NULL) {
         (void)write_checked(&to, 2 * unit, from.expected, count);
     }
-    if (!by_copy && ops->read != NULL) {
+    if (!by_copy && slots->ops.read != NULL) {
         (void)read_checked(&to, 3 * unit, count);
     }
     gpuhal_area_finish(&to);

@@ -30,7 +30,7 @@ static void compare_format(void *user, const char *format)
 bool gpuhal_given_fits(const gpuhal_context *context)
 {
     search own = {.format = given_of(context)->format};
-    if (context->opened.slots.ops.program_load != NULL && given_of(context)->file != NULL) {
+    if (context->opened.slots.programs.program_load != NULL && given_of(context)->file != NULL) {
         gpuhal_formats_visit(context, compare_format, &own);
     }
     return own.found;
@@ -38,7 +38,7 @@ bool gpuhal_given_fits(const gpuhal_context *context)
 
 bool gpuhal_given_offered(const gpuhal_context *context)
 {
-    if (!gpuhal_offered(context->opened.slots.ops.program_load != NULL, "program_load")) {
+    if (!gpuhal_offered(context->opened.slots.programs.program_load != NULL, "program_load")) {
         return false;
     }
     if (given_of(context)->file == NULL) {
@@ -83,7 +83,7 @@ gpuhal_status gpuhal_given_create(const gpuhal_given_kernel *own, const gpuhal_k
     *out_info = (gpuhal_kernel_info){.size = sizeof *out_info};
     *out_kernel = NULL;
     gpuhal_step("the slot kernel_create");
-    const gpuhal_status status = own->ops->kernel_create(own->program, desc, out_info, out_kernel);
+    const gpuhal_status status = own->slots->programs.kernel_create(own->program, desc, out_info, out_kernel);
     if ((status == GPUHAL_OK) != (*out_kernel != NULL)) {
         gpuhal_fail_by(46, "kernel_create returned %s and %s kernel", gpuhal_status_text(status),
                        *out_kernel != NULL ? "a" : "no");
@@ -142,8 +142,7 @@ void gpuhal_given_init(gpuhal_given_kernel *own, const gpuhal_context *context)
     const gpuhal_code code = gpuhal_given_code(context);
     gpuhal_parameter room[GIVEN_MAX];
     const gpuhal_kernel_desc desc = gpuhal_given_desc(context, room);
-    *own =
-        (gpuhal_given_kernel){.context = context, .ops = &context->opened.slots.ops, .device = context->opened.device};
+    *own = (gpuhal_given_kernel){.context = context, .slots = &context->opened.slots, .device = context->opened.device};
     expect_taken(context, gpuhal_program_try(&context->opened, &code, NULL, &own->program), "program_load");
     expect_taken(context, gpuhal_given_create(own, &desc, &own->info, &own->kernel), "kernel_create");
     take_parameters(own);
@@ -153,9 +152,9 @@ void gpuhal_given_init(gpuhal_given_kernel *own, const gpuhal_context *context)
 void gpuhal_given_finish(gpuhal_given_kernel *own)
 {
     gpuhal_step("the slot kernel_destroy");
-    own->ops->kernel_destroy(own->kernel);
+    own->slots->programs.kernel_destroy(own->kernel);
     gpuhal_step("the slot program_unload");
-    own->ops->program_unload(own->program);
+    own->slots->programs.program_unload(own->program);
 }
 
 /* ---- launches */
@@ -201,7 +200,7 @@ gpuhal_status gpuhal_given_launch(const gpuhal_given_kernel *own, gpuhal_plugin_
         list[p].value = list[p].kind == GPUHAL_PARAMETER_VALUE ? values[p] : NULL;
     }
     gpuhal_step(queue != NULL ? "the slot launch with a queue" : "the slot launch");
-    const gpuhal_status status = own->ops->launch(queue, own->kernel, &launch);
+    const gpuhal_status status = own->slots->programs.launch(queue, own->kernel, &launch);
     memset(values, 0xa5, sizeof values);
     memset(list, 0, sizeof list);
     __asm__ volatile("" : : "r"(values), "r"(list) : "memory");

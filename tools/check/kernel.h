@@ -13,7 +13,7 @@
 
 typedef struct gpuhal_given_kernel {
     const gpuhal_context *context;
-    const gpuhal_ops *ops;
+    const gpuhal_slots *slots;
     gpuhal_plugin_device *device;
     gpuhal_plugin_program *program;
     gpuhal_plugin_kernel *kernel;

@@ -13,7 +13,7 @@ static uint64_t granularity(const gpuhal_context *context)
     uint64_t bytes[2] = {0, 0};
     for (int i = 0; i < 2; i++) {
         gpuhal_step("the slot range_granularity");
-        gpuhal_expect_ok(context->opened.slots.ops.range_granularity(context->opened.device, &bytes[i]),
+        gpuhal_expect_ok(context->opened.slots.ranges.range_granularity(context->opened.device, &bytes[i]),
                          "range_granularity");
     }
     if (bytes[0] == 0 || (bytes[0] & (bytes[0] - 1)) != 0) {
@@ -34,12 +34,12 @@ static uint64_t transfer_unit(const gpuhal_context *context)
 
 bool gpuhal_pieces_begin(const gpuhal_context *context, gpuhal_pieces *out)
 {
-    const gpuhal_ops *ops = &context->opened.slots.ops;
-    if (!gpuhal_offered(ops->range_reserve != NULL, "range_reserve")) {
+    const gpuhal_slots *slots = &context->opened.slots;
+    if (!gpuhal_offered(slots->ranges.range_reserve != NULL, "range_reserve")) {
         return false;
     }
     const uint64_t granule = granularity(context);
-    *out = (gpuhal_pieces){.context = context, .ops = ops, .granule = granule, .unit = transfer_unit(context)};
+    *out = (gpuhal_pieces){.context = context, .slots = slots, .granule = granule, .unit = transfer_unit(context)};
     out->piece = gpuhal_round_up(PIECE_LEAST, granule);
     while (out->piece < 8 * out->unit) {
         out->piece *= 2;
@@ -57,7 +57,7 @@ void gpuhal_pieces_reserve(gpuhal_pieces *own, uint64_t pieces)
     own->memory = (gpuhal_memory){.size = sizeof own->memory};
     own->handle = NULL;
     gpuhal_step("the slot range_reserve");
-    gpuhal_expect_ok(own->ops->range_reserve(own->context->opened.device, bytes, &own->memory, &own->handle),
+    gpuhal_expect_ok(own->slots->ranges.range_reserve(own->context->opened.device, bytes, &own->memory, &own->handle),
                      "range_reserve");
     if (own->handle == NULL) {
         gpuhal_fail("range_reserve returned OK and no range");
@@ -82,7 +82,7 @@ void gpuhal_pieces_reserve(gpuhal_pieces *own, uint64_t pieces)
 gpuhal_status gpuhal_pieces_commit(const gpuhal_pieces *own, uint64_t first, uint64_t count)
 {
     gpuhal_step("the slot range_commit");
-    return own->ops->range_commit(own->handle, first * own->piece, count * own->piece, NULL, 0);
+    return own->slots->ranges.range_commit(own->handle, first * own->piece, count * own->piece, NULL, 0);
 }
 
 void gpuhal_pieces_expect_commit(const gpuhal_pieces *own, uint64_t first, uint64_t count)
@@ -93,13 +93,14 @@ void gpuhal_pieces_expect_commit(const gpuhal_pieces *own, uint64_t first, uint6
 void gpuhal_pieces_expect_decommit(const gpuhal_pieces *own, uint64_t first, uint64_t count)
 {
     gpuhal_step("the slot range_decommit");
-    gpuhal_expect_ok(own->ops->range_decommit(own->handle, first * own->piece, count * own->piece), "range_decommit");
+    gpuhal_expect_ok(own->slots->ranges.range_decommit(own->handle, first * own->piece, count * own->piece),
+                     "range_decommit");
 }
 
 void gpuhal_pieces_release(gpuhal_pieces *own)
 {
     gpuhal_step("the slot range_release");
-    own->ops->range_release(own->handle);
+    own->slots->ranges.range_release(own->handle);
     own->handle = NULL;
 }
 

@@ -10,7 +10,7 @@
 /* Offsets and sizes are counted in pieces. */
 typedef struct gpuhal_pieces {
     const gpuhal_context *context;
-    const gpuhal_ops *ops;
+    const gpuhal_slots *slots;
     uint64_t granule; /* the plugin's granularity */
     uint64_t piece;   /* bytes of one piece: at least the granularity, at most GPUHAL_PIECE_MOST */
     uint64_t unit;    /* offsets and sizes of every transfer must be multiples of this number of bytes; at most an

@@ -61,7 +61,7 @@ gpuhal_status gpuhal_program_try(const gpuhal_opened *opened, const gpuhal_code 
     *out_program = NULL;
     gpuhal_step("the slot program_load");
     const gpuhal_status status =
-        opened->slots.ops.program_load(opened->device, given, build != NULL ? build : &plain, out_program);
+        opened->slots.programs.program_load(opened->device, given, build != NULL ? build : &plain, out_program);
     gpuhal_fence_free(given, sizeof exact);
     gpuhal_fence_free(exact.format, strlen(code->format) + 1);
     gpuhal_fence_free(exact.code, copy_bytes);

@@ -69,51 +69,72 @@ void gpuhal_session_list(gpuhal_context *context)
 }
 
 /* Guards follow the struct, so a plugin that writes too far damages only the guards. */
-static void expect_guard(const gpuhal_slots *slots, const char *call)
+typedef struct guarded_ops {
+    gpuhal_ops ops;
+    unsigned char guard[1024];
+} guarded_ops;
+
+static void expect_guard(const guarded_ops *filled, const char *call)
 {
-    if (slots->ops.size != sizeof slots->ops) {
+    if (filled->ops.size != sizeof filled->ops) {
         gpuhal_fail_by(17, "%s changed the size of the table from %zu to %u: it is the core's", call,
-                       sizeof slots->ops, slots->ops.size);
+                       sizeof filled->ops, filled->ops.size);
     }
-    size_t written = sizeof slots->guard;
-    while (written > 0 && slots->guard[written - 1] == GUARD) {
+    size_t written = sizeof filled->guard;
+    while (written > 0 && filled->guard[written - 1] == GUARD) {
         written--;
     }
     if (written > 0) {
-        gpuhal_fail("%s wrote %zu bytes behind the %u bytes that it may fill", call, written, GPUHAL_OPS_SPACE);
+        gpuhal_fail_by(17, "%s wrote %zu bytes behind the %zu bytes of gpuhal_ops", call, written, sizeof filled->ops);
     }
+}
+
+void gpuhal_session_read(gpuhal_slots *slots, const char *call)
+{
+    const gpuhal_ops ops = slots->ops;
+    if (gpuhal_direct_slots(&ops, slots) != GPUHAL_OK) {
+        gpuhal_fail_by(17, "%s: %s", call, gpuhal_last_error()->sentence);
+    }
+}
+
+static gpuhal_status describe(const gpuhal_context *context, uint32_t index, guarded_ops *out_filled)
+{
+    memset(out_filled, 0, sizeof *out_filled);
+    memset(out_filled->guard, GUARD, sizeof out_filled->guard);
+    out_filled->ops.size = sizeof out_filled->ops;
+    gpuhal_step("describe");
+    gpuhal_status status = context->plugin->describe(context->host, context->instance, index, &out_filled->ops);
+    expect_guard(out_filled, "describe");
+    return status;
 }
 
 gpuhal_status gpuhal_session_describe(const gpuhal_context *context, uint32_t index, gpuhal_slots *out_slots)
 {
-    memset(out_slots, 0, sizeof *out_slots);
-    memset(out_slots->guard, GUARD, sizeof out_slots->guard);
-    out_slots->ops.size = sizeof out_slots->ops;
-    gpuhal_step("describe");
-    gpuhal_status status = context->plugin->describe(context->host, context->instance, index, &out_slots->ops);
-    expect_guard(out_slots, "describe");
+    guarded_ops filled;
+    const gpuhal_status status = describe(context, index, &filled);
+    out_slots->ops = filled.ops;
+    if (status == GPUHAL_OK) {
+        gpuhal_session_read(out_slots, "describe");
+    }
     return status;
 }
 
 /* Calls describe() again before each open(), because open() may clear some slots. */
 void gpuhal_session_open(const gpuhal_context *context, gpuhal_opened *out_opened)
 {
-    gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &out_opened->slots), "describe");
+    guarded_ops filled;
+    gpuhal_expect_ok(describe(context, context->index, &filled), "describe");
     gpuhal_step("open");
     out_opened->device = NULL;
     gpuhal_expect_ok(context->plugin->open(context->host, context->instance, context->index, NULL, &out_opened->device,
-                                         &out_opened->slots.ops),
+                                           &filled.ops),
                      "open");
-    expect_guard(&out_opened->slots, "open");
-    const gpuhal_ops *ops = &out_opened->slots.ops;
+    expect_guard(&filled, "open");
     if (out_opened->device == NULL) {
         gpuhal_fail("open returned OK and no device");
     }
-    if (ops->allocate == NULL || ops->release == NULL || ops->copy == NULL) {
-        gpuhal_fail("the mandatory slot %s is missing", ops->allocate == NULL  ? "allocate"
-                                                        : ops->release == NULL ? "release"
-                                                                               : "copy");
-    }
+    out_opened->slots.ops = filled.ops;
+    gpuhal_session_read(&out_opened->slots, "open");
 }
 
 void gpuhal_session_close(const gpuhal_context *context, gpuhal_opened *opened)

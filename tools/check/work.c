@@ -8,7 +8,7 @@
 /* Queues are optional, because the core implements queues for plugins that have none. */
 bool gpuhal_work_offered(const gpuhal_context *context, bool slot, const char *name)
 {
-    if (context->opened.slots.ops.queue_create == NULL) {
+    if (context->opened.slots.queues.queue_create == NULL) {
         gpuhal_skip("queues and events are not offered");
         return false;
     }
@@ -18,8 +18,9 @@ bool gpuhal_work_offered(const gpuhal_context *context, bool slot, const char *n
 gpuhal_plugin_queue *gpuhal_work_queue(const gpuhal_opened *opened, uint32_t flags)
 {
     gpuhal_plugin_queue *queue = NULL;
+    const gpuhal_plugin_queue_desc desc = {.size = sizeof desc, .flags = flags};
     gpuhal_step("the slot queue_create");
-    gpuhal_expect_ok(opened->slots.ops.queue_create(opened->device, 0, flags, NULL, &queue), "queue_create");
+    gpuhal_expect_ok(opened->slots.queues.queue_create(opened->device, &desc, &queue), "queue_create");
     if (queue == NULL) {
         gpuhal_fail("queue_create returned OK and no queue");
     }
@@ -29,8 +30,9 @@ gpuhal_plugin_queue *gpuhal_work_queue(const gpuhal_opened *opened, uint32_t fla
 gpuhal_plugin_event *gpuhal_work_event(const gpuhal_opened *opened, uint32_t flags)
 {
     gpuhal_plugin_event *event = NULL;
+    const gpuhal_plugin_event_desc desc = {.size = sizeof desc, .flags = flags};
     gpuhal_step("the slot event_create");
-    gpuhal_expect_ok(opened->slots.ops.event_create(opened->device, flags, &event), "event_create");
+    gpuhal_expect_ok(opened->slots.queues.event_create(opened->device, &desc, &event), "event_create");
     if (event == NULL) {
         gpuhal_fail("event_create returned OK and no event");
     }
@@ -41,7 +43,7 @@ gpuhal_plugin_event *gpuhal_work_event(const gpuhal_opened *opened, uint32_t fla
 void gpuhal_work_init(gpuhal_work *work, const gpuhal_context *context, uint32_t flags)
 {
     const uint64_t bytes = gpuhal_area_usual(context);
-    *work = (gpuhal_work){.opened = &context->opened, .ops = &context->opened.slots.ops};
+    *work = (gpuhal_work){.opened = &context->opened, .slots = &context->opened.slots};
     work->queue = gpuhal_work_queue(work->opened, flags);
     work->event = gpuhal_work_event(work->opened, flags);
     gpuhal_area_init(&work->from, context, work->opened, GPUHAL_MEMORY_DEVICE, bytes);
@@ -55,9 +57,9 @@ void gpuhal_work_finish(gpuhal_work *work)
     gpuhal_area_finish(&work->to);
     gpuhal_area_finish(&work->from);
     gpuhal_step("the slot event_destroy");
-    work->ops->event_destroy(work->event);
+    work->slots->queues.event_destroy(work->event);
     gpuhal_step("the slot queue_destroy");
-    work->ops->queue_destroy(work->queue);
+    work->slots->queues.queue_destroy(work->queue);
 }
 
 static atomic_uint times_full;
@@ -74,7 +76,7 @@ bool gpuhal_work_full(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpuha
         return false;
     }
     atomic_fetch_add(&times_full, 1);
-    gpuhal_status flushed = work->ops->queue_flush(queue);
+    gpuhal_status flushed = work->slots->queues.queue_flush(queue);
     gpuhal_expect_ok(flushed == GPUHAL_NOT_READY ? GPUHAL_OK : flushed, "queue_flush");
     nanosleep(&(const struct timespec){.tv_nsec = 200000}, NULL);
     return true;
@@ -84,7 +86,7 @@ void gpuhal_work_flush(const gpuhal_work *work, gpuhal_plugin_queue *queue)
 {
     gpuhal_status status;
     gpuhal_step("the slot queue_flush");
-    while (gpuhal_work_full(work, queue, status = work->ops->queue_flush(queue))) {
+    while (gpuhal_work_full(work, queue, status = work->slots->queues.queue_flush(queue))) {
     }
     gpuhal_expect_ok(status, "queue_flush");
 }
@@ -95,8 +97,8 @@ void gpuhal_work_copy(const gpuhal_work *work, gpuhal_plugin_queue *queue, const
     gpuhal_status status;
     gpuhal_step("the slot copy with a queue");
     do {
-        status =
-            work->ops->copy(work->opened->device, queue, &to->memory, to_offset, &from->memory, from_offset, bytes);
+        status = work->slots->ops.copy(work->opened->device, queue, &to->memory, to_offset, &from->memory, from_offset,
+                                       bytes);
     } while (gpuhal_work_full(work, queue, status));
     gpuhal_expect_ok(status, "copy with a queue");
 }
@@ -105,7 +107,7 @@ void gpuhal_work_record(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpu
 {
     gpuhal_status status;
     gpuhal_step("the slot event_record");
-    while (gpuhal_work_full(work, queue, status = work->ops->event_record(queue, event))) {
+    while (gpuhal_work_full(work, queue, status = work->slots->queues.event_record(queue, event))) {
     }
     gpuhal_expect_ok(status, "event_record");
 }
@@ -114,7 +116,7 @@ void gpuhal_work_await(const gpuhal_work *work, gpuhal_plugin_event *event)
 {
     gpuhal_status status = GPUHAL_NOT_READY;
     gpuhal_step("an event that is never done, polled by event_query");
-    while ((status = work->ops->event_query(event)) == GPUHAL_NOT_READY) {
+    while ((status = work->slots->queues.event_query(event)) == GPUHAL_NOT_READY) {
         nanosleep(&(const struct timespec){.tv_nsec = 20000}, NULL);
     }
     gpuhal_expect_ok(status, "event_query");

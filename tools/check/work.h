@@ -7,7 +7,7 @@
 
 typedef struct gpuhal_work {
     const gpuhal_opened *opened;
-    const gpuhal_ops *ops;
+    const gpuhal_slots *slots;
     gpuhal_plugin_queue *queue;
     gpuhal_plugin_event *event;
     gpuhal_area from, to;

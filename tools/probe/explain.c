@@ -116,8 +116,9 @@ static void print_line(const gpuhal_plugin_report *report, const gpuhal_probe_sc
     const char *name = gpuhal_probe_report_name(report);
     if (report->state == GPUHAL_PLUGIN_OK) {
         gpuhal_probe_format_time(report->probed_at, when);
-        snprintf(text, sizeof text, "used, %u device%s%s%s", report->device_count, report->device_count == 1 ? "" : "s",
-                 report->cached ? ", cached from " : "", report->cached ? when : "");
+        snprintf(text, sizeof text, "used, %u device%s%s%s%s%s", report->device_count,
+                 report->device_count == 1 ? "" : "s", report->cached ? ", cached from " : "",
+                 report->cached ? when : "", *report->reason ? ": " : "", report->reason);
     } else {
         write_reason(report, reason);
         snprintf(text, sizeof text, "not used, %s%s%s", gpuhal_probe_state_name(report->state), *reason ? ": " : "",

@@ -15,6 +15,7 @@
 #include "registry/registry.h"
 
 #include <gpuhal/device.h>
+#include <gpuhal/direct.h>
 
 #include <stdatomic.h>
 
@@ -211,11 +212,19 @@ struct gpuhal_device {
     uint64_t allocation_max_bytes;
     struct gpuhal_staging *staging[2]; /* for transfers to the device and from the device; created and freed by
                                         * transfer/staging.c */
+    /* Copies of the plugin's tables, so that a call loads only the slot. The struct has the members of gpuhal_slots. */
     union {
-        gpuhal_ops ops;
-        unsigned char ops_space[GPUHAL_OPS_SPACE];
+        gpuhal_slots slots;
+        struct {
+            gpuhal_ops ops;
+            gpuhal_queue_ops queues;
+            gpuhal_peer_ops peers;
+            gpuhal_range_ops ranges;
+            gpuhal_program_ops programs;
+            gpuhal_native_ops native;
+        };
     };
-    gpuhal_ops *traced; /* the plugin's slots if `ops` contains the slots of trace.c; otherwise NULL */
+    gpuhal_slots *traced; /* the plugin's slots if `slots` contains the slots of trace.c; otherwise NULL */
 
     gpuhal_watched watched;
     _Atomic uint32_t native_accesses; /* number of queues with native access by the caller */

@@ -3,8 +3,8 @@
 #include "device/snapshot.h"
 
 #include "base/error.h"
-#include "loader/device_rules.h"
 #include "loader/host.h"
+#include "loader/slot_tables.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
 {
     const gpuhal_listed_device *current = device ? gpuhal_device_current(device) : NULL;
     if (current && atomic_load_explicit(&device->state, memory_order_acquire) == GPUHAL_DEVICE_IS_OPEN) {
-        return gpuhal_rules_capabilities(&device->ops, &current->facts);
+        return gpuhal_slots_capabilities(&device->slots, &current->facts);
     }
     return current ? current->capabilities : 0;
 }
@@ -232,11 +232,11 @@ gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_nat
     if (status) {
         return status;
     }
-    if (!device->ops.native_device) {
+    if (!device->native.native_device) {
         return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "getting the vendor's objects");
     }
     const gpuhal_call call = gpuhal_call_prompt(device);
-    status = gpuhal_device_result(device, call, device->ops.native_device(device->handle, &native));
+    status = gpuhal_device_result(device, call, device->native.native_device(device->handle, &native));
     gpuhal_native_give(out_native, status ? (gpuhal_native){0} : native);
     return status ? gpuhal_device_failed(device, status, "getting the vendor's objects") : GPUHAL_OK;
 }

@@ -13,6 +13,7 @@
 #include "device/cached.h"
 #include "device/trace.h"
 #include "loader/candidates.h"
+#include "loader/slot_tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,35 +160,43 @@ typedef struct opening {
     gpuhal_status status;
     const char *failed; /* the action that failed */
     gpuhal_plugin_device *handle;
-    union {
-        gpuhal_ops ops;
-        unsigned char ops_space[GPUHAL_OPS_SPACE];
-    };
+    gpuhal_slots slots;
+    gpuhal_slots_text text;
+    char broken[160]; /* the text of `failed` if the slots break a rule */
 } opening;
+
+/* The device is not opened if its slots break a rule. */
+static void read_slots(opening *own, const gpuhal_ops *ops)
+{
+    if (gpuhal_slots_read(ops, &own->slots, &own->text)) {
+        return;
+    }
+    const gpuhal_call call = gpuhal_call_blocking(own->subject, 0);
+    own->plugin->close(own->handle);
+    gpuhal_call_end(call);
+    gpuhal_error_forget_report();
+    snprintf(own->broken, sizeof own->broken, "the opened device: %s", own->text.problem);
+    own->status = GPUHAL_ERROR_DRIVER;
+    own->failed = own->broken;
+}
 
 static void run_opening(gpuhal_job *job)
 {
     opening *own = (opening *)job;
-    own->ops.size = sizeof own->ops;
+    gpuhal_ops ops = {.size = sizeof ops};
     own->failed = "describing the device";
     gpuhal_call call = gpuhal_call_prompt(own->subject);
-    own->status = own->plugin->describe(gpuhal_host_table(), own->instance, own->index, &own->ops);
+    own->status = own->plugin->describe(gpuhal_host_table(), own->instance, own->index, &ops);
     gpuhal_call_end(call);
     if (own->status) {
         return;
     }
     own->failed = own->adopt ? "adopting the caller's device" : "opening the device";
     call = gpuhal_call_blocking(own->subject, 0);
-    own->status =
-        own->plugin->open(gpuhal_host_table(), own->instance, own->index, own->adopt, &own->handle, &own->ops);
+    own->status = own->plugin->open(gpuhal_host_table(), own->instance, own->index, own->adopt, &own->handle, &ops);
     gpuhal_call_end(call);
-    if (!own->status && (!own->ops.allocate || !own->ops.release || !own->ops.copy)) {
-        call = gpuhal_call_blocking(own->subject, 0);
-        own->plugin->close(own->handle);
-        gpuhal_call_end(call);
-        gpuhal_error_forget_report();
-        own->status = GPUHAL_ERROR_DRIVER;
-        own->failed = "the opened device lacks allocate, release or copy";
+    if (!own->status) {
+        read_slots(own, &ops);
     }
 }
 
@@ -209,8 +218,11 @@ static void free_opening(gpuhal_job *job)
 /* Called only by the opening thread. Other threads read the members after `state` has changed. */
 static void take_opening(gpuhal_device *device, const opening *own, const gpuhal_facts *facts)
 {
-    memcpy(device->ops_space, own->ops_space, sizeof device->ops_space);
+    device->slots = own->slots;
     device->handle = own->handle;
+    if (own->text.unknown[0]) {
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s: %s", device->id, own->text.unknown);
+    }
     gpuhal_trace_slots(device);
     device->memory_kinds = (uint32_t)gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_KINDS, 1u << GPUHAL_MEMORY_DEVICE);
     device->copy_mask = alignment_mask(facts, GPUHAL_FACT_COPY_ALIGNMENT_BYTES);

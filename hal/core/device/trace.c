@@ -5,37 +5,29 @@
  * call, but logging must not count as the driver's time, so the thread's slot is cleared first. The end of the call
  * restores the slot anyway.
  *
- * slots.inc lists every slot with its parameters and log format. A missing or misplaced line does not compile.
+ * slots.inc lists every slot with its parameters and log format. A missing line does not compile.
  */
 #include "device/trace.h"
 
 #include "base/call.h"
+#include "loader/slot_tables.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FIRST_SLOT offsetof(gpuhal_ops, allocate)
-
-/* The position of every slot. A missing or extra line shifts the positions of the later slots. */
+/* A number for every slot. A slot with two lines does not compile. */
 enum {
-#define STATUS(name, parameters, arguments, ...) NUMBER_##name,
-#define NOTHING(name, parameters, arguments, ...) NUMBER_##name,
+#define STATUS(table, name, parameters, arguments, ...) NUMBER_##name,
+#define NOTHING STATUS
 #include "device/slots.inc"
 #undef STATUS
 #undef NOTHING
     SLOTS
 };
-#define STATUS(name, parameters, arguments, ...)                                                                       \
-    _Static_assert(offsetof(gpuhal_ops, name) == FIRST_SLOT + sizeof(void (*)(void)) * NUMBER_##name,                  \
-                   #name " stands elsewhere in slots.inc");
-#define NOTHING STATUS
-#include "device/slots.inc"
-#undef STATUS
-#undef NOTHING
-_Static_assert(sizeof(gpuhal_ops) == FIRST_SLOT + sizeof(void (*)(void)) * SLOTS,
-               "a slot is missing at the end of slots.inc");
+_Static_assert(sizeof(gpuhal_slots) == GPUHAL_SLOTS_HEADER_BYTES + sizeof(void (*)(void)) * SLOTS,
+               "a slot is missing in slots.inc, or is no longer in plugin.h");
 
 /* The driver's time ends before the line is formatted. */
 typedef struct traced_call {
@@ -83,20 +75,20 @@ static const char *name_object(const char *kind, const void *object, char text[O
 #define RECT_PLACE(rect)                                                                                               \
     OBJECT((rect)->memory ? "memory" : "host memory", (rect)->memory ? (rect)->memory->object : (rect)->host)
 
-#define STATUS(name, parameters, arguments, ...)                                                                       \
+#define STATUS(table, name, parameters, arguments, ...)                                                                \
     static gpuhal_status trace_##name parameters                                                                       \
     {                                                                                                                  \
         traced_call call = begin();                                                                                    \
-        const gpuhal_status status = call.device->traced->name arguments;                                              \
+        const gpuhal_status status = call.device->traced->table.name arguments;                                        \
         call.ns = gpuhal_os_monotonic_ns() - call.begun_ns;                                                            \
         end(call, #name, gpuhal_status_name(status), __VA_ARGS__);                                                     \
         return status;                                                                                                 \
     }
-#define NOTHING(name, parameters, arguments, ...)                                                                      \
+#define NOTHING(table, name, parameters, arguments, ...)                                                               \
     static void trace_##name parameters                                                                                \
     {                                                                                                                  \
         traced_call call = begin();                                                                                    \
-        call.device->traced->name arguments;                                                                           \
+        call.device->traced->table.name arguments;                                                                     \
         call.ns = gpuhal_os_monotonic_ns() - call.begun_ns;                                                            \
         end(call, #name, "", __VA_ARGS__);                                                                             \
     }
@@ -115,8 +107,9 @@ void gpuhal_trace_slots(gpuhal_device *device)
                         device->id);
         return;
     }
-    *device->traced = device->ops;
-#define STATUS(name, parameters, arguments, ...) device->ops.name = device->ops.name ? trace_##name : NULL;
+    *device->traced = device->slots;
+#define STATUS(table, name, parameters, arguments, ...)                                                                \
+    device->table.name = device->table.name ? trace_##name : NULL;
 #define NOTHING STATUS
 #include "device/slots.inc"
 #undef STATUS

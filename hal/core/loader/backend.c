@@ -134,8 +134,10 @@ static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_load_context *l
     load->stage = outcome->stage;
     free(load->version);
     free(load->driver);
+    free(load->note);
     load->version = gpuhal_text_copy(outcome->version);
     load->driver = gpuhal_text_copy(outcome->driver);
+    load->note = gpuhal_text_copy(outcome->note);
     if (backend->progress != BACKEND_READY) {
         if (!gpuhal_listed_devices_copy(&outcome->unlisted, &load->unlisted)) {
             return gpuhal_load_no_memory(load);
@@ -158,6 +160,7 @@ static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *loa
         .status = load->status,
         .code = load->code,
         .reason = gpuhal_text_copy(load->reason),
+        .note = gpuhal_text_copy(load->note),
         .driver = gpuhal_text_copy(load->driver),
         .version = gpuhal_text_copy(load->version),
     };
@@ -537,6 +540,9 @@ static void take_attempt(gpuhal_load_context *to, gpuhal_load_context *from)
         to->unlisted = from->unlisted;
         from->unlisted = (gpuhal_listed_devices){0};
     }
+    free(to->note);
+    to->note = from->note;
+    from->note = NULL;
 }
 
 static bool run_enumeration(gpuhal_load_context *load, list_job *own)

@@ -117,7 +117,7 @@ void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_load_context *loa
         load->unlisted = (gpuhal_listed_devices){0};
         candidate->decided = true;
     }
-    move_text(&candidate->reason, &load->reason);
+    move_text(&candidate->reason, good ? &load->note : &load->reason);
     move_text(&candidate->driver, &load->driver);
     move_text(&candidate->version, &load->version);
     gpuhal_load_finish(load);

@@ -1,6 +1,5 @@
-/* loader/device_rules.h: the ABI's requirements for a listed device. They concern each fact, the facts as a whole, and
- * the slots. The functions are pure, so that the helper, this process and the reader of a helper's stream check the
- * same rules. */
+/* loader/device_rules.h: the ABI's requirements for a listed device. They concern each fact and the facts as a whole.
+ * The functions are pure, so that the helper, this process and the reader of a helper's stream check the same rules. */
 #ifndef GPUHAL_LOADER_DEVICE_RULES_H
 #define GPUHAL_LOADER_DEVICE_RULES_H
 
@@ -18,9 +17,5 @@ bool gpuhal_rules_text(gpuhal_key key, const char *value, char *problem, size_t 
 bool gpuhal_rules_missing(gpuhal_key key, gpuhal_missing reason, const char *why, char *problem, size_t bytes);
 /* Checks every fact, and checks that no mandatory fact is missing. */
 bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size_t bytes);
-/* Checks that mandatory slots are set and groups of slots are complete. */
-bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes);
-/* Returns the GPUHAL_CAPABILITY_ bits that follow from the slots and facts. */
-uint32_t gpuhal_rules_capabilities(const gpuhal_ops *ops, const gpuhal_facts *facts);
 
 #endif

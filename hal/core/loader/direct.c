@@ -5,6 +5,7 @@
 #include "loader/file_check.h"
 #include "loader/load.h"
 #include "loader/loader.h"
+#include "loader/slot_tables.h"
 #include "os/os.h"
 
 #include <gpuhal/direct.h>
@@ -60,6 +61,17 @@ const gpuhal_host *gpuhal_direct_host(void)
 gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status status, const char *what)
 {
     return gpuhal_error_from_plugin(status, plugin ? plugin->name : NULL, NULL, what ? what : "a call");
+}
+
+gpuhal_status gpuhal_direct_slots(const gpuhal_ops *ops, gpuhal_slots *out_slots)
+{
+    gpuhal_slots_text text;
+    if (!ops || !out_slots) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_slots: %s is NULL",
+                                ops ? "out_slots" : "ops");
+    }
+    return gpuhal_slots_read(ops, out_slots, &text) ? GPUHAL_OK
+                                                    : gpuhal_error_set(GPUHAL_ERROR_DRIVER, "%s", text.problem);
 }
 
 /* Returns the plugin's status unchanged, even if it is invalid, because plugin checkers need the original status. */

@@ -114,6 +114,7 @@ gpuhal_status gpuhal_load_set_error(const gpuhal_load_context *load)
 void gpuhal_load_finish(gpuhal_load_context *load)
 {
     free(load->reason);
+    free(load->note);
     free(load->driver);
     free(load->version);
     gpuhal_listed_devices_finish(&load->unlisted);

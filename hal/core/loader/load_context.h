@@ -32,6 +32,7 @@ typedef struct gpuhal_load_context {
     gpuhal_status status; /* for callers that requested this plugin by name */
     int64_t code;         /* the vendor's code of the failed call; 0 if none */
     char *reason;         /* malloc'ed; NULL if nothing has failed */
+    char *note;           /* malloc'ed; the reason in the report of a plugin that lists devices; NULL if none */
     char *driver;         /* malloc'ed path of the first vendor library opened */
     char *version;        /* malloc'ed version of the plugin */
     gpuhal_listed_devices unlisted; /* with NO_DEVICE: devices that the driver has but its API does not list */

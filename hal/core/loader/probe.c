@@ -3,6 +3,7 @@
 
 #include "base/call.h"
 #include "loader/device_rules.h"
+#include "loader/slot_tables.h"
 #include "loader/query.h"
 
 #include <inttypes.h>
@@ -32,32 +33,42 @@ static bool start(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal
     return true;
 }
 
-/* The union is larger than this library's gpuhal_ops, so that a plugin with a later minor version does not write past
- * the end of the structure. */
+/* The device is used without a group that this library does not know. The plugin's report contains the first note. */
+static bool note_unknown(gpuhal_load_context *load, const gpuhal_plugin *plugin, uint32_t index, const char *unknown)
+{
+    char sentence[320], line[400];
+    if (!*unknown) {
+        return true;
+    }
+    snprintf(sentence, sizeof sentence, "device %" PRIu32 ": %s", index, unknown);
+    snprintf(line, sizeof line, "%s: %s", plugin->name, sentence);
+    gpuhal_log_to_all(GPUHAL_LEVEL_WARNING, line);
+    load->note = load->note ? load->note : gpuhal_text_copy(sentence);
+    return load->note || gpuhal_load_no_memory(load);
+}
+
 static bool describe(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                      gpuhal_listed_device *device)
 {
-    union {
-        gpuhal_ops ops;
-        unsigned char space[GPUHAL_OPS_SPACE];
-    } answer = {.space = {0}};
-    answer.ops.size = sizeof answer.ops;
+    gpuhal_ops ops = {.size = sizeof ops};
+    gpuhal_slots slots;
+    gpuhal_slots_text text;
     gpuhal_load_call_begin(load);
     const gpuhal_call call = gpuhal_call_prompt(plugin);
-    gpuhal_status status = plugin->describe(gpuhal_host_table(), instance, device->index, &answer.ops);
+    gpuhal_status status = plugin->describe(gpuhal_host_table(), instance, device->index, &ops);
     gpuhal_call_end(call);
     gpuhal_load_call_end(load);
-    char what[48], problem[160], sentence[224];
+    char what[48], sentence[224];
     if (status != GPUHAL_OK) {
         snprintf(what, sizeof what, "describing device %" PRIu32, device->index);
         return gpuhal_load_fail_call(load, status, what);
     }
-    if (!gpuhal_rules_slots(&answer.ops, problem, sizeof problem)) {
-        snprintf(sentence, sizeof sentence, "device %" PRIu32 ": %s", device->index, problem);
+    if (!gpuhal_slots_read(&ops, &slots, &text)) {
+        snprintf(sentence, sizeof sentence, "device %" PRIu32 ": %s", device->index, text.problem);
         return broke_rule(load, sentence);
     }
-    device->capabilities = gpuhal_rules_capabilities(&answer.ops, &device->facts);
-    return true;
+    device->capabilities = gpuhal_slots_capabilities(&slots, &device->facts);
+    return note_unknown(load, plugin, device->index, text.unknown);
 }
 
 /* Samples free memory, so that lists can show it without opening the device. The value is optional. */

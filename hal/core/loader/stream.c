@@ -72,6 +72,8 @@ void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_load_context *load, b
     }
     if (!good) {
         gpuhal_records_write(to, "reason", load->reason ? load->reason : "the helper ran out of memory for the reason");
+    } else if (load->note) {
+        gpuhal_records_write(to, "reason", load->note);
     }
     gpuhal_records_write_u64(to, "complete", 1);
 }
@@ -254,8 +256,9 @@ static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
     }
     if (strcmp(key, "reason") == 0) {
         /* A plugin can also write to the stream, and its escapes may produce control characters. */
-        bool kept = keep_text(&load->reason, value);
-        gpuhal_records_clean(kept ? load->reason : (char[]){""});
+        char **to = stream->good ? &load->note : &load->reason;
+        bool kept = keep_text(to, value);
+        gpuhal_records_clean(kept ? *to : (char[]){""});
         return kept;
     }
     if (strcmp(key, "complete") != 0 || strcmp(value, "1") != 0 || !is_result(stream) || !is_whole(stream)) {

@@ -442,12 +442,12 @@ uint64_t gpuhal_buffer_offset(const gpuhal_buffer *buffer)
 {
     gpuhal_native native = {.size = sizeof native};
     const bool inside = buffer && buffer->begin > 0 && !gpuhal_device_check(buffer->device);
-    if (!inside || !buffer->device->ops.native_memory) {
+    if (!inside || !buffer->device->native.native_memory) {
         return 0;
     }
     const gpuhal_call call = gpuhal_call_prompt(buffer->device);
     const gpuhal_status status =
-        buffer->device->ops.native_memory(buffer->device->handle, &buffer->whole->memory, &native);
+        buffer->device->native.native_memory(buffer->device->handle, &buffer->whole->memory, &native);
     return gpuhal_device_result(buffer->device, call, status) ? 0 : begin_inside(&native, buffer->begin);
 }
 
@@ -464,8 +464,9 @@ gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *o
         return status;
     }
     const gpuhal_call call = gpuhal_call_prompt(device);
-    status = device->ops.native_memory ? device->ops.native_memory(device->handle, &buffer->whole->memory, &native)
-                                       : GPUHAL_ERROR_NOT_SUPPORTED;
+    status = device->native.native_memory
+                 ? device->native.native_memory(device->handle, &buffer->whole->memory, &native)
+                 : GPUHAL_ERROR_NOT_SUPPORTED;
     status = gpuhal_device_result(device, call, status);
     (void)begin_inside(&native, buffer->begin);
     gpuhal_native_give(out_native, status ? (gpuhal_native){0} : native);

@@ -56,7 +56,7 @@ static gpuhal_cached_import *ask(const gpuhal_buffer *buffer, gpuhal_device *dev
     const gpuhal_alloc alloc = {
         .size = sizeof alloc,
         .bytes = bytes,
-        .import = {.size = sizeof alloc.import,
+        .handle = {.size = sizeof alloc.handle,
                    .kind = GPUHAL_HANDLE_HOST_POINTER,
                    .as.pointer = (char *)buffer->memory.host - import->begin},
         .flags = gpuhal_buffer_import_flags(buffer),

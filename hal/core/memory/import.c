@@ -152,7 +152,7 @@ gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const gpuhal_host
     const gpuhal_alloc alloc = {
         .size = sizeof alloc,
         .bytes = range.bytes,
-        .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = range.first},
+        .handle = {.size = sizeof alloc.handle, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = range.first},
         .flags = import.flags,
     };
     const gpuhal_origin origin = {.released = import.released, .user = import.user, .memory = import.memory};
@@ -274,7 +274,7 @@ gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuhal_buffer_de
     if (status) {
         return status;
     }
-    alloc.import = *handle;
+    alloc.handle = *handle;
     status = gpuhal_buffer_of_import(device, &alloc, desc.bytes, (gpuhal_origin){0}, out_buffer);
     if (!status && !gpuhal_is_vendor_kind(handle->kind)) {
         gpuhal_os_descriptor_close(handle->as.os);
@@ -299,7 +299,7 @@ gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *giv
     status = status ? status : gpuhal_device_takes(device, &native);
     status = status ? status : gpuhal_device_open(device);
     status = !status && released ? serve_callbacks(device) : status;
-    if (!status && !device->ops.wrap_memory) {
+    if (!status && !device->native.wrap_memory) {
         status = gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "wrapping memory");
     }
     if (status) {
@@ -312,7 +312,7 @@ gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *giv
     buffer->memory.size = sizeof buffer->memory;
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
     status =
-        gpuhal_device_result(device, call, device->ops.wrap_memory(device->handle, &native, bytes, &buffer->memory));
+        gpuhal_device_result(device, call, device->native.wrap_memory(device->handle, &native, bytes, &buffer->memory));
     if (status) {
         gpuhal_buffer_free(buffer);
         return gpuhal_device_failed(device, status, "wrapping %" PRIu64 " bytes of native memory", bytes);

@@ -176,7 +176,7 @@ static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uin
     const gpuhal_alloc alloc = {
         .size = sizeof alloc,
         .bytes = bytes,
-        .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = root->memory.host},
+        .handle = {.size = sizeof alloc.handle, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = root->memory.host},
         .flags = gpuhal_buffer_import_flags(root),
     };
     return gpuhal_buffer_of_import(user, &alloc, root->bytes, (gpuhal_origin){.original = root}, out_shared);
@@ -195,12 +195,12 @@ static gpuhal_status share_descriptor(gpuhal_buffer *root, gpuhal_device *user, 
         .alignment = root->alignment,
         .export_kinds = root->export_kinds & ~(1u << GPUHAL_HANDLE_HOST_POINTER),
     };
-    gpuhal_status status = gpuhal_buffer_give_out(root, kind, &alloc.import, &alloc.import_offset);
+    gpuhal_status status = gpuhal_buffer_give_out(root, kind, &alloc.handle, &alloc.import_offset);
     if (status) {
         return status;
     }
     status = gpuhal_buffer_of_import(user, &alloc, root->bytes, (gpuhal_origin){.original = root}, out_shared);
-    gpuhal_os_descriptor_close(alloc.import.as.os);
+    gpuhal_os_descriptor_close(alloc.handle.as.os);
     return status;
 }
 

@@ -61,13 +61,13 @@ static gpuhal_status allocate(gpuhal_device *device, const gpuhal_alloc *alloc, 
  * the memory afterwards. */
 static gpuhal_status import_copy(gpuhal_device *device, gpuhal_alloc alloc, gpuhal_memory *out_memory)
 {
-    alloc.import.as.os = gpuhal_os_descriptor_copy(alloc.import.as.os);
-    if (alloc.import.as.os < 0) {
+    alloc.handle.as.os = gpuhal_os_descriptor_copy(alloc.handle.as.os);
+    if (alloc.handle.as.os < 0) {
         return gpuhal_error_report(GPUHAL_ERROR_DRIVER, NULL, 0, "no further descriptor is available");
     }
     gpuhal_status status = allocate(device, &alloc, out_memory);
     if (status) {
-        gpuhal_os_descriptor_close(alloc.import.as.os);
+        gpuhal_os_descriptor_close(alloc.handle.as.os);
     }
     return status;
 }
@@ -76,24 +76,24 @@ gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *
                                      gpuhal_memory *out_memory)
 {
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
-    gpuhal_status status = gpuhal_is_descriptor_kind(alloc->import.kind) ? import_copy(device, *alloc, out_memory)
+    gpuhal_status status = gpuhal_is_descriptor_kind(alloc->handle.kind) ? import_copy(device, *alloc, out_memory)
                                                                          : allocate(device, alloc, out_memory);
     if (status) {
-        return allocation_failed(device, status, alloc->import.kind ? "importing" : "allocating", bytes);
+        return allocation_failed(device, status, alloc->handle.kind ? "importing" : "allocating", bytes);
     }
     if (out_memory->bytes < alloc->bytes) {
         return unkept_promise(device, out_memory, "the plugin returned less memory than requested");
     }
-    bool of_host = alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER;
-    if (of_host && out_memory->host != alloc->import.as.pointer) {
+    bool of_host = alloc->handle.kind == GPUHAL_HANDLE_HOST_POINTER;
+    if (of_host && out_memory->host != alloc->handle.as.pointer) {
         return unkept_promise(device, out_memory, "the plugin imported host memory and returned another host address");
     }
     /* For imported memory, another allocation determined the address. */
-    const uint64_t mask = alloc->import.kind == 0 && alloc->alignment > 1 ? alloc->alignment - 1 : 0;
+    const uint64_t mask = alloc->handle.kind == 0 && alloc->alignment > 1 ? alloc->alignment - 1 : 0;
     if ((out_memory->address | (uintptr_t)out_memory->host) & mask) {
         return unkept_promise(device, out_memory, "the plugin returned memory that is not aligned as requested");
     }
-    if (!alloc->import.kind && (uintptr_t)out_memory->host % HOST_ALIGNMENT != 0) {
+    if (!alloc->handle.kind && (uintptr_t)out_memory->host % HOST_ALIGNMENT != 0) {
         return unkept_promise(device, out_memory, "the plugin returned a host address that is not a multiple of 64");
     }
     if (alloc->kind != GPUHAL_MEMORY_DEVICE && alloc->kind < GPUHAL_VENDOR_KIND_FIRST && !out_memory->host) {
@@ -126,13 +126,13 @@ uint64_t gpuhal_memory_page_bytes(gpuhal_device *device)
 {
     uint64_t bytes = 0;
     gpuhal_error_detail before;
-    if (!device->ops.range_granularity) {
+    if (!device->ranges.range_granularity) {
         return 0;
     }
     gpuhal_error_save(&before);
     const gpuhal_call call = gpuhal_call_blocking(device, 0);
     const gpuhal_status status =
-        gpuhal_device_result(device, call, device->ops.range_granularity(device->handle, &bytes));
+        gpuhal_device_result(device, call, device->ranges.range_granularity(device->handle, &bytes));
     gpuhal_error_restore(&before);
     return status || (bytes & (bytes - 1)) ? 0 : bytes;
 }
@@ -141,7 +141,7 @@ static void release_range(gpuhal_device *device, gpuhal_plugin_range *range, uin
 {
     if (gpuhal_device_is_reachable(device)) {
         const gpuhal_call call = gpuhal_call_blocking(device, bytes);
-        device->ops.range_release(range);
+        device->ranges.range_release(range);
         gpuhal_call_end(call);
     }
 }
@@ -159,7 +159,7 @@ gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuha
     }
     const gpuhal_call call = gpuhal_call_blocking(device, 0);
     gpuhal_status status = gpuhal_device_result(
-        device, call, device->ops.range_reserve(device->handle, bytes, out_memory, out_range));
+        device, call, device->ranges.range_reserve(device->handle, bytes, out_memory, out_range));
     if (status) {
         return gpuhal_device_failed(device, status, "reserving %" PRIu64 " bytes of addresses", bytes);
     }
@@ -182,7 +182,7 @@ gpuhal_status gpuhal_memory_commit(gpuhal_buffer *buffer, uint64_t offset, uint6
     gpuhal_device *device = buffer->device;
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
     const gpuhal_status status = gpuhal_device_result(
-        device, call, device->ops.range_commit(buffer->range, offset, bytes, NULL, 0));
+        device, call, device->ranges.range_commit(buffer->range, offset, bytes, NULL, 0));
     return status ? allocation_failed(device, status, "committing", bytes) : GPUHAL_OK;
 }
 
@@ -194,6 +194,6 @@ gpuhal_status gpuhal_memory_decommit(gpuhal_buffer *buffer, uint64_t offset, uin
     }
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
     const gpuhal_status status =
-        gpuhal_device_result(device, call, device->ops.range_decommit(buffer->range, offset, bytes));
+        gpuhal_device_result(device, call, device->ranges.range_decommit(buffer->range, offset, bytes));
     return status ? gpuhal_device_failed(device, status, "giving back %" PRIu64 " bytes", bytes) : GPUHAL_OK;
 }

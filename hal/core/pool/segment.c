@@ -224,7 +224,7 @@ static bool has_peers(const gpuhal_device *device)
         const gpuhal_device *other = gpuhal_device_at(device->gpu, i);
         others += other != device && other->candidate == device->candidate;
     }
-    return others > 0 && device->ops.peer_copy;
+    return others > 0 && device->peers.peer_copy;
 }
 
 /* The caller holds the mutex. */
@@ -337,7 +337,7 @@ uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool)
 
 uint64_t gpuhal_pool_unused_now(gpuhal_pool *pool)
 {
-    if (!pool->device->ops.range_reserve) {
+    if (!pool->device->ranges.range_reserve) {
         return atomic_load_explicit(&pool->unused_bytes, memory_order_relaxed);
     }
     gpuhal_mutex_lock(&pool->mutex);

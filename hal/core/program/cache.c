@@ -245,7 +245,7 @@ static char *ask_plugin(gpuhal_program *program, size_t before, uint64_t *out_by
     uint64_t bytes = 0;
     gpuhal_call call = gpuhal_device_begin_compiling(device); /* PoCL compiles when a binary is requested */
     gpuhal_status status =
-        gpuhal_device_end_compiling(device, call, device->ops.program_compiled(program->handle, NULL, &bytes));
+        gpuhal_device_end_compiling(device, call, device->programs.program_compiled(program->handle, NULL, &bytes));
     const bool wanted = !status && bytes > program->kept_bytes && bytes < FILE_BYTES_MAX - before;
     char *block = wanted ? malloc(before + (size_t)bytes) : NULL;
     if (!status && bytes > program->kept_bytes) {
@@ -255,7 +255,7 @@ static char *ask_plugin(gpuhal_program *program, size_t before, uint64_t *out_by
     if (block) {
         call = gpuhal_device_begin_compiling(device);
         status = gpuhal_device_end_compiling(device, call,
-                                             device->ops.program_compiled(program->handle, block + before, &room));
+                                             device->programs.program_compiled(program->handle, block + before, &room));
     }
     if (status == GPUHAL_ERROR_DEVICE_LOST) {
         (void)gpuhal_device_failed(device, status, "keeping a program");

@@ -132,7 +132,7 @@ static void destroy_in_plugin(gpuhal_device *device, gpuhal_plugin_kernel *handl
 {
     if (gpuhal_device_is_reachable(device)) {
         const gpuhal_call call = gpuhal_call_blocking(device, 0);
-        device->ops.kernel_destroy(handle);
+        device->programs.kernel_destroy(handle);
         gpuhal_call_end(call);
     }
 }
@@ -144,7 +144,7 @@ static gpuhal_status create_in_plugin(gpuhal_program *program, const gpuhal_kern
     *out_info = (gpuhal_kernel_info){.size = sizeof *out_info};
     const gpuhal_call call = gpuhal_device_begin_compiling(device);
     const gpuhal_status status = gpuhal_device_end_compiling(
-        device, call, device->ops.kernel_create(program->handle, desc, out_info, out_handle));
+        device, call, device->programs.kernel_create(program->handle, desc, out_info, out_handle));
     if (status) {
         return gpuhal_device_failed(device, status, "creating kernel %s", desc->name);
     }

@@ -244,7 +244,7 @@ void gpuhal_program_key_make(gpuhal_device *device, const gpuhal_code *code, gpu
 {
     char why[GPUHAL_WHY_OPEN_BYTES];
     *out_key = (gpuhal_program_key){0};
-    if (!device->gpu->settings.program_cache || !device->ops.program_compiled) {
+    if (!device->gpu->settings.program_cache || !device->programs.program_compiled) {
         return;
     }
     if (!gpuhal_code_is_self_contained(code, why)) {

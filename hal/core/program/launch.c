@@ -210,7 +210,7 @@ static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
     gpuhal_device *device = own->uses.kernel->program->device;
     const gpuhal_call call = gpuhal_call_small(device);
     const gpuhal_status status =
-        gpuhal_device_result(device, call, device->ops.launch(queue, own->uses.kernel->handle, &own->launch));
+        gpuhal_device_result(device, call, device->programs.launch(queue, own->uses.kernel->handle, &own->launch));
     if (__builtin_expect(status == GPUHAL_OK, 1)) {
         note_launched(own);
     }
@@ -238,7 +238,7 @@ static gpuhal_status run_record(const gpuhal_launch_record *own)
     }
     atomic_fetch_add_explicit(&device->compiling, own->uses.first, memory_order_relaxed);
     const gpuhal_call call = gpuhal_call_timed(device, UINT64_MAX);
-    status = gpuhal_device_result(device, call, device->ops.launch(NULL, own->uses.kernel->handle, &own->launch));
+    status = gpuhal_device_result(device, call, device->programs.launch(NULL, own->uses.kernel->handle, &own->launch));
     atomic_fetch_sub_explicit(&device->compiling, own->uses.first, memory_order_relaxed);
     if (!status) {
         note_launched(own);

@@ -172,14 +172,14 @@ static gpuhal_status load(attempt *own, const gpuhal_code *code)
     gpuhal_program *program = own->program;
     gpuhal_plugin_build build = {.size = sizeof build, .user = own, .log = take_log};
     void *compiled = NULL;
-    if (device->ops.program_compiled && !(own->desc->flags & GPUHAL_PROGRAM_NO_CACHE)) {
+    if (device->programs.program_compiled && !(own->desc->flags & GPUHAL_PROGRAM_NO_CACHE)) {
         gpuhal_program_key_make(device, code, &program->key);
         compiled = gpuhal_program_cache_get(device, &program->key, &build.compiled_bytes);
         build.compiled = compiled;
     }
     const gpuhal_call call = gpuhal_device_begin_compiling(device);
     gpuhal_status status = gpuhal_device_end_compiling(
-        device, call, device->ops.program_load(device->handle, code, &build, &program->handle));
+        device, call, device->programs.program_load(device->handle, code, &build, &program->handle));
     program->cached = !status && compiled && build.used_compiled;
     program->kept_bytes = program->cached ? build.compiled_bytes : 0;
     free(compiled);
@@ -319,7 +319,7 @@ gpuhal_status gpuhal_program_create(gpuhal_device *device, const gpuhal_program_
     gpuhal_program_desc desc;
     gpuhal_status status = take_desc(given, &desc);
     status = status ? status : gpuhal_device_open(device);
-    if (!status && !device->ops.program_load) {
+    if (!status && !device->programs.program_load) {
         status = gpuhal_device_lacks(device, "programs");
     }
     return status ? status : create(device, &desc, out_program);
@@ -345,7 +345,7 @@ void gpuhal_program_release(gpuhal_program *program)
     gpuhal_device *device = program->device;
     if (gpuhal_device_is_reachable(device)) {
         const gpuhal_call call = gpuhal_call_blocking(device, 0);
-        device->ops.program_unload(program->handle);
+        device->programs.program_unload(program->handle);
         gpuhal_call_end(call);
     }
     gpuhal_program_key_finish(&program->key);

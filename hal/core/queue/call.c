@@ -36,10 +36,11 @@ static gpuhal_status submit_native(gpuhal_plugin_queue *vendor, const gpuhal_op 
     gpuhal_device *device = op->queue->device;
     gpuhal_native native = {.size = sizeof native};
     gpuhal_call call = gpuhal_call_prompt(device);
-    gpuhal_status status = gpuhal_device_result(device, call, device->ops.native_queue(vendor, &native));
+    gpuhal_status status = gpuhal_device_result(device, call, device->native.native_queue(vendor, &native));
     if (!status) {
         call = gpuhal_call_prompt(device);
-        status = device->ops.native_lock ? device->ops.native_lock(vendor, 0) : device->ops.queue_flush(vendor);
+        status =
+            device->native.native_lock ? device->native.native_lock(vendor, 0) : device->queues.queue_flush(vendor);
         status = gpuhal_device_result(device, call, status);
     }
     if (status) {
@@ -48,9 +49,10 @@ static gpuhal_status submit_native(gpuhal_plugin_queue *vendor, const gpuhal_op 
     atomic_fetch_add(&device->native_accesses, 1);
     status = call_function(op->queue, op, &native);
     atomic_fetch_sub(&device->native_accesses, 1);
-    if (device->ops.native_unlock) { /* even if the device hangs: other threads may be waiting for the vendor's queue */
+    if (device->native
+            .native_unlock) { /* even if the device hangs: other threads may be waiting for the vendor's queue */
         call = gpuhal_call_prompt(device);
-        device->ops.native_unlock(vendor);
+        device->native.native_unlock(vendor);
         gpuhal_call_end(call);
     }
     return status;

@@ -247,10 +247,10 @@ static gpuhal_status try_native(gpuhal_queue *queue, uint64_t timeout_ns)
 {
     gpuhal_device *device = queue->device;
     const gpuhal_call call = gpuhal_call_timed(device, timeout_ns);
-    gpuhal_status status = device->ops.native_lock ? device->ops.native_lock(queue->vendor, timeout_ns)
-                                                   : device->ops.queue_flush(queue->vendor);
+    gpuhal_status status = device->native.native_lock ? device->native.native_lock(queue->vendor, timeout_ns)
+                                                      : device->queues.queue_flush(queue->vendor);
     status = gpuhal_device_result(device, call, status);
-    if (status == GPUHAL_NOT_READY && !device->ops.native_lock) {
+    if (status == GPUHAL_NOT_READY && !device->native.native_lock) {
         gpuhal_os_sleep(timeout_ns < RETRY_NS ? timeout_ns : RETRY_NS);
     }
     return status;
@@ -282,7 +282,7 @@ static gpuhal_status section_failed(gpuhal_queue *queue, gpuhal_status status)
 static gpuhal_status refuse_second_section_unlocks(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_device *device = queue->device;
-    if (atomic_load(&device->native_accesses) == 0 || !device->ops.native_lock || gpuhal_queue_has_failed(queue)) {
+    if (atomic_load(&device->native_accesses) == 0 || !device->native.native_lock || gpuhal_queue_has_failed(queue)) {
         return GPUHAL_OK;
     }
     gpuhal_status status = gpuhal_queue_begin_call_unlocks(queue, deadline);
@@ -293,7 +293,7 @@ static gpuhal_status refuse_second_section_unlocks(gpuhal_queue *queue, uint64_t
     status = try_native(queue, 0);
     if (status == GPUHAL_OK) {
         const gpuhal_call call = gpuhal_call_prompt(device);
-        device->ops.native_unlock(queue->vendor);
+        device->native.native_unlock(queue->vendor);
         gpuhal_call_end(call);
     } else if (status != GPUHAL_NOT_READY) {
         status = section_failed(queue, status);
@@ -331,7 +331,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
         return status;
     }
     const gpuhal_call call = gpuhal_call_prompt(device);
-    status = device->ops.native_queue(queue->vendor, &native);
+    status = device->native.native_queue(queue->vendor, &native);
     status = gpuhal_device_result(device, call, status);
     status = status ? status : lock_native(queue, deadline);
     if (status == GPUHAL_NOT_READY) {
@@ -371,9 +371,9 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
                                 "gpuhal_queue_native_end: the queue is not in native access");
     }
     atomic_fetch_sub(&queue->device->native_accesses, 1);
-    if (queue->device->ops.native_unlock) {
+    if (queue->device->native.native_unlock) {
         const gpuhal_call call = gpuhal_call_prompt(queue->device);
-        queue->device->ops.native_unlock(queue->vendor);
+        queue->device->native.native_unlock(queue->vendor);
         gpuhal_call_end(call);
         status = status ? status : gpuhal_queue_check(queue);
     }

@@ -219,7 +219,7 @@ bool gpuhal_queue_is_quiet(gpuhal_queue *queue)
 bool gpuhal_queue_has_native(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex); /* a reset replaces the plugin's queue */
-    bool native = queue->vendor && queue->device->ops.native_queue;
+    bool native = queue->vendor && queue->device->native.native_queue;
     gpuhal_mutex_unlock(&queue->mutex);
     return native;
 }

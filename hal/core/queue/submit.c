@@ -436,7 +436,7 @@ gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline
  * failures to a waiting device. */
 static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
 {
-    return queue->vendor && timepoint->queue && queue->device->ops.queue_wait &&
+    return queue->vendor && timepoint->queue && queue->device->queues.queue_wait &&
            queue->device == timepoint->queue->device &&
            gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
 }
@@ -452,7 +452,7 @@ static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepo
     }
     const gpuhal_call call = gpuhal_call_small(queue->device); /* the allowance is the same as for recording */
     gpuhal_status status =
-        gpuhal_device_result(queue->device, call, queue->device->ops.queue_wait(queue->vendor, timepoint->event));
+        gpuhal_device_result(queue->device, call, queue->device->queues.queue_wait(queue->vendor, timepoint->event));
     if (!status) {
         return status;
     }

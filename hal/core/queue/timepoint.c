@@ -207,7 +207,8 @@ gpuhal_status gpuhal_timepoint_elapsed(const gpuhal_timepoint *from, const gpuha
         return status;
     }
     const gpuhal_call call = gpuhal_call_prompt(device);
-    status = device->ops.elapsed ? device->ops.elapsed(from->event, to->event, out_ns) : GPUHAL_ERROR_NOT_SUPPORTED;
+    status =
+        device->queues.elapsed ? device->queues.elapsed(from->event, to->event, out_ns) : GPUHAL_ERROR_NOT_SUPPORTED;
     status = gpuhal_device_result(device, call, status);
     return status && status != GPUHAL_NOT_READY
                ? gpuhal_device_failed(device, status, "reading the time between two events")

@@ -103,8 +103,8 @@ static gpuhal_status submit_peer_copy(gpuhal_plugin_queue *queue, const gpuhal_o
     }
     const gpuhal_call call = gpuhal_call_blocking(to, op->bytes);
     return result(to, call,
-                  to->ops.peer_copy(queue, to->handle, &op->to->memory, op->to_offset, from->handle, &op->from->memory,
-                                    op->from_offset, op->bytes),
+                  to->peers.peer_copy(queue, to->handle, &op->to->memory, op->to_offset, from->handle,
+                                      &op->from->memory, op->from_offset, op->bytes),
                   "copying", op->bytes);
 }
 

@@ -9,9 +9,11 @@ static gpuhal_status create(gpuhal_queue *queue, uint32_t flags, const gpuhal_na
                             gpuhal_plugin_queue **out_vendor)
 {
     gpuhal_device *device = queue->device;
+    const gpuhal_plugin_queue_desc desc = {
+        .size = sizeof desc, .flags = flags, .priority = queue->priority, .adopt = adopt};
     const gpuhal_call call = gpuhal_call_prompt(device);
     return gpuhal_device_result(
-        device, call, device->ops.queue_create(device->handle, queue->priority, flags, adopt, out_vendor));
+        device, call, device->queues.queue_create(device->handle, &desc, out_vendor));
 }
 
 gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_vendor_queue **out_vendor)
@@ -20,7 +22,7 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_vendor_queue 
     const gpuhal_native *adopt = queue->adopted ? &queue->adopt : NULL;
     const char *what = adopt ? "adopting a queue" : "creating a queue";
     *out_vendor = NULL;
-    if (!device->ops.queue_create) {
+    if (!device->queues.queue_create) {
         return adopt ? gpuhal_device_lacks(device, what) : GPUHAL_OK;
     }
     gpuhal_vendor_queue *vendor = gpuhal_vendor_queue_create();
@@ -34,7 +36,7 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_vendor_queue 
     if (plain) {
         status = create(queue, 0, adopt, &vendor->queue);
     }
-    atomic_store(&queue->has_times, (timed || (observed && !plain)) && device->ops.elapsed);
+    atomic_store(&queue->has_times, (timed || (observed && !plain)) && device->queues.elapsed);
     if (status) {
         free(vendor);
         return gpuhal_device_failed(device, status, "%s", what);

@@ -25,7 +25,7 @@ static void release(gpuhal_device *device, gpuhal_vendor_queue *vendor)
     }
     if (gpuhal_device_is_reachable(device)) {
         const gpuhal_call call = gpuhal_call_blocking(device, 0);
-        device->ops.queue_destroy(vendor->queue);
+        device->queues.queue_destroy(vendor->queue);
         gpuhal_call_end(call);
     }
     free(vendor);

@@ -43,7 +43,7 @@ static gpuhal_status wait_in_plugin(gpuhal_timepoint *timepoint, uint64_t deadli
 {
     gpuhal_queue *queue = timepoint->queue;
     gpuhal_device *device = queue->device;
-    if (!gpuhal_device_honors_timeouts(device) || !device->ops.event_block) {
+    if (!gpuhal_device_honors_timeouts(device) || !device->queues.event_block) {
         return GPUHAL_NOT_READY;
     }
     gpuhal_status status = gpuhal_timepoint_poll(timepoint);
@@ -154,7 +154,7 @@ int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint)
     timepoint->notify_requested = true;
     bool arm =
         gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && !timepoint->armed &&
-        device->ops.event_notify && gpuhal_timepoint_use_event(timepoint);
+        device->queues.event_notify && gpuhal_timepoint_use_event(timepoint);
     if (arm) {
         timepoint->armed = true;
     } else if (gpuhal_timepoint_now(timepoint) != GPUHAL_TIMEPOINT_DONE && !timepoint->armed) {
@@ -166,7 +166,7 @@ int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint)
         return error;
     }
     const gpuhal_call call = gpuhal_call_prompt(device);
-    if (gpuhal_device_result(device, call, device->ops.event_notify(timepoint->event, notified, timepoint))) {
+    if (gpuhal_device_result(device, call, device->queues.event_notify(timepoint->event, notified, timepoint))) {
         gpuhal_queue_lock(queue);
         timepoint->armed = false;
         error = gpuhal_queue_need_thread(queue);
@@ -229,7 +229,7 @@ void gpuhal_timepoint_block(gpuhal_timepoint *timepoint)
         return;
     }
     while (status == GPUHAL_NOT_READY && gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED) {
-        if (device->ops.event_block) {
+        if (device->queues.event_block) {
             status = gpuhal_plugin_event_block(device, timepoint->event, GPUHAL_BLOCK_NS);
         } else if ((status = gpuhal_plugin_event_query(device, timepoint->event)) == GPUHAL_NOT_READY) {
             pause_ns = gpuhal_poll_longer(pause_ns);

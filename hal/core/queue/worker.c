@@ -74,7 +74,7 @@ static void finish_first_unlocks(gpuhal_queue *queue, gpuhal_status status)
 static void wait_for_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_timepoint_retain(timepoint);
-    bool notifies = queue->device->ops.event_notify && !queue->probed;
+    bool notifies = queue->device->queues.event_notify && !queue->probed;
     gpuhal_mutex_unlock(&queue->mutex);
     if (notifies) {
         (void)gpuhal_timepoint_request_notify(timepoint);

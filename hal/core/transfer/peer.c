@@ -49,7 +49,7 @@ bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from)
 
 static bool is_offered(const gpuhal_device *to, const gpuhal_device *from)
 {
-    return to->backend == from->backend && to->ops.peer_copy && from->ops.peer_copy &&
+    return to->backend == from->backend && to->peers.peer_copy && from->peers.peer_copy &&
            !gpuhal_devices_same_part(to, from);
 }
 
@@ -58,13 +58,13 @@ static bool is_offered(const gpuhal_device *to, const gpuhal_device *from)
 static gpuhal_status enable_one(gpuhal_device *device, gpuhal_device *other)
 {
     const gpuhal_call call = gpuhal_call_blocking(device, 0);
-    return gpuhal_device_result(device, call, device->ops.peer_enable(device->handle, other->handle));
+    return gpuhal_device_result(device, call, device->peers.peer_enable(device->handle, other->handle));
 }
 
 static void disable_one(gpuhal_device *device, gpuhal_device *other)
 {
     const gpuhal_call call = gpuhal_call_blocking(device, 0);
-    device->ops.peer_disable(device->handle, other->handle);
+    device->peers.peer_disable(device->handle, other->handle);
     gpuhal_call_end(call);
 }
 
@@ -131,7 +131,7 @@ static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_device *to_dev
 {
     const gpuhal_call call = gpuhal_call_blocking(to_device, bytes);
     return gpuhal_device_result(to_device, call,
-                                to_device->ops.peer_copy(queue, to_device->handle, to, to_offset, from_device->handle,
+                                to_device->peers.peer_copy(queue, to_device->handle, to, to_offset, from_device->handle,
                                                          from, from_offset, bytes));
 }
 
@@ -173,9 +173,10 @@ static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
     gpuhal_plugin_queue *queue = NULL;
     gpuhal_plugin_event *event = NULL;
     gpuhal_error_detail detail;
+    const gpuhal_plugin_queue_desc desc = {.size = sizeof desc};
     gpuhal_call call = gpuhal_call_prompt(runner);
     gpuhal_status status =
-        gpuhal_device_result(runner, call, runner->ops.queue_create(runner->handle, 0, 0, NULL, &queue));
+        gpuhal_device_result(runner, call, runner->queues.queue_create(runner->handle, &desc, &queue));
     if (status) {
         return status;
     }
@@ -198,7 +199,7 @@ static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
             gpuhal_plugin_event_destroy(runner, event);
         }
         call = gpuhal_call_blocking(runner, 0);
-        runner->ops.queue_destroy(queue);
+        runner->queues.queue_destroy(queue);
         gpuhal_call_end(call);
     }
     (void)gpuhal_error_restore(&detail); /* the detail contains the plugin's description of the failure */
@@ -208,7 +209,7 @@ static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
 /* Copies on a new queue if possible, so that a copy that never ends does not block the caller forever. */
 static gpuhal_status copy_in_time(proof *p, gpuhal_device *runner)
 {
-    gpuhal_status status = runner->ops.queue_create ? copy_on_queue(p, runner) : GPUHAL_ERROR_NOT_SUPPORTED;
+    gpuhal_status status = runner->queues.queue_create ? copy_on_queue(p, runner) : GPUHAL_ERROR_NOT_SUPPORTED;
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? copy_pattern(p, NULL) : status;
 }
 
@@ -297,7 +298,7 @@ static gpuhal_status prove_both(proof *p)
     gpuhal_status status = p->sent && p->got ? take_memory(p) : gpuhal_error_host_memory();
     if (!status) {
         status = prove(p, p->to_device);
-        if (!status && !p->how[0] && p->from_device->ops.queue_create) {
+        if (!status && !p->how[0] && p->from_device->queues.queue_create) {
             status = prove(p, p->from_device);
         }
         if (!p->stuck) {

@@ -23,14 +23,15 @@ static inline uint64_t gpuhal_poll_longer(uint64_t pause_ns)
 static inline gpuhal_status gpuhal_plugin_event_create(gpuhal_device *device, uint32_t flags,
                                                        gpuhal_plugin_event **out_event)
 {
+    const gpuhal_plugin_event_desc desc = {.size = sizeof desc, .flags = flags};
     const gpuhal_call call = gpuhal_call_prompt(device);
-    return gpuhal_device_result(device, call, device->ops.event_create(device->handle, flags, out_event));
+    return gpuhal_device_result(device, call, device->queues.event_create(device->handle, &desc, out_event));
 }
 
 static inline void gpuhal_plugin_event_destroy(gpuhal_device *device, gpuhal_plugin_event *event)
 {
     const gpuhal_call call = gpuhal_call_prompt(device);
-    device->ops.event_destroy(event);
+    device->queues.event_destroy(event);
     gpuhal_call_end(call);
 }
 
@@ -38,13 +39,13 @@ static inline gpuhal_status gpuhal_plugin_event_record(gpuhal_device *device, gp
                                                        gpuhal_plugin_event *event)
 {
     const gpuhal_call call = gpuhal_call_small(device); /* some drivers block while their ring is full */
-    return gpuhal_device_result(device, call, device->ops.event_record(queue, event));
+    return gpuhal_device_result(device, call, device->queues.event_record(queue, event));
 }
 
 static inline gpuhal_status gpuhal_plugin_event_query(gpuhal_device *device, gpuhal_plugin_event *event)
 {
     const gpuhal_call call = gpuhal_call_prompt(device);
-    return gpuhal_device_result(device, call, device->ops.event_query(event));
+    return gpuhal_device_result(device, call, device->queues.event_query(event));
 }
 
 /* Records an event, with pauses and retries as long as the plugin returns NOT_READY; for threads that may block. A
@@ -73,7 +74,7 @@ static inline gpuhal_status gpuhal_plugin_event_block(gpuhal_device *device, gpu
                                                       uint64_t timeout_ns)
 {
     const gpuhal_call call = gpuhal_call_timed(device, timeout_ns);
-    gpuhal_status status = gpuhal_device_result(device, call, device->ops.event_block(event, timeout_ns));
+    gpuhal_status status = gpuhal_device_result(device, call, device->queues.event_block(event, timeout_ns));
     if (status == GPUHAL_OK && (status = gpuhal_plugin_event_query(device, event)) == GPUHAL_NOT_READY) {
         gpuhal_os_sleep(timeout_ns < GPUHAL_DOUBT_NS ? timeout_ns : GPUHAL_DOUBT_NS);
     }

@@ -90,8 +90,11 @@ static bool is_aligned(const gpuhal_device *device, const side *s, const box *ex
 
 static gpuhal_plugin_rect plugin_rect(const side *s)
 {
-    return (gpuhal_plugin_rect){s->buffer ? &s->buffer->memory : NULL, s->host, s->offset, s->row_pitch,
-                                s->slice_pitch};
+    return (gpuhal_plugin_rect){.offset = s->offset,
+                                .row_pitch = s->row_pitch,
+                                .slice_pitch = s->slice_pitch,
+                                .memory = s->buffer ? &s->buffer->memory : NULL,
+                                .host = s->host};
 }
 
 /* Returns NOT_SUPPORTED without an error detail if the plugin has no slot or the slot cannot copy this box. With a

@@ -87,9 +87,10 @@ static gpuhal_status make_queue(gpuhal_chunk *chunk)
     if (chunk->queue) {
         return GPUHAL_OK;
     }
+    const gpuhal_plugin_queue_desc desc = {.size = sizeof desc};
     const gpuhal_call call = gpuhal_call_prompt(device);
     gpuhal_status status =
-        gpuhal_device_result(device, call, device->ops.queue_create(device->handle, 0, 0, NULL, &chunk->queue));
+        gpuhal_device_result(device, call, device->queues.queue_create(device->handle, &desc, &chunk->queue));
     status = status ? status : gpuhal_plugin_event_create(device, 0, &chunk->event);
     if (status) {
         status = gpuhal_device_failed(device, status, "creating a queue for staging");

@@ -38,7 +38,7 @@ struct gpuhal_staging {
  * would not free the CPU, and a blocking copy is faster (docs/measurements). */
 bool gpuhal_staging_has_engine(const gpuhal_device *device)
 {
-    return device->ops.queue_create && device->ops.event_block &&
+    return device->queues.queue_create && device->queues.event_block &&
            gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_SOFTWARE, 0) == 0;
 }
 
@@ -109,7 +109,7 @@ void gpuhal_staging_drop_queue(gpuhal_chunk *chunk)
     }
     if (chunk->queue && reachable) {
         const gpuhal_call call = gpuhal_call_blocking(device, 0);
-        device->ops.queue_destroy(chunk->queue);
+        device->queues.queue_destroy(chunk->queue);
         gpuhal_call_end(call);
     }
     chunk->queue = NULL;

@@ -37,6 +37,7 @@ extern "C" {
 typedef struct gpuhal_code {
     uint32_t size;       /**< sizeof(gpuhal_code). */
     uint32_t flags;      /**< 0. */
+    uint64_t bytes; /**< Size of `code` in bytes; for text without the NUL, for `host-function` of the whole array. */
     const char *format;  /**< `spirv`, …: one of the formats above, or a vendor's own. */
     /** The target that the code was compiled for, as in GPUHAL_FACT_TARGET_ARCHITECTURE (`sm_90`, `gfx942`). NULL means
      *  any device that supports the format. With OpenCL and Vulkan, a device without this fact accepts only code
@@ -45,7 +46,6 @@ typedef struct gpuhal_code {
     /** The code. With format `host-library`, this is a shared object, or, if `bytes` is 0, the zero-terminated path of
      *  a shared object. With format `host-function`, this is an array of gpuhal_host_function. */
     const void *code;
-    uint64_t bytes; /**< Size of `code` in bytes; for text without the NUL, for `host-function` of the whole array. */
     /** Options for the driver's compiler (`-DTILE=16`), for formats that are compiled, or NULL for none. */
     const char *options;
 } gpuhal_code;
@@ -65,7 +65,7 @@ typedef struct gpuhal_host_group {
  *  functions of this library, throw, or longjmp out. A group that never ends cannot be stopped. An access outside the
  *  arguments happens in the application's process, and may corrupt or crash the process. @p arguments are in the order
  *  of the parameters: the address of a buffer's bytes, of a copy of a value, or of local memory. */
-typedef void gpuhal_host_kernel_fn(void *const *arguments, const gpuhal_host_group *group);
+typedef void GPUHAL_CALL gpuhal_host_kernel_fn(void *const *arguments, const gpuhal_host_group *group);
 
 /** One kernel of format `host-function`. The array ends with a NULL name. A `host-library` exports functions of this
  *  type by their kernels' names. Array, names and functions must stay valid as long as the program exists. */
@@ -131,18 +131,18 @@ enum {
 typedef struct gpuhal_kernel_info {
     uint32_t size;
     uint32_t parameter_count;
-    const gpuhal_parameter *parameters; /**< As in the description, or reflected; valid as long as the kernel exists. */
+    uint64_t local_bytes;     /**< Bytes of local memory per group that the kernel's code itself uses. */
+    uint64_t local_max_bytes; /**< Maximum bytes of local memory per group, including the bytes that a launch adds. */
+    uint64_t private_bytes;   /**< Bytes of private memory per thread (spilled registers, arrays). */
     uint32_t group_size[3];
     uint32_t group_size_max;  /**< Maximum total number of threads in a group of this kernel on this device. */
     uint32_t group_multiple;  /**< The number of threads in a group should be a multiple of this number. */
     uint32_t subgroup_size;
     uint32_t groups_max[3];   /**< Maximum number of groups of a launch, for each dimension. */
     uint32_t registers;       /**< Registers per thread. */
-    uint64_t local_bytes;     /**< Bytes of local memory per group that the kernel's code itself uses. */
-    uint64_t local_max_bytes; /**< Maximum bytes of local memory per group, including the bytes that a launch adds. */
-    uint64_t private_bytes;   /**< Bytes of private memory per thread (spilled registers, arrays). */
     uint32_t flags;           /**< GPUHAL_KERNEL_ bits. */
     uint32_t reserved;
+    const gpuhal_parameter *parameters; /**< As in the description, or reflected; valid as long as the kernel exists. */
 } gpuhal_kernel_info;
 
 #ifdef __cplusplus

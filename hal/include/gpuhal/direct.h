@@ -39,6 +39,23 @@ GPUHAL_API const gpuhal_host *gpuhal_direct_host(void);
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status status, const char *what);
 
+/** The slots of one device: a copy of gpuhal_ops and of the tables of its groups. The table of a group that the device
+ *  does not offer is zero. */
+typedef struct gpuhal_slots {
+    gpuhal_ops ops;
+    gpuhal_queue_ops queues;
+    gpuhal_peer_ops peers;
+    gpuhal_range_ops ranges;
+    gpuhal_program_ops programs;
+    gpuhal_native_ops native;
+} gpuhal_slots;
+
+/** Reads the slots that describe() or open() filled in, as the core does. Slots beyond the size of a table are NULL in
+ *  the copy, and a table with a version that this library does not know is zero.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT; DRIVER when the slots break a rule of plugin.h, which the detail names
+ *  Owner: caller; the functions are the plugin's. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_direct_slots(const gpuhal_ops *ops, gpuhal_slots *out_slots);
+
 /** Receives a plugin's reports about its devices. Members may be NULL. */
 typedef struct gpuhal_direct_listener {
     void *user;

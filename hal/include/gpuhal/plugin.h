@@ -43,7 +43,7 @@ extern "C" {
 /** Version of this ABI. While the major number is 0 the core requires an equal minor number; from 1.0 on, minor
  *  versions only add members at the end. The change log is at the end of docs/plugin-abi.md. */
 #define GPUHAL_ABI_MAJOR 0u
-#define GPUHAL_ABI_MINOR 3u
+#define GPUHAL_ABI_MINOR 4u
 #define GPUHAL_ABI ((GPUHAL_ABI_MAJOR << 16) | GPUHAL_ABI_MINOR)
 
 /* The plugin's own objects: defined by the plugin, opaque to the core. */
@@ -66,7 +66,8 @@ typedef struct gpuhal_symbol {
     const char *name;
     /** Address of a function pointer, which is set to the function, or to NULL if an optional function is missing. */
     void *slot;
-    int32_t required; /**< Not 0 if the library cannot be used without this function. */
+    int32_t required;  /**< Not 0 if the library cannot be used without this function. */
+    uint32_t reserved; /**< The core ignores it. */
 } gpuhal_symbol;
 
 /** A process that uses a device, for gpuhal_host.process(). */
@@ -97,55 +98,56 @@ struct gpuhal_host {
     uint32_t abi;  /**< GPUHAL_ABI of the core. */
 
     /** Writes a line to the application's log. */
-    void (*log)(const gpuhal_host *host, int32_t level, const char *text);
+    void (GPUHAL_CALL *log)(const gpuhal_host *host, int32_t level, const char *text);
 
     /** Sets the detail of an error, and returns @p status for the plugin to return: `return host->report(…);` @p
      *  vendor_call and @p text may be NULL, and a @p vendor_code of 0 means that there is no code. A code without a
      *  call is also shown. The detail is kept per thread. */
-    gpuhal_status (*report)(const gpuhal_host *host, gpuhal_status status, const char *vendor_call, int64_t vendor_code,
-                            const char *text);
+    gpuhal_status (GPUHAL_CALL *report)(const gpuhal_host *host, gpuhal_status status, const char *vendor_call,
+                                        int64_t vendor_code, const char *text);
 
     /** Report facts. device() begins a device (only in enumerate()); the following facts belong to it. A later fact
      *  with the same key replaces the earlier one. A key without a fact counts as missing with the reason "not
      *  supported". */
-    void (*device)(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index);
-    void (*u64)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
-    void (*text)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value);
-    void (*missing)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why);
+    void (GPUHAL_CALL *device)(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index);
+    void (GPUHAL_CALL *u64)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
+    void (GPUHAL_CALL *text)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value);
+    void (GPUHAL_CALL *missing)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason,
+                                const char *why);
 
     /** Copies the value that the application (gpuhal_config.options) or the operator (GPUHAL_OPTIONS) set for @p key,
      *  "<plugin>.<option>". Must be called only in start(), for every option of the plugin, because the core warns
      *  about options that were set but not read.
      *  @return GPUHAL_OK; NOT_FOUND when the option was not set; OUT_OF_RANGE when the value has @p bytes or more;
      *  @p out_value is then "". */
-    gpuhal_status (*option)(const gpuhal_host *host, const char *key, char *out_value, uint32_t bytes);
+    gpuhal_status (GPUHAL_CALL *option)(const gpuhal_host *host, const char *key, char *out_value, uint32_t bytes);
 
     /** Opens the first of @p sonames (ended by NULL) that loads, or the library that GPUHAL_<setting>_LIBRARY names,
      *  and sets the slots of @p symbols. The library is never closed. The error detail lists each name and why it
      *  failed.
      *  @return GPUHAL_OK, or GPUHAL_ERROR_NO_DRIVER when no library loads or a required symbol is missing. */
-    gpuhal_status (*library)(const gpuhal_host *host, const char *setting, const char *const *sonames,
-                             const gpuhal_symbol *symbols, uint32_t count);
+    gpuhal_status (GPUHAL_CALL *library)(const gpuhal_host *host, const char *setting, const char *const *sonames,
+                                         const gpuhal_symbol *symbols, uint32_t count);
 
     /** Notifies the core that devices of this plugin appeared, vanished or changed. While the application listens
      *  for changes, the core soon enumerates again, on one of its threads; several notifications are merged. May be
      *  called from any thread, including the driver's, at any time once start() was called; returns immediately.
      *  Does nothing in the helper process. */
-    void (*changed)(const gpuhal_host *host);
+    void (GPUHAL_CALL *changed)(const gpuhal_host *host);
 
     /** Returns the core's extension "<owner>.<name>": a table of functions, constant and valid until the process
      *  exits. Returns NULL for an unknown name; this version has no extensions. A plugin must also work without the
      *  extension. */
-    const void *(*query_extension)(const gpuhal_host *host, const char *name);
+    const void *(GPUHAL_CALL *query_extension)(const gpuhal_host *host, const char *name);
 
     /** Sets the source of the values that follow in this call of sample(): a library or a system interface ("nvml",
      *  "hwmon"); 1 to 15 lower-case letters, digits, `-` and `_`. The suffix "-board" ("nvml-board") means that the
      *  values are measured for the whole GPU but reported for a partition. Until the first call, and after NULL, the
      *  source is this plugin's API. The same applies to the processes that processes() reports. */
-    void (*source)(const gpuhal_host *host, gpuhal_sink *sink, const char *name);
+    void (GPUHAL_CALL *source)(const gpuhal_host *host, gpuhal_sink *sink, const char *name);
     /** Reports one process; only in processes(). If a process is reported twice, it counts once, with the flags of both
      *  reports. */
-    void (*process)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_plugin_process *process);
+    void (GPUHAL_CALL *process)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_plugin_process *process);
 };
 
 /* ---- memory */
@@ -168,11 +170,11 @@ enum {
 typedef struct gpuhal_memory {
     uint32_t size;
     uint32_t flags;
-    void *object;     /**< The plugin's own object, opaque to the core. */
-    uint64_t bytes;   /**< At least the requested size. */
+    uint64_t bytes; /**< At least the requested size. */
     /** The memory's address in the device's kernels. 0 means that kernels can access the memory only as an argument,
      *  and that the core rejects it in the `uses` of a launch. */
     uint64_t address;
+    void *object; /**< The plugin's own object, opaque to the core. */
     /** The host address, valid as long as the memory exists; a multiple of 64 unless the memory was imported. NULL if
      *  there is none, or only through map. */
     void *host;
@@ -186,10 +188,16 @@ typedef struct gpuhal_alloc {
     /** Power of two for the device address, and for the host address if there is one. 0 means the device's own
      *  alignment. */
     uint64_t alignment;
+    uint64_t import_offset; /**< Offset of the memory in the imported handle. */
+    uint64_t reserved[2];
     /** Bits 1 << gpuhal_handle_kind: several APIs need the kinds at allocation. Never includes HOST_POINTER, because
      *  gpuhal_memory.host is this pointer. */
     uint32_t export_kinds;
+    /** GPUHAL_IMPORT_ bits, for host memory only. READ_ONLY: the memory may be mapped without write access, and is
+     *  never a destination; if the driver cannot import such memory, return NOT_SUPPORTED. */
+    uint32_t flags;
     uint32_t peer_count;
+    uint32_t reserved2;
     gpuhal_plugin_device *const *peers; /**< Devices that must be able to access this memory. */
     /** If the handle's kind is not 0, the plugin imports this memory in place of an allocation. Host memory stays the
      *  caller's until release, which must return only once the vendor's API no longer uses the memory. Its address and
@@ -197,31 +205,28 @@ typedef struct gpuhal_alloc {
      *  file descriptor becomes the plugin's only on success. For a descriptor, kind, bytes, alignment and export_kinds
      *  equal those of the exporting allocation, since APIs without self-describing descriptors need them (Vulkan). The
      *  same applies to a handle of the vendor's own kind (GPUHAL_VENDOR_KIND_FIRST to 31), which the core passes on and
-     *  never closes. */
-    gpuhal_handle import;
-    uint64_t import_offset;
-    /** GPUHAL_IMPORT_ bits, for host memory only. READ_ONLY: the memory may be mapped without write access, and is
-     *  never a destination; if the driver cannot import such memory, return NOT_SUPPORTED. */
-    uint32_t flags;
-    uint32_t reserved;
+     *  never closes. The handle is the last member, so that it can grow. */
+    gpuhal_handle handle;
 } gpuhal_alloc;
 
 /** One side of a rectangular copy: memory of the device, or host memory. */
 typedef struct gpuhal_plugin_rect {
+    uint64_t offset;      /**< Offset of the first byte. */
+    uint64_t row_pitch;   /**< Bytes from row to row; at least the width. */
+    uint64_t slice_pitch; /**< Bytes from slice to slice; at least row_pitch times the rows. */
+    uint64_t reserved;    /**< The plugin ignores it. */
     const gpuhal_memory *memory; /**< NULL for host memory. */
     void *host;                  /**< Used when memory is NULL. The source is only read. */
-    uint64_t offset;             /**< Offset of the first byte. */
-    uint64_t row_pitch;          /**< Bytes from row to row; at least the width. */
-    uint64_t slice_pitch;        /**< Bytes from slice to slice; at least row_pitch times the rows. */
 } gpuhal_plugin_rect;
 
 /** One argument of a launch, in the order of the kernel's parameters. */
 typedef struct gpuhal_plugin_argument {
     gpuhal_parameter_kind kind;
-    uint32_t access;             /**< For memory: GPUHAL_ACCESS_READ, GPUHAL_ACCESS_WRITE, or both. */
+    uint32_t access;      /**< For memory: GPUHAL_ACCESS_READ, GPUHAL_ACCESS_WRITE, or both. */
+    uint64_t offset;      /**< Offset in the memory. */
+    uint64_t bytes;       /**< Size of the memory range, of the value, or of local memory. */
+    uint64_t reserved[2]; /**< The plugin ignores them. */
     const gpuhal_memory *memory; /**< NULL unless the argument is a buffer. */
-    uint64_t offset;             /**< Offset in the memory. */
-    uint64_t bytes;              /**< Size of the memory range, of the value, or of local memory. */
     const void *value;           /**< The plugin must copy it during the call. */
 } gpuhal_plugin_argument;
 
@@ -242,31 +247,56 @@ typedef struct gpuhal_plugin_launch {
 /** Input and output of program_load() besides the code. */
 typedef struct gpuhal_plugin_build {
     uint32_t size;
-    uint32_t reserved;
+    uint32_t used_compiled; /**< The plugin sets it to 1 if `compiled` was sufficient. */
+    uint64_t compiled_bytes;
     /** The result of program_compiled() for the same code on the same device and driver in an earlier run, or NULL.
      *  This is a hint: if the driver rejects it, the code is compiled. */
     const void *compiled;
-    uint64_t compiled_bytes;
-    uint32_t used_compiled; /**< The plugin sets it to 1 if `compiled` was sufficient. */
-    uint32_t reserved2;
     void *user;
     /** Receives the compiler's output, even after success. May be called several times. */
-    void (*log)(void *user, const char *text);
+    void (GPUHAL_CALL *log)(void *user, const char *text);
 } gpuhal_plugin_build;
 
 /** Flags of queue_create and event_create: the event's time will be read. */
 enum { GPUHAL_TIMED = 1u };
 
+/** A queue for queue_create(). */
+typedef struct gpuhal_plugin_queue_desc {
+    uint32_t size;
+    uint32_t flags; /**< 0 or GPUHAL_TIMED. */
+    int32_t priority;
+    uint32_t reserved;
+    const gpuhal_native *adopt; /**< The caller's queue, which the plugin uses; NULL for a new queue. */
+} gpuhal_plugin_queue_desc;
+
+/** An event for event_create(). */
+typedef struct gpuhal_plugin_event_desc {
+    uint32_t size;
+    uint32_t flags; /**< 0 or GPUHAL_TIMED. */
+} gpuhal_plugin_event_desc;
+
 /* ---- functions of a device */
 
-/** The core provides this many bytes for a gpuhal_ops, so that a plugin with a later minor version cannot write beyond
- *  the end. */
-#define GPUHAL_OPS_SPACE 1024u
+/* The tables of the groups, defined below. */
+typedef struct gpuhal_queue_ops gpuhal_queue_ops;
+typedef struct gpuhal_peer_ops gpuhal_peer_ops;
+typedef struct gpuhal_range_ops gpuhal_range_ops;
+typedef struct gpuhal_program_ops gpuhal_program_ops;
+typedef struct gpuhal_native_ops gpuhal_native_ops;
 
 /** The functions of one device. The core zeroes the structure and sets `size` to its own size; describe() fills in the
  *  slots of one device, and open() may clear some. A NULL slot means that the device does not offer the function. The
  *  core derives capabilities from the slots, so capabilities and slots cannot disagree. Mandatory: allocate, release,
  *  copy. For every other slot the core has a fallback, or returns NOT_SUPPORTED.
+ *
+ *  The other slots are in tables, one for each group, which the plugin owns and never changes. A NULL pointer to a
+ *  table means that the device does not offer the group. open() may replace a pointer by NULL or by another table. A
+ *  table must stay valid as long as the opened device; a table that describe() sets, until the process exits. Each
+ *  table begins with `size`, the plugin's own sizeof, and with the version of the group:
+ *  - The core reads min(size, its own sizeof) bytes, and never writes. A slot at or beyond `size` counts as NULL.
+ *  - The core does not offer a group whose version it does not know, and uses the device without the group. It logs a
+ *    warning, and gpuhal-probe --explain shows the reason.
+ *  - The core refuses the device if a table is smaller than the group's minimum, or if a mandatory slot is NULL.
  *
  *  Every transfer slot takes a queue. If it is NULL, the slot BLOCKS until the transfer is complete, and is not ordered
  *  with other work. Otherwise the slot enqueues the transfer, which may be held back until queue_flush. The slot must
@@ -284,186 +314,234 @@ typedef struct gpuhal_ops {
     /** BLOCKS. Commits the memory: if the API allocates lazily, the plugin must touch it now. Returns NOT_SUPPORTED for
      *  unknown kinds, imports, exports and peers, TOO_LARGE for a size above the largest allocation, and OUT_OF_MEMORY
      *  for any other lack of memory, after which the device must stay usable. */
-    gpuhal_status (*allocate)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
+    gpuhal_status (GPUHAL_CALL *allocate)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+                                          gpuhal_memory *out_memory);
     /** BLOCKS. Frees memory that no transfer uses any more. */
-    void (*release)(gpuhal_plugin_device *device, gpuhal_memory *memory);
+    void (GPUHAL_CALL *release)(gpuhal_plugin_device *device, gpuhal_memory *memory);
 
     /* Transfer. copy is mandatory. */
 
-    gpuhal_status (*copy)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
-                          uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
+    gpuhal_status (GPUHAL_CALL *copy)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                      uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset,
+                                      uint64_t bytes);
     /** Copies pageable host memory to device memory. Fallback: copy from memory of kind UPLOAD. A plugin that can write
      *  only some of its memory directly (with a host address and no unfinished work on the queue) returns NOT_SUPPORTED
      *  for all other memory, before any side effect and without report(). */
-    gpuhal_status (*write)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
-                           uint64_t offset, const void *from, uint64_t bytes);
+    gpuhal_status (GPUHAL_CALL *write)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
+                                       const gpuhal_memory *to, uint64_t offset, const void *from, uint64_t bytes);
     /** Copies device memory to pageable host memory. Fallback: copy to memory of kind READBACK. May return
      *  NOT_SUPPORTED as write does. */
-    gpuhal_status (*read)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                          uint64_t offset, uint64_t bytes);
+    gpuhal_status (GPUHAL_CALL *read)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
+                                      const gpuhal_memory *from, uint64_t offset, uint64_t bytes);
     /** Fills the range with the low @p pattern_bytes bytes (1, 2 or 4) of @p pattern, as the host stores an integer
      *  of that size (uint16_t, uint32_t). @p bytes is a multiple of @p pattern_bytes. Fallback: write. */
-    gpuhal_status (*fill)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
-                          uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
+    gpuhal_status (GPUHAL_CALL *fill)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
+                                      const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, uint32_t pattern,
+                                      uint32_t pattern_bytes);
     /** Copies extent[0] bytes by extent[1] rows by extent[2] slices. At most one side is in host memory; if both sides
      *  are in one memory object, their pitches are equal. Fallback: row by row. May return NOT_SUPPORTED as write
      *  does. */
-    gpuhal_status (*copy_rect)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
-                               const gpuhal_plugin_rect *from, const uint64_t extent[3]);
+    gpuhal_status (GPUHAL_CALL *copy_rect)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
+                                           const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
+                                           const uint64_t extent[3]);
     /** BLOCKS. Makes host writes visible to the device (memory_flush), or device writes to the host
      *  (memory_invalidate), for memory with a host address that is not HOST_COHERENT. Imported host memory counts as
      *  such memory if the API may have its own copy (CL_MEM_USE_HOST_PTR). Both or none. Must not change a byte outside
      *  the range on the device's side, nor on either side of imported memory. In memory that the plugin allocated, host
      *  bytes around the range may be overwritten with the device's bytes (because of Vulkan's non-coherent atoms),
      *  since the host writes such memory only while it is mapped. */
-    gpuhal_status (*memory_flush)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
-                                  uint64_t bytes);
-    gpuhal_status (*memory_invalidate)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
-                                       uint64_t bytes);
+    gpuhal_status (GPUHAL_CALL *memory_flush)(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                              uint64_t offset, uint64_t bytes);
+    gpuhal_status (GPUHAL_CALL *memory_invalidate)(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                                   uint64_t offset, uint64_t bytes);
     /** Returns OK or DEVICE_LOST from state that is already known, without calling the driver. */
-    gpuhal_status (*query_health)(gpuhal_plugin_device *device);
+    gpuhal_status (GPUHAL_CALL *query_health)(gpuhal_plugin_device *device);
 
     /* Host memory. */
 
     /** BLOCKS. Page-locks memory that the caller owns. Both or none. */
-    gpuhal_status (*register_host)(gpuhal_plugin_device *device, void *memory, uint64_t bytes);
-    gpuhal_status (*unregister_host)(gpuhal_plugin_device *device, void *memory);
+    gpuhal_status (GPUHAL_CALL *register_host)(gpuhal_plugin_device *device, void *memory, uint64_t bytes);
+    gpuhal_status (GPUHAL_CALL *unregister_host)(gpuhal_plugin_device *device, void *memory);
     /** BLOCKS. Maps memory, for APIs without lasting host addresses. Both or none. */
-    gpuhal_status (*map)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
-                         uint32_t access, void **out_pointer);
-    gpuhal_status (*unmap)(gpuhal_plugin_device *device, const gpuhal_memory *memory, void *pointer);
+    gpuhal_status (GPUHAL_CALL *map)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                     uint64_t bytes, uint32_t access, void **out_pointer);
+    gpuhal_status (GPUHAL_CALL *unmap)(gpuhal_plugin_device *device, const gpuhal_memory *memory, void *pointer);
     /** BLOCKS. Called only for kinds named in export_kinds at allocation, and never for HOST_POINTER, which needs no
      *  slot. A file descriptor must be new and close-on-exec; the caller closes it. A handle of the vendor's own
      *  kind is passed on unchanged, with an offset of 0. */
-    gpuhal_status (*export_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
-                                   gpuhal_handle *out_handle, uint64_t *out_offset);
+    gpuhal_status (GPUHAL_CALL *export_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                               gpuhal_handle_kind kind, gpuhal_handle *out_handle,
+                                               uint64_t *out_offset);
 
-    /* Queues and events: all seven or none. 0.x: from here to the end of the queue slots, all may still change. */
+    /* Groups. NULL means that the device does not offer the group. Later versions of the ABI add groups at the end. */
 
-    gpuhal_status (*queue_create)(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
-                                  const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue);
+    const gpuhal_queue_ops *queues;
+    const gpuhal_peer_ops *peers;     /**< Other devices of this plugin. */
+    const gpuhal_range_ops *ranges;   /**< Virtual memory. Fallback: pools use allocate. */
+    const gpuhal_program_ops *programs;
+    const gpuhal_native_ops *native;
+} gpuhal_ops;
+
+/* ---- groups of functions of a device. 0.x: all may still change. A change that a core of an earlier version could
+ * misunderstand gives the group another version; a slot at the end does not. */
+
+/** Versions of the groups. */
+enum {
+    GPUHAL_QUEUES_VERSION = 1,
+    GPUHAL_PEERS_VERSION = 1,
+    GPUHAL_RANGES_VERSION = 1,
+    GPUHAL_PROGRAMS_VERSION = 1,
+    GPUHAL_NATIVE_VERSION = 1
+};
+
+/** Queues and events. The slots up to event_query are mandatory. */
+struct gpuhal_queue_ops {
+    uint32_t size;    /**< sizeof(gpuhal_queue_ops) as the plugin knows it. */
+    uint32_t version; /**< GPUHAL_QUEUES_VERSION, as the plugin knows it. */
+
+    gpuhal_status (GPUHAL_CALL *queue_create)(gpuhal_plugin_device *device, const gpuhal_plugin_queue_desc *desc,
+                                              gpuhal_plugin_queue **out_queue);
     /** BLOCKS until the work has ended. The core has already waited for the work, so a plugin may abandon work that
      *  continues for seconds after this call; in this case the device counts as lost. No event outlives its queue: all
      *  events whose latest recording is in this queue have already been destroyed, and other queues' work that waits
      *  for such an event has ended. */
-    void (*queue_destroy)(gpuhal_plugin_queue *queue);
+    void (GPUHAL_CALL *queue_destroy)(gpuhal_plugin_queue *queue);
     /** Submits enqueued work to the device. Returns NOT_READY, before any side effect and without report(), if the call
      *  would have to wait (because the ring is full, or the vendor's queue is in native access). The core then calls
      *  again later, from the queue's thread. The same applies to event_record, queue_wait, and transfers with a
      *  queue. */
-    gpuhal_status (*queue_flush)(gpuhal_plugin_queue *queue);
-    gpuhal_status (*event_create)(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
+    gpuhal_status (GPUHAL_CALL *queue_flush)(gpuhal_plugin_queue *queue);
+    gpuhal_status (GPUHAL_CALL *event_create)(gpuhal_plugin_device *device, const gpuhal_plugin_event_desc *desc,
+                                              gpuhal_plugin_event **out_event);
     /** After a failure the event may still be unfinished. */
-    void (*event_destroy)(gpuhal_plugin_event *event);
+    void (GPUHAL_CALL *event_destroy)(gpuhal_plugin_event *event);
     /** Records the event, which may have been recorded before, and flushes. May return NOT_READY as queue_flush
      *  does. */
-    gpuhal_status (*event_record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
+    gpuhal_status (GPUHAL_CALL *event_record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
     /** Returns OK, NOT_READY, or the error of the work that precedes the event. */
-    gpuhal_status (*event_query)(gpuhal_plugin_event *event);
+    gpuhal_status (GPUHAL_CALL *event_query)(gpuhal_plugin_event *event);
 
-    /* Queues, each optional. */
+    /* Each of the following is optional. */
 
     /** BLOCKS without spinning; may exceed its timeout. Returns the same as event_query: OK once the work has ended;
      *  NOT_READY, without report(), when the timeout expires; or the error of the work. The core calls it on one of
      *  its own threads or for a blocking copy, and with GPUHAL_PLUGIN_HONORS_TIMEOUTS also on waiting threads.
      *  Fallback: polling. */
-    gpuhal_status (*event_block)(gpuhal_plugin_event *event, uint64_t timeout_ns);
+    gpuhal_status (GPUHAL_CALL *event_block)(gpuhal_plugin_event *event, uint64_t timeout_ns);
     /** Registers @p done to be called when the event is done, on any thread, possibly within this call. @p done
      *  neither blocks nor calls the plugin. */
-    gpuhal_status (*event_notify)(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status),
-                                  void *user);
+    gpuhal_status (GPUHAL_CALL *event_notify)(gpuhal_plugin_event *event,
+                                              void (GPUHAL_CALL *done)(void *user, gpuhal_status status), void *user);
     /** Makes later work wait for an event that was recorded and flushed. After NOT_SUPPORTED for this pair, the core
      *  defers later work. May return NOT_READY as queue_flush does. */
-    gpuhal_status (*queue_wait)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
-    gpuhal_status (*elapsed)(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns);
+    gpuhal_status (GPUHAL_CALL *queue_wait)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
+    gpuhal_status (GPUHAL_CALL *elapsed)(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns);
+};
 
-    /* Peers: other devices of this plugin. All or none. 0.x. The core uses a pair only after a test pattern arrived
-     * unchanged. */
+/** Peers: other devices of this plugin. All slots are mandatory. The core uses a pair only after a test pattern
+ *  arrived unchanged. */
+struct gpuhal_peer_ops {
+    uint32_t size;    /**< sizeof(gpuhal_peer_ops) as the plugin knows it. */
+    uint32_t version; /**< GPUHAL_PEERS_VERSION, as the plugin knows it. */
 
     /** BLOCKS. Lets @p device access memory of @p other. Returns NOT_SUPPORTED if the driver refuses. */
-    gpuhal_status (*peer_enable)(gpuhal_plugin_device *device, gpuhal_plugin_device *other);
+    gpuhal_status (GPUHAL_CALL *peer_enable)(gpuhal_plugin_device *device, gpuhal_plugin_device *other);
     /** BLOCKS. Called once for each peer_enable. */
-    void (*peer_disable)(gpuhal_plugin_device *device, gpuhal_plugin_device *other);
+    void (GPUHAL_CALL *peer_disable)(gpuhal_plugin_device *device, gpuhal_plugin_device *other);
     /** @p queue belongs to one of the two devices, or is NULL, as for every transfer. May return NOT_SUPPORTED as write
      *  does. */
-    gpuhal_status (*peer_copy)(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
-                               uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
-                               uint64_t from_offset, uint64_t bytes);
+    gpuhal_status (GPUHAL_CALL *peer_copy)(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device,
+                                           const gpuhal_memory *to, uint64_t to_offset,
+                                           gpuhal_plugin_device *from_device, const gpuhal_memory *from,
+                                           uint64_t from_offset, uint64_t bytes);
+};
 
-    /* Virtual memory for pools: addresses, with device memory behind some of them. All or none; one call at a time
-     * on a range. 0.x. Fallback: pools use allocate. */
+/** Virtual memory for pools: addresses, with device memory behind some of them. All slots are mandatory. The core
+ *  makes one call at a time on a range. */
+struct gpuhal_range_ops {
+    uint32_t size;    /**< sizeof(gpuhal_range_ops) as the plugin knows it. */
+    uint32_t version; /**< GPUHAL_RANGES_VERSION, as the plugin knows it. */
 
     /** BLOCKS. Returns a power of two. Addresses, and all offsets and sizes below, are multiples of this number. */
-    gpuhal_status (*range_granularity)(gpuhal_plugin_device *device, uint64_t *out_bytes);
+    gpuhal_status (GPUHAL_CALL *range_granularity)(gpuhal_plugin_device *device, uint64_t *out_bytes);
     /** BLOCKS. Reserves addresses without memory. The transfer slots, native_memory and kernels accept @p out_memory
      *  like memory from allocate; `host` stays NULL, and only committed ranges are accessed. The memory becomes invalid
      *  with the range; release is not called. */
-    gpuhal_status (*range_reserve)(gpuhal_plugin_device *device, uint64_t bytes, gpuhal_memory *out_memory,
-                                   gpuhal_plugin_range **out_range);
+    gpuhal_status (GPUHAL_CALL *range_reserve)(gpuhal_plugin_device *device, uint64_t bytes, gpuhal_memory *out_memory,
+                                               gpuhal_plugin_range **out_range);
     /** BLOCKS. Commits memory of kind DEVICE at addresses that have none, while other addresses of the range may be
      *  in use. May return OUT_OF_MEMORY as allocate does, after which nothing must have changed. Pools pass no @p
      *  peers. */
-    gpuhal_status (*range_commit)(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes,
-                                  gpuhal_plugin_device *const *peers, uint32_t peer_count);
+    gpuhal_status (GPUHAL_CALL *range_commit)(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes,
+                                              gpuhal_plugin_device *const *peers, uint32_t peer_count);
     /** BLOCKS. Frees the memory of one whole commit. No transfer uses this memory any more, but other addresses of
      *  the range may be in use. After a failure the memory is still committed. */
-    gpuhal_status (*range_decommit)(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes);
+    gpuhal_status (GPUHAL_CALL *range_decommit)(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes);
     /** BLOCKS. Releases the range and all memory that is still committed. */
-    void (*range_release)(gpuhal_plugin_range *range);
+    void (GPUHAL_CALL *range_release)(gpuhal_plugin_range *range);
+};
 
-    /* Programs. All or none, except the last. 0.x. */
+/** Programs. The slots up to launch are mandatory. */
+struct gpuhal_program_ops {
+    uint32_t size;    /**< sizeof(gpuhal_program_ops) as the plugin knows it. */
+    uint32_t version; /**< GPUHAL_PROGRAMS_VERSION, as the plugin knows it. */
 
     /** BLOCKS. Loads code in a format that the fact PROGRAM_FORMATS lists. @p code is only read during the call.
      *  Returns NOT_SUPPORTED for another format or kind of code, INCOMPATIBLE for code for another target,
      *  INVALID_ARGUMENT for code that is damaged or does not compile. After these errors, DRIVER and TOO_LARGE, the
      *  core tries the program's next alternative. */
-    gpuhal_status (*program_load)(gpuhal_plugin_device *device, const gpuhal_code *code, gpuhal_plugin_build *build,
-                                  gpuhal_plugin_program **out_program);
+    gpuhal_status (GPUHAL_CALL *program_load)(gpuhal_plugin_device *device, const gpuhal_code *code,
+                                              gpuhal_plugin_build *build, gpuhal_plugin_program **out_program);
     /** BLOCKS. Called once all kernels of the program have been destroyed. */
-    void (*program_unload)(gpuhal_plugin_program *program);
+    void (GPUHAL_CALL *program_unload)(gpuhal_plugin_program *program);
     /** BLOCKS. Prepares a function as described by @p desc, so that no launch compiles, if the driver supports this.
      *  The core zeroes @p out_info and sets its size; the plugin must fill in parameters and group_size, and parameters
      *  must stay valid as long as the kernel exists. NOT_FOUND, INVALID_ARGUMENT, TOO_LARGE and NOT_SUPPORTED have the
      *  same meaning as in gpuhal_kernel_create(). May be called several times for one name; several threads may create
      *  kernels of one program at once. */
-    gpuhal_status (*kernel_create)(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
-                                   gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel);
+    gpuhal_status (GPUHAL_CALL *kernel_create)(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
+                                               gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel);
     /** BLOCKS. Called while no launch of the kernel is in progress. */
-    void (*kernel_destroy)(gpuhal_plugin_kernel *kernel);
+    void (GPUHAL_CALL *kernel_destroy)(gpuhal_plugin_kernel *kernel);
     /** @p queue has the same meaning as for every transfer: with NULL, the slot BLOCKS until the kernel has ended, and
      *  is not ordered with other work. Several threads may launch one kernel at once. The core has checked arguments
      *  against the kernel's parameters, ranges against the memory and the facts BINDING_MAX_BYTES and
      *  BINDING_ALIGNMENT_BYTES, memory against its flags, and groups and local memory against the kernel's info. If a
      *  plugin rejects a launch for any other reason, the queue fails. Exceptions are NOT_SUPPORTED and NOT_READY, which
      *  mean the same as for transfers. */
-    gpuhal_status (*launch)(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
-                            const gpuhal_plugin_launch *launch);
+    gpuhal_status (GPUHAL_CALL *launch)(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                                        const gpuhal_plugin_launch *launch);
     /** BLOCKS. Returns the code that the driver has compiled for the program and its kernels so far, for
      *  gpuhal_plugin_build.compiled of a later run. Some drivers compile during this call. On entry, *bytes is the
      *  capacity of @p to; on return, it is the size of the code. If the capacity is too small or @p to is NULL, nothing
      *  is written to @p to. Returns NOT_SUPPORTED if the driver caches compiled code itself, or there is nothing to
      *  cache. Optional. */
-    gpuhal_status (*program_compiled)(gpuhal_plugin_program *program, void *to, uint64_t *bytes);
+    gpuhal_status (GPUHAL_CALL *program_compiled)(gpuhal_plugin_program *program, void *to, uint64_t *bytes);
+};
 
-    /* Native handles, each optional. 0.x. The core sets the size of @p out_native first. */
+/** Native handles. Each slot is optional, but native_lock and native_unlock come together. The core sets the size of
+ *  @p out_native first. */
+struct gpuhal_native_ops {
+    uint32_t size;    /**< sizeof(gpuhal_native_ops) as the plugin knows it. */
+    uint32_t version; /**< GPUHAL_NATIVE_VERSION, as the plugin knows it. */
 
-    gpuhal_status (*native_device)(gpuhal_plugin_device *device, gpuhal_native *out_native);
-    gpuhal_status (*native_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory,
-                                   gpuhal_native *out_native);
-    gpuhal_status (*native_queue)(gpuhal_plugin_queue *queue, gpuhal_native *out_native);
-    gpuhal_status (*native_event)(gpuhal_plugin_event *event, gpuhal_native *out_native);
+    gpuhal_status (GPUHAL_CALL *native_device)(gpuhal_plugin_device *device, gpuhal_native *out_native);
+    gpuhal_status (GPUHAL_CALL *native_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                               gpuhal_native *out_native);
+    gpuhal_status (GPUHAL_CALL *native_queue)(gpuhal_plugin_queue *queue, gpuhal_native *out_native);
+    gpuhal_status (GPUHAL_CALL *native_event)(gpuhal_plugin_event *event, gpuhal_native *out_native);
     /** BLOCKS. Wraps memory that the caller owns and keeps until release; release does not free the memory. Returns
      *  INVALID_ARGUMENT for an object of another type, or an object that cannot hold @p bytes. */
-    gpuhal_status (*wrap_memory)(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
-                                 gpuhal_memory *out_memory);
+    gpuhal_status (GPUHAL_CALL *wrap_memory)(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                             gpuhal_memory *out_memory);
     /** Surround the caller's own submissions to native_queue(). native_lock flushes the queue, and locks the
      *  vendor's queue if the API requires that (VkQueue). native_lock BLOCKS up to @p timeout_ns. It returns NOT_READY,
      *  with nothing locked, when the timeout expires, and BUSY immediately if this thread already has the lock through
      *  another queue. native_unlock may be called from any thread, even for an abandoned device. The submissions in
      *  between are ordered with the work of the queue. Both or none; without them the core flushes. */
-    gpuhal_status (*native_lock)(gpuhal_plugin_queue *queue, uint64_t timeout_ns);
-    void (*native_unlock)(gpuhal_plugin_queue *queue);
-} gpuhal_ops;
+    gpuhal_status (GPUHAL_CALL *native_lock)(gpuhal_plugin_queue *queue, uint64_t timeout_ns);
+    void (GPUHAL_CALL *native_unlock)(gpuhal_plugin_queue *queue);
+};
 
 /* ---- the plugin itself */
 
@@ -503,53 +581,55 @@ typedef struct gpuhal_plugin {
      *  below gets the instance together with its host. The instance stays valid until the process exits, unless start()
      *  fails. Must be safe when another copy of the core calls it concurrently.
      *  @return GPUHAL_OK, GPUHAL_ERROR_NO_DRIVER, GPUHAL_ERROR_NO_PERMISSION, … */
-    gpuhal_status (*start)(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
+    gpuhal_status (GPUHAL_CALL *start)(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
     /** BLOCKS. Lists the devices and their facts; must not use device memory or create a context. If there are no
      *  devices, it returns OK, or NO_DEVICE with a reason. Within a process, an index must always refer to the same
      *  device, so a later call may only append or omit devices. */
-    gpuhal_status (*enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
+    gpuhal_status (GPUHAL_CALL *enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance,
+                                           gpuhal_sink *sink);
     /** Fills in the slots of device @p index, without opening it. Returns NOT_FOUND for an index that was never
      *  enumerated. */
-    gpuhal_status (*describe)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
-                              gpuhal_ops *out_ops);
+    gpuhal_status (GPUHAL_CALL *describe)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                          gpuhal_ops *out_ops);
     /** BLOCKS. Opens a device, or adopts the objects in @p adopt, if not NULL. @p ops has the slots from describe().
      *  open() clears slots that the opened device does not offer, and states the reason with report() and
      *  NOT_SUPPORTED, even if it returns OK; the core passes the reason on. May be called several times for one index;
      *  each opened device is closed separately. */
-    gpuhal_status (*open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
-                          const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
+    gpuhal_status (GPUHAL_CALL *open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                      const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
     /** BLOCKS. Closes an opened device whose memory, queues and events have all been released. */
-    void (*close)(gpuhal_plugin_device *device);
+    void (GPUHAL_CALL *close)(gpuhal_plugin_device *device);
 
     /* The members below are optional. */
 
     /** BLOCKS. Reads values of a device, which need not be open. With a @p count of 0, reads all values. The plugin may
      *  also report further values that the same reading yields; the core requests one value at a time, and does not
      *  request values that it already has. */
-    gpuhal_status (*sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
-                            const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
+    gpuhal_status (GPUHAL_CALL *sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                        const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
     /** BLOCKS. Reports facts of the link from one device to another. The devices need not be open. 0.x. */
-    gpuhal_status (*link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
-                          gpuhal_sink *sink);
+    gpuhal_status (GPUHAL_CALL *link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from,
+                                      uint32_t to, gpuhal_sink *sink);
     /** Returns the plugin's extension "<vendor>.<name>", for applications that know it (gpuhal_device_extension()):
      *  a table of functions that is constant, valid until the process exits, and the same at each call. Returns NULL
      *  for an unknown name, without report(). Must return promptly, on any thread. The name is never NULL. */
-    const void *(*query_extension)(const gpuhal_host *host, gpuhal_plugin_instance *instance, const char *name);
+    const void *(GPUHAL_CALL *query_extension)(const gpuhal_host *host, gpuhal_plugin_instance *instance,
+                                               const char *name);
     /** Frees the allocations of start(), including the instance. For leak checks only; the core never calls this
      *  function. */
-    void (*stop)(const gpuhal_host *host, gpuhal_plugin_instance *instance);
+    void (GPUHAL_CALL *stop)(const gpuhal_host *host, gpuhal_plugin_instance *instance);
     /** BLOCKS. Lists the processes that use a device, including this process. The device need not be open. @p flags are
      *  as for sample(). Returns OK, even if there is no process. With another status, the processes reported so far
      *  count as well, and the status states why the list may be incomplete: NOT_SUPPORTED, NO_PERMISSION, NOT_READY for
      *  a device that sleeps, … */
-    gpuhal_status (*processes)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
-                               uint32_t flags, gpuhal_sink *sink);
+    gpuhal_status (GPUHAL_CALL *processes)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                           uint32_t flags, gpuhal_sink *sink);
 } gpuhal_plugin;
 
 /** The one exported function. @p host_abi is the core's GPUHAL_ABI. A plugin that does not support its major number
  *  calls `host->report(host, GPUHAL_ERROR_INCOMPATIBLE, …)` and returns NULL. For every minor number it returns a
  *  table, and the core decides whether it takes the version in the table. Must not start anything. */
-typedef const gpuhal_plugin *gpuhal_plugin_query_fn(uint32_t host_abi, const gpuhal_host *host);
+typedef const gpuhal_plugin *GPUHAL_CALL gpuhal_plugin_query_fn(uint32_t host_abi, const gpuhal_host *host);
 
 /** If a different name is set on the compiler's command line, several plugins can be linked into one program. */
 #ifndef GPUHAL_PLUGIN_QUERY
@@ -566,11 +646,22 @@ typedef const gpuhal_plugin *gpuhal_plugin_query_fn(uint32_t host_abi, const gpu
 #define GPUHAL_PLUGIN_API
 #endif
 #endif
-GPUHAL_PLUGIN_API const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host);
+GPUHAL_PLUGIN_API const gpuhal_plugin *GPUHAL_CALL GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host);
+
+/** Whether a structure of the core has a member that a later minor version added: `if (GPUHAL_HAS(host, process))`.
+ *  @p structure is a pointer to a structure that begins with its size. */
+#define GPUHAL_HAS(structure, member)                                                                                  \
+    ((size_t)((const char *)&(structure)->member - (const char *)(structure)) + sizeof((structure)->member) <=         \
+     (size_t)(structure)->size)
 
 /** The smallest sizes that the core accepts, up to the last mandatory member. */
 #define GPUHAL_PLUGIN_MINIMUM ((uint32_t)(offsetof(gpuhal_plugin, close) + sizeof(void *)))
 #define GPUHAL_OPS_MINIMUM ((uint32_t)(offsetof(gpuhal_ops, copy) + sizeof(void *)))
+#define GPUHAL_QUEUE_OPS_MINIMUM ((uint32_t)(offsetof(gpuhal_queue_ops, event_query) + sizeof(void *)))
+#define GPUHAL_PEER_OPS_MINIMUM ((uint32_t)(offsetof(gpuhal_peer_ops, peer_copy) + sizeof(void *)))
+#define GPUHAL_RANGE_OPS_MINIMUM ((uint32_t)(offsetof(gpuhal_range_ops, range_release) + sizeof(void *)))
+#define GPUHAL_PROGRAM_OPS_MINIMUM ((uint32_t)(offsetof(gpuhal_program_ops, launch) + sizeof(void *)))
+#define GPUHAL_NATIVE_OPS_MINIMUM ((uint32_t)offsetof(gpuhal_native_ops, native_device))
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** Calling convention of all functions of the plugin ABI. It is the compiler's only convention, except on 32-bit
+ *  Windows. */
+#if defined(_WIN32) && !defined(_WIN64)
+#define GPUHAL_CALL __cdecl
+#else
+#define GPUHAL_CALL
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -421,8 +429,8 @@ typedef struct gpuhal_handle {
 typedef struct gpuhal_native {
     uint32_t size;      /**< sizeof(gpuhal_native). */
     uint32_t type;      /**< gpuhal_native_type, see native.h. */
-    const void *typed;  /**< A structure of native.h if four values do not suffice, else NULL. */
     uint64_t values[4];
+    const void *typed;  /**< A structure of native.h if four values do not suffice, else NULL. */
 } gpuhal_native;
 
 #ifdef __cplusplus
