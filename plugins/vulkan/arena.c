@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 #define SETS          64u
-#define BUFFERS       (4 * GPUHAL_VULKAN_BINDINGS)
+#define BUFFERS       (4 * GPUHAL_VULKAN_BUFFERS)
+#define BLOCKS        (4 * GPUHAL_VULKAN_BLOCKS)
 #define UNIFORM_BYTES (UINT64_C(64) << 10) /* the values of a launch always fit */
 
 gpuhal_status gpuhal_vulkan_arena_reset(gpuhal_plugin_device *device, gpuhal_vulkan_arena *arena)
@@ -20,6 +21,7 @@ gpuhal_status gpuhal_vulkan_arena_reset(gpuhal_plugin_device *device, gpuhal_vul
         }
         page->sets = 0;
         page->buffers = 0;
+        page->blocks = 0;
         page->bytes = 0;
     }
     arena->current = NULL;
@@ -45,7 +47,7 @@ void gpuhal_vulkan_arena_finish(gpuhal_plugin_device *device, gpuhal_vulkan_aren
 static gpuhal_status make_pool(gpuhal_plugin_device *device, gpuhal_vulkan_page *page)
 {
     const VkDescriptorPoolSize sizes[] = {{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, BUFFERS},
-                                          {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, SETS}};
+                                          {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, BLOCKS}};
     const VkDescriptorPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
                                              .maxSets = SETS,
                                              .poolSizeCount = sizeof sizes / sizeof sizes[0],
@@ -64,11 +66,21 @@ static gpuhal_status make_uniform(gpuhal_plugin_device *device, gpuhal_vulkan_pa
     return status;
 }
 
-/* Values start at multiples of 256, because Vulkan limits minUniformBufferOffsetAlignment to 256. */
+static uint32_t set_count(const gpuhal_plugin_kernel *kernel)
+{
+    uint32_t count = 0;
+    for (uint32_t rest = kernel->used_sets; rest; rest &= rest - 1) {
+        count++;
+    }
+    return count;
+}
+
 static bool has_room(const gpuhal_vulkan_page *page, const gpuhal_plugin_kernel *kernel)
 {
-    const bool sets = kernel->pushes || (page->sets < SETS && kernel->buffer_count <= BUFFERS - page->buffers);
-    return sets && (!kernel->uniform || kernel->value_bytes <= UNIFORM_BYTES - page->bytes);
+    const bool sets =
+        kernel->pushes || (set_count(kernel) <= SETS - page->sets && kernel->storage_count <= BUFFERS - page->buffers &&
+                           kernel->block_count <= BLOCKS - page->blocks);
+    return sets && kernel->uniform_bytes <= UNIFORM_BYTES - page->bytes;
 }
 
 /* Returns the current page, or a later or new page if the current page is full. Returns NULL if out of memory. */
@@ -87,47 +99,46 @@ static gpuhal_vulkan_page *find_page(gpuhal_vulkan_arena *arena, const gpuhal_pl
     return page;
 }
 
-static gpuhal_status take_set(gpuhal_plugin_device *device, gpuhal_vulkan_page *page,
-                              const gpuhal_plugin_kernel *kernel, VkDescriptorSet *out_set)
+static gpuhal_status take_sets(gpuhal_plugin_device *device, gpuhal_vulkan_page *page,
+                               const gpuhal_plugin_kernel *kernel, VkDescriptorSet *out_sets)
 {
     gpuhal_status status = page->pool ? GPUHAL_OK : make_pool(device, page);
-    if (status != GPUHAL_OK) {
-        return status;
+    for (uint32_t set = 0; set < kernel->set_count && status == GPUHAL_OK; set++) {
+        const VkDescriptorSetAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                                  .descriptorPool = page->pool,
+                                                  .descriptorSetCount = 1,
+                                                  .pSetLayouts = &kernel->set_layouts[set]};
+        if (kernel->used_sets >> set & 1) {
+            status = gpuhal_vulkan_result(device, "vkAllocateDescriptorSets",
+                                          device->api.vkAllocateDescriptorSets(device->handle, &info, &out_sets[set]));
+            page->sets += status == GPUHAL_OK;
+        }
     }
-    const VkDescriptorSetAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
-                                              .descriptorPool = page->pool,
-                                              .descriptorSetCount = 1,
-                                              .pSetLayouts = &kernel->set_layout};
-    VkResult code = device->api.vkAllocateDescriptorSets(device->handle, &info, out_set);
-    if (code != VK_SUCCESS) {
-        return gpuhal_vulkan_result(device, "vkAllocateDescriptorSets", code);
-    }
-    page->sets++;
-    page->buffers += kernel->buffer_count;
-    return GPUHAL_OK;
+    page->buffers += kernel->storage_count;
+    page->blocks += kernel->block_count;
+    return status;
 }
 
 gpuhal_status gpuhal_vulkan_arena_take(gpuhal_plugin_device *device, gpuhal_vulkan_arena *arena,
-                                       const gpuhal_plugin_kernel *kernel, VkDescriptorSet *out_set,
+                                       const gpuhal_plugin_kernel *kernel, VkDescriptorSet *out_sets,
                                        gpuhal_vulkan_values *out_values)
 {
     gpuhal_status status = GPUHAL_OK;
-    *out_set = VK_NULL_HANDLE;
     gpuhal_vulkan_page *page = find_page(arena, kernel);
     if (!page) {
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
-    if (kernel->uniform && !page->uniform.object) {
+    if (kernel->block_count > 0 && !page->uniform.object) {
         status = make_uniform(device, page);
     }
     if (status == GPUHAL_OK && !kernel->pushes) {
-        status = take_set(device, page, kernel, out_set);
+        status = take_sets(device, page, kernel, out_sets);
     }
-    if (status == GPUHAL_OK && kernel->uniform) {
+    if (status == GPUHAL_OK && kernel->block_count > 0) {
         *out_values = (gpuhal_vulkan_values){.buffer = gpuhal_vulkan_buffer_of(&page->uniform)->buffer,
                                              .offset = page->bytes,
                                              .host = (char *)page->uniform.host + page->bytes};
-        page->bytes += (kernel->value_bytes + 255u) & ~UINT64_C(255);
+        page->bytes += kernel->uniform_bytes;
     }
     return status;
 }

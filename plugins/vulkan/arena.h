@@ -12,10 +12,10 @@
 
 typedef struct gpuhal_vulkan_page {
     struct gpuhal_vulkan_page *next;
-    VkDescriptorPool pool; /* NULL if not created yet */
-    uint32_t sets, buffers;
-    gpuhal_memory uniform; /* object NULL: not allocated yet */
-    uint64_t bytes;        /* bytes of `uniform` in use */
+    VkDescriptorPool pool;          /* NULL if not created yet */
+    uint32_t sets, buffers, blocks; /* used descriptors of `pool` */
+    gpuhal_memory uniform;          /* object NULL: not allocated yet */
+    uint64_t bytes;                 /* bytes of `uniform` in use */
 } gpuhal_vulkan_page;
 
 /* A zero-initialized arena is empty. */
@@ -33,10 +33,10 @@ typedef struct gpuhal_vulkan_values {
 /* The device must not be using the arena's resources. */
 gpuhal_status gpuhal_vulkan_arena_reset(gpuhal_plugin_device *device, gpuhal_vulkan_arena *arena);
 void gpuhal_vulkan_arena_finish(gpuhal_plugin_device *device, gpuhal_vulkan_arena *arena);
-/* Allocates the resources for one launch: a descriptor set (NULL if descriptors are pushed) and space for the values
- * (if the kernel has a uniform block). */
+/* Allocates the resources for one launch: the descriptor sets that the kernel uses (unless descriptors are pushed),
+ * each at its number, and space for the values (if the kernel has a uniform block). */
 gpuhal_status gpuhal_vulkan_arena_take(gpuhal_plugin_device *device, gpuhal_vulkan_arena *arena,
-                                       const gpuhal_plugin_kernel *kernel, VkDescriptorSet *out_set,
+                                       const gpuhal_plugin_kernel *kernel, VkDescriptorSet *out_sets,
                                        gpuhal_vulkan_values *out_values);
 
 #endif

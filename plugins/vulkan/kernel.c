@@ -5,46 +5,59 @@
 
 #include <stdlib.h>
 
-/* Binding k is the k-th buffer, and the uniform block follows the buffers. Bindings of the same type are consecutive,
- * so that one descriptor write fills all of them. */
-static gpuhal_status make_set_layout(gpuhal_plugin_kernel *kernel)
+/* Creates the layout of the set, which has no bindings if the kernel does not use the set. */
+static gpuhal_status make_set_layout(gpuhal_plugin_kernel *kernel, const gpuhal_vulkan_interface *interface,
+                                     uint32_t set)
 {
     gpuhal_plugin_device *device = kernel->device;
-    VkDescriptorSetLayoutBinding bindings[GPUHAL_VULKAN_BINDINGS + 1];
-    const uint32_t count = kernel->buffer_count + kernel->uniform;
-    for (uint32_t b = 0; b < count; b++) {
-        bindings[b] = (VkDescriptorSetLayoutBinding){.binding = b,
-                                                     .descriptorType = b < kernel->buffer_count
-                                                                           ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
-                                                                           : VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER,
-                                                     .descriptorCount = 1,
-                                                     .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
+    VkDescriptorSetLayoutBinding bindings[GPUHAL_VULKAN_BUFFERS + GPUHAL_VULKAN_BLOCKS];
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < interface->binding_count; b++) {
+        const gpuhal_vulkan_binding *binding = &interface->bindings[b];
+        if (binding->set == set) {
+            bindings[count++] =
+                (VkDescriptorSetLayoutBinding){.binding = binding->number,
+                                               .descriptorType = gpuhal_vulkan_descriptor_type(binding->kind),
+                                               .descriptorCount = binding->count,
+                                               .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
+        }
     }
-    if (count == 0) {
-        return GPUHAL_OK;
-    }
-    kernel->pushes = (device->enabled & GPUHAL_VULKAN_PUSH_DESCRIPTOR) && count <= device->hardware.push_descriptors;
     const VkDescriptorSetLayoutCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
-        .flags = kernel->pushes ? VK_DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT_KHR : 0,
+        .flags = kernel->pushes && count > 0 ? VK_DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT_KHR : 0,
         .bindingCount = count,
         .pBindings = bindings,
     };
-    VkResult code = device->api.vkCreateDescriptorSetLayout(device->handle, &info, NULL, &kernel->set_layout);
-    kernel->set_layout = code == VK_SUCCESS ? kernel->set_layout : VK_NULL_HANDLE;
+    VkDescriptorSetLayout *layout = &kernel->set_layouts[set];
+    VkResult code = device->api.vkCreateDescriptorSetLayout(device->handle, &info, NULL, layout);
+    *layout = code == VK_SUCCESS ? *layout : VK_NULL_HANDLE;
     return gpuhal_vulkan_result(device, "vkCreateDescriptorSetLayout", code);
+}
+
+/* Vulkan pushes the descriptors of at most one set. */
+static gpuhal_status make_set_layouts(gpuhal_plugin_kernel *kernel, const gpuhal_vulkan_interface *interface)
+{
+    const gpuhal_plugin_device *device = kernel->device;
+    const bool one_set = kernel->used_sets && (kernel->used_sets & (kernel->used_sets - 1)) == 0;
+    kernel->pushes = one_set && (device->enabled & GPUHAL_VULKAN_PUSH_DESCRIPTOR) &&
+                     kernel->storage_count + kernel->block_count <= device->hardware.push_descriptors;
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t set = 0; set < kernel->set_count && status == GPUHAL_OK; set++) {
+        status = make_set_layout(kernel, interface, set);
+    }
+    return status;
 }
 
 static gpuhal_status make_layout(gpuhal_plugin_kernel *kernel)
 {
     gpuhal_plugin_device *device = kernel->device;
-    const bool constants = kernel->value_bytes > 0 && !kernel->uniform;
-    const VkPushConstantRange range = {.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = kernel->value_bytes};
+    const VkPushConstantRange range = {.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+                                       .size = kernel->blocks[kernel->block_count].bytes};
     const VkPipelineLayoutCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
-        .setLayoutCount = kernel->set_layout ? 1 : 0,
-        .pSetLayouts = &kernel->set_layout,
-        .pushConstantRangeCount = constants,
+        .setLayoutCount = kernel->set_count,
+        .pSetLayouts = kernel->set_layouts,
+        .pushConstantRangeCount = range.size > 0,
         .pPushConstantRanges = &range,
     };
     VkResult code = device->api.vkCreatePipelineLayout(device->handle, &info, NULL, &kernel->layout);
@@ -101,8 +114,8 @@ void gpuhal_vulkan_kernel_destroy(gpuhal_plugin_kernel *kernel)
         if (kernel->layout) {
             device->api.vkDestroyPipelineLayout(device->handle, kernel->layout, NULL);
         }
-        if (kernel->set_layout) {
-            device->api.vkDestroyDescriptorSetLayout(device->handle, kernel->set_layout, NULL);
+        for (uint32_t set = 0; set < kernel->set_count && kernel->set_layouts[set]; set++) {
+            device->api.vkDestroyDescriptorSetLayout(device->handle, kernel->set_layouts[set], NULL);
         }
     }
     free(kernel);
@@ -135,7 +148,7 @@ static gpuhal_status build(gpuhal_vulkan_kernel_plan *plan, gpuhal_kernel_info *
     if (!kernel) {
         return device->host->report(device->host, plan->fault.status, NULL, 0, plan->fault.text);
     }
-    gpuhal_status status = make_set_layout(kernel);
+    gpuhal_status status = make_set_layouts(kernel, &plan->interface);
     status = status == GPUHAL_OK ? make_layout(kernel) : status;
     status = status == GPUHAL_OK ? make_pipeline(kernel, plan) : status;
     if (status != GPUHAL_OK) {

@@ -9,8 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The bytes for values in one page of an arena. */
+/* The bytes for uniform blocks in one page of an arena. */
 #define VALUES_MAX (UINT32_C(64) << 10)
+/* Vulkan limits minUniformBufferOffsetAlignment to 256. */
+#define BLOCK_ALIGNMENT 256u
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Returns the offset of a value after the previous value's end. A value's alignment is the largest power of two that
  * divides its size, at most 16. */
@@ -21,43 +28,66 @@ static uint32_t place_value(uint32_t end, uint32_t bytes)
     return (end + alignment - 1) & ~(alignment - 1);
 }
 
-/* Called if the description has no parameters. Lists the buffers by binding, then the members of the block. */
+/* Called if the description has no parameters. Lists the buffers, then the members of the blocks. */
 static bool reflect_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
 {
     const gpuhal_vulkan_interface *interface = &p->interface;
-    for (uint32_t b = 0; b < interface->buffer_count; b++) {
-        kernel->parameters[b] = (gpuhal_parameter){
-            .kind = GPUHAL_PARAMETER_BUFFER,
-            .access = interface->access[b] ? interface->access[b] : GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE};
-    }
-    for (uint32_t m = 0; m < interface->member_count; m++) {
-        const uint32_t i = interface->buffer_count + m;
-        if (interface->members[m].bytes == 0) {
-            return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
-                                           "member %" PRIu32 " of the kernel's block of values has no size "
-                                           "of its own",
-                                           m);
-        }
+    for (uint32_t i = 0; i < interface->buffer_count; i++) { /* also for unused bindings */
         kernel->parameters[i] =
-            (gpuhal_parameter){.kind = GPUHAL_PARAMETER_VALUE, .bytes = interface->members[m].bytes};
-        kernel->offsets[i] = interface->members[m].offset;
+            (gpuhal_parameter){.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE};
     }
-    kernel->value_bytes = interface->block_bytes;
+    if (interface->member_count > GPUHAL_VULKAN_MEMBERS) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
+                                       "the kernel's blocks of values have %" PRIu32 " members; without a description "
+                                       "of the parameters they can have %u",
+                                       interface->member_count, GPUHAL_VULKAN_MEMBERS);
+    }
+    uint32_t next = interface->buffer_count;
+    for (uint32_t b = 0; b < interface->binding_count; b++) {
+        const gpuhal_vulkan_binding *binding = &interface->bindings[b];
+        for (uint32_t i = 0; i < binding->count && binding->kind == GPUHAL_VULKAN_STORAGE; i++) {
+            kernel->parameters[binding->first + i].access = binding->access;
+        }
+        for (uint32_t m = 0; m < binding->member_count; m++) {
+            const gpuhal_vulkan_member *member = &interface->members[binding->member + m];
+            if (member->bytes == 0) {
+                return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
+                                               "member %" PRIu32 " of the kernel's block of values has no size "
+                                               "of its own",
+                                               m);
+            }
+            kernel->parameters[next] = (gpuhal_parameter){.kind = GPUHAL_PARAMETER_VALUE, .bytes = member->bytes};
+            kernel->places[next++] = (gpuhal_vulkan_place){.block = binding->first, .offset = member->offset};
+        }
+        if (binding->kind != GPUHAL_VULKAN_STORAGE) {
+            kernel->blocks[binding->first].bytes = binding->bytes;
+        }
+    }
     return true;
 }
 
-static bool starts_member(const gpuhal_vulkan_interface *interface, uint32_t offset)
+static bool starts_member(const gpuhal_vulkan_interface *interface, const gpuhal_vulkan_binding *block, uint32_t offset)
 {
     bool found = false;
-    for (uint32_t m = 0; m < interface->member_count; m++) {
+    for (uint32_t m = block->member; m < block->member + block->member_count && m < GPUHAL_VULKAN_MEMBERS; m++) {
         found = found || interface->members[m].offset == offset;
     }
     return found;
 }
 
+/* Returns the number of sets up to the last one that the kernel uses. */
+static uint32_t set_count(const gpuhal_vulkan_interface *interface)
+{
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < interface->binding_count; b++) { /* the push constants are in no set */
+        count = interface->bindings[b].kind != GPUHAL_VULKAN_PUSHED ? interface->bindings[b].set + 1 : count;
+    }
+    return count;
+}
+
 /* One description may serve several variants of a shader, and compilers remove unused bindings. So the description may
- * have more buffers than the code has bindings. However, if the code has a uniform block, the numbers must be equal,
- * because the block uses the next binding. */
+ * have more buffers than the code has bindings. However, if the code has a uniform block or several sets, the numbers
+ * must be equal, because the removed binding may not be the last of all. */
 static bool check_buffers(gpuhal_vulkan_kernel_plan *p)
 {
     const uint32_t has = p->interface.buffer_count;
@@ -65,21 +95,38 @@ static bool check_buffers(gpuhal_vulkan_kernel_plan *p)
     for (uint32_t i = 0; i < p->desc->parameter_count; i++) {
         buffers += p->desc->parameters[i].kind == GPUHAL_PARAMETER_BUFFER;
     }
-    return buffers == has || (buffers > has && !p->interface.uniform) ||
+    return buffers == has || (buffers > has && p->interface.block_count == 0 && set_count(&p->interface) <= 1) ||
            gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
                                    "the description has %" PRIu32 " buffers, the kernel bindings for %" PRIu32, buffers,
                                    has);
 }
 
+/* Places the description's values in the code's blocks, one block after the other. */
+typedef struct filling {
+    uint32_t at;    /* the binding that is the current block; the number of bindings if the kernel has no blocks */
+    uint32_t end;   /* of the values in this block */
+    uint32_t given; /* bytes of the values in earlier blocks */
+} filling;
+
+/* Returns the first block among the bindings from @p at on, or the number of bindings. */
+static uint32_t next_block(const gpuhal_vulkan_interface *interface, uint32_t at)
+{
+    while (at < interface->binding_count && interface->bindings[at].kind == GPUHAL_VULKAN_STORAGE) {
+        at++;
+    }
+    return at;
+}
+
 /* Checks the number of buffers first, because the description may have a value in place of a buffer. */
-static bool refuse_offset(gpuhal_vulkan_kernel_plan *p, uint32_t i, uint32_t offset)
+static bool refuse_offset(gpuhal_vulkan_kernel_plan *p, uint32_t i, const gpuhal_vulkan_binding *block, uint32_t offset)
 {
     if (!check_buffers(p)) {
         return false;
     }
     char members[64] = "";
     size_t used = 0;
-    for (uint32_t m = 0; m < p->interface.member_count && used < sizeof members; m++) {
+    for (uint32_t m = block->member;
+         m < block->member + block->member_count && m < GPUHAL_VULKAN_MEMBERS && used < sizeof members; m++) {
         used += (size_t)snprintf(members + used, sizeof members - used, " %" PRIu32, p->interface.members[m].offset);
     }
     return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
@@ -88,7 +135,39 @@ static bool refuse_offset(gpuhal_vulkan_kernel_plan *p, uint32_t i, uint32_t off
                                    i, p->desc->parameters[i].bytes, offset, members);
 }
 
-static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel, uint32_t i)
+static bool place_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel, uint32_t i, filling *f)
+{
+    const gpuhal_vulkan_interface *interface = &p->interface;
+    const uint32_t bytes = kernel->parameters[i].bytes;
+    if (bytes == 0 || bytes > VALUES_MAX) {
+        return gpuhal_vulkan_fault_set(
+            &p->fault, bytes ? GPUHAL_ERROR_TOO_LARGE : GPUHAL_ERROR_INVALID_ARGUMENT,
+            "parameter %" PRIu32 " is a value of %" PRIu32 " bytes; it can have 1 to %" PRIu32, i, bytes, VALUES_MAX);
+    }
+    const gpuhal_vulkan_binding *block = &interface->bindings[f->at];
+    if (f->at < interface->binding_count && f->end >= block->bytes) {
+        const uint32_t next = next_block(interface, f->at + 1);
+        if (next < interface->binding_count) {
+            *f = (filling){.at = next, .given = f->given + f->end};
+            block = &interface->bindings[next];
+        }
+    }
+    const uint32_t offset = place_value(f->end, bytes);
+    f->end = offset + bytes;
+    if (f->at < interface->binding_count) {
+        if (!starts_member(interface, block, offset)) {
+            return refuse_offset(p, i, block, offset);
+        }
+        kernel->places[i] = (gpuhal_vulkan_place){.block = block->first, .offset = offset};
+        kernel->blocks[block->first].bytes = f->end;
+    }
+    return f->given + f->end <= VALUES_MAX ||
+           gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
+                                   "the values up to parameter %" PRIu32 " are %" PRIu32 " bytes; at most %" PRIu32, i,
+                                   f->given + f->end, VALUES_MAX);
+}
+
+static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel, uint32_t i, filling *f)
 {
     gpuhal_parameter *parameter = &kernel->parameters[i];
     *parameter = p->desc->parameters[i];
@@ -97,21 +176,7 @@ static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *k
         parameter->access = parameter->access ? parameter->access : GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
         return true;
     case GPUHAL_PARAMETER_VALUE:
-        if (parameter->bytes == 0 || parameter->bytes > VALUES_MAX) {
-            return gpuhal_vulkan_fault_set(
-                &p->fault, parameter->bytes ? GPUHAL_ERROR_TOO_LARGE : GPUHAL_ERROR_INVALID_ARGUMENT,
-                "parameter %" PRIu32 " is a value of %" PRIu32 " bytes; it can have 1 to %" PRIu32, i, parameter->bytes,
-                VALUES_MAX);
-        }
-        kernel->offsets[i] = place_value(kernel->value_bytes, parameter->bytes);
-        kernel->value_bytes = kernel->offsets[i] + parameter->bytes;
-        if ((p->interface.pushes || p->interface.uniform) && !starts_member(&p->interface, kernel->offsets[i])) {
-            return refuse_offset(p, i, kernel->offsets[i]);
-        }
-        return kernel->value_bytes <= VALUES_MAX ||
-               gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
-                                       "the values up to parameter %" PRIu32 " are %" PRIu32 " bytes; at most %" PRIu32,
-                                       i, kernel->value_bytes, VALUES_MAX);
+        return place_parameter(p, kernel, i, f);
     case GPUHAL_PARAMETER_LOCAL:
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
                                        "parameter %" PRIu32
@@ -125,53 +190,86 @@ static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *k
     }
 }
 
-/* The description's values may be longer than the block of the code, by less than the largest alignment, because the
+/* The description's values may be longer than their block in the code, by less than the largest alignment, because the
  * last value may have padding that the block of the code lacks. */
 static bool read_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
 {
     const gpuhal_vulkan_interface *interface = &p->interface;
+    filling f = {.at = next_block(interface, 0)};
     for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-        if (!read_parameter(p, kernel, i)) {
+        if (!read_parameter(p, kernel, i, &f)) {
             return false;
         }
     }
     if (!check_buffers(p)) {
         return false;
     }
-    const bool block = interface->pushes || interface->uniform;
-    if (kernel->value_bytes > 0 && !block) {
+    const uint32_t given = f.given + f.end;
+    if (given > 0 && f.at == interface->binding_count) {
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
                                        "the values of the description are %" PRIu32
                                        " bytes, and the kernel has neither push constants nor a uniform block",
-                                       kernel->value_bytes);
+                                       given);
     }
-    if (kernel->value_bytes < interface->block_bytes || kernel->value_bytes - interface->block_bytes >= 16) {
-        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                       "the values of the description are %" PRIu32 " bytes, those of the kernel "
-                                       "%" PRIu32,
-                                       kernel->value_bytes, interface->block_bytes);
+    uint64_t needed = 0;
+    bool fits = true;
+    for (uint32_t b = next_block(interface, 0); b < interface->binding_count; b = next_block(interface, b + 1)) {
+        const uint32_t bytes = interface->bindings[b].bytes,
+                       filled = kernel->blocks[interface->bindings[b].first].bytes;
+        fits = fits && filled >= bytes && filled - bytes < 16;
+        needed += bytes;
     }
-    return true;
+    return fits || gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                           "the values of the description are %" PRIu32 " bytes, those of the kernel "
+                                           "%" PRIu64,
+                                           given, needed);
+}
+
+/* Places the uniform blocks in the launch's part of an arena. */
+static bool place_blocks(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
+{
+    const VkPhysicalDeviceLimits *limits = &p->program->device->hardware.properties.limits;
+    const uint32_t block_max = smaller(limits->maxUniformBufferRange, VALUES_MAX);
+    const uint32_t push_max = smaller(limits->maxPushConstantsSize, GPUHAL_VULKAN_PUSH_BYTES);
+    for (uint32_t b = 0; b <= kernel->block_count; b++) {
+        const bool uniform = b < kernel->block_count;
+        const uint32_t max = uniform ? block_max : push_max;
+        if (kernel->blocks[b].bytes > max) {
+            return gpuhal_vulkan_fault_set(
+                &p->fault, GPUHAL_ERROR_TOO_LARGE,
+                "the values are %" PRIu32 " bytes, above the device's limit of %" PRIu32 "%s", kernel->blocks[b].bytes,
+                max, uniform ? "" : " for push constants; a uniform block takes more");
+        }
+        kernel->blocks[b].bytes = (kernel->blocks[b].bytes + 3) & ~3u;
+        if (uniform) { /* a descriptor has at least one word */
+            kernel->blocks[b].bytes = kernel->blocks[b].bytes ? kernel->blocks[b].bytes : 4;
+            kernel->blocks[b].offset = kernel->uniform_bytes;
+            kernel->uniform_bytes += (kernel->blocks[b].bytes + BLOCK_ALIGNMENT - 1) & ~(BLOCK_ALIGNMENT - 1);
+        }
+    }
+    return kernel->uniform_bytes <= VALUES_MAX ||
+           gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
+                                   "the uniform blocks of the kernel need %" PRIu32 " bytes; they can have %" PRIu32,
+                                   kernel->uniform_bytes, VALUES_MAX);
 }
 
 static bool check_limits(gpuhal_vulkan_kernel_plan *p, const gpuhal_plugin_kernel *kernel)
 {
     const VkPhysicalDeviceLimits *limits = &p->program->device->hardware.properties.limits;
-    const uint32_t set = limits->maxDescriptorSetStorageBuffers, stage = limits->maxPerStageDescriptorStorageBuffers;
-    const uint32_t block_max = limits->maxUniformBufferRange < VALUES_MAX ? limits->maxUniformBufferRange : VALUES_MAX;
-    const uint32_t push_max = limits->maxPushConstantsSize < GPUHAL_VULKAN_PUSH_BYTES ? limits->maxPushConstantsSize
-                                                                                      : GPUHAL_VULKAN_PUSH_BYTES;
-    const uint32_t values_max = kernel->uniform ? block_max : push_max;
-    if (kernel->buffer_count > (set < stage ? set : stage)) {
+    const uint32_t storage =
+        smaller(limits->maxDescriptorSetStorageBuffers, limits->maxPerStageDescriptorStorageBuffers);
+    const uint32_t uniform =
+        smaller(limits->maxDescriptorSetUniformBuffers, limits->maxPerStageDescriptorUniformBuffers);
+    if (kernel->set_count > limits->maxBoundDescriptorSets) {
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
-                                       "the kernel has %" PRIu32 " buffers, the device takes %" PRIu32,
-                                       kernel->buffer_count, set < stage ? set : stage);
+                                       "the kernel uses set %" PRIu32 "; the device takes %" PRIu32 " sets, from 0 on",
+                                       kernel->set_count - 1, limits->maxBoundDescriptorSets);
     }
-    if (kernel->value_bytes > values_max) {
+    if (kernel->storage_count > storage || kernel->block_count > uniform) {
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
-                                       "the values are %" PRIu32 " bytes, above the device's limit of %" PRIu32 "%s",
-                                       kernel->value_bytes, values_max,
-                                       kernel->uniform ? "" : " for push constants; a uniform block takes more");
+                                       "the kernel has %" PRIu32 " buffers and %" PRIu32
+                                       " uniform blocks, the device takes %" PRIu32 " and %" PRIu32,
+                                       kernel->storage_count, kernel->block_count, storage, uniform);
     }
     if (p->interface.local_bytes > limits->maxComputeSharedMemorySize) {
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
@@ -352,25 +450,53 @@ bool gpuhal_vulkan_kernel_plan_make(gpuhal_vulkan_kernel_plan *p)
     return fix_group(p) && fix_subgroup(p);
 }
 
+/* Extends the last run if this binding follows it. */
+static void add_run(gpuhal_plugin_kernel *kernel, const gpuhal_vulkan_binding *binding, uint32_t *next_number)
+{
+    const VkDescriptorType type = gpuhal_vulkan_descriptor_type(binding->kind);
+    gpuhal_vulkan_run *last = &kernel->runs[kernel->run_count > 0 ? kernel->run_count - 1 : 0];
+    kernel->used_sets |= 1u << binding->set;
+    kernel->storage_count += binding->kind == GPUHAL_VULKAN_STORAGE ? binding->count : 0;
+    if (kernel->run_count > 0 && last->set == binding->set && last->type == type && *next_number == binding->number) {
+        last->count += binding->count;
+    } else {
+        kernel->runs[kernel->run_count++] = (gpuhal_vulkan_run){.type = type,
+                                                                .set = binding->set,
+                                                                .binding = binding->number,
+                                                                .count = binding->count,
+                                                                .first = binding->first};
+    }
+    *next_number = binding->number + 1;
+}
+
 gpuhal_plugin_kernel *gpuhal_vulkan_kernel_plan_kernel(gpuhal_vulkan_kernel_plan *p)
 {
+    const gpuhal_vulkan_interface *interface = &p->interface;
     const bool reflects = !p->desc->parameters;
-    const uint32_t count = reflects ? p->interface.buffer_count + p->interface.member_count : p->desc->parameter_count;
-    const size_t bytes = sizeof(gpuhal_plugin_kernel) + count * (sizeof(gpuhal_parameter) + sizeof(uint32_t));
+    const uint32_t count = reflects ? interface->buffer_count + interface->member_count : p->desc->parameter_count;
+    const size_t bytes = sizeof(gpuhal_plugin_kernel) +
+                         count * (sizeof(gpuhal_parameter) + sizeof(gpuhal_vulkan_place)) +
+                         interface->binding_count * sizeof(gpuhal_vulkan_run);
     gpuhal_plugin_kernel *kernel = calloc(1, bytes);
     if (!kernel) {
         (void)gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_HOST_MEMORY, "no host memory for the kernel");
         return NULL;
     }
     kernel->device = p->program->device;
-    kernel->offsets = (uint32_t *)(void *)&kernel->parameters[count];
+    kernel->places = (gpuhal_vulkan_place *)(void *)&kernel->parameters[count];
+    kernel->runs = (gpuhal_vulkan_run *)(void *)&kernel->places[count];
     kernel->parameter_count = count;
-    kernel->buffer_count = p->interface.buffer_count;
-    kernel->uniform = p->interface.uniform;
-    if (!(reflects ? reflect_parameters(p, kernel) : read_parameters(p, kernel)) || !check_limits(p, kernel)) {
+    kernel->buffer_count = interface->buffer_count;
+    kernel->block_count = interface->block_count;
+    kernel->set_count = set_count(interface);
+    uint32_t next_number = 0;
+    for (uint32_t b = 0; b < interface->binding_count && interface->bindings[b].kind != GPUHAL_VULKAN_PUSHED; b++) {
+        add_run(kernel, &interface->bindings[b], &next_number);
+    }
+    if (!(reflects ? reflect_parameters(p, kernel) : read_parameters(p, kernel)) || !place_blocks(p, kernel) ||
+        !check_limits(p, kernel)) {
         free(kernel);
         return NULL;
     }
-    kernel->value_bytes = (kernel->value_bytes + 3) & ~3u;
     return kernel;
 }

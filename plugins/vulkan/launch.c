@@ -6,63 +6,71 @@
 
 #include <string.h>
 
+/* The buffers, then the uniform blocks. Only the entries that the code uses are initialized. */
 typedef struct bindings {
-    VkDescriptorBufferInfo buffers[GPUHAL_VULKAN_BINDINGS];
-    VkDescriptorBufferInfo values;
+    VkDescriptorBufferInfo infos[GPUHAL_VULKAN_BUFFERS + GPUHAL_VULKAN_BLOCKS];
 } bindings;
 
-/* Reads one buffer for each binding of the code. The code does not use any further buffers of the description. */
+/* The code does not use any further buffers of the description. */
 static void read_buffers(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, bindings *to)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < launch->argument_count && count < kernel->buffer_count; i++) {
         const gpuhal_plugin_argument *argument = &launch->arguments[i];
         if (argument->kind == GPUHAL_PARAMETER_BUFFER) {
-            to->buffers[count++] = (VkDescriptorBufferInfo){.buffer = gpuhal_vulkan_buffer_of(argument->memory)->buffer,
-                                                            .offset = argument->offset,
-                                                            .range = argument->bytes};
+            to->infos[count++] = (VkDescriptorBufferInfo){.buffer = gpuhal_vulkan_buffer_of(argument->memory)->buffer,
+                                                          .offset = argument->offset,
+                                                          .range = argument->bytes};
         }
     }
 }
 
-static void read_values(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, unsigned char *to)
+static void read_values(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, unsigned char *uniform,
+                        unsigned char *constants)
 {
-    memset(to, 0, kernel->value_bytes);
+    if (kernel->uniform_bytes > 0) {
+        memset(uniform, 0, kernel->uniform_bytes);
+    }
+    memset(constants, 0, kernel->blocks[kernel->block_count].bytes);
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const gpuhal_plugin_argument *argument = &launch->arguments[i];
         if (argument->kind == GPUHAL_PARAMETER_VALUE) {
-            memcpy(to + kernel->offsets[i], argument->value, (size_t)argument->bytes);
+            const gpuhal_vulkan_place *place = &kernel->places[i];
+            unsigned char *block =
+                place->block < kernel->block_count ? uniform + kernel->blocks[place->block].offset : constants;
+            memcpy(block + place->offset, argument->value, (size_t)argument->bytes);
         }
     }
 }
 
-static void write_descriptors(const gpuhal_plugin_kernel *kernel, VkCommandBuffer commands, VkDescriptorSet set,
+static void write_descriptors(const gpuhal_plugin_kernel *kernel, VkCommandBuffer commands, const VkDescriptorSet *sets,
                               const bindings *from)
 {
     const gpuhal_vulkan_device_functions *api = &kernel->device->api;
-    VkWriteDescriptorSet writes[2];
-    uint32_t count = 0;
-    if (kernel->buffer_count > 0) {
-        writes[count++] = (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                                                 .dstSet = set,
-                                                 .descriptorCount = kernel->buffer_count,
-                                                 .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                                 .pBufferInfo = from->buffers};
-    }
-    if (kernel->uniform) {
-        writes[count++] = (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                                                 .dstSet = set,
-                                                 .dstBinding = kernel->buffer_count,
-                                                 .descriptorCount = 1,
-                                                 .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER,
-                                                 .pBufferInfo = &from->values};
+    VkWriteDescriptorSet writes[GPUHAL_VULKAN_BUFFERS + GPUHAL_VULKAN_BLOCKS];
+    for (uint32_t r = 0; r < kernel->run_count; r++) {
+        const gpuhal_vulkan_run *run = &kernel->runs[r];
+        const bool uniform = run->type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+        writes[r] =
+            (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                   .dstSet = kernel->pushes ? VK_NULL_HANDLE : sets[run->set],
+                                   .dstBinding = run->binding,
+                                   .descriptorCount = run->count,
+                                   .descriptorType = run->type,
+                                   .pBufferInfo = &from->infos[run->first + (uniform ? kernel->buffer_count : 0)]};
     }
     if (kernel->pushes) {
-        api->vkCmdPushDescriptorSetKHR(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, count, writes);
+        api->vkCmdPushDescriptorSetKHR(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, kernel->set_count - 1,
+                                       kernel->run_count, writes);
         return;
     }
-    api->vkUpdateDescriptorSets(kernel->device->handle, count, writes, 0, NULL);
-    api->vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &set, 0, NULL);
+    api->vkUpdateDescriptorSets(kernel->device->handle, kernel->run_count, writes, 0, NULL);
+    for (uint32_t set = 0; set < kernel->set_count; set++) {
+        if (kernel->used_sets >> set & 1) {
+            api->vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, set, 1, &sets[set],
+                                         0, NULL);
+        }
+    }
 }
 
 /* Records everything except the pipeline. On failure nothing is recorded. */
@@ -70,26 +78,29 @@ static gpuhal_status record(const gpuhal_plugin_kernel *kernel, const gpuhal_plu
                             VkCommandBuffer commands, gpuhal_vulkan_arena *arena, bindings *from)
 {
     gpuhal_plugin_device *device = kernel->device;
-    VkDescriptorSet set = VK_NULL_HANDLE;
+    const uint32_t constant_bytes = kernel->blocks[kernel->block_count].bytes;
+    VkDescriptorSet sets[GPUHAL_VULKAN_SETS];
     gpuhal_vulkan_values values = {0};
-    if (kernel->uniform || (kernel->set_layout && !kernel->pushes)) {
-        gpuhal_status status = gpuhal_vulkan_arena_take(device, arena, kernel, &set, &values);
+    unsigned char constants[GPUHAL_VULKAN_PUSH_BYTES];
+    if (kernel->block_count > 0 || (kernel->used_sets && !kernel->pushes)) {
+        gpuhal_status status = gpuhal_vulkan_arena_take(device, arena, kernel, sets, &values);
         if (status != GPUHAL_OK) {
             return status;
         }
     }
-    if (kernel->uniform) {
-        read_values(kernel, launch, values.host);
-        from->values =
-            (VkDescriptorBufferInfo){.buffer = values.buffer, .offset = values.offset, .range = kernel->value_bytes};
-    } else if (kernel->value_bytes > 0) {
-        unsigned char constants[GPUHAL_VULKAN_PUSH_BYTES];
-        read_values(kernel, launch, constants);
-        device->api.vkCmdPushConstants(commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->value_bytes,
+    read_values(kernel, launch, values.host, constants);
+    for (uint32_t b = 0; b < kernel->block_count; b++) {
+        from->infos[kernel->buffer_count + b] =
+            (VkDescriptorBufferInfo){.buffer = values.buffer,
+                                     .offset = values.offset + kernel->blocks[b].offset,
+                                     .range = kernel->blocks[b].bytes};
+    }
+    if (constant_bytes > 0) {
+        device->api.vkCmdPushConstants(commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, constant_bytes,
                                        constants);
     }
-    if (kernel->set_layout) {
-        write_descriptors(kernel, commands, set, from);
+    if (kernel->used_sets) {
+        write_descriptors(kernel, commands, sets, from);
     }
     device->api.vkCmdDispatch(commands, launch->groups[0], launch->groups[1], launch->groups[2]);
     return GPUHAL_OK;
@@ -156,7 +167,7 @@ static gpuhal_status launch_and_wait(const gpuhal_plugin_kernel *kernel, const g
 gpuhal_status gpuhal_vulkan_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {
-    bindings from; /* only the used entries are initialized */
+    bindings from;
     const gpuhal_status status = gpuhal_vulkan_alive(kernel->device);
     if (status != GPUHAL_OK) {
         return status;

@@ -50,7 +50,7 @@ static bool refuse_capability(uint32_t capability, gpuhal_vulkan_fault *fault)
         knows(capability)                                ? "the device, as it was opened, does not have"
         : gpuhal_vulkan_capability_is_opencl(capability) ? "is OpenCL's: Vulkan has no such kernels"
                                                          : "this library does not take: its kernels have buffers "
-                                                           "and values, and no images, samplers or arrays of buffers");
+                                                           "and values, and no images or samplers");
 }
 
 static bool check_capabilities(const gpuhal_plugin_device *device, const gpuhal_vulkan_module *code,

@@ -2,8 +2,9 @@
  *
  * A program is a shader module with a pipeline cache that all its kernels share. A kernel is a pipeline with its
  * layout, compiled when the kernel is created. A launch records the pipeline, its descriptors, its values and the
- * dispatch. Descriptors are pushed if the device supports pushing them. Otherwise they are allocated in the arena of
- * the batch or internal stream that records the launch. Uniform block values are also allocated in this arena.
+ * dispatch. Descriptors are pushed if the device supports pushing them and the kernel uses one set. Otherwise they are
+ * allocated in the arena of the batch or internal stream that records the launch. Uniform block values are also
+ * allocated in this arena.
  */
 #ifndef GPUHAL_VULKAN_PROGRAM_H
 #define GPUHAL_VULKAN_PROGRAM_H
@@ -21,17 +22,42 @@ struct gpuhal_plugin_program {
     VkPipelineCache cache;
 };
 
+/* Descriptors of consecutive bindings of one type, which one write fills. */
+typedef struct gpuhal_vulkan_run {
+    VkDescriptorType type;
+    uint32_t set, binding, count;
+    uint32_t first; /* number of the first buffer or uniform block */
+} gpuhal_vulkan_run;
+
+static inline VkDescriptorType gpuhal_vulkan_descriptor_type(gpuhal_vulkan_binding_kind kind)
+{
+    return kind == GPUHAL_VULKAN_UNIFORM ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+}
+
+/* The location of a value parameter. */
+typedef struct gpuhal_vulkan_place {
+    uint32_t block, offset;
+} gpuhal_vulkan_place;
+
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_device *device;
-    VkDescriptorSetLayout set_layout; /* NULL if the kernel has no descriptors */
+    VkDescriptorSetLayout set_layouts[GPUHAL_VULKAN_SETS]; /* also of unused sets below the last */
+    uint32_t set_count;
+    uint32_t used_sets; /* a bit for each set with bindings */
     VkPipelineLayout layout;
     VkPipeline pipeline;
-    uint32_t buffer_count;
-    uint32_t value_bytes; /* size of the push constants or of the uniform block, in whole words */
-    bool pushes;          /* descriptors are pushed */
-    bool uniform;         /* values are in a uniform block, at binding `buffer_count` */
-    uint32_t *offsets;    /* offset of each value parameter within the values */
-    uint32_t parameter_count;
+    uint32_t buffer_count;  /* buffer parameters that the code can use */
+    uint32_t storage_count; /* storage descriptors, without those of unused bindings */
+    uint32_t block_count;   /* uniform blocks */
+    struct {
+        uint32_t offset;                /* in the launch's part of the arena */
+        uint32_t bytes;                 /* in whole words */
+    } blocks[GPUHAL_VULKAN_BLOCKS + 1]; /* the push constants are blocks[block_count] */
+    uint32_t uniform_bytes;             /* of all uniform blocks in the arena */
+    bool pushes;                        /* descriptors are pushed */
+    uint32_t run_count, parameter_count;
+    gpuhal_vulkan_run *runs;
+    gpuhal_vulkan_place *places; /* of each parameter that is a value */
     gpuhal_parameter parameters[];
 };
 

@@ -1,5 +1,5 @@
-/* vulkan/reflect.c: reads the interface of a kernel from its module: its buffers and their bindings, the location of
- * its values, and its group size.
+/* vulkan/reflect.c: reads the interface of a kernel from its module: its buffers and their bindings, the blocks of its
+ * values, and its group size.
  *
  * In a module with several entry points, a variable may be used by only some of them. Since SPIR-V 1.4 each entry point
  * lists its variables. In older versions the entry point's functions have to be searched.
@@ -9,6 +9,7 @@
 #include <gpuhal/types.h>
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,63 +133,142 @@ static uint32_t access_of(const gpuhal_vulkan_module *module, uint32_t variable,
     return (writes ? GPUHAL_ACCESS_WRITE : 0u) | (reads || !writes ? GPUHAL_ACCESS_READ : 0u);
 }
 
-static bool take_block(walk *w, uint32_t type, bool pushes)
+/* A variable of the interface. */
+typedef struct variable {
+    uint32_t id, type; /* the type of an array's elements */
+    uint32_t set, binding;
+    uint32_t count; /* array elements; 1 for no array */
+} variable;
+
+/* Refuses the variable, and names it. GLSL names a block without a variable name by its type. */
+static bool refuse(walk *w, const variable *v, gpuhal_status status, const char *reason)
+{
+    const char *name = gpuhal_vulkan_module_name(w->module, v->id);
+    name = *name ? name : gpuhal_vulkan_module_name(w->module, v->type);
+    return gpuhal_vulkan_fault_set(w->fault, status,
+                                   "variable %.64s of the kernel, at binding %" PRIu32 " of set %" PRIu32 ", is %s",
+                                   *name ? name : "(without a name)", v->binding, v->set, reason);
+}
+
+/* Returns the kernel's binding at this place, which is new if its `count` is 0. Returns NULL if there are too many. */
+static gpuhal_vulkan_binding *binding_at(gpuhal_vulkan_interface *interface, uint32_t set, uint32_t number)
+{
+    uint32_t i = interface->binding_count;
+    while (i > 0 && (interface->bindings[i - 1].set > set ||
+                     (interface->bindings[i - 1].set == set && interface->bindings[i - 1].number >= number))) {
+        i--;
+    }
+    gpuhal_vulkan_binding *found = &interface->bindings[i];
+    if (i < interface->binding_count && found->set == set && found->number == number) {
+        return found;
+    }
+    if (interface->binding_count == sizeof interface->bindings / sizeof *found) {
+        return NULL;
+    }
+    memmove(found + 1, found, (interface->binding_count - i) * sizeof *found);
+    *found = (gpuhal_vulkan_binding){.set = set, .number = number};
+    interface->binding_count++;
+    return found;
+}
+
+static void take_members(walk *w, uint32_t type, gpuhal_vulkan_binding *block)
 {
     gpuhal_vulkan_interface *interface = w->interface;
     const gpuhal_vulkan_module *module = w->module;
-    const uint32_t at = module->made[type], count = gpuhal_vulkan_module_length(module, at) - 2;
-    if (interface->pushes || interface->uniform) {
-        return gpuhal_vulkan_fault_set(
-            w->fault, GPUHAL_ERROR_NOT_SUPPORTED,
-            "the kernel has two blocks for its values; a launch fills one block, of push constants or uniform");
-    }
-    interface->pushes = pushes;
-    interface->uniform = !pushes;
-    interface->member_count = count < GPUHAL_VULKAN_MEMBERS ? count : GPUHAL_VULKAN_MEMBERS;
-    for (uint32_t m = 0; m < interface->member_count; m++) {
+    const uint32_t at = module->made[type];
+    block->member = interface->member_count;
+    block->member_count = gpuhal_vulkan_module_length(module, at) - 2;
+    interface->member_count += block->member_count;
+    for (uint32_t m = 0; m < block->member_count && block->member + m < GPUHAL_VULKAN_MEMBERS; m++) {
         uint32_t offset = 0, stride = 0;
         (void)gpuhal_vulkan_module_decoration(module, type, m, GPUHAL_SPIRV_OFFSET, &offset);
         (void)gpuhal_vulkan_module_decoration(module, type, m, GPUHAL_SPIRV_MATRIX_STRIDE, &stride);
         const uint64_t bytes =
             size_of(w, module->words[at + 2 + m], stride, has(module, type, m, GPUHAL_SPIRV_ROW_MAJOR), 0);
-        interface->members[m] = (gpuhal_vulkan_member){
+        interface->members[block->member + m] = (gpuhal_vulkan_member){
             .offset = offset, .bytes = bytes < UINT32_MAX / 2 ? (uint32_t)bytes : UINT32_MAX / 2};
     }
     const uint64_t all = size_of(w, type, 0, false, 0);
-    interface->block_bytes = all < UINT32_MAX / 2 ? (uint32_t)all : UINT32_MAX / 2;
+    block->bytes = all < UINT32_MAX / 2 ? (uint32_t)all : UINT32_MAX / 2;
+}
+
+/* Adds the variable to the kernel's bindings. Several variables may be one buffer, and then see it with different
+ * types. */
+static bool add_binding(walk *w, const variable *v, gpuhal_vulkan_binding_kind kind)
+{
+    gpuhal_vulkan_binding *binding = binding_at(w->interface, v->set, v->binding);
+    if (!binding) {
+        return refuse(w, v, GPUHAL_ERROR_NOT_SUPPORTED, "more than the bindings that a kernel can have");
+    }
+    if (binding->count > 0 && kind == GPUHAL_VULKAN_PUSHED) {
+        return gpuhal_vulkan_fault_set(w->fault, GPUHAL_ERROR_NOT_SUPPORTED,
+                                       "the kernel has two blocks of push constants; Vulkan allows one");
+    }
+    if (binding->count > 0 && (kind != GPUHAL_VULKAN_STORAGE || binding->kind != kind)) {
+        return refuse(w, v, GPUHAL_ERROR_NOT_SUPPORTED,
+                      "at the binding of another variable; only buffers can share a binding");
+    }
+    binding->kind = kind;
+    binding->count = v->count > binding->count ? v->count : binding->count;
+    if (kind == GPUHAL_VULKAN_STORAGE) {
+        binding->access |= access_of(w->module, v->id, v->type);
+    } else {
+        take_members(w, v->type, binding);
+    }
     return true;
 }
 
-/* Reads a variable that has a binding and points to @p type. */
-static bool take_binding(walk *w, uint32_t variable, uint32_t storage, uint32_t type, uint32_t *uniform_binding)
+/* Replaces the type of an array by that of its elements. */
+static bool take_array(walk *w, variable *v)
+{
+    const uint32_t *word = &w->module->words[w->module->made[v->type]];
+    const gpuhal_vulkan_extent length = gpuhal_vulkan_module_value(w->module, word[3], w->constants, w->constant_count);
+    v->type = word[2];
+    v->count = length.value;
+    if (!length.known) {
+        return refuse(w, v, GPUHAL_ERROR_NOT_SUPPORTED, "an array whose length is not a number or a constant");
+    }
+    if (length.value == 0 || length.value > GPUHAL_VULKAN_BUFFERS) {
+        char reason[64];
+        snprintf(reason, sizeof reason, "an array of %" PRIu32 " buffers; a kernel has 1 to %u", length.value,
+                 GPUHAL_VULKAN_BUFFERS);
+        return refuse(w, v, length.value ? GPUHAL_ERROR_TOO_LARGE : GPUHAL_ERROR_INVALID_ARGUMENT, reason);
+    }
+    return true;
+}
+
+/* Reads a variable that has a binding. */
+static bool take_binding(walk *w, variable *v, uint32_t storage)
 {
     const gpuhal_vulkan_module *module = w->module;
-    gpuhal_vulkan_interface *interface = w->interface;
-    uint32_t set = 0, binding = 0;
-    (void)gpuhal_vulkan_module_decoration(module, variable, UINT32_MAX, GPUHAL_SPIRV_DESCRIPTOR_SET, &set);
-    (void)gpuhal_vulkan_module_decoration(module, variable, UINT32_MAX, GPUHAL_SPIRV_BINDING, &binding);
-    if (set != 0 || binding >= GPUHAL_VULKAN_BINDINGS) {
-        return gpuhal_vulkan_fault_set(w->fault, GPUHAL_ERROR_NOT_SUPPORTED,
-                                       "the kernel uses binding %" PRIu32 " of set %" PRIu32
-                                       "; a launch fills bindings of set 0 below %u",
-                                       binding, set, GPUHAL_VULKAN_BINDINGS);
+    (void)gpuhal_vulkan_module_decoration(module, v->id, UINT32_MAX, GPUHAL_SPIRV_DESCRIPTOR_SET, &v->set);
+    (void)gpuhal_vulkan_module_decoration(module, v->id, UINT32_MAX, GPUHAL_SPIRV_BINDING, &v->binding);
+    if (storage == GPUHAL_SPIRV_UNIFORM_CONSTANT) {
+        return refuse(w, v, GPUHAL_ERROR_NOT_SUPPORTED,
+                      "an image or a sampler, which no parameter can be; a kernel has buffers and values");
     }
-    if (storage == GPUHAL_SPIRV_UNIFORM_CONSTANT || kind_of(module, type) != GPUHAL_SPIRV_TYPE_STRUCT) {
-        return gpuhal_vulkan_fault_set(
-            w->fault, GPUHAL_ERROR_NOT_SUPPORTED, "binding %" PRIu32 " of the kernel is not a buffer but %s", binding,
-            storage == GPUHAL_SPIRV_UNIFORM_CONSTANT ? "an image or a sampler, which no parameter can be"
-                                                     : "an array of buffers: a launch fills one at each binding");
+    if (v->set >= GPUHAL_VULKAN_SETS || v->binding >= GPUHAL_VULKAN_BUFFERS) {
+        char reason[96];
+        snprintf(reason, sizeof reason, "out of reach; a launch fills bindings below %u of sets below %u",
+                 GPUHAL_VULKAN_BUFFERS, GPUHAL_VULKAN_SETS);
+        return refuse(w, v, GPUHAL_ERROR_NOT_SUPPORTED, reason);
     }
-    if (storage == GPUHAL_SPIRV_UNIFORM && !has(module, type, UINT32_MAX, GPUHAL_SPIRV_BUFFER_BLOCK)) {
-        *uniform_binding = binding;
-        return take_block(w, type, false);
+    const bool array = kind_of(module, v->type) == GPUHAL_SPIRV_TYPE_ARRAY;
+    if (array && !take_array(w, v)) {
+        return false;
     }
-    interface->access[binding] |= access_of(module, variable, type);
-    interface->buffer_count = binding >= interface->buffer_count ? binding + 1 : interface->buffer_count;
-    return true;
+    if (kind_of(module, v->type) != GPUHAL_SPIRV_TYPE_STRUCT) {
+        return refuse(w, v, GPUHAL_ERROR_NOT_SUPPORTED, "not a buffer, a uniform block, or an array of known length");
+    }
+    const bool uniform =
+        storage == GPUHAL_SPIRV_UNIFORM && !has(module, v->type, UINT32_MAX, GPUHAL_SPIRV_BUFFER_BLOCK);
+    if (uniform && array) {
+        return refuse(w, v, GPUHAL_ERROR_NOT_SUPPORTED, "an array of uniform blocks; a kernel has single ones");
+    }
+    return add_binding(w, v, uniform ? GPUHAL_VULKAN_UNIFORM : GPUHAL_VULKAN_STORAGE);
 }
 
-static bool take_variable(walk *w, uint32_t at, uint32_t *uniform_binding)
+static bool take_variable(walk *w, uint32_t at)
 {
     const uint32_t *word = &w->module->words[at];
     const uint32_t pointer = w->module->made[word[1]], storage = word[3];
@@ -196,40 +276,57 @@ static bool take_variable(walk *w, uint32_t at, uint32_t *uniform_binding)
         return gpuhal_vulkan_fault_set(w->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
                                        "the SPIR-V module is damaged: the type of a variable is not a pointer");
     }
-    const uint32_t type = w->module->words[pointer + 3];
+    variable v = {.id = word[2], .type = w->module->words[pointer + 3], .count = 1};
     switch (storage) {
     case GPUHAL_SPIRV_STORAGE_BUFFER:
     case GPUHAL_SPIRV_UNIFORM:
     case GPUHAL_SPIRV_UNIFORM_CONSTANT:
-        return take_binding(w, word[2], storage, type, uniform_binding);
+        return take_binding(w, &v, storage);
     case GPUHAL_SPIRV_PUSH_CONSTANT:
-        if (kind_of(w->module, type) != GPUHAL_SPIRV_TYPE_STRUCT) {
+        if (kind_of(w->module, v.type) != GPUHAL_SPIRV_TYPE_STRUCT) {
             return gpuhal_vulkan_fault_set(w->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
                                            "the SPIR-V module is damaged: its push constants are not a block");
         }
-        return take_block(w, type, true);
+        v.set = UINT32_MAX;
+        return add_binding(w, &v, GPUHAL_VULKAN_PUSHED);
     case GPUHAL_SPIRV_WORKGROUP:
-        w->interface->local_bytes += size_of(w, type, 0, false, 0);
+        w->interface->local_bytes += size_of(w, v.type, 0, false, 0);
         return true;
     default:
         return true;
     }
 }
 
+/* Returns whether a word of an instruction may be the id of a variable. @p kind is the word's letter in the grammar; it
+ * is moved to the next word's letter, or to the end if no variable can follow. Any word of an unknown instruction may
+ * be an id. */
+static bool may_be_variable(const char **kind)
+{
+    const char *at = *kind;
+    if (!at || *at == '.') {
+        return true;
+    }
+    if (strchr("snmo", *at)) { /* includes the end */
+        *kind = "";
+        return false;
+    }
+    *kind = at[1] == '*' ? at : at[1] == '?' ? at + 2 : at[1] == '2' ? at - 1 : at + 1;
+    return *at != 'l';
+}
+
 /* Marks the variables that the function uses, and prepends the functions that it calls to `pending`. For a function,
- * marks[id] is the id of the next pending function. If a literal equals a variable's id, this variable is also marked,
- * which is harmless. Returns the id of the first pending function. */
+ * marks[id] is the id of the next pending function. Returns the id of the first pending function. */
 static uint32_t search_function(const gpuhal_vulkan_module *module, uint32_t function, uint32_t pending,
                                 uint32_t *marks)
 {
     for (uint32_t at = module->made[function];
          at < module->count && gpuhal_vulkan_module_code(module, at) != GPUHAL_SPIRV_FUNCTION_END;
          at += gpuhal_vulkan_module_length(module, at)) {
+        const uint32_t code = gpuhal_vulkan_module_code(module, at);
+        const char *operand = gpuhal_vulkan_operands(code);
         for (uint32_t i = 1; i < gpuhal_vulkan_module_length(module, at); i++) {
-            const uint32_t id = module->words[at + i], kind = kind_of(module, id);
-            const bool callee = kind == GPUHAL_SPIRV_FUNCTION && i == 3 &&
-                                gpuhal_vulkan_module_code(module, at) == GPUHAL_SPIRV_FUNCTION_CALL;
-            if (callee && marks[id] == 0) {
+            const uint32_t id = may_be_variable(&operand) ? module->words[at + i] : 0, kind = kind_of(module, id);
+            if (kind == GPUHAL_SPIRV_FUNCTION && i == 3 && code == GPUHAL_SPIRV_FUNCTION_CALL && marks[id] == 0) {
                 marks[id] = pending;
                 pending = id;
             }
@@ -256,12 +353,43 @@ static void mark_variables(const gpuhal_vulkan_module *module, uint32_t entry, u
     }
 }
 
+/* Numbers the buffers and the blocks. A number below a set's last binding counts as a buffer if the code does not use
+ * it, because compilers remove bindings that a variant of a shader does not need. */
+static bool number_bindings(walk *w)
+{
+    gpuhal_vulkan_interface *interface = w->interface;
+    uint32_t set = 0, next = 0; /* the set, and the number after the last binding */
+    for (uint32_t i = 0; i < interface->binding_count; i++) {
+        gpuhal_vulkan_binding *binding = &interface->bindings[i];
+        if (binding->kind != GPUHAL_VULKAN_PUSHED) {
+            interface->buffer_count += binding->number - (binding->set == set ? next : 0);
+        }
+        set = binding->set;
+        next = binding->number + 1;
+        if (binding->kind == GPUHAL_VULKAN_STORAGE) {
+            binding->first = interface->buffer_count;
+            interface->buffer_count += binding->count;
+        } else {
+            binding->first = interface->block_count;
+            interface->block_count += binding->kind == GPUHAL_VULKAN_UNIFORM;
+        }
+    }
+    return (interface->buffer_count <= GPUHAL_VULKAN_BUFFERS && interface->block_count <= GPUHAL_VULKAN_BLOCKS) ||
+           gpuhal_vulkan_fault_set(w->fault, GPUHAL_ERROR_TOO_LARGE,
+                                   "the kernel has %" PRIu32 " buffers, including unused bindings, and %" PRIu32
+                                   " uniform blocks; it can have %u and %u",
+                                   interface->buffer_count, interface->block_count, GPUHAL_VULKAN_BUFFERS,
+                                   GPUHAL_VULKAN_BLOCKS);
+}
+
 static bool take_variables(walk *w, uint32_t entry)
 {
     const gpuhal_vulkan_module *module = w->module;
-    uint32_t uniform_binding = UINT32_MAX;
-    uint32_t *marks = module->entry_count > 1 ? calloc(module->bound, sizeof *marks) : NULL;
-    if (module->entry_count > 1 && !marks) {
+    const uint32_t first = gpuhal_vulkan_module_find(module, GPUHAL_SPIRV_HEADER_WORDS, GPUHAL_SPIRV_ENTRY_POINT);
+    const bool several = gpuhal_vulkan_module_find(module, first + gpuhal_vulkan_module_length(module, first),
+                                                   GPUHAL_SPIRV_ENTRY_POINT) < module->count;
+    uint32_t *marks = several ? calloc(module->bound, sizeof *marks) : NULL;
+    if (several && !marks) {
         return gpuhal_vulkan_fault_set(w->fault, GPUHAL_ERROR_HOST_MEMORY, "no host memory for the kernel");
     }
     if (marks) {
@@ -271,20 +399,14 @@ static bool take_variables(walk *w, uint32_t entry)
     uint32_t at = gpuhal_vulkan_module_find(module, GPUHAL_SPIRV_HEADER_WORDS, GPUHAL_SPIRV_VARIABLE);
     for (; at < module->count && good;
          at = gpuhal_vulkan_module_find(module, at + gpuhal_vulkan_module_length(module, at), GPUHAL_SPIRV_VARIABLE)) {
-        good = (marks && !marks[module->words[at + 2]]) || take_variable(w, at, &uniform_binding);
+        good = (marks && !marks[module->words[at + 2]]) || take_variable(w, at);
     }
     free(marks);
     if (good && w->types >= TYPES_MAX) {
         return gpuhal_vulkan_fault_set(w->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
                                        "the types of the SPIR-V module nest too deep");
     }
-    if (good && w->interface->uniform && uniform_binding != w->interface->buffer_count) {
-        return gpuhal_vulkan_fault_set(w->fault, GPUHAL_ERROR_NOT_SUPPORTED,
-                                       "the uniform block of the kernel is at binding %" PRIu32
-                                       "; values go to the binding after the last buffer, which is %" PRIu32,
-                                       uniform_binding, w->interface->buffer_count);
-    }
-    return good;
+    return good && number_bindings(w);
 }
 
 static bool take_constants(walk *w, const uint32_t ids[3])

@@ -424,6 +424,18 @@ uint32_t gpuhal_vulkan_module_constant(const gpuhal_vulkan_module *module, uint3
     return 0;
 }
 
+const char *gpuhal_vulkan_module_name(const gpuhal_vulkan_module *module, uint32_t id)
+{
+    for (uint32_t at = gpuhal_vulkan_module_find(module, GPUHAL_SPIRV_HEADER_WORDS, GPUHAL_SPIRV_NAME);
+         at < module->count;
+         at = gpuhal_vulkan_module_find(module, at + gpuhal_vulkan_module_length(module, at), GPUHAL_SPIRV_NAME)) {
+        if (module->words[at + 1] == id) {
+            return (const char *)&module->words[at + 2];
+        }
+    }
+    return "";
+}
+
 uint32_t gpuhal_vulkan_module_scalar(const gpuhal_vulkan_module *module, uint32_t type)
 {
     const uint32_t at = type < module->bound ? module->made[type] : 0;

@@ -15,8 +15,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Maximum number of storage buffers of one kernel. */
-#define GPUHAL_VULKAN_BINDINGS 128u
+/* Maximum number of storage buffers, of uniform blocks and of descriptor sets of one kernel. */
+#define GPUHAL_VULKAN_BUFFERS 128u
+#define GPUHAL_VULKAN_BLOCKS  16u
+#define GPUHAL_VULKAN_SETS    32u
 
 /* Numbers from the SPIR-V specification that the plugin uses. */
 enum {
@@ -24,6 +26,7 @@ enum {
     GPUHAL_SPIRV_GLCOMPUTE = 5, /* execution models */
     GPUHAL_SPIRV_KERNEL = 6,
     GPUHAL_SPIRV_UNDEF = 1, /* instructions */
+    GPUHAL_SPIRV_NAME = 5,
     GPUHAL_SPIRV_LINE = 8,
     GPUHAL_SPIRV_EXT_INST_IMPORT = 11,
     GPUHAL_SPIRV_EXT_INST = 12,
@@ -103,19 +106,36 @@ typedef struct gpuhal_vulkan_extent {
     uint32_t id;
 } gpuhal_vulkan_extent;
 
-/* A member of the block that holds a kernel's values. */
+/* A member of a block of values. */
 typedef struct gpuhal_vulkan_member {
     uint32_t offset, bytes;
 } gpuhal_vulkan_member;
 
 #define GPUHAL_VULKAN_MEMBERS 256u
 
+typedef enum gpuhal_vulkan_binding_kind {
+    GPUHAL_VULKAN_STORAGE, /* a buffer, or an array of buffers */
+    GPUHAL_VULKAN_UNIFORM, /* a block of values */
+    GPUHAL_VULKAN_PUSHED   /* the push constants, which are a block of values too */
+} gpuhal_vulkan_binding_kind;
+
+/* A binding that the kernel uses. */
+typedef struct gpuhal_vulkan_binding {
+    gpuhal_vulkan_binding_kind kind;
+    uint32_t set, number; /* set UINT32_MAX: the push constants */
+    uint32_t first;       /* number of the first buffer or of the block; the push constants follow the uniform blocks */
+    uint32_t count;       /* buffers of an array; otherwise 1 */
+    uint32_t access;      /* GPUHAL_ACCESS_ bits of buffers */
+    uint32_t bytes;       /* size of a block; its members are `members[member]` and the following */
+    uint32_t member, member_count;
+} gpuhal_vulkan_binding;
+
 typedef struct gpuhal_vulkan_interface {
-    uint32_t buffer_count;                   /* bindings 0 to buffer_count - 1 of set 0 */
-    uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* GPUHAL_ACCESS_ bits of each binding; 0 if the kernel has no such
-                                              * binding */
-    bool pushes, uniform; /* the values are push constants, or a uniform block at binding `buffer_count` */
-    uint32_t member_count, block_bytes; /* members and size of the push constant or uniform block */
+    gpuhal_vulkan_binding bindings[GPUHAL_VULKAN_BUFFERS + GPUHAL_VULKAN_BLOCKS + 1]; /* by set, then by number */
+    uint32_t binding_count;
+    uint32_t buffer_count; /* including one for each number below a set's last binding that the code does not use */
+    uint32_t block_count;  /* uniform blocks */
+    uint32_t member_count; /* of all blocks; `members` has the first GPUHAL_VULKAN_MEMBERS of them */
     gpuhal_vulkan_member members[GPUHAL_VULKAN_MEMBERS];
     gpuhal_vulkan_extent group[3];
     uint64_t local_bytes;
@@ -174,6 +194,8 @@ uint32_t gpuhal_vulkan_module_entry(const gpuhal_vulkan_module *module, const ch
 void gpuhal_vulkan_module_list(const gpuhal_vulkan_module *module, char *out_names, size_t size);
 /* Returns the position of the constant with this @p spec_id; 0 if not found. */
 uint32_t gpuhal_vulkan_module_constant(const gpuhal_vulkan_module *module, uint32_t spec_id);
+/* Returns the name that the compiler recorded for an id; "" if there is none. */
+const char *gpuhal_vulkan_module_name(const gpuhal_vulkan_module *module, uint32_t id);
 /* Returns the size of a scalar type in bytes; 0 for any other type. */
 uint32_t gpuhal_vulkan_module_scalar(const gpuhal_vulkan_module *module, uint32_t type);
 /* Returns the value of a 32-bit integer constant after specialization with @p constants. */

@@ -404,10 +404,13 @@ static void launch_reflected(gpuhal_device *device, int run)
     launch_in(queue, kernel, buffer, GPUHAL_OK);
     assert_ok(gpuhal_read(NULL, numbers, buffer, 1024, sizeof numbers));
     assert_int_equal(numbers[FEW - 1], 42);
+    uint64_t kinds = 0;
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_KERNEL_KINDS, &kinds));
+    assert_int_equal(kinds, 1u << GPUHAL_MEMORY_DEVICE);
     launch_in(NULL, kernel, mapped, GPUHAL_ERROR_NOT_SUPPORTED);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "kind DEVICE"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "kernel_kinds"));
     launch_in(queue, kernel, mapped, GPUHAL_ERROR_NOT_SUPPORTED);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "kind DEVICE"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "kernel_kinds"));
     launch_in(queue, kernel, buffer, GPUHAL_OK); /* the refused launch did not fail the queue */
     gpuhal_queue_destroy(queue);
     gpuhal_buffer_release(mapped);

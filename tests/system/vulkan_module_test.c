@@ -1,5 +1,6 @@
 /* Tests valid and invalid SPIR-V modules through the Vulkan plugin's slots, with the fake driver
  * (tests/fakes/vulkan). */
+#include "shaders/sets_spirv.h"
 #include "vulkan_program.h"
 
 enum { RANDOM_ROUNDS = 4000 };
@@ -88,6 +89,44 @@ static size_t make_change(uint32_t *words, size_t count, const change *one)
     memmove(words + at + one->added_count, words + rest, (count - rest) * sizeof *words);
     memcpy(words + at, one->added, one->added_count * sizeof *words);
     return count + one->added_count - one->removed;
+}
+
+TEST(an_entry_point_for_graphics_adds_no_buffer_to_the_kernel_beside_it)
+{
+    programs p = open_programs("discrete");
+    uint32_t words[160];
+    const size_t count = two_kernels(words, false);
+    const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "first"};
+    gpuhal_plugin_program *program = NULL;
+    gpuhal_plugin_kernel *kernel = NULL;
+    gpuhal_kernel_info info;
+    assert_int_equal(words[15], OP(5, 15)); /* the entry point "second" */
+    words[16] = 0;                          /* the model Vertex */
+    assert_ok(load_code(&p.o, words, count * 4, NULL, &program));
+    assert_ok(create_kernel(&p.o, program, &desc, &info, &kernel));
+    assert_int_equal(info.parameter_count, 1);
+    p.o.ops.programs->kernel_destroy(kernel);
+    p.o.ops.programs->program_unload(program);
+    end_programs(&p);
+}
+
+/* The number of a source line is the id of the other kernel's variable. */
+TEST(a_number_of_a_kernel_that_is_not_an_id_adds_no_buffer)
+{
+    static const change string = {71, 0, {OP(3, 7), 20, 0x78}, 3, ""}, line = {253, 0, {OP(4, 8), 20, 8, 1}, 4, ""};
+    programs p = open_programs("discrete");
+    uint32_t words[180];
+    const size_t count = make_change(words, make_change(words, two_kernels(words, false), &string), &line);
+    const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "first"};
+    gpuhal_plugin_program *program = NULL;
+    gpuhal_plugin_kernel *kernel = NULL;
+    gpuhal_kernel_info info;
+    assert_ok(load_code(&p.o, words, count * 4, NULL, &program));
+    assert_ok(create_kernel(&p.o, program, &desc, &info, &kernel));
+    assert_int_equal(info.parameter_count, 1);
+    p.o.ops.programs->kernel_destroy(kernel);
+    p.o.ops.programs->program_unload(program);
+    end_programs(&p);
 }
 
 /* lavapipe 22.3 crashes on the first two changes. */
@@ -261,6 +300,7 @@ TEST(damaged_modules_are_refused_or_loaded_and_never_read_beyond_their_end)
     programs p = open_programs("discrete");
     damage(&p, saxpy_spirv, sizeof saxpy_spirv);
     damage(&p, scale_spirv, sizeof scale_spirv);
+    damage(&p, sets_spirv, sizeof sets_spirv);
     uint32_t words[160];
     damage(&p, words, two_kernels(words, false) * 4);
     end_programs(&p);

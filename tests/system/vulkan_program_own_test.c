@@ -1,5 +1,6 @@
 /* Tests programs of the Vulkan plugin with the fake driver (tests/fakes/vulkan), in situations that real drivers cannot
  * produce on demand: each driver call fails once, devices are lost or hang, and devices have other properties. */
+#include "shaders/sets_spirv.h"
 #include "vulkan_program.h"
 
 #include <gpuhal/native.h>
@@ -11,8 +12,8 @@ enum { COUNT = 200 };
 /* ---- each call fails once */
 
 typedef struct work {
-    gpuhal_plugin_program *programs[2];
-    gpuhal_plugin_kernel *kernels[2];
+    gpuhal_plugin_program *programs[3];
+    gpuhal_plugin_kernel *kernels[3];
     gpuhal_plugin_queue *queue;
     gpuhal_plugin_event *event;
     gpuhal_memory x, y;
@@ -31,15 +32,33 @@ static gpuhal_status launch_scale(const opening *o, gpuhal_plugin_queue *queue, 
     return status < 0 ? gpuhal_direct_failed(o->plugin, status, "launch") : status;
 }
 
+/* The kernel has two sets, which even a device that pushes descriptors takes from a pool, and three blocks of values.
+ */
+static gpuhal_status launch_sets(const opening *o, gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                                 const gpuhal_memory *words)
+{
+    static const uint32_t zeros[8] = {0};
+    gpuhal_plugin_argument arguments[13];
+    for (uint32_t i = 0; i < 13; i++) {
+        arguments[i] = i < 7 ? buffer_argument(words, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE)
+                             : value_argument(zeros, i == 7 || i == 10 ? 16 : 4);
+    }
+    const gpuhal_plugin_launch launch = {
+        .size = sizeof launch, .argument_count = 13, .arguments = arguments, .groups = {1, 1, 1}};
+    gpuhal_status status = o->ops.programs->launch(queue, kernel, &launch);
+    return status < 0 ? gpuhal_direct_failed(o->plugin, status, "launch") : status;
+}
+
 static gpuhal_status make_kernels(const opening *o, work *w)
 {
-    const gpuhal_kernel_desc descs[2] = {saxpy_desc(), scale_desc()};
+    const gpuhal_kernel_desc descs[3] = {saxpy_desc(), scale_desc(), {.size = sizeof descs[0], .name = "main"}};
     const struct {
         const void *code;
         size_t bytes;
-    } codes[2] = {{saxpy_spirv, sizeof saxpy_spirv}, {scale_spirv, sizeof scale_spirv}};
+    } codes[3] = {
+        {saxpy_spirv, sizeof saxpy_spirv}, {scale_spirv, sizeof scale_spirv}, {sets_spirv, sizeof sets_spirv}};
     gpuhal_status status = GPUHAL_OK;
-    for (unsigned i = 0; i < 2 && !status; i++) {
+    for (unsigned i = 0; i < 3 && !status; i++) {
         status = load_code(o, codes[i].code, codes[i].bytes, NULL, &w->programs[i]);
         status = status ? status : create_kernel(o, w->programs[i], &descs[i], NULL, &w->kernels[i]);
     }
@@ -54,6 +73,7 @@ static gpuhal_status launch_all(const opening *o, work *w)
         gpuhal_plugin_queue *queue = round == 2 ? NULL : w->queue;
         status = launch_saxpy(o, queue, w->kernels[0], &w->x, &w->y, 0, COUNT, 1);
         status = status ? status : launch_scale(o, queue, w->kernels[1], &w->x);
+        status = status ? status : launch_sets(o, queue, w->kernels[2], &w->x);
         if (!status && queue && (status = ops->queues->event_record(queue, w->event)) == GPUHAL_OK) {
             status = ops->queues->event_block(w->event, UINT64_C(60000000000));
         }
@@ -83,7 +103,7 @@ static void give_back(const opening *o, work *w)
     if (w->queue) {
         ops->queues->queue_destroy(w->queue);
     }
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         if (w->kernels[i]) {
             ops->programs->kernel_destroy(w->kernels[i]);
         }
@@ -168,7 +188,7 @@ static void fail_each_call(const char *script, unsigned expected)
 
 TEST(whichever_call_fails_with_pushed_descriptors_nothing_is_leaked)
 {
-    fail_each_call("discrete", 18);
+    fail_each_call("discrete", 21);
 }
 
 TEST(whichever_call_fails_with_pools_of_descriptors_nothing_is_leaked)

@@ -365,9 +365,9 @@ TEST(code_that_is_no_module_for_this_device_is_refused)
                       "capability Groups (18), which this library does not take");
     words[6] = 6; /* the capability Kernel */
     expect_not_loaded(&p.o, words, sizeof words, GPUHAL_ERROR_NOT_SUPPORTED, "capability Kernel (6)");
-    words[6] = 5301;
+    words[6] = 5302;
     expect_not_loaded(&p.o, words, sizeof words, GPUHAL_ERROR_NOT_SUPPORTED,
-                      "capability ShaderNonUniform (5301), which this library does not take");
+                      "capability RuntimeDescriptorArray (5302), which this library does not take");
     words[6] = 46;
     expect_not_loaded(&p.o, words, sizeof words, GPUHAL_ERROR_NOT_SUPPORTED, "capability SampledBuffer (46)");
     words[6] = saxpy_spirv[6];

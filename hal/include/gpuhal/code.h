@@ -7,22 +7,25 @@
  *
  *  - `cubin`, `fatbin`, `ptx` (CUDA), `hsaco`, `hip-fatbin` (HIP): each buffer and value is a parameter, and a buffer
  *    is passed as its address; local memory is added to the launch's shared memory.
- *  - `spirv` with entry points GLCompute (Vulkan): the k-th buffer is binding k of set 0. Buffers of the description
- *    beyond the code's last binding are not used (compilers omit bindings that a variant does not need). Values are
- *    push constants, in order at their natural alignment, or the members of a uniform block at the binding after the
- *    last buffer. Local memory is not a parameter; the code declares it.
+ *  - `spirv` with entry points GLCompute (Vulkan): buffers are in the order of set, binding and array element. So the
+ *    k-th buffer is binding k if the code has one set, no arrays and no uniform blocks. Each element of an array is one
+ *    buffer. A number below a set's last binding that the code does not use counts as a buffer, too (compilers omit
+ *    bindings that a variant does not need). Buffers of the description beyond the last binding are not used; the code
+ *    must then have no uniform block and no set but set 0. Values fill the uniform blocks in the order of set and
+ *    binding, then the push constants. Local memory is not a parameter; the code declares it. Images and samplers are
+ *    not supported.
  *  - `spirv` with entry points Kernel (OpenCL with IL), `opencl-c`: each parameter is an argument.
  *  - `host-library`, `host-function` (CPUs): pointers to the buffer's bytes, to a copy of the value, and to memory for
  *    this group only.
  *
  *  Layout of Vulkan values in push constants and in uniform blocks: starting at offset 0, each value is at the next
- *  multiple of the largest power of two that divides the value's size, but at most 16. If no member of the block begins
- *  there, the kernel is rejected. If the description omits the parameters (NULL), the kernel has one value for each
- *  member, at the member's offset.
+ *  multiple of the largest power of two that divides the value's size, but at most 16. The value after the last member
+ *  of a block is at offset 0 of the next block. If no member of the block begins there, the kernel is rejected. If the
+ *  description omits the parameters (NULL), the kernel has one value for each member, at the member's offset.
  *
  *  A value may be a whole structure, with the layout that the code declares. A kernel can then take all its numbers as
  *  one parameter, and a launch passes them as one argument: a structure in OpenCL C, CUDA and HIP, or all push
- *  constants or the whole uniform block in Vulkan.
+ *  constants or a whole uniform block in Vulkan.
  */
 #ifndef GPUHAL_CODE_H
 #define GPUHAL_CODE_H

@@ -114,9 +114,9 @@ GPUHAL_API int32_t gpuhal_program_is_cached(const gpuhal_program *program);
  *  and lavapipe (docs/programs.md, "The first launch").
  *  @return GPUHAL_OK; NOT_FOUND when the program has no such function; INVALID_ARGUMENT for parameters that the
  *  function does not have, a group size that is missing or contradicts the code, or an invalid description; TOO_LARGE
- *  when a group, its memory or the values exceed the device's limits; NOT_SUPPORTED for parameters that the driver does
- *  not report, or a subgroup size or local memory that the device does not offer; HOST_MEMORY; OUT_OF_MEMORY;
- *  DEVICE_LOST; FORKED; DRIVER
+ *  when a group, its memory, the values, the buffers or their descriptor sets exceed the device's limits; NOT_SUPPORTED
+ *  for images and samplers, parameters that the driver does not report, or a subgroup size or local memory that the
+ *  device does not offer; HOST_MEMORY; OUT_OF_MEMORY; DEVICE_LOST; FORKED; DRIVER
  *  Owner: caller, gpuhal_kernel_release(). Threads: any. Blocks: yes, it may compile. */
 GPUHAL_API gpuhal_status gpuhal_kernel_create(gpuhal_program *program, const gpuhal_kernel_desc *desc,
                                               gpuhal_kernel **out_kernel);

@@ -23,10 +23,12 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateDescriptorSetLayout(VkDevice handle,
         return result ? result : VK_ERROR_UNKNOWN;
     }
     const bool pushed = info->flags & VK_DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT_KHR;
-    if (info->bindingCount > FAKE_BINDINGS || (pushed && info->bindingCount > 32) ||
-        (pushed && !(device->extensions >> PUSH_DESCRIPTOR & 1))) {
-        fake_violation("vkCreateDescriptorSetLayout: %u bindings, or pushed ones without the extension",
-                       info->bindingCount);
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < info->bindingCount; b++) {
+        count += info->pBindings[b].descriptorCount;
+    }
+    if (count > FAKE_BINDINGS || (pushed && count > 32) || (pushed && !(device->extensions >> PUSH_DESCRIPTOR & 1))) {
+        fake_violation("vkCreateDescriptorSetLayout: %u descriptors, or pushed ones without the extension", count);
         return VK_ERROR_UNKNOWN;
     }
     fake_set_layout *layout = fake_make(device, A_SET_LAYOUT, sizeof *layout);
@@ -34,12 +36,16 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateDescriptorSetLayout(VkDevice handle,
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     }
     layout->pushed = pushed;
-    layout->count = info->bindingCount;
     for (uint32_t b = 0; b < info->bindingCount; b++) {
-        if (info->pBindings[b].binding != b || info->pBindings[b].descriptorCount != 1) {
-            fake_violation("vkCreateDescriptorSetLayout: this driver wants its bindings in order, one each");
+        const VkDescriptorSetLayoutBinding *binding = &info->pBindings[b];
+        if (b > 0 && binding->binding <= info->pBindings[b - 1].binding) {
+            fake_violation("vkCreateDescriptorSetLayout: this driver wants its bindings in order");
         }
-        layout->types[b] = info->pBindings[b].descriptorType;
+        for (uint32_t e = 0; e < binding->descriptorCount; e++) {
+            layout->descriptors[layout->count].binding = binding->binding;
+            layout->descriptors[layout->count].element = e;
+            layout->descriptors[layout->count++].type = binding->descriptorType;
+        }
     }
     *out_layout = (VkDescriptorSetLayout)layout;
     return VK_SUCCESS;
@@ -64,16 +70,24 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreatePipelineLayout(VkDevice handle, cons
         return result ? result : VK_ERROR_UNKNOWN;
     }
     const uint32_t bytes = info->pushConstantRangeCount ? info->pPushConstantRanges[0].size : 0;
-    if (info->setLayoutCount > 1 || info->pushConstantRangeCount > 1 || bytes > FAKE_CONSTANTS || bytes % 4 ||
+    if (info->setLayoutCount > FAKE_SETS || info->pushConstantRangeCount > 1 || bytes > FAKE_CONSTANTS || bytes % 4 ||
         (info->pushConstantRangeCount && bytes == 0)) {
-        fake_violation("vkCreatePipelineLayout: more than one set or range, or %u bytes of constants", bytes);
+        fake_violation("vkCreatePipelineLayout: %u sets, more than one range, or %u bytes of constants",
+                       info->setLayoutCount, bytes);
         return VK_ERROR_UNKNOWN;
     }
     fake_pipeline_layout *layout = fake_make(device, A_PIPELINE_LAYOUT, sizeof *layout);
     if (!layout) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     }
-    layout->set = info->setLayoutCount ? fake_find(info->pSetLayouts[0], A_SET_LAYOUT, "vkCreatePipelineLayout") : NULL;
+    unsigned pushed = 0;
+    for (uint32_t set = 0; set < info->setLayoutCount; set++) {
+        layout->sets[set] = fake_find(info->pSetLayouts[set], A_SET_LAYOUT, "vkCreatePipelineLayout");
+        pushed += layout->sets[set] && layout->sets[set]->pushed;
+    }
+    if (pushed > 1) {
+        fake_violation("vkCreatePipelineLayout: %u sets with pushed descriptors", pushed);
+    }
     layout->constant_bytes = bytes;
     *out_layout = (VkPipelineLayout)layout;
     return VK_SUCCESS;
@@ -155,9 +169,9 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkResetDescriptorPool(VkDevice handle, VkDes
 static bool take(fake_descriptor_pool *pool, const fake_set_layout *layout)
 {
     uint32_t storage = 0, uniform = 0;
-    for (uint32_t b = 0; b < layout->count; b++) {
-        storage += layout->types[b] == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-        uniform += layout->types[b] != VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    for (uint32_t d = 0; d < layout->count; d++) {
+        storage += layout->descriptors[d].type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+        uniform += layout->descriptors[d].type != VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
     }
     if (pool->sets_left == 0 || storage > pool->storage_left || uniform > pool->uniform_left) {
         return false;
@@ -195,14 +209,31 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkAllocateDescriptorSets(VkDevice handle, co
 
 /* ---- updates */
 
+/* Returns the layout's descriptor for element @p at of the write, or `count`. A write that is longer than its binding
+ * goes on in the binding with the next number. */
+static uint32_t find(const fake_set_layout *layout, const VkWriteDescriptorSet *write, uint32_t at)
+{
+    uint32_t first = 0;
+    while (first < layout->count && (layout->descriptors[first].binding != write->dstBinding ||
+                                     layout->descriptors[first].element != write->dstArrayElement)) {
+        first++;
+    }
+    for (uint32_t d = first; d < first + at && d + 1 < layout->count; d++) {
+        if (layout->descriptors[d + 1].binding > layout->descriptors[d].binding + 1) {
+            return layout->count;
+        }
+    }
+    return first + at < layout->count ? first + at : layout->count;
+}
+
 static const char *fault_of(const fake_set_layout *layout, const VkWriteDescriptorSet *write, uint32_t at,
                             const fake_buffer *buffer)
 {
     const VkDescriptorBufferInfo *info = &write->pBufferInfo[at];
-    const uint32_t binding = write->dstBinding + at;
+    const uint32_t place = find(layout, write, at);
     const bool storage = write->descriptorType == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
     const VkBufferUsageFlags needed = storage ? VK_BUFFER_USAGE_STORAGE_BUFFER_BIT : VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT;
-    if (binding >= layout->count || layout->types[binding] != write->descriptorType || write->dstArrayElement) {
+    if (place == layout->count || layout->descriptors[place].type != write->descriptorType) {
         return "the layout has no such binding";
     }
     if (!buffer || !(buffer->usage & needed)) {
@@ -228,7 +259,7 @@ static void fill(const fake_set_layout *layout, fake_binding *bindings, uint32_t
                 fake_violation("%s: %s", call, fault);
                 return;
             }
-            bindings[writes[w].dstBinding + i] =
+            bindings[find(layout, &writes[w], i)] =
                 (fake_binding){.buffer = buffer,
                                .offset = info->offset,
                                .bytes = info->range == VK_WHOLE_SIZE ? buffer->bytes - info->offset : info->range};
@@ -259,14 +290,14 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdPushDescriptorSetKHR(VkCommandBuffer object
     fake_count(FN_vkCmdPushDescriptorSetKHR);
     fake_command_buffer *commands = fake_find(object, A_COMMAND_BUFFER, "vkCmdPushDescriptorSetKHR");
     const fake_pipeline_layout *layout = fake_find(layout_object, A_PIPELINE_LAYOUT, "vkCmdPushDescriptorSetKHR");
-    if (!commands || commands->state != RECORDING || !layout || !layout->set || !layout->set->pushed || number != 0 ||
-        point != VK_PIPELINE_BIND_POINT_COMPUTE) {
+    if (!commands || commands->state != RECORDING || !layout || number >= FAKE_SETS || !layout->sets[number] ||
+        !layout->sets[number]->pushed || point != VK_PIPELINE_BIND_POINT_COMPUTE) {
         fake_violation("vkCmdPushDescriptorSetKHR: not recording, or a layout without pushed descriptors");
         return;
     }
-    commands->bound.set = NULL;
-    memset(commands->bound.bindings, 0, sizeof commands->bound.bindings);
-    fill(layout->set, commands->bound.bindings, count, writes, "vkCmdPushDescriptorSetKHR");
+    commands->bound.sets[number] = NULL;
+    memset(commands->bound.bindings[number], 0, sizeof commands->bound.bindings[number]);
+    fill(layout->sets[number], commands->bound.bindings[number], count, writes, "vkCmdPushDescriptorSetKHR");
 }
 
 VKAPI_ATTR void VKAPI_CALL fake_vkCmdBindDescriptorSets(VkCommandBuffer object, VkPipelineBindPoint point,
@@ -279,11 +310,11 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdBindDescriptorSets(VkCommandBuffer object, 
     fake_command_buffer *commands = fake_find(object, A_COMMAND_BUFFER, "vkCmdBindDescriptorSets");
     const fake_pipeline_layout *layout = fake_find(layout_object, A_PIPELINE_LAYOUT, "vkCmdBindDescriptorSets");
     fake_descriptor_set *set = count == 1 ? fake_find(sets[0], A_DESCRIPTOR_SET, "vkCmdBindDescriptorSets") : NULL;
-    if (!commands || commands->state != RECORDING || !layout || !set || layout->set != set->layout || first != 0 ||
-        point != VK_PIPELINE_BIND_POINT_COMPUTE) {
+    if (!commands || commands->state != RECORDING || !layout || !set || first >= FAKE_SETS ||
+        layout->sets[first] != set->layout || point != VK_PIPELINE_BIND_POINT_COMPUTE) {
         fake_violation("vkCmdBindDescriptorSets: not recording, or a set of another layout");
         return;
     }
-    commands->bound.set = set;
-    memcpy(commands->bound.bindings, set->bindings, sizeof set->bindings);
+    commands->bound.sets[first] = set;
+    memcpy(commands->bound.bindings[first], set->bindings, sizeof set->bindings);
 }

@@ -122,7 +122,7 @@ typedef struct fake_query_pool {
     } *queries;
 } fake_query_pool;
 
-enum { FAKE_BINDINGS = 40, FAKE_CONSTANTS = 128 };
+enum { FAKE_SETS = 4, FAKE_BINDINGS = 40, FAKE_CONSTANTS = 128 };
 
 typedef struct fake_binding {
     fake_buffer *buffer;
@@ -132,13 +132,16 @@ typedef struct fake_binding {
 typedef struct fake_set_layout {
     fake_object object;
     bool pushed;
-    uint32_t count;
-    VkDescriptorType types[FAKE_BINDINGS];
+    uint32_t count; /* descriptors, in the order of the bindings */
+    struct {
+        uint32_t binding, element;
+        VkDescriptorType type;
+    } descriptors[FAKE_BINDINGS];
 } fake_set_layout;
 
 typedef struct fake_pipeline_layout {
     fake_object object;
-    fake_set_layout *set; /* NULL if there is none */
+    fake_set_layout *sets[FAKE_SETS]; /* NULL if there is none */
     uint32_t constant_bytes;
 } fake_pipeline_layout;
 
@@ -160,8 +163,8 @@ typedef struct fake_descriptor_set {
 typedef struct fake_launch {
     struct fake_launch *next; /* in the same command buffer */
     fake_pipeline *pipeline;
-    fake_descriptor_set *set; /* NULL if pushed */
-    fake_binding bindings[FAKE_BINDINGS];
+    fake_descriptor_set *sets[FAKE_SETS]; /* NULL if pushed */
+    fake_binding bindings[FAKE_SETS][FAKE_BINDINGS];
     unsigned char constants[FAKE_CONSTANTS];
     uint32_t groups[3];
 } fake_launch;

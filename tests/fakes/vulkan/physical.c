@@ -97,6 +97,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceProperties(VkPhysicalDevice p
     limits->maxUniformBufferRange = 16384;
     limits->minUniformBufferOffsetAlignment = 64;
     limits->maxPerStageDescriptorStorageBuffers = limits->maxDescriptorSetStorageBuffers = FAKE_BINDINGS - 1;
+    limits->maxPerStageDescriptorUniformBuffers = limits->maxDescriptorSetUniformBuffers = 12;
+    limits->maxBoundDescriptorSets = FAKE_SETS;
 }
 
 static void report_identity(const fake_physical *physical, uint8_t device[VK_UUID_SIZE], uint8_t driver[VK_UUID_SIZE])
@@ -195,7 +197,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceFeatures(VkPhysicalDevice phy
                                                             VkPhysicalDeviceFeatures *features)
 {
     (void)physical;
-    *features = (VkPhysicalDeviceFeatures){.shaderInt64 = VK_TRUE, .shaderFloat64 = VK_TRUE};
+    *features = (VkPhysicalDeviceFeatures){
+        .shaderInt64 = VK_TRUE, .shaderFloat64 = VK_TRUE, .shaderStorageBufferArrayDynamicIndexing = VK_TRUE};
 }
 
 /* Returns the structure's member that enables the extension's feature, or NULL if the structure has none. */

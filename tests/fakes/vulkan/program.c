@@ -244,10 +244,12 @@ static const char *fault_of_launch(const fake_launch *launch)
     if (!launch->pipeline) {
         return "no pipeline is bound";
     }
-    const fake_set_layout *set = launch->pipeline->layout->set;
-    for (uint32_t b = 0; set && b < set->count; b++) {
-        if (!launch->bindings[b].buffer) {
-            return "a binding of the pipeline's layout is not filled";
+    for (unsigned s = 0; s < FAKE_SETS; s++) {
+        const fake_set_layout *set = launch->pipeline->layout->sets[s];
+        for (uint32_t b = 0; set && b < set->count; b++) {
+            if (!launch->bindings[s][b].buffer) {
+                return "a binding of the pipeline's layout is not filled";
+            }
         }
     }
     for (unsigned d = 0; d < 3; d++) {
@@ -297,9 +299,11 @@ void fake_forget_launches(fake_command_buffer *commands)
 
 bool fake_may_launch_locked(const fake_launch *launch, uint32_t family, bool is_usable(fake_buffer *, uint32_t))
 {
-    bool good = !launch->pipeline->object.dead && (!launch->set || !launch->set->object.dead);
-    for (uint32_t b = 0; b < FAKE_BINDINGS && good; b++) {
-        good = !launch->bindings[b].buffer || is_usable(launch->bindings[b].buffer, family);
+    bool good = !launch->pipeline->object.dead;
+    for (uint32_t i = 0; i < FAKE_SETS * FAKE_BINDINGS && good; i++) {
+        const fake_descriptor_set *set = launch->sets[i / FAKE_BINDINGS];
+        fake_buffer *buffer = launch->bindings[i / FAKE_BINDINGS][i % FAKE_BINDINGS].buffer;
+        good = (!set || !set->object.dead) && (!buffer || is_usable(buffer, family));
     }
     return good;
 }
@@ -307,11 +311,13 @@ bool fake_may_launch_locked(const fake_launch *launch, uint32_t family, bool is_
 void fake_hold_launch(const fake_launch *launch, int change, void hold_buffer(fake_buffer *, int))
 {
     launch->pipeline->object.in_use += (unsigned)change;
-    if (launch->set) {
-        launch->set->object.in_use += (unsigned)change;
-    }
-    for (uint32_t b = 0; b < FAKE_BINDINGS; b++) {
-        hold_buffer(launch->bindings[b].buffer, change);
+    for (unsigned s = 0; s < FAKE_SETS; s++) {
+        if (launch->sets[s]) {
+            launch->sets[s]->object.in_use += (unsigned)change;
+        }
+        for (uint32_t b = 0; b < FAKE_BINDINGS; b++) {
+            hold_buffer(launch->bindings[s][b].buffer, change);
+        }
     }
 }
 
@@ -322,7 +328,7 @@ static unsigned char *bytes_of(const fake_binding *binding)
 
 static void run_saxpy(const fake_launch *launch, uint64_t threads)
 {
-    const fake_binding *x = &launch->bindings[0], *y = &launch->bindings[1];
+    const fake_binding *x = &launch->bindings[0][0], *y = &launch->bindings[0][1];
     uint32_t count = 0;
     float a = 0;
     memcpy(&count, launch->constants, sizeof count);
@@ -344,7 +350,7 @@ static void run_saxpy(const fake_launch *launch, uint64_t threads)
 
 static void run_scale(const fake_launch *launch, uint64_t threads)
 {
-    const fake_binding *words = &launch->bindings[0], *values = &launch->bindings[1];
+    const fake_binding *words = &launch->bindings[0][0], *values = &launch->bindings[0][1];
     uint32_t factor = 0, added = 0;
     if (values->bytes < SCALE_FACTOR + 4) {
         fake_violation("vkCmdDispatch: the uniform block is too small");
