@@ -68,7 +68,7 @@ static bool reflect_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kerne
 
 static bool starts_member(const gpuhal_vulkan_interface *interface, const gpuhal_vulkan_binding *block, uint32_t offset)
 {
-    bool found = false;
+    bool found = offset == 0 && block->member >= GPUHAL_VULKAN_MEMBERS; /* its members are not listed */
     for (uint32_t m = block->member; m < block->member + block->member_count && m < GPUHAL_VULKAN_MEMBERS; m++) {
         found = found || interface->members[m].offset == offset;
     }
@@ -265,11 +265,14 @@ static bool check_limits(gpuhal_vulkan_kernel_plan *p, const gpuhal_plugin_kerne
                                        "the kernel uses set %" PRIu32 "; the device takes %" PRIu32 " sets, from 0 on",
                                        kernel->set_count - 1, limits->maxBoundDescriptorSets);
     }
-    if (kernel->storage_count > storage || kernel->block_count > uniform) {
+    if (kernel->storage_count > storage || kernel->block_count > uniform ||
+        kernel->storage_count + kernel->block_count > limits->maxPerStageResources) {
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
                                        "the kernel has %" PRIu32 " buffers and %" PRIu32
-                                       " uniform blocks, the device takes %" PRIu32 " and %" PRIu32,
-                                       kernel->storage_count, kernel->block_count, storage, uniform);
+                                       " uniform blocks, the device takes %" PRIu32 " and %" PRIu32
+                                       ", together %" PRIu32,
+                                       kernel->storage_count, kernel->block_count, storage, uniform,
+                                       limits->maxPerStageResources);
     }
     if (p->interface.local_bytes > limits->maxComputeSharedMemorySize) {
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
@@ -416,6 +419,28 @@ static bool uses_size_ids(const gpuhal_vulkan_kernel_plan *p)
            p->program->code.count;
 }
 
+/* A constant that sets the group size may also be the length of an array of buffers or of group memory. */
+static bool reflect_with_group(gpuhal_vulkan_kernel_plan *p, uint32_t entry)
+{
+    const gpuhal_kernel_desc *desc = p->desc;
+    gpuhal_constant *all = calloc((size_t)desc->constant_count + 3, sizeof *all);
+    uint32_t count = desc->constant_count;
+    if (!all) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_HOST_MEMORY, "no host memory for the kernel");
+    }
+    if (count > 0) {
+        memcpy(all, desc->constants, count * sizeof *all);
+    }
+    for (uint32_t d = 0; d < 3; d++) {
+        if (p->interface.group[d].adjustable) {
+            all[count++] = (gpuhal_constant){.id = p->interface.group[d].id, .value = p->group[d]};
+        }
+    }
+    const bool good = gpuhal_vulkan_reflect(&p->program->code, entry, all, count, &p->interface, &p->fault);
+    free(all);
+    return good;
+}
+
 bool gpuhal_vulkan_kernel_plan_make(gpuhal_vulkan_kernel_plan *p)
 {
     const gpuhal_kernel_desc *desc = p->desc;
@@ -447,7 +472,7 @@ bool gpuhal_vulkan_kernel_plan_make(gpuhal_vulkan_kernel_plan *p)
             return false;
         }
     }
-    return fix_group(p) && fix_subgroup(p);
+    return fix_group(p) && reflect_with_group(p, entry) && fix_subgroup(p);
 }
 
 /* Extends the last run if this binding follows it. */

@@ -1,6 +1,7 @@
 /* Tests kernels with several descriptor sets, arrays of buffers and several blocks of values through the Vulkan
  * plugin's slots. The driver is lavapipe, or the fake driver, which checks the calls but does not run these kernels
  * (vulkan_program.h). */
+#include "shaders/lengths_spirv.h"
 #include "shaders/sets_spirv.h"
 #include "spirv_change.h"
 #include "vulkan_program.h"
@@ -170,6 +171,24 @@ TEST(a_constant_of_the_description_sets_the_length_of_an_array_of_buffers)
     const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "main", .constants = &five, .constant_count = 1};
     fixture f = begin(sets_spirv, sizeof sets_spirv, &desc);
     assert_int_equal(f.info.parameter_count, BUFFERS + 1 + 6);
+    end(&f);
+}
+
+TEST(a_group_size_that_is_also_the_length_of_an_array_of_buffers_sets_both)
+{
+    const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "main", .group_size = {4, 1, 1}};
+    fixture f = begin(lengths_spirv, sizeof lengths_spirv, &desc);
+    gpuhal_plugin_argument arguments[5];
+    assert_int_equal(f.info.parameter_count, 5);
+    for (uint32_t b = 0; b < 5; b++) {
+        arguments[b] = buffer_argument(&f.memory[b], 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE);
+    }
+    const gpuhal_plugin_launch launch = {
+        .size = sizeof launch, .argument_count = 5, .arguments = arguments, .groups = {1, 1, 1}};
+    assert_int_equal(f.p.o.ops.programs->launch(NULL, f.kernel, &launch), GPUHAL_OK);
+    for (uint32_t b = 0; b < 5 && !f.p.faked; b++) {
+        assert_int_equal(((const uint32_t *)f.memory[b].host)[0], b == 3 ? 7 : b == 4 ? 9 : 1000000 * b);
+    }
     end(&f);
 }
 

@@ -161,6 +161,15 @@ TEST(a_group_without_a_mandatory_slot_is_refused_by_the_name_of_the_slot)
 }
 
 /* The table ends at a page that cannot be read, and its own page cannot be written. */
+TEST(a_plugin_that_changes_the_size_of_the_slots_must_offer_the_mandatory_ones_all_the_same)
+{
+    tables made;
+    make(&made);
+    made.ops.size = 0;
+    made.ops.copy = NULL;
+    expect_refused(&made, "it lacks the mandatory slot copy");
+}
+
 TEST(the_core_reads_no_byte_beyond_the_size_of_a_table_and_writes_none)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);

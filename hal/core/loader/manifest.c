@@ -104,7 +104,7 @@ static bool take_abi(reading *at, const char *value, uint32_t line)
     }
     if (!good || count == 0) {
         return refuse_line(at, line,
-                           "abi must be two numbers, as in 0.2, or several such versions separated by blanks");
+                           "abi must be two numbers, as in 0.4, or several such versions separated by blanks");
     }
     return take_list(at, value, line, &at->manifest->abi);
 }

@@ -136,6 +136,7 @@ static bool check_slots(const gpuhal_slots *slots, char *problem, size_t bytes)
 bool gpuhal_slots_read(const gpuhal_ops *ops, gpuhal_slots *out_slots, gpuhal_slots_text *out_text)
 {
     *out_slots = (gpuhal_slots){.ops = *ops};
+    out_slots->ops.size = sizeof out_slots->ops; /* the plugin may have changed it */
     *out_text = (gpuhal_slots_text){0};
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         if (!copy_table(&groups[i], ops, out_slots, out_text)) {

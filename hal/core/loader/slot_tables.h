@@ -13,7 +13,7 @@
 
 typedef struct gpuhal_slots_text {
     char problem[128]; /* the broken rule */
-    char unknown[256]; /* the groups with a version that this library does not know; "" if there are none */
+    char unknown[520]; /* the groups with a version that this library does not know; "" if there are none */
 } gpuhal_slots_text;
 
 /* Copies the slots and the tables of the groups. Returns false and sets `problem` if a table is too small, a mandatory

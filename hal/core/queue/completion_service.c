@@ -11,6 +11,7 @@ struct gpuhal_service {
     gpuhal_mutex mutex; /* protects the members below */
     gpuhal_condition condition;
     gpuhal_queue *queues;
+    uint64_t places; /* number of queues that were ever added */
     gpuhal_completion *callbacks, **callbacks_end;
     gpuhal_buffer *released, **released_end; /* buffers whose owners the service thread must call back */
     gpuhal_completion *listed, **listed_end;
@@ -75,7 +76,7 @@ void gpuhal_service_add(gpuhal_queue *queue)
 {
     gpuhal_service *service = queue->device->gpu->layers.service;
     gpuhal_mutex_lock(&service->mutex);
-    queue->place = service->queues ? service->queues->place + 1 : 1;
+    queue->place = ++service->places;
     queue->next = service->queues;
     service->queues = queue;
     gpuhal_mutex_unlock(&service->mutex);

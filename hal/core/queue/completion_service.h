@@ -19,7 +19,7 @@ void gpuhal_service_add(gpuhal_queue *queue);
 void gpuhal_service_remove(gpuhal_queue *queue);
 /* Returns the next queue of one device, or of all devices if `device` is NULL, with a reference, and releases
  * `previous`, the queue that the last call returned. Begins with a `previous` of NULL, and returns NULL after the last
- * queue. Skips queues that were created after the begin. Allocates no memory. */
+ * queue. Skips queues that were created after the first call. Allocates no memory. */
 gpuhal_queue *gpuhal_service_next(gpuhal *gpu, const gpuhal_device *device, gpuhal_queue *previous);
 /* Returns the queues of one device, or of all devices if `device` is NULL. The caller must release each queue and free
  * the array. Returns NULL and a count of 0 if out of memory. */

@@ -180,7 +180,7 @@ struct gpuhal_queue {
     bool adopted;
     gpuhal_native adopt; /* the caller's queue, if adopted */
     gpuhal_queue *next;  /* in the completion service's list */
-    uint64_t place;      /* above the places of all queues that this list had when the queue was added */
+    uint64_t place;      /* above the places of all queues that were added earlier */
 
     gpuhal_mutex mutex;         /* lock with gpuhal_queue_lock() */
     gpuhal_condition condition; /* a member below changed */

@@ -9,9 +9,10 @@
  *    is passed as its address; local memory is added to the launch's shared memory.
  *  - `spirv` with entry points GLCompute (Vulkan): buffers are in the order of set, binding and array element. So the
  *    k-th buffer is binding k if the code has one set, no arrays and no uniform blocks. Each element of an array is one
- *    buffer. A number below a set's last binding that the code does not use counts as a buffer, too (compilers omit
- *    bindings that a variant does not need). Buffers of the description beyond the last binding are not used; the code
- *    must then have no uniform block and no set but set 0. Values fill the uniform blocks in the order of set and
+ *    buffer. A number below a set's last binding that the code does not use counts as one buffer, too (compilers omit
+ *    bindings that a variant does not need), even if an array was there: a variant without an array that others have
+ *    needs a description of its own. Buffers of the description beyond the last binding are not used; the code must
+ *    then have no uniform block and no set but set 0. Values fill the uniform blocks in the order of set and
  *    binding, then the push constants. Local memory is not a parameter; the code declares it. Images and samplers are
  *    not supported.
  *  - `spirv` with entry points Kernel (OpenCL with IL), `opencl-c`: each parameter is an argument.
@@ -130,7 +131,7 @@ enum {
     GPUHAL_KERNEL_ADDS_LOCAL = 1u /**< A launch may have local memory in addition to its arguments' local memory. */
 };
 
-/** A kernel as it was created. Members that the driver does not report are 0. */
+/** A kernel as it was created. Members that the driver does not report are 0; a limit of 0 is not checked. */
 typedef struct gpuhal_kernel_info {
     uint32_t size;
     uint32_t parameter_count;

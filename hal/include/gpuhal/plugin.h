@@ -296,14 +296,17 @@ typedef struct gpuhal_native_ops gpuhal_native_ops;
  *  - The core reads min(size, its own sizeof) bytes, and never writes. A slot at or beyond `size` counts as NULL.
  *  - The core does not offer a group whose version it does not know, and uses the device without the group. It logs a
  *    warning, and gpuhal-probe --explain shows the reason.
- *  - The core refuses the device if a table is smaller than the group's minimum, or if a mandatory slot is NULL.
+ *  - If a table is smaller than the group's minimum, or a mandatory slot is NULL, the core refuses the plugin after
+ *    describe(), and the device after open().
  *
  *  Every transfer slot takes a queue. If it is NULL, the slot BLOCKS until the transfer is complete, and is not ordered
  *  with other work. Otherwise the slot enqueues the transfer, which may be held back until queue_flush. The slot must
- *  then neither wait for the device nor move more than 256 KiB with the CPU: if a transfer cannot be enqueued in this
- *  way (in several APIs from host memory to host memory, and to pageable memory), the slot must return NOT_SUPPORTED,
- *  before any side effect and without report(). The core then does the transfer without a queue, on a thread of the
- *  queue, once the work before it has ended.
+ *  then neither wait for the device nor move more than 256 KiB with the CPU inside the call; a thread of the plugin may
+ *  move any number of bytes later. If a transfer cannot be enqueued in this way (in several APIs from host memory to
+ *  host memory, and to pageable memory), the slot must return NOT_SUPPORTED, before any side effect and without
+ *  report(). The core then does the transfer without a queue, on a thread of the queue, once the work before it has
+ *  ended. Until the work has ended, the host memory and the memory objects of a transfer stay valid; structures and
+ *  arrays that are passed by a pointer are valid only during the call.
  */
 typedef struct gpuhal_ops {
     uint32_t size;
@@ -413,7 +416,7 @@ struct gpuhal_queue_ops {
     gpuhal_status (GPUHAL_CALL *queue_flush)(gpuhal_plugin_queue *queue);
     gpuhal_status (GPUHAL_CALL *event_create)(gpuhal_plugin_device *device, const gpuhal_plugin_event_desc *desc,
                                               gpuhal_plugin_event **out_event);
-    /** After a failure the event may still be unfinished. */
+    /** May be called before the event is done, and while an earlier recording is pending in another queue. */
     void (GPUHAL_CALL *event_destroy)(gpuhal_plugin_event *event);
     /** Records the event, which may have been recorded before, and flushes. May return NOT_READY as queue_flush
      *  does. */
@@ -593,8 +596,8 @@ typedef struct gpuhal_plugin {
                                           gpuhal_ops *out_ops);
     /** BLOCKS. Opens a device, or adopts the objects in @p adopt, if not NULL. @p ops has the slots from describe().
      *  open() clears slots that the opened device does not offer, and states the reason with report() and
-     *  NOT_SUPPORTED, even if it returns OK; the core passes the reason on. May be called several times for one index;
-     *  each opened device is closed separately. */
+     *  NOT_SUPPORTED, even if it returns OK; for an adopted device the core passes the reason on. May be called several
+     *  times for one index; each opened device is closed separately. */
     gpuhal_status (GPUHAL_CALL *open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                       const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
     /** BLOCKS. Closes an opened device whose memory, queues and events have all been released. */

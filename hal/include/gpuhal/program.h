@@ -115,7 +115,8 @@ GPUHAL_API int32_t gpuhal_program_is_cached(const gpuhal_program *program);
  *  @return GPUHAL_OK; NOT_FOUND when the program has no such function; INVALID_ARGUMENT for parameters that the
  *  function does not have, a group size that is missing or contradicts the code, or an invalid description; TOO_LARGE
  *  when a group, its memory, the values, the buffers or their descriptor sets exceed the device's limits; NOT_SUPPORTED
- *  for images and samplers, parameters that the driver does not report, or a subgroup size or local memory that the
+ *  for images and samplers, arrays without a length, arrays of uniform blocks, sets from 32 and bindings from 128 on
+ *  (Vulkan), parameters that the driver does not report, or a subgroup size or local memory that the
  *  device does not offer; HOST_MEMORY; OUT_OF_MEMORY; DEVICE_LOST; FORKED; DRIVER
  *  Owner: caller, gpuhal_kernel_release(). Threads: any. Blocks: yes, it may compile. */
 GPUHAL_API gpuhal_status gpuhal_kernel_create(gpuhal_program *program, const gpuhal_kernel_desc *desc,

@@ -188,7 +188,7 @@ enum {
     GPUHAL_FACT_PARTITION_NUMBERS = 47,
     /** number: gpuhal_compute_mode; missing if the vendor has none. */
     GPUHAL_FACT_COMPUTE_MODE = 48,
-    /** number: bit 1 << gpuhal_memory_kind of the memory that kernels can use as an argument; missing without
+    /** number: bit 1 << gpuhal_memory_kind of the memory that kernels can use as an argument. Mandatory with
      *  programs. Imported memory is not included: a launch that cannot use it is refused. */
     GPUHAL_FACT_KERNEL_KINDS = 49,
 

@@ -98,6 +98,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceProperties(VkPhysicalDevice p
     limits->minUniformBufferOffsetAlignment = 64;
     limits->maxPerStageDescriptorStorageBuffers = limits->maxDescriptorSetStorageBuffers = FAKE_BINDINGS - 1;
     limits->maxPerStageDescriptorUniformBuffers = limits->maxDescriptorSetUniformBuffers = 12;
+    limits->maxPerStageResources = FAKE_BINDINGS + 11;
     limits->maxBoundDescriptorSets = FAKE_SETS;
 }
 
