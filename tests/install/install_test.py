@@ -190,7 +190,7 @@ def one_binary_serves_two_versions_of_the_abi(o):
     folder = fresh(o.work / "versions")
     plugin_h = (o.prefix / "include/gpuhal/plugin.h").read_text(encoding="utf-8")
     own = int(re.search(r"#define GPUHAL_ABI_MINOR (\d+)u", plugin_h).group(1))
-    for minor in (3, 4):
+    for minor in (4, 5):
         headers = folder / f"headers-0.{minor}" / "gpuhal"
         headers.mkdir(parents=True)
         for name in ("types.h", "code.h"):
