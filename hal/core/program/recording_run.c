@@ -124,8 +124,8 @@ static void free_ended(void *user)
 }
 
 /* Releasing a pool's buffer may wait for a queue, which the thread that retires the run must not do. So a worker frees
- * the steps and the recording if nothing else refers to them. If no worker can be started, the next run that leaves
- * something behind starts it. */
+ * the steps and the recording if nothing else refers to them. If no worker can be started, which is tried three times,
+ * the next run that leaves something behind starts it. */
 static void destroy(gpuhal_uses *uses)
 {
     run *own = (run *)(void *)uses;
@@ -150,7 +150,8 @@ static void destroy(gpuhal_uses *uses)
     do {
         atomic_store(&uses->next, first);
     } while (!atomic_compare_exchange_weak(&gpu->ended_runs, &first, uses));
-    (void)gpuhal_worker_request(&gpu->freeing, gpu, free_ended, gpu);
+    for (int tries = 0; gpuhal_worker_request(&gpu->freeing, gpu, free_ended, gpu) != 0 && tries < 2; tries++) {
+    }
 }
 
 static const gpuhal_uses_kind uses_kind = {keep, NULL, destroy};
