@@ -317,8 +317,10 @@ def exclusive_gpus_whose_driver_hangs_cost_the_time_of_timeout_and_not_some_for_
     runs = []
     for _ in range(5): # on a busy machine even a working driver may exceed --timeout
         begin = time.monotonic()
-        runs.append((probe.run("--format", "gres", "--timeout", "0.3", **settings).code, time.monotonic() - begin))
-    check(any(code == 0 and seconds < 0.7 for code, seconds in runs), runs)
+        runs.append((probe.run("--format", "gres", "--timeout", "1", **settings).code, time.monotonic() - begin))
+        if runs[-1][0] == 0 and runs[-1][1] < 2:
+            return
+    check(False, "no run of five ended with 0 in the time of two devices", runs)
 
 
 def a_gpu_that_the_multi_process_service_has_takes_others_in(probe):
