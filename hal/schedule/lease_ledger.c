@@ -368,8 +368,8 @@ gpuhal_status gpuhal_lease_leave_to_others(gpuhal_lease *lease)
     gpuhal_status status = gpuhal_ledger_begin_leave(ledger);
     const gpuhal_ledger_record *record = status ? NULL : find_own(lease, ledger);
     bool lives = false;
-    gpuhal_os_descriptor_close(lease->file); /* the byte stays locked, since other processes share the open file
-                                              * description */
+    gpuhal_os_descriptor_close(lease->file); /* without unlocking the byte: processes that share the open file
+                                              * description share the lock */
     lease->file = -1;
     if (record && lease->epoch == ledger->files.epoch) {
         const int error = gpuhal_os_byte_is_locked(ledger->files.liveness, lease->record.place, 1, &lives);

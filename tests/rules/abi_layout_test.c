@@ -33,6 +33,10 @@ AT(gpuhal_kernel_info, private_bytes, 24);
 AT(gpuhal_plugin_argument, offset, 8);
 AT(gpuhal_plugin_argument, bytes, 16);
 AT(gpuhal_plugin_argument, reserved, 24);
+AT(gpuhal_plugin_step, to_offset, 24);
+AT(gpuhal_plugin_step, from_offset, 32);
+AT(gpuhal_plugin_step, bytes, 40);
+AT(gpuhal_plugin_step, reserved2, 48);
 AT(gpuhal_plugin_build, compiled_bytes, 8);
 
 #if UINTPTR_MAX == UINT64_MAX
@@ -187,6 +191,22 @@ AT(gpuhal_plugin_launch, uses_count, 40);
 AT(gpuhal_plugin_launch, reserved, 44);
 SIZE(gpuhal_plugin_launch, 48);
 
+AT(gpuhal_plugin_step, kind, 0);
+AT(gpuhal_plugin_step, index, 4);
+AT(gpuhal_plugin_step, flags, 8);
+AT(gpuhal_plugin_step, pattern, 12);
+AT(gpuhal_plugin_step, pattern_bytes, 16);
+AT(gpuhal_plugin_step, reserved, 20);
+AT(gpuhal_plugin_step, to_offset, 24);
+AT(gpuhal_plugin_step, from_offset, 32);
+AT(gpuhal_plugin_step, bytes, 40);
+AT(gpuhal_plugin_step, reserved2, 48);
+AT(gpuhal_plugin_step, to, 64);
+AT(gpuhal_plugin_step, from, 72);
+AT(gpuhal_plugin_step, kernel, 80);
+AT(gpuhal_plugin_step, launch, 88);
+SIZE(gpuhal_plugin_step, 96);
+
 AT(gpuhal_plugin_build, size, 0);
 AT(gpuhal_plugin_build, used_compiled, 4);
 AT(gpuhal_plugin_build, compiled_bytes, 8);
@@ -228,7 +248,8 @@ AT(gpuhal_ops, peers, 136);
 AT(gpuhal_ops, ranges, 144);
 AT(gpuhal_ops, programs, 152);
 AT(gpuhal_ops, native, 160);
-SIZE(gpuhal_ops, 168);
+AT(gpuhal_ops, recordings, 168);
+SIZE(gpuhal_ops, 176);
 
 AT(gpuhal_queue_ops, size, 0);
 AT(gpuhal_queue_ops, version, 4);
@@ -282,6 +303,14 @@ AT(gpuhal_native_ops, native_lock, 48);
 AT(gpuhal_native_ops, native_unlock, 56);
 SIZE(gpuhal_native_ops, 64);
 
+AT(gpuhal_recording_ops, size, 0);
+AT(gpuhal_recording_ops, version, 4);
+AT(gpuhal_recording_ops, recording_create, 8);
+AT(gpuhal_recording_ops, recording_set, 16);
+AT(gpuhal_recording_ops, recording_run, 24);
+AT(gpuhal_recording_ops, recording_destroy, 32);
+SIZE(gpuhal_recording_ops, 40);
+
 AT(gpuhal_plugin, size, 0);
 AT(gpuhal_plugin, abi, 4);
 AT(gpuhal_plugin, flags, 8);
@@ -308,6 +337,7 @@ _Static_assert(GPUHAL_PEER_OPS_MINIMUM == 32, "the mandatory part of gpuhal_peer
 _Static_assert(GPUHAL_RANGE_OPS_MINIMUM == 48, "the mandatory part of gpuhal_range_ops has changed");
 _Static_assert(GPUHAL_PROGRAM_OPS_MINIMUM == 48, "the mandatory part of gpuhal_program_ops has changed");
 _Static_assert(GPUHAL_NATIVE_OPS_MINIMUM == 8, "the mandatory part of gpuhal_native_ops has changed");
+_Static_assert(GPUHAL_RECORDING_OPS_MINIMUM == 40, "the mandatory part of gpuhal_recording_ops has changed");
 
 #endif
 

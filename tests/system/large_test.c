@@ -1,5 +1,6 @@
-/* Tests that copies are byte-exact and use bounded memory if their sizes exceed 32 bits. The default run skips these
- * tests, because they need 16 GiB of memory. */
+/* Tests that copies of more than 2 GiB (OpenCL) and of more than 4 GiB (cpu), whose sizes exceed signed and unsigned
+ * 32-bit numbers, are byte-exact and use bounded memory. The default run skips these tests, because they need 16 GiB of
+ * memory. */
 #include "system.h"
 
 #include <unistd.h>

@@ -32,6 +32,7 @@ typedef struct tables {
     gpuhal_range_ops ranges;
     gpuhal_program_ops programs;
     gpuhal_native_ops native;
+    gpuhal_recording_ops recordings;
 } tables;
 
 static void make(tables *out)
@@ -44,11 +45,13 @@ static void make(tables *out)
     fill(&out->ranges, sizeof out->ranges, GPUHAL_RANGES_VERSION);
     fill(&out->programs, sizeof out->programs, GPUHAL_PROGRAMS_VERSION);
     fill(&out->native, sizeof out->native, GPUHAL_NATIVE_VERSION);
+    fill(&out->recordings, sizeof out->recordings, GPUHAL_RECORDINGS_VERSION);
     out->ops.queues = &out->queues;
     out->ops.peers = &out->peers;
     out->ops.ranges = &out->ranges;
     out->ops.programs = &out->programs;
     out->ops.native = &out->native;
+    out->ops.recordings = &out->recordings;
 }
 
 static void expect_refused(const tables *made, const char *sentence)
@@ -75,6 +78,7 @@ TEST(whole_tables_are_copied_and_a_group_without_a_table_is_zero)
     assert_memory_equal(&slots.ranges, &made.ranges, sizeof made.ranges);
     assert_memory_equal(&slots.programs, &made.programs, sizeof made.programs);
     assert_memory_equal(&slots.native, &made.native, sizeof made.native);
+    assert_memory_equal(&slots.recordings, &made.recordings, sizeof made.recordings);
     made.ops.queues = NULL;
     assert_int_equal(gpuhal_direct_slots(&made.ops, &slots), GPUHAL_OK);
     assert_memory_equal(&slots.queues, &none, sizeof none);
@@ -120,6 +124,9 @@ TEST(a_table_below_the_minimum_of_its_group_is_refused)
     make(&made);
     made.native.size = GPUHAL_NATIVE_OPS_MINIMUM - 1;
     expect_refused(&made, "the table of the group native has 7 bytes; at least 8 are needed");
+    make(&made);
+    made.recordings.size = GPUHAL_RECORDING_OPS_MINIMUM - 1;
+    expect_refused(&made, "the table of the group recordings has 39 bytes; at least 40 are needed");
 }
 
 TEST(a_group_without_a_mandatory_slot_is_refused_by_the_name_of_the_slot)
@@ -152,6 +159,10 @@ TEST(a_group_without_a_mandatory_slot_is_refused_by_the_name_of_the_slot)
     WITHOUT(programs, kernel_create, "the group programs lacks the mandatory slot ");
     WITHOUT(programs, kernel_destroy, "the group programs lacks the mandatory slot ");
     WITHOUT(programs, launch, "the group programs lacks the mandatory slot ");
+    WITHOUT(recordings, recording_create, "the group recordings lacks the mandatory slot ");
+    WITHOUT(recordings, recording_set, "the group recordings lacks the mandatory slot ");
+    WITHOUT(recordings, recording_run, "the group recordings lacks the mandatory slot ");
+    WITHOUT(recordings, recording_destroy, "the group recordings lacks the mandatory slot ");
     WITHOUT(ops, memory_flush, "it offers memory_invalidate without ");
     WITHOUT(ops, register_host, "it offers unregister_host without ");
     WITHOUT(ops, unmap, "it offers map without ");

@@ -239,7 +239,7 @@ bool gpuhal_bench_leave_memory(gpuhal_bench *bench, gpuhal_device *device)
            gpuhal_bench_failed_call("gpuhal_device_limit_memory");
 }
 
-static bool no_buffer; /* whether the device had not enough memory for the last buffer */
+static bool no_buffer; /* whether the last buffer exceeded the device's free memory or its largest allocation */
 
 bool gpuhal_bench_buffer_of(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_buffer **out_buffer)
 {

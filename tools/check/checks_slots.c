@@ -24,9 +24,9 @@ enum {
     SLOT_COUNT
 };
 
-/* The rest of gpuhal_slots is the sizes and versions of six tables, and five pointers to tables. */
+/* The rest of gpuhal_slots is the sizes and versions of seven tables, and six pointers to tables. */
 _Static_assert(sizeof(gpuhal_slots) ==
-                   SLOT_COUNT * sizeof(void (*)(void)) + 6 * 2 * sizeof(uint32_t) + 5 * sizeof(void *),
+                   SLOT_COUNT * sizeof(void (*)(void)) + 7 * 2 * sizeof(uint32_t) + 6 * sizeof(void *),
                "a slot has no line in slots.inc, or is no longer in plugin.h");
 #define SLOT(table, name, check)                                                                                       \
     _Static_assert(sizeof(&gpuhal_check_##check) != 0, "slots.inc names a check that does not exist: " #check);
@@ -72,6 +72,7 @@ static void expect_slots(const gpuhal_slots *filled, const char *who)
     EXPECT_VERSION(ranges)
     EXPECT_VERSION(programs)
     EXPECT_VERSION(native)
+    EXPECT_VERSION(recordings)
 #undef EXPECT_VERSION
     for (size_t s = 0; s < SLOT_COUNT; s++) {
         const uintptr_t value = slot_value(filled, s);

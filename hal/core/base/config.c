@@ -1,5 +1,5 @@
-/* base/config.c: see config.h. The table below is the only place that names environment variables; `gpuhal-probe --env`
- * and a test of docs/environment.md read it. An empty variable counts as unset. */
+/* base/config.c: see config.h. The table below is the only list of the library's environment variables;
+ * `gpuhal-probe --env` and a test of docs/environment.md read it. An empty variable counts as unset. */
 #include "base/config.h"
 
 #include "base/error.h"

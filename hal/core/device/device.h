@@ -222,6 +222,7 @@ struct gpuhal_device {
             gpuhal_range_ops ranges;
             gpuhal_program_ops programs;
             gpuhal_native_ops native;
+            gpuhal_recording_ops recordings;
         };
     };
     gpuhal_slots *traced; /* the plugin's slots if `slots` contains the slots of trace.c; otherwise NULL */

@@ -36,7 +36,7 @@ static bool start(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal
 /* The device is used without a group that this library does not know. The plugin's report contains the first note. */
 static bool note_unknown(gpuhal_load_context *load, const gpuhal_plugin *plugin, uint32_t index, const char *unknown)
 {
-    char sentence[560], line[640];
+    char sentence[664], line[744];
     if (!*unknown) {
         return true;
     }

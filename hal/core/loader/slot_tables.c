@@ -24,6 +24,8 @@ static const struct group {
      GPUHAL_PROGRAMS_VERSION, GPUHAL_PROGRAM_OPS_MINIMUM},
     {"native", offsetof(gpuhal_ops, native), offsetof(gpuhal_slots, native), sizeof(gpuhal_native_ops),
      GPUHAL_NATIVE_VERSION, GPUHAL_NATIVE_OPS_MINIMUM},
+    {"recordings", offsetof(gpuhal_ops, recordings), offsetof(gpuhal_slots, recordings), sizeof(gpuhal_recording_ops),
+     GPUHAL_RECORDINGS_VERSION, GPUHAL_RECORDING_OPS_MINIMUM},
 };
 
 #define SLOT(table, name)                                                                                              \
@@ -57,6 +59,10 @@ static const struct slot {
     SLOT(programs, kernel_create),
     SLOT(programs, kernel_destroy),
     SLOT(programs, launch),
+    SLOT(recordings, recording_create),
+    SLOT(recordings, recording_set),
+    SLOT(recordings, recording_run),
+    SLOT(recordings, recording_destroy),
 };
 /* Each pair is offered as a whole or not at all. */
 static const struct slot pairs[][2] = {

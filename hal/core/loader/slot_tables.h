@@ -8,12 +8,12 @@
 
 #include <stdbool.h>
 
-/* The bytes of gpuhal_slots that are not slots: the sizes and versions of six tables, and five pointers to tables. */
-#define GPUHAL_SLOTS_HEADER_BYTES (6 * 2 * sizeof(uint32_t) + 5 * sizeof(void *))
+/* The bytes of gpuhal_slots that are not slots: the sizes and versions of seven tables, and six pointers to tables. */
+#define GPUHAL_SLOTS_HEADER_BYTES (7 * 2 * sizeof(uint32_t) + 6 * sizeof(void *))
 
 typedef struct gpuhal_slots_text {
     char problem[128]; /* the broken rule */
-    char unknown[520]; /* the groups with a version that this library does not know; "" if there are none */
+    char unknown[624]; /* the groups with a version that this library does not know; "" if there are none */
 } gpuhal_slots_text;
 
 /* Copies the slots and the tables of the groups. Returns false and sets `problem` if a table is too small, a mandatory

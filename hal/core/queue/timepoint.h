@@ -58,7 +58,8 @@ typedef struct gpuhal_timepoint {
                                  * queue */
     bool timed;
     bool stamped;               /* done_ns is needed even if `timed` is false */
-    uint64_t observed;          /* observer's number of the work before the timepoint; 0 if not observed */
+    uint64_t observed;          /* observer's number of the newest work before the timepoint in its queue; 0 if there is
+                                 * none, or if the recording is not observed */
     _Atomic bool retired;       /* DONE, and all objects kept alive by the work before it have been released */
     bool notify_requested;      /* a thread waits or a completion is set, so the end must be noticed even if no thread
                                  * polls */

@@ -48,6 +48,7 @@ typedef struct gpuhal_slots {
     gpuhal_range_ops ranges;
     gpuhal_program_ops programs;
     gpuhal_native_ops native;
+    gpuhal_recording_ops recordings;
 } gpuhal_slots;
 
 /** Reads the slots that describe() or open() filled in, as the core does. Slots beyond the size of a table are NULL in

@@ -54,6 +54,7 @@ typedef struct gpuhal_plugin_event gpuhal_plugin_event;
 typedef struct gpuhal_plugin_range gpuhal_plugin_range;
 typedef struct gpuhal_plugin_program gpuhal_plugin_program;
 typedef struct gpuhal_plugin_kernel gpuhal_plugin_kernel;
+typedef struct gpuhal_plugin_recording gpuhal_plugin_recording;
 
 /** Receives facts from the plugin. The core owns the sink. The sink is valid only during the call that receives it, and
  *  only on the thread of this call. */
@@ -244,6 +245,32 @@ typedef struct gpuhal_plugin_launch {
     uint32_t reserved;
 } gpuhal_plugin_launch;
 
+/** Kinds of steps in a recording. */
+enum { GPUHAL_STEP_COPY = 1, GPUHAL_STEP_FILL = 2, GPUHAL_STEP_LAUNCH = 3 };
+/** Flags of a step. CHANGES: recording_set() may replace the launch. */
+enum { GPUHAL_STEP_CHANGES = 1u };
+/** The core splits a longer list into several recordings. */
+enum { GPUHAL_PLUGIN_STEPS_MAX = 256 };
+
+/** One step of a recording. Its members mean the same as the parameters of copy, fill and launch; those of the other
+ *  kinds are 0. */
+typedef struct gpuhal_plugin_step {
+    uint32_t kind;
+    uint32_t index; /**< Position in recording_create(), counted from 0. */
+    uint32_t flags;
+    uint32_t pattern;
+    uint32_t pattern_bytes;
+    uint32_t reserved; /**< The plugin ignores this member and `reserved2`. */
+    uint64_t to_offset;
+    uint64_t from_offset;
+    uint64_t bytes;
+    uint64_t reserved2[2];
+    const gpuhal_memory *to; /**< Also the memory to fill. */
+    const gpuhal_memory *from;
+    gpuhal_plugin_kernel *kernel;
+    const gpuhal_plugin_launch *launch;
+} gpuhal_plugin_step;
+
 /** Input and output of program_load() besides the code. */
 typedef struct gpuhal_plugin_build {
     uint32_t size;
@@ -283,6 +310,7 @@ typedef struct gpuhal_peer_ops gpuhal_peer_ops;
 typedef struct gpuhal_range_ops gpuhal_range_ops;
 typedef struct gpuhal_program_ops gpuhal_program_ops;
 typedef struct gpuhal_native_ops gpuhal_native_ops;
+typedef struct gpuhal_recording_ops gpuhal_recording_ops;
 
 /** The functions of one device. The core zeroes the structure and sets `size` to its own size; describe() fills in the
  *  slots of one device, and open() may clear some. A NULL slot means that the device does not offer the function. The
@@ -383,6 +411,7 @@ typedef struct gpuhal_ops {
     const gpuhal_range_ops *ranges;   /**< Virtual memory. Fallback: pools use allocate. */
     const gpuhal_program_ops *programs;
     const gpuhal_native_ops *native;
+    const gpuhal_recording_ops *recordings; /**< Fallback: each run enqueues the steps. */
 } gpuhal_ops;
 
 /* ---- groups of functions of a device. 0.x: all may still change. A change that a core of an earlier version could
@@ -394,7 +423,8 @@ enum {
     GPUHAL_PEERS_VERSION = 1,
     GPUHAL_RANGES_VERSION = 1,
     GPUHAL_PROGRAMS_VERSION = 1,
-    GPUHAL_NATIVE_VERSION = 1
+    GPUHAL_NATIVE_VERSION = 1,
+    GPUHAL_RECORDINGS_VERSION = 1
 };
 
 /** Queues and events. The slots up to event_query are mandatory. */
@@ -546,6 +576,36 @@ struct gpuhal_native_ops {
     void (GPUHAL_CALL *native_unlock)(gpuhal_plugin_queue *queue);
 };
 
+/** Recordings: lists of steps that are prepared once and run many times. All slots are mandatory. The group needs the
+ *  groups of queues and programs. The core makes one call at a time on a recording. */
+struct gpuhal_recording_ops {
+    uint32_t size;    /**< sizeof(gpuhal_recording_ops) as the plugin knows it. */
+    uint32_t version; /**< GPUHAL_RECORDINGS_VERSION, as the plugin knows it. */
+
+    /** BLOCKS. Prepares @p count steps, 1 to GPUHAL_PLUGIN_STEPS_MAX. The core has checked each step like a call of
+     *  copy, fill or launch with a queue. Structures and arrays are valid only during the call. Memory and kernels stay
+     *  valid until the recording is destroyed, or until recording_set() has replaced them and the runs before it have
+     *  ended. Returns NOT_SUPPORTED, without report(), for steps that the driver cannot record; the core then enqueues
+     *  the steps in each run. */
+    gpuhal_status (GPUHAL_CALL *recording_create)(gpuhal_plugin_device *device, const gpuhal_plugin_step *steps,
+                                                  uint32_t count, gpuhal_plugin_recording **out_recording);
+    /** Replaces the launches of @p count steps with GPUHAL_STEP_CHANGES, in the order of their indexes. The kernel and
+     *  the local memory stay the same; buffers, values, `uses` and groups may differ. The change applies to later runs.
+     *  Runs that are already enqueued keep the launches that they began with, and the slot must not wait for them.
+     *  After an error, the recording may have old and new launches. The core then passes the same steps again before it
+     *  runs the recording again, and meanwhile enqueues the steps itself. */
+    gpuhal_status (GPUHAL_CALL *recording_set)(gpuhal_plugin_recording *recording, const gpuhal_plugin_step *steps,
+                                               uint32_t count);
+    /** Enqueues a run: all steps in the order of their indexes, each as if it had been enqueued by itself. Like launch,
+     *  the slot may return NOT_SUPPORTED or NOT_READY before any side effect. @p queue is never NULL. The core orders
+     *  the runs of one recording: a run begins after the previous run has ended, because both are in one queue, or
+     *  because the queue waits for an event of the other queue. But a run may be enqueued before the previous run has
+     *  ended. */
+    gpuhal_status (GPUHAL_CALL *recording_run)(gpuhal_plugin_queue *queue, gpuhal_plugin_recording *recording);
+    /** BLOCKS. Called while no run is in progress. */
+    void (GPUHAL_CALL *recording_destroy)(gpuhal_plugin_recording *recording);
+};
+
 /* ---- the plugin itself */
 
 /** Flags of gpuhal_plugin. */
@@ -665,6 +725,7 @@ GPUHAL_PLUGIN_API const gpuhal_plugin *GPUHAL_CALL GPUHAL_PLUGIN_QUERY(uint32_t 
 #define GPUHAL_RANGE_OPS_MINIMUM ((uint32_t)(offsetof(gpuhal_range_ops, range_release) + sizeof(void *)))
 #define GPUHAL_PROGRAM_OPS_MINIMUM ((uint32_t)(offsetof(gpuhal_program_ops, launch) + sizeof(void *)))
 #define GPUHAL_NATIVE_OPS_MINIMUM ((uint32_t)offsetof(gpuhal_native_ops, native_device))
+#define GPUHAL_RECORDING_OPS_MINIMUM ((uint32_t)(offsetof(gpuhal_recording_ops, recording_destroy) + sizeof(void *)))
 
 #ifdef __cplusplus
 }
