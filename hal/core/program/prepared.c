@@ -176,7 +176,7 @@ static gpuhal_prepared *make_room(const gpuhal_recording *recording)
         own->places = malloc((count + 1u) * sizeof *own->places);
         own->changed = malloc((places + 1) * sizeof *own->changed);
         own->stale = malloc((recording->slot_count + 1u) * sizeof *own->stale);
-        own->steps = malloc((count < GPUHAL_PLUGIN_STEPS_MAX ? count + 1u : (size_t)GPUHAL_PLUGIN_STEPS_MAX) * sizeof *own->steps);
+        own->steps = calloc(count < GPUHAL_PLUGIN_STEPS_MAX ? count + 1u : GPUHAL_PLUGIN_STEPS_MAX, sizeof *own->steps);
     }
     if (own && (!own->parts || !own->places || !own->changed || !own->stale || !own->steps)) {
         gpuhal_prepared_destroy(recording->device, own);
