@@ -6,8 +6,9 @@
  * recording are in order, so its versions become free in the order in which they were last submitted. Each version in
  * use belongs to a run in flight, so a queue's limit for operations in flight also limits the number of versions.
  *
- * The barriers inside a fixed part are found once. Each part begins with a barrier after all earlier commands, because
- * the buffers of the parts before it may change. The last part also ends with the barrier of a batch.
+ * The barriers inside a fixed part are found once. Between two parts there is always a barrier, because the buffers of
+ * a part that changes are not known in advance. The first part begins and the last part ends with the barrier of a
+ * batch.
  *
  * A command buffer belongs to one queue family, so a recording has one form for each family in which it runs. The first
  * form is made with the recording, other forms at the first run in their family.
@@ -118,17 +119,33 @@ static gpuhal_status copy_steps(gpuhal_plugin_recording *recording, const gpuhal
 
 /* ---- recording */
 
-static gpuhal_status begin_part(gpuhal_plugin_device *device, VkCommandBuffer commands)
+/* A part that changes between two fixed parts has no barrier, so that it is recorded again in less time. */
+static gpuhal_status begin_part(const gpuhal_plugin_recording *recording, uint32_t index, VkCommandBuffer commands)
 {
-    return gpuhal_vulkan_open_commands(device, commands, VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT);
+    gpuhal_plugin_device *device = recording->device;
+    const part *own = &recording->parts[index];
+    const VkCommandBufferUsageFlags usage = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+    const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, .flags = usage};
+    if (index == 0) {
+        return gpuhal_vulkan_open_commands(device, commands, usage);
+    }
+    const VkResult code = device->api.vkBeginCommandBuffer(commands, &begin);
+    if (code == VK_SUCCESS && (!own->changes || own[-1].changes)) {
+        gpuhal_vulkan_order_commands(device, commands, true);
+    }
+    return gpuhal_vulkan_result(device, "vkBeginCommandBuffer", code);
 }
 
 static gpuhal_status end_part(const gpuhal_plugin_recording *recording, uint32_t index, VkCommandBuffer commands)
 {
     gpuhal_plugin_device *device = recording->device;
-    return index + 1 == recording->part_count
-               ? gpuhal_vulkan_close_commands(device, commands)
-               : gpuhal_vulkan_result(device, "vkEndCommandBuffer", device->api.vkEndCommandBuffer(commands));
+    if (index + 1 == recording->part_count) {
+        return gpuhal_vulkan_close_commands(device, commands);
+    }
+    if (!recording->parts[index].changes) {
+        gpuhal_vulkan_order_commands(device, commands, true);
+    }
+    return gpuhal_vulkan_result(device, "vkEndCommandBuffer", device->api.vkEndCommandBuffer(commands));
 }
 
 static uint32_t list_touches(const gpuhal_plugin_step *step, gpuhal_vulkan_touch out_touches[GPUHAL_VULKAN_HAZARDS])
@@ -170,7 +187,7 @@ static gpuhal_status record_fixed(const gpuhal_plugin_recording *recording, form
     gpuhal_vulkan_hazards hazards = {0};
     gpuhal_vulkan_touch touches[GPUHAL_VULKAN_HAZARDS];
     VkPipeline bound = VK_NULL_HANDLE;
-    gpuhal_status status = begin_part(device, commands);
+    gpuhal_status status = begin_part(recording, index, commands);
     for (uint32_t i = own->first; i < own->first + own->count && status == GPUHAL_OK; i++) {
         const gpuhal_plugin_step *step = &recording->steps[i];
         if (gpuhal_vulkan_hazards_add(&hazards, touches, list_touches(step, touches))) {
@@ -193,7 +210,7 @@ static gpuhal_status record_fixed(const gpuhal_plugin_recording *recording, form
 static gpuhal_status record_version(const gpuhal_plugin_recording *recording, uint32_t index, const version *to)
 {
     const gpuhal_plugin_step *step = &recording->steps[recording->parts[index].first];
-    const gpuhal_status status = begin_part(recording->device, to->commands);
+    const gpuhal_status status = begin_part(recording, index, to->commands);
     if (status != GPUHAL_OK) {
         return status;
     }
