@@ -10,13 +10,12 @@
  * a part that changes are not known in advance. The first part begins and the last part ends with the barrier of a
  * batch.
  *
- * A command buffer belongs to one queue family, so a recording has one form for each family in which it runs. The first
- * form is made with the recording, other forms at the first run in their family.
+ * A command buffer belongs to one queue family, so a recording has one form for each family of the device that
+ * computes. Only adopted devices have several.
  */
 #include "program.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* One command buffer of a part that changes. */
 typedef struct version {
@@ -40,78 +39,37 @@ typedef struct form {
 } form;
 
 typedef struct part {
-    uint32_t first, count; /* steps */
-    bool changes;
+    uint32_t first, count;        /* steps */
+    gpuhal_plugin_kernel *kernel; /* of the step that changes; NULL for fixed parts */
 } part;
 
 struct gpuhal_plugin_recording {
     gpuhal_plugin_device *device;
     uint32_t step_count, part_count;
-    gpuhal_plugin_step *steps; /* `launch` is a copy in one allocation */
     part *parts;
-    form *forms[GPUHAL_VULKAN_FAMILIES]; /* by family; NULL if not made yet */
+    form *forms[GPUHAL_VULKAN_FAMILIES]; /* by family; NULL if the family does not compute */
 };
 
 static gpuhal_status out_of_memory(const gpuhal_plugin_device *device)
 {
-    return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
+    return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
 }
 
-/* ---- steps */
-
-/* Copies the launch with its arguments, its values and its list of memory into one block, in the order of decreasing
- * alignment. Returns NULL if out of memory. Owner: caller, free(). */
-static gpuhal_plugin_launch *copy_launch(const gpuhal_plugin_launch *launch)
+static gpuhal_status divide(gpuhal_plugin_recording *recording, const gpuhal_plugin_step *steps, uint32_t count)
 {
-    size_t value_bytes = 0;
-    for (uint32_t i = 0; i < launch->argument_count; i++) {
-        value_bytes += launch->arguments[i].value ? (size_t)launch->arguments[i].bytes : 0;
-    }
-    gpuhal_plugin_launch *copy = malloc(sizeof *copy + launch->argument_count * sizeof *launch->arguments +
-                                        launch->uses_count * sizeof *launch->uses + value_bytes);
-    if (!copy) {
-        return NULL;
-    }
-    *copy = *launch;
-    gpuhal_plugin_argument *arguments = (gpuhal_plugin_argument *)(void *)(copy + 1);
-    const gpuhal_memory **uses = (const gpuhal_memory **)(void *)(arguments + launch->argument_count);
-    unsigned char *values = (unsigned char *)(uses + launch->uses_count);
-    for (uint32_t i = 0; i < launch->uses_count; i++) {
-        uses[i] = launch->uses[i];
-    }
-    for (uint32_t i = 0; i < launch->argument_count; i++) {
-        arguments[i] = launch->arguments[i];
-        if (arguments[i].value) {
-            memcpy(values, arguments[i].value, (size_t)arguments[i].bytes);
-            arguments[i].value = values;
-            values += arguments[i].bytes;
-        }
-    }
-    copy->arguments = arguments;
-    copy->uses = uses;
-    return copy;
-}
-
-static gpuhal_status copy_steps(gpuhal_plugin_recording *recording, const gpuhal_plugin_step *steps, uint32_t count)
-{
-    recording->steps = calloc(count, sizeof *recording->steps);
+    recording->step_count = count;
     recording->parts = calloc(count, sizeof *recording->parts);
-    if (!recording->steps || !recording->parts) {
+    if (!recording->parts) {
         return out_of_memory(recording->device);
     }
     for (uint32_t i = 0; i < count; i++) {
-        recording->steps[i] = steps[i];
-        recording->steps[i].launch = NULL;
-        recording->step_count = i + 1;
-        if (steps[i].kind == GPUHAL_STEP_LAUNCH && !(recording->steps[i].launch = copy_launch(steps[i].launch))) {
-            return out_of_memory(recording->device);
-        }
         part *last = recording->part_count > 0 ? &recording->parts[recording->part_count - 1] : NULL;
         const bool changes = steps[i].flags & GPUHAL_STEP_CHANGES;
-        if (last && !last->changes && !changes) {
+        if (last && !last->kernel && !changes) {
             last->count++;
         } else {
-            recording->parts[recording->part_count++] = (part){.first = i, .count = 1, .changes = changes};
+            recording->parts[recording->part_count++] =
+                (part){.first = i, .count = 1, .kernel = changes ? steps[i].kernel : NULL};
         }
     }
     return GPUHAL_OK;
@@ -130,7 +88,7 @@ static gpuhal_status begin_part(const gpuhal_plugin_recording *recording, uint32
         return gpuhal_vulkan_open_commands(device, commands, usage);
     }
     const VkResult code = device->api.vkBeginCommandBuffer(commands, &begin);
-    if (code == VK_SUCCESS && (!own->changes || own[-1].changes)) {
+    if (code == VK_SUCCESS && (!own->kernel || own[-1].kernel)) {
         gpuhal_vulkan_order_commands(device, commands, true);
     }
     return gpuhal_vulkan_result(device, "vkBeginCommandBuffer", code);
@@ -142,7 +100,7 @@ static gpuhal_status end_part(const gpuhal_plugin_recording *recording, uint32_t
     if (index + 1 == recording->part_count) {
         return gpuhal_vulkan_close_commands(device, commands);
     }
-    if (!recording->parts[index].changes) {
+    if (!recording->parts[index].kernel) {
         gpuhal_vulkan_order_commands(device, commands, true);
     }
     return gpuhal_vulkan_result(device, "vkEndCommandBuffer", device->api.vkEndCommandBuffer(commands));
@@ -179,7 +137,8 @@ static gpuhal_status record_launch(const gpuhal_plugin_step *step, form *to, VkC
     return GPUHAL_OK;
 }
 
-static gpuhal_status record_fixed(const gpuhal_plugin_recording *recording, form *to, uint32_t index)
+static gpuhal_status record_fixed(const gpuhal_plugin_recording *recording, form *to, uint32_t index,
+                                  const gpuhal_plugin_step *steps)
 {
     gpuhal_plugin_device *device = recording->device;
     const VkCommandBuffer commands = to->commands[index];
@@ -189,7 +148,7 @@ static gpuhal_status record_fixed(const gpuhal_plugin_recording *recording, form
     VkPipeline bound = VK_NULL_HANDLE;
     gpuhal_status status = begin_part(recording, index, commands);
     for (uint32_t i = own->first; i < own->first + own->count && status == GPUHAL_OK; i++) {
-        const gpuhal_plugin_step *step = &recording->steps[i];
+        const gpuhal_plugin_step *step = &steps[i];
         if (gpuhal_vulkan_hazards_add(&hazards, touches, list_touches(step, touches))) {
             gpuhal_vulkan_order_commands(device, commands, true);
         }
@@ -207,9 +166,9 @@ static gpuhal_status record_fixed(const gpuhal_plugin_recording *recording, form
 }
 
 /* The device must not be using the version. */
-static gpuhal_status record_version(const gpuhal_plugin_recording *recording, uint32_t index, const version *to)
+static gpuhal_status record_version(const gpuhal_plugin_recording *recording, uint32_t index, const version *to,
+                                    const gpuhal_plugin_step *step)
 {
-    const gpuhal_plugin_step *step = &recording->steps[recording->parts[index].first];
     const gpuhal_status status = begin_part(recording, index, to->commands);
     if (status != GPUHAL_OK) {
         return status;
@@ -244,8 +203,7 @@ static gpuhal_status add_version(const gpuhal_plugin_recording *recording, form 
     made->commands = commands;
     gpuhal_status status = commands ? GPUHAL_OK : allocate_commands(recording->device, to->pool, 1, &made->commands);
     if (status == GPUHAL_OK) {
-        status = gpuhal_vulkan_launch_resources(recording->steps[recording->parts[index].first].kernel, &to->arena,
-                                                &made->resources);
+        status = gpuhal_vulkan_launch_resources(recording->parts[index].kernel, &to->arena, &made->resources);
     }
     if (status != GPUHAL_OK) {
         free(made);
@@ -306,12 +264,13 @@ static gpuhal_status find_version(const gpuhal_plugin_recording *recording, form
 }
 
 /* Records the part again, in a version that becomes the newest. */
-static gpuhal_status renew_part(const gpuhal_plugin_recording *recording, form *in, uint32_t index)
+static gpuhal_status renew_part(const gpuhal_plugin_recording *recording, form *in, uint32_t index,
+                                const gpuhal_plugin_step *step)
 {
     versions *all = &in->versions[index];
     version *chosen = NULL;
     gpuhal_status status = find_version(recording, in, index, &chosen);
-    status = status == GPUHAL_OK ? record_version(recording, index, chosen) : status;
+    status = status == GPUHAL_OK ? record_version(recording, index, chosen, step) : status;
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -344,7 +303,8 @@ static void destroy_form(const gpuhal_plugin_recording *recording, form *one)
     free(one);
 }
 
-static gpuhal_status fill_form(const gpuhal_plugin_recording *recording, form *to, uint32_t family)
+static gpuhal_status fill_form(const gpuhal_plugin_recording *recording, form *to, uint32_t family,
+                               const gpuhal_plugin_step *steps)
 {
     gpuhal_plugin_device *device = recording->device;
     to->commands = calloc(recording->part_count, sizeof *to->commands);
@@ -363,29 +323,30 @@ static gpuhal_status fill_form(const gpuhal_plugin_recording *recording, form *t
     to->pool = pool;
     gpuhal_status status = allocate_commands(device, pool, recording->part_count, to->commands);
     for (uint32_t i = 0; i < recording->part_count && status == GPUHAL_OK; i++) {
-        if (recording->parts[i].changes) {
-            status = add_version(recording, to, i, to->commands[i]);
-            status = status == GPUHAL_OK ? record_version(recording, i, to->versions[i].newest) : status;
-        } else {
-            status = record_fixed(recording, to, i);
+        const part *one = &recording->parts[i];
+        if (!one->kernel) {
+            status = record_fixed(recording, to, i, steps);
+            continue;
         }
+        status = add_version(recording, to, i, to->commands[i]);
+        status =
+            status == GPUHAL_OK ? record_version(recording, i, to->versions[i].newest, &steps[one->first]) : status;
     }
     return status;
 }
 
-static gpuhal_status make_form(gpuhal_plugin_recording *recording, uint32_t family)
+static gpuhal_status make_forms(gpuhal_plugin_recording *recording, const gpuhal_plugin_step *steps)
 {
-    form *made = calloc(1, sizeof *made);
-    if (!made) {
-        return out_of_memory(recording->device);
+    gpuhal_plugin_device *device = recording->device;
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t i = 0; i < device->family_count && status == GPUHAL_OK; i++) {
+        const uint32_t family = device->families[i];
+        if (gpuhal_vulkan_computes(&device->hardware, family)) {
+            form *made = recording->forms[family] = calloc(1, sizeof *made);
+            status = made ? fill_form(recording, made, family, steps) : out_of_memory(device);
+        }
     }
-    const gpuhal_status status = fill_form(recording, made, family);
-    if (status != GPUHAL_OK) {
-        destroy_form(recording, made);
-        return status;
-    }
-    recording->forms[family] = made;
-    return GPUHAL_OK;
+    return status;
 }
 
 /* ---- slots */
@@ -403,8 +364,8 @@ gpuhal_status gpuhal_vulkan_recording_create(gpuhal_plugin_device *device, const
         return out_of_memory(device);
     }
     recording->device = device;
-    status = copy_steps(recording, steps, count);
-    status = status == GPUHAL_OK ? make_form(recording, device->wrappers[0].family) : status;
+    status = divide(recording, steps, count);
+    status = status == GPUHAL_OK ? make_forms(recording, steps) : status;
     if (status != GPUHAL_OK) {
         gpuhal_vulkan_recording_destroy(recording);
         return status;
@@ -419,19 +380,12 @@ gpuhal_status gpuhal_vulkan_recording_set(gpuhal_plugin_recording *recording, co
     gpuhal_status status = gpuhal_vulkan_alive(recording->device);
     uint32_t index = 0;
     for (uint32_t i = 0; i < count && status == GPUHAL_OK; i++) {
-        gpuhal_plugin_step *own = &recording->steps[steps[i].index];
-        gpuhal_plugin_launch *launch = copy_launch(steps[i].launch);
-        if (!launch) {
-            return out_of_memory(recording->device);
-        }
-        free((void *)(uintptr_t)own->launch);
-        own->launch = launch;
         while (recording->parts[index].first != steps[i].index) {
             index++;
         }
         for (uint32_t family = 0; family < GPUHAL_VULKAN_FAMILIES && status == GPUHAL_OK; family++) {
             if (recording->forms[family]) {
-                status = renew_part(recording, recording->forms[family], index);
+                status = renew_part(recording, recording->forms[family], index, &steps[i]);
             }
         }
     }
@@ -440,18 +394,13 @@ gpuhal_status gpuhal_vulkan_recording_set(gpuhal_plugin_recording *recording, co
 
 gpuhal_status gpuhal_vulkan_recording_run(gpuhal_plugin_queue *queue, gpuhal_plugin_recording *recording)
 {
-    const uint32_t family = queue->wrapper->family;
-    gpuhal_status status = gpuhal_vulkan_alive(recording->device);
-    if (status == GPUHAL_OK && !gpuhal_vulkan_computes(&recording->device->hardware, family)) {
+    const form *one = recording->forms[queue->wrapper->family];
+    if (!one) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    status = status == GPUHAL_OK && !recording->forms[family] ? make_form(recording, family) : status;
-    if (status != GPUHAL_OK) {
-        return status;
-    }
-    const form *one = recording->forms[family];
     uint64_t value = 0;
-    status = gpuhal_vulkan_queue_run(queue, one->commands, recording->part_count, recording->step_count, &value);
+    const gpuhal_status status =
+        gpuhal_vulkan_queue_run(queue, one->commands, recording->part_count, recording->step_count, &value);
     for (uint32_t i = 0; i < recording->part_count && status == GPUHAL_OK; i++) {
         version *current = one->versions[i].newest;
         if (current && current->timeline != queue->timeline) {
@@ -476,10 +425,6 @@ void gpuhal_vulkan_recording_destroy(gpuhal_plugin_recording *recording)
             destroy_form(recording, recording->forms[family]);
         }
     }
-    for (uint32_t i = 0; i < recording->step_count; i++) {
-        free((void *)(uintptr_t)recording->steps[i].launch);
-    }
-    free(recording->steps);
     free(recording->parts);
     free(recording);
 }
