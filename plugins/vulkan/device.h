@@ -56,8 +56,8 @@ enum {
     GPUHAL_VULKAN_SPIRV_1_4 = 1u << 12        /* VK_KHR_spirv_1_4 or Vulkan 1.2 */
 };
 /* Bits for features. They have to be enabled in the feature structures. */
-#define GPUHAL_VULKAN_FEATURE_BITS                                                                                     \
-    (GPUHAL_VULKAN_TIMELINE | GPUHAL_VULKAN_HOST_QUERY_RESET | GPUHAL_VULKAN_BUFFER_ADDRESS |                          \
+#define GPUHAL_VULKAN_FEATURE_BITS                                                                                    \
+    (GPUHAL_VULKAN_TIMELINE | GPUHAL_VULKAN_HOST_QUERY_RESET | GPUHAL_VULKAN_BUFFER_ADDRESS |                         \
      GPUHAL_VULKAN_SUBGROUP_SIZE | GPUHAL_VULKAN_MAINTENANCE4)
 
 typedef struct gpuhal_vulkan_hardware {

@@ -46,7 +46,8 @@ typedef struct gpuhal_vulkan_batch {
     VkPipeline pipeline;        /* bound pipeline, or NULL */
     gpuhal_vulkan_arena arena;  /* resources of its launches */
     VkCommandBuffer *runs;      /* [0]: `commands`; from [1] on: command buffers of recordings */
-    uint32_t run_count, run_space;
+    uint32_t run_count;         /* number of command buffers of recordings */
+    uint32_t run_space;         /* room in `runs` */
 } gpuhal_vulkan_batch;
 
 struct gpuhal_plugin_queue {
@@ -59,10 +60,10 @@ struct gpuhal_plugin_queue {
     gpuhal_vulkan_batch *first, *last; /* batches in flight, oldest first */
     gpuhal_vulkan_batch *idle;         /* batches with nothing recorded */
     uint32_t batch_count, in_flight;   /* in_flight: operations of the batches in flight */
-    gpuhal_vulkan_hazards hazards;     /* accesses of the open batch */
-    bool adopted;                      /* the caller may submit to the VkQueue at any time */
-    bool foreign;                      /* the caller may have submitted work since the plugin's last submission */
-    bool failed;                       /* a submission failed; no later work may run */
+    gpuhal_vulkan_hazards hazards; /* accesses of the open batch */
+    bool adopted;                  /* the caller may submit to the VkQueue at any time */
+    bool foreign;                  /* the caller may have submitted work since the plugin's last submission */
+    bool failed;                   /* a submission failed; no later work may run */
 };
 
 struct gpuhal_plugin_event {

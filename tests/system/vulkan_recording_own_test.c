@@ -116,11 +116,12 @@ TEST(replacing_a_launch_again_before_any_run_needs_no_other_version)
     end(f);
 }
 
-/* The run that was dropped had begun with a version that an earlier run in another queue still uses. */
-TEST(after_a_dropped_submission_later_runs_in_another_queue_are_right)
+/* The run that was dropped had begun with a version that an earlier run in another queue still uses. The last queue
+ * continues with the timeline of the failed queue. */
+TEST(after_a_dropped_submission_later_runs_are_right_and_versions_are_used_again)
 {
     fixture *f = begin_additions(open_programs(one_family), 2);
-    gpuhal_plugin_queue *failing = make_queue(f), *third = NULL;
+    gpuhal_plugin_queue *failing = make_queue(f), *last = NULL;
     gpuhal_plugin_event *event = make_event(f);
     f->p.fake.hang(1);
     run_in(f, f->p.queue);
@@ -131,19 +132,25 @@ TEST(after_a_dropped_submission_later_runs_in_another_queue_are_right)
     assert_int_equal(f->ops->recordings->recording_run(failing, f->recording), GPUHAL_ERROR_CANCELLED);
     assert_int_equal(set_factor(f, 0, 5), GPUHAL_OK);
     f->ops->queues->queue_destroy(failing);
-    third = make_queue(f);
-    follow(f, third, f->p.queue, event);
-    run_in(f, third);
+    run_in(f, f->p.queue);
     f->p.fake.go_on();
-    follow(f, f->p.queue, third, event);
-    for (int i = 0; i < 5; i++) {
-        assert_int_equal(set_factor(f, 0, 0), GPUHAL_OK);
-        run_in(f, f->p.queue);
-    }
+    assert_int_equal(set_factor(f, 0, 0), GPUHAL_OK);
+    run_in(f, f->p.queue);
     finish_queue(&f->p);
-    expect_sum(f, 2 + 6 + 5);
-    f->ops->queues->queue_destroy(third);
+    last = make_queue(f);
+    f->p.fake.fail_call("vkAllocateCommandBuffers", 0, 0);
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(set_factor(f, 0, 1), GPUHAL_OK);
+        run_in(f, last);
+        if (i % 2) {
+            assert_int_equal(f->ops->queues->event_record(last, event), GPUHAL_OK);
+            assert_int_equal(f->ops->queues->event_block(event, UINT64_C(60000000000)), GPUHAL_OK);
+        }
+    }
+    assert_true(f->p.fake.calls("vkAllocateCommandBuffers") <= 2); /* also for the queue's batch */
+    expect_sum(f, 2 + 6 + 1 + 40 * 2);
     f->ops->queues->event_destroy(event);
+    f->ops->queues->queue_destroy(last);
     end(f);
 }
 
@@ -235,6 +242,29 @@ TEST(a_queue_far_ahead_of_its_device_refuses_runs_and_keeps_a_bounded_number_of_
     f->p.fake.go_on();
     finish_queue(&f->p);
     expect_sum(f, sum);
+    end(f);
+}
+
+TEST(the_time_between_two_events_includes_the_run_between_them)
+{
+    fixture *f = begin(open_programs("discrete;slow_us=20000"));
+    gpuhal_plugin_event *before = NULL;
+    uint64_t elapsed_ns = 0;
+    f->p.queue = make_queue(f);
+    assert_int_equal(f->ops->queues->event_create(f->p.o.device, EVENT_DESC(.flags = GPUHAL_TIMED), &before),
+                     GPUHAL_OK);
+    assert_int_equal(f->ops->queues->event_create(f->p.o.device, EVENT_DESC(.flags = GPUHAL_TIMED), &f->p.event),
+                     GPUHAL_OK);
+    f->count = 1;
+    f->steps[0] = (described){.kind = GPUHAL_STEP_COPY, .to = 1, .bytes = BYTES};
+    create(f);
+    run_in(f, f->p.queue);
+    assert_int_equal(f->ops->queues->event_record(f->p.queue, before), GPUHAL_OK);
+    run_in(f, f->p.queue);
+    finish_queue(&f->p);
+    assert_int_equal(f->ops->queues->elapsed(before, f->p.event, &elapsed_ns), GPUHAL_OK);
+    assert_in_range(elapsed_ns, 20000000, 39000000);
+    f->ops->queues->event_destroy(before);
     end(f);
 }
 
