@@ -13,7 +13,7 @@ static bool is_plain(const gpuhal_buffer *buffer)
 }
 
 /* A plugin that returns either code has done nothing (plugin.h), so the worker can start the work from the
- * beginning. */
+ * beginning, or continue a recording with the first remaining step. */
 static bool is_deferred(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
@@ -441,9 +441,9 @@ static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint 
            gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
 }
 
-/* Returns NOT_SUPPORTED or NOT_READY if the worker must wait instead, and NOT_SUPPORTED if the timepoint is done or has
- * failed in the meantime. On OK this queue's work is a user of the event, and the caller must track the work. The
- * caller has the right to call, but not the mutex. */
+/* Returns NOT_SUPPORTED or NOT_READY if the worker must wait instead, and NOT_SUPPORTED if the timepoint was done
+ * before the plugin's call or has failed. On OK this queue's work is a user of the event, and the caller must track the
+ * work. The caller has the right to call, but not the mutex. */
 static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_error_detail detail;
