@@ -288,10 +288,11 @@ VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_wrappe
 /* Returns whether to retry a wait that returned @p code, after a short sleep. @p tries is the number of retries so
  * far. */
 bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries);
-/* Begin and end a command buffer. The opening barrier orders the command buffer after all earlier submissions to its
- * VkQueue, including other submitters' submissions. The closing barrier orders all this work before later work on the
- * device and the host. */
-gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
+/* Begin and end a command buffer. @p usage are flags for vkBeginCommandBuffer. The opening barrier orders the command
+ * buffer after all earlier submissions to its VkQueue, including other submitters' submissions. The closing barrier
+ * orders all this work before later work on the device and the host. */
+gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands,
+                                          VkCommandBufferUsageFlags usage);
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
 /* Adds the barrier between two commands of one command buffer that access the same bytes. It covers transfers and, with
  * @p dispatches, launches.
@@ -382,9 +383,21 @@ gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulk
  * queue. */
 bool gpuhal_vulkan_queue_is_idle(gpuhal_plugin_queue *queue);
 
+/* transfer.c: record a copy or a fill without barriers. */
+void gpuhal_vulkan_record_copy(gpuhal_plugin_device *device, VkCommandBuffer commands, const gpuhal_memory *to,
+                               uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
+void gpuhal_vulkan_record_fill(gpuhal_plugin_device *device, VkCommandBuffer commands, const gpuhal_memory *memory,
+                               uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
+
 static inline gpuhal_vulkan_buffer *gpuhal_vulkan_buffer_of(const gpuhal_memory *memory)
 {
     return memory->object;
+}
+
+static inline gpuhal_vulkan_span gpuhal_vulkan_span_of(const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    return (gpuhal_vulkan_span){
+        .buffer = gpuhal_vulkan_buffer_of(memory)->buffer, .begin = offset, .end = offset + bytes};
 }
 
 #endif

@@ -45,14 +45,15 @@ void gpuhal_vulkan_event_destroy(gpuhal_plugin_event *event)
     free(event);
 }
 
-/* Makes the open batch write a timestamp. A stamp cannot be reset while a batch in flight may still write it. In that
- * case the event gets a new stamp, and the batch releases the old stamp. The event and the batch hold one reference
- * each. The batch releases its reference after its value was reached, so a count of 1 means that the device no longer
- * uses the query pool. */
+/* Makes the open batch write a timestamp, or a new batch if the open batch has runs. A stamp cannot be reset while a
+ * batch in flight may still write it. In that case the event gets a new stamp, and the batch releases the old stamp.
+ * The event and the batch hold one reference each. The batch releases its reference after its value was reached, so a
+ * count of 1 means that the device no longer uses the query pool. */
 static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_plugin_device *device = queue->device;
-    gpuhal_status status = gpuhal_vulkan_queue_open(queue);
+    gpuhal_status status = queue->open && queue->open->run_count > 0 ? gpuhal_vulkan_queue_submit(queue) : GPUHAL_OK;
+    status = status == GPUHAL_OK ? gpuhal_vulkan_queue_open(queue) : status;
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -66,8 +67,7 @@ static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event
         return status;
     }
     device->api.vkResetQueryPool(device->handle, event->stamp->pool, 0, 1);
-    device->api.vkCmdWriteTimestamp(queue->open->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, event->stamp->pool,
-                                    0);
+    device->api.vkCmdWriteTimestamp(queue->open->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, event->stamp->pool, 0);
     atomic_fetch_add(&event->stamp->references, 1);
     queue->open->stamp = event->stamp;
     return GPUHAL_OK;

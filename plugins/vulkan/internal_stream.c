@@ -196,12 +196,10 @@ static void barrier(gpuhal_plugin_device *device, VkCommandBuffer commands, cons
 }
 
 /* The first scope is all commands, so it covers all earlier submissions to the VkQueue. */
-gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
+gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands,
+                                          VkCommandBufferUsageFlags usage)
 {
-    const VkCommandBufferBeginInfo begin = {
-        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-        .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
-    };
+    const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, .flags = usage};
     VkResult code = device->api.vkBeginCommandBuffer(commands, &begin);
     if (code != VK_SUCCESS) {
         return gpuhal_vulkan_result(device, "vkBeginCommandBuffer", code);
@@ -257,7 +255,9 @@ gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, bool dispatches,
     }
     status = choose_commands(device, stream, dispatches);
     status = status == GPUHAL_OK ? gpuhal_vulkan_arena_reset(device, &stream->arena) : status;
-    status = status == GPUHAL_OK ? gpuhal_vulkan_open_commands(device, stream->commands) : status;
+    status = status == GPUHAL_OK
+                 ? gpuhal_vulkan_open_commands(device, stream->commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)
+                 : status;
     if (status != GPUHAL_OK) {
         give(device, stream);
         return status;

@@ -1,8 +1,8 @@
 /* vulkan/launch.c: records launches. A launch on a queue is recorded in the queue's open batch, with the barriers that
- * its arguments require. A launch without a queue is recorded in an internal stream.
+ * its arguments require. A launch without a queue is recorded in an internal stream, and recording.c records the
+ * launches of recordings.
  */
 #include "program.h"
-#include "queue.h"
 
 #include <string.h>
 
@@ -73,26 +73,29 @@ static void write_descriptors(const gpuhal_plugin_kernel *kernel, VkCommandBuffe
     }
 }
 
-/* Records everything except the pipeline. On failure nothing is recorded. */
-static gpuhal_status record(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
-                            VkCommandBuffer commands, gpuhal_vulkan_arena *arena, bindings *from)
+gpuhal_status gpuhal_vulkan_launch_resources(const gpuhal_plugin_kernel *kernel, gpuhal_vulkan_arena *arena,
+                                             gpuhal_vulkan_resources *out_resources)
+{
+    const bool needs = kernel->block_count > 0 || (kernel->used_sets && !kernel->pushes);
+    out_resources->values = (gpuhal_vulkan_values){0};
+    return needs ? gpuhal_vulkan_arena_take(kernel->device, arena, kernel, out_resources->sets, &out_resources->values)
+                 : GPUHAL_OK;
+}
+
+void gpuhal_vulkan_record_launch(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
+                                 VkCommandBuffer commands, const gpuhal_vulkan_resources *resources)
 {
     gpuhal_plugin_device *device = kernel->device;
     const uint32_t constant_bytes = kernel->blocks[kernel->block_count].bytes;
-    VkDescriptorSet sets[GPUHAL_VULKAN_SETS];
-    gpuhal_vulkan_values values = {0};
+    const gpuhal_vulkan_values *values = &resources->values;
     unsigned char constants[GPUHAL_VULKAN_PUSH_BYTES];
-    if (kernel->block_count > 0 || (kernel->used_sets && !kernel->pushes)) {
-        gpuhal_status status = gpuhal_vulkan_arena_take(device, arena, kernel, sets, &values);
-        if (status != GPUHAL_OK) {
-            return status;
-        }
-    }
-    read_values(kernel, launch, values.host, constants);
+    bindings from;
+    read_buffers(kernel, launch, &from);
+    read_values(kernel, launch, values->host, constants);
     for (uint32_t b = 0; b < kernel->block_count; b++) {
-        from->infos[kernel->buffer_count + b] =
-            (VkDescriptorBufferInfo){.buffer = values.buffer,
-                                     .offset = values.offset + kernel->blocks[b].offset,
+        from.infos[kernel->buffer_count + b] =
+            (VkDescriptorBufferInfo){.buffer = values->buffer,
+                                     .offset = values->offset + kernel->blocks[b].offset,
                                      .range = kernel->blocks[b].bytes};
     }
     if (constant_bytes > 0) {
@@ -100,15 +103,15 @@ static gpuhal_status record(const gpuhal_plugin_kernel *kernel, const gpuhal_plu
                                        constants);
     }
     if (kernel->used_sets) {
-        write_descriptors(kernel, commands, sets, from);
+        write_descriptors(kernel, commands, resources->sets, &from);
     }
     device->api.vkCmdDispatch(commands, launch->groups[0], launch->groups[1], launch->groups[2]);
-    return GPUHAL_OK;
 }
 
 /* A launch may access any byte of memory that it reaches by address (launch->uses). A launch with more spans than the
  * hazard lists can store is ordered against all commands. */
-static uint32_t list_touches(const gpuhal_plugin_launch *launch, gpuhal_vulkan_touch out_touches[GPUHAL_VULKAN_HAZARDS])
+uint32_t gpuhal_vulkan_launch_touches(const gpuhal_plugin_launch *launch,
+                                      gpuhal_vulkan_touch out_touches[GPUHAL_VULKAN_HAZARDS])
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < launch->argument_count; i++) {
@@ -130,12 +133,14 @@ static uint32_t list_touches(const gpuhal_plugin_launch *launch, gpuhal_vulkan_t
 }
 
 static gpuhal_status launch_queued(gpuhal_plugin_queue *queue, const gpuhal_plugin_kernel *kernel,
-                                   const gpuhal_plugin_launch *launch, bindings *from)
+                                   const gpuhal_plugin_launch *launch)
 {
     gpuhal_vulkan_touch touches[GPUHAL_VULKAN_HAZARDS];
+    gpuhal_vulkan_resources resources;
     VkCommandBuffer commands = VK_NULL_HANDLE;
-    const uint32_t count = list_touches(launch, touches);
+    const uint32_t count = gpuhal_vulkan_launch_touches(launch, touches);
     gpuhal_status status = gpuhal_vulkan_queue_record(queue, GPUHAL_VULKAN_DISPATCH, touches, count, &commands);
+    status = status == GPUHAL_OK ? gpuhal_vulkan_launch_resources(kernel, &queue->open->arena, &resources) : status;
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -144,21 +149,25 @@ static gpuhal_status launch_queued(gpuhal_plugin_queue *queue, const gpuhal_plug
         queue->device->api.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
         batch->pipeline = kernel->pipeline;
     }
-    return record(kernel, launch, commands, &batch->arena, from);
+    gpuhal_vulkan_record_launch(kernel, launch, commands, &resources);
+    return GPUHAL_OK;
 }
 
 /* The stream records nothing else, so its opening and closing barriers suffice. */
-static gpuhal_status launch_and_wait(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
-                                     bindings *from)
+static gpuhal_status launch_and_wait(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch)
 {
     gpuhal_plugin_device *device = kernel->device;
     gpuhal_vulkan_stream *stream = NULL;
+    gpuhal_vulkan_resources resources;
     gpuhal_status status = gpuhal_vulkan_begin(device, true, &stream);
     if (status != GPUHAL_OK) {
         return status;
     }
-    device->api.vkCmdBindPipeline(stream->commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
-    status = record(kernel, launch, stream->commands, &stream->arena, from);
+    status = gpuhal_vulkan_launch_resources(kernel, &stream->arena, &resources);
+    if (status == GPUHAL_OK) {
+        device->api.vkCmdBindPipeline(stream->commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+        gpuhal_vulkan_record_launch(kernel, launch, stream->commands, &resources);
+    }
     const gpuhal_status ended = gpuhal_vulkan_finish(device, stream);
     return status == GPUHAL_OK ? ended : status;
 }
@@ -167,7 +176,6 @@ static gpuhal_status launch_and_wait(const gpuhal_plugin_kernel *kernel, const g
 gpuhal_status gpuhal_vulkan_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {
-    bindings from;
     const gpuhal_status status = gpuhal_vulkan_alive(kernel->device);
     if (status != GPUHAL_OK) {
         return status;
@@ -175,6 +183,5 @@ gpuhal_status gpuhal_vulkan_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     if (queue && !gpuhal_vulkan_computes(&kernel->device->hardware, queue->wrapper->family)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    read_buffers(kernel, launch, &from);
-    return queue ? launch_queued(queue, kernel, launch, &from) : launch_and_wait(kernel, launch, &from);
+    return queue ? launch_queued(queue, kernel, launch) : launch_and_wait(kernel, launch);
 }

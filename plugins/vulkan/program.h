@@ -1,4 +1,4 @@
-/* vulkan/program.h: declarations of program.c, kernel_check.c, kernel.c and launch.c.
+/* vulkan/program.h: declarations of program.c, kernel_check.c, kernel.c, launch.c and recording.c.
  *
  * A program is a shader module with a pipeline cache that all its kernels share. A kernel is a pipeline with its
  * layout, compiled when the kernel is created. A launch records the pipeline, its descriptors, its values and the
@@ -9,7 +9,7 @@
 #ifndef GPUHAL_VULKAN_PROGRAM_H
 #define GPUHAL_VULKAN_PROGRAM_H
 
-#include "device.h"
+#include "queue.h"
 #include "spirv.h"
 
 /* Maximum size of push constants; few devices support more. */
@@ -90,7 +90,33 @@ gpuhal_status gpuhal_vulkan_kernel_create(gpuhal_plugin_program *program, const 
 void gpuhal_vulkan_kernel_destroy(gpuhal_plugin_kernel *kernel);
 
 /* launch.c */
+
+/* The part of an arena that one launch uses. */
+typedef struct gpuhal_vulkan_resources {
+    VkDescriptorSet sets[GPUHAL_VULKAN_SETS];
+    gpuhal_vulkan_values values;
+} gpuhal_vulkan_resources;
+
+/* Allocates the resources of one launch, if the kernel needs any. */
+gpuhal_status gpuhal_vulkan_launch_resources(const gpuhal_plugin_kernel *kernel, gpuhal_vulkan_arena *arena,
+                                             gpuhal_vulkan_resources *out_resources);
+/* Records everything except barriers and the pipeline, which must be bound. The device must not be using the
+ * resources. */
+void gpuhal_vulkan_record_launch(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
+                                 VkCommandBuffer commands, const gpuhal_vulkan_resources *resources);
+/* Lists the bytes that the launch accesses. Returns their number, which is larger than GPUHAL_VULKAN_HAZARDS if they
+ * do not fit. */
+uint32_t gpuhal_vulkan_launch_touches(const gpuhal_plugin_launch *launch,
+                                      gpuhal_vulkan_touch out_touches[GPUHAL_VULKAN_HAZARDS]);
 gpuhal_status gpuhal_vulkan_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch);
+
+/* recording.c */
+gpuhal_status gpuhal_vulkan_recording_create(gpuhal_plugin_device *device, const gpuhal_plugin_step *steps,
+                                             uint32_t count, gpuhal_plugin_recording **out_recording);
+gpuhal_status gpuhal_vulkan_recording_set(gpuhal_plugin_recording *recording, const gpuhal_plugin_step *steps,
+                                          uint32_t count);
+gpuhal_status gpuhal_vulkan_recording_run(gpuhal_plugin_queue *queue, gpuhal_plugin_recording *recording);
+void gpuhal_vulkan_recording_destroy(gpuhal_plugin_recording *recording);
 
 #endif

@@ -11,6 +11,7 @@
 #include "queue.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A batch of this size is submitted automatically, so that long sequences of commands start early and use bounded
  * memory. */
@@ -41,10 +42,14 @@ static void make_idle(gpuhal_plugin_queue *queue, gpuhal_vulkan_batch *batch)
         gpuhal_vulkan_timeline_release(batch->awaited[i]);
     }
     gpuhal_vulkan_stamp_release(batch->stamp);
-    if (batch->recorded > 0) {
+    if (batch->begun && batch->recorded > 0) {
         (void)queue->device->api.vkResetCommandBuffer(batch->commands, 0);
     }
-    *batch = (gpuhal_vulkan_batch){.commands = batch->commands, .arena = batch->arena, .next = queue->idle};
+    *batch = (gpuhal_vulkan_batch){.commands = batch->commands,
+                                   .arena = batch->arena,
+                                   .runs = batch->runs,
+                                   .run_space = batch->run_space,
+                                   .next = queue->idle};
     queue->idle = batch;
 }
 
@@ -62,8 +67,7 @@ static gpuhal_vulkan_batch *take_first(gpuhal_plugin_queue *queue)
 static gpuhal_status take_back(gpuhal_plugin_queue *queue)
 {
     gpuhal_status status = GPUHAL_OK;
-    while (queue->first &&
-           (status = gpuhal_vulkan_timeline_query(queue->timeline, queue->first->value)) == GPUHAL_OK) {
+    while (queue->first && (status = gpuhal_vulkan_timeline_query(queue->timeline, queue->first->value)) == GPUHAL_OK) {
         make_idle(queue, take_first(queue));
     }
     return status == GPUHAL_NOT_READY ? GPUHAL_OK : status;
@@ -92,11 +96,9 @@ static gpuhal_status make_batch(gpuhal_plugin_queue *queue)
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
+/* Opens an idle or new batch, whose command buffer is begun only if something is recorded in it. */
+static gpuhal_status open_batch(gpuhal_plugin_queue *queue)
 {
-    if (queue->open) {
-        return GPUHAL_OK;
-    }
     gpuhal_status status = take_back(queue);
     if (status == GPUHAL_OK && queue->in_flight >= OPERATIONS) {
         status = GPUHAL_NOT_READY;
@@ -104,21 +106,33 @@ gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
     if (status == GPUHAL_OK && !queue->idle) {
         status = queue->batch_count < BATCHES ? make_batch(queue) : GPUHAL_NOT_READY;
     }
-    if (status == GPUHAL_OK) {
-        status = gpuhal_vulkan_arena_reset(queue->device, &queue->idle->arena);
-    }
-    if (status == GPUHAL_OK) {
-        status = gpuhal_vulkan_open_commands(queue->device, queue->idle->commands);
-    }
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* Remove the batch from the idle list last, so that it stays idle if its command buffer cannot be begun. */
     queue->open = queue->idle;
     queue->idle = queue->open->next;
     queue->open->next = NULL;
     gpuhal_vulkan_hazards_clear(&queue->hazards);
     return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
+{
+    gpuhal_status status = queue->open ? GPUHAL_OK : open_batch(queue);
+    if (status != GPUHAL_OK || queue->open->begun || queue->open->run_count > 0) {
+        return status;
+    }
+    gpuhal_vulkan_batch *batch = queue->open;
+    status = gpuhal_vulkan_arena_reset(queue->device, &batch->arena);
+    status = status == GPUHAL_OK ? gpuhal_vulkan_open_commands(queue->device, batch->commands,
+                                                               VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)
+                                 : status;
+    batch->begun = status == GPUHAL_OK;
+    if (status != GPUHAL_OK) { /* nothing is lost, because the batch is empty */
+        make_idle(queue, batch);
+        queue->open = NULL;
+    }
+    return status;
 }
 
 /* Requires ownership of the wrapper. No stage of the batch starts before the awaited values are reached. A fence is not
@@ -144,8 +158,10 @@ static VkResult submit_batch(gpuhal_plugin_queue *queue, const gpuhal_vulkan_bat
         .waitSemaphoreCount = batch->awaited_count,
         .pWaitSemaphores = semaphores,
         .pWaitDstStageMask = stages,
-        .commandBufferCount = 1,
-        .pCommandBuffers = &batch->commands,
+        .commandBufferCount = batch->begun + batch->run_count,
+        .pCommandBuffers = batch->run_count == 0 ? &batch->commands
+                           : batch->begun        ? batch->runs
+                                                 : batch->runs + 1,
         .signalSemaphoreCount = 1,
         .pSignalSemaphores = &queue->timeline->semaphore,
     };
@@ -178,7 +194,7 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
     }
     /* Clear `open` first, because nothing may be recorded in the batch after a failure below. */
     queue->open = NULL;
-    gpuhal_status status = gpuhal_vulkan_close_commands(queue->device, batch->commands);
+    gpuhal_status status = batch->begun ? gpuhal_vulkan_close_commands(queue->device, batch->commands) : GPUHAL_OK;
     if (status == GPUHAL_OK) {
         VkResult code = submit_batch(queue, batch, queue->submitted + 1);
         status = code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_result(queue->device, "vkQueueSubmit", code);
@@ -187,6 +203,7 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
         queue->failed = true;
     }
     if (status != GPUHAL_OK && status != GPUHAL_ERROR_DEVICE_LOST) {
+        atomic_store(&queue->timeline->dropped, queue->submitted + 1);
         make_idle(queue, batch);
         return status;
     }
@@ -212,7 +229,8 @@ gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulk
 {
     const bool begun = piece == GPUHAL_VULKAN_TRANSFER_BEGUN;
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
-    if (status == GPUHAL_OK && !begun && queue->open && queue->open->recorded >= BATCH_OPERATIONS) {
+    if (status == GPUHAL_OK && !begun && queue->open &&
+        (queue->open->recorded >= BATCH_OPERATIONS || queue->open->run_count > 0)) {
         status = enter_and_submit(queue);
     }
     status = status == GPUHAL_OK ? gpuhal_vulkan_queue_open(queue) : status;
@@ -226,6 +244,43 @@ gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulk
     }
     queue->open->recorded++;
     *out_commands = queue->open->commands;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status make_room(gpuhal_plugin_queue *queue, gpuhal_vulkan_batch *batch, uint32_t count)
+{
+    const uint32_t wanted = 1 + batch->run_count + count;
+    if (wanted <= batch->run_space) {
+        return GPUHAL_OK;
+    }
+    VkCommandBuffer *runs = realloc(batch->runs, 2 * (size_t)wanted * sizeof *runs);
+    if (!runs) {
+        return queue->device->host->report(queue->device->host, GPUHAL_ERROR_HOST_MEMORY, "realloc", 0, NULL);
+    }
+    runs[0] = batch->commands;
+    batch->runs = runs;
+    batch->run_space = 2 * wanted;
+    return GPUHAL_OK;
+}
+
+/* The command buffers of a recording begin and end with barriers, as batches do. */
+gpuhal_status gpuhal_vulkan_queue_run(gpuhal_plugin_queue *queue, const VkCommandBuffer *commands, uint32_t count,
+                                      uint32_t operations, uint64_t *out_value)
+{
+    gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
+    if (status == GPUHAL_OK && queue->open && queue->open->recorded >= BATCH_OPERATIONS) {
+        status = enter_and_submit(queue);
+    }
+    status = status == GPUHAL_OK && !queue->open ? open_batch(queue) : status;
+    status = status == GPUHAL_OK ? make_room(queue, queue->open, count) : status;
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    gpuhal_vulkan_batch *batch = queue->open;
+    memcpy(batch->runs + 1 + batch->run_count, commands, count * sizeof *commands);
+    batch->run_count += count;
+    batch->recorded += operations;
+    *out_value = queue->submitted + 1;
     return GPUHAL_OK;
 }
 
@@ -356,6 +411,7 @@ void gpuhal_vulkan_queue_destroy(gpuhal_plugin_queue *queue)
         gpuhal_vulkan_batch *batch = queue->idle;
         queue->idle = batch->next;
         gpuhal_vulkan_arena_finish(device, &batch->arena);
+        free(batch->runs);
         free(batch);
     }
     /* Destroying the pool frees the command buffers of all batches. The timeline is released last, because another

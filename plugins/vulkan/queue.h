@@ -1,8 +1,8 @@
 /* vulkan/queue.h: declarations of timeline.c, queue.c and event.c.
  *
- * A queue collects commands in its open batch. Submitting a batch assigns it the next value of the queue's timeline
- * semaphore. Batches run in the order of their values and are reused after the semaphore has reached their value. An
- * event is a value of a queue's timeline.
+ * A queue collects commands in its open batch, and after these commands the runs of recordings. Submitting a batch
+ * assigns it the next value of the queue's timeline semaphore. Batches run in the order of their values and are reused
+ * after the semaphore has reached their value. An event is a value of a queue's timeline.
  *
  * Timelines and stamps are reference-counted, because a batch in flight may still use the timeline or stamp of an event
  * that was destroyed or recorded again.
@@ -20,6 +20,7 @@ typedef struct gpuhal_vulkan_timeline {
     gpuhal_plugin_device *device;
     VkSemaphore semaphore;
     _Atomic uint64_t reached; /* highest value seen */
+    _Atomic uint64_t dropped; /* value of the batch that a queue dropped, which is never reached; 0 if there is none */
     _Atomic uint32_t references;
 } gpuhal_vulkan_timeline;
 
@@ -30,12 +31,13 @@ typedef struct gpuhal_vulkan_stamp {
     _Atomic uint32_t references;
 } gpuhal_vulkan_stamp;
 
-/* One command buffer of a queue. */
+/* One submission of a queue: a command buffer, then the command buffers of recordings. */
 typedef struct gpuhal_vulkan_batch {
     struct gpuhal_vulkan_batch *next;
     VkCommandBuffer commands;
+    bool begun;             /* the batch uses `commands` */
     uint64_t value;         /* value in the queue's timeline, once submitted */
-    uint32_t recorded;      /* number of operations */
+    uint32_t recorded;      /* number of operations, also of recordings */
     uint32_t awaited_count; /* number of values of other queues' timelines that the batch waits for */
     gpuhal_vulkan_timeline *awaited[GPUHAL_VULKAN_AWAITED];
     uint64_t awaited_values[GPUHAL_VULKAN_AWAITED];
@@ -43,6 +45,9 @@ typedef struct gpuhal_vulkan_batch {
     bool dispatches;            /* the batch contains launches */
     VkPipeline pipeline;        /* bound pipeline, or NULL */
     gpuhal_vulkan_arena arena;  /* resources of its launches */
+    VkCommandBuffer *runs;      /* [0]: `commands`; from [1] on: command buffers of recordings */
+    uint32_t run_count;         /* number of command buffers of recordings */
+    uint32_t run_space;         /* room in `runs` */
 } gpuhal_vulkan_batch;
 
 struct gpuhal_plugin_queue {
@@ -74,9 +79,14 @@ struct gpuhal_plugin_event {
 
 /* Returns OK, or reports why nothing can be enqueued. */
 gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue);
-/* If no batch is open, recycles finished batches and opens one. Returns NOT_READY, without opening a batch, while all
- * batches or too many operations are in flight. */
+/* If no batch is open, recycles finished batches and opens one. Begins the batch's command buffer unless the batch has
+ * runs; no commands may be recorded in such a batch. Returns NOT_READY, without opening a batch, while all batches or
+ * too many operations are in flight. */
 gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue);
+/* Adds a run with @p operations steps to the open batch, after opening one if necessary. *out_value is the value of the
+ * batch in the queue's timeline. Returns NOT_READY as gpuhal_vulkan_queue_open() does. */
+gpuhal_status gpuhal_vulkan_queue_run(gpuhal_plugin_queue *queue, const VkCommandBuffer *commands, uint32_t count,
+                                      uint32_t operations, uint64_t *out_value);
 /* Acquires the wrapper for a submission. Returns NOT_READY while native access owns the VkQueue. */
 gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue);
 /* Submits the open batch, if any. The caller must own the wrapper, through gpuhal_vulkan_queue_enter() or native

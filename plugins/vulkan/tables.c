@@ -21,6 +21,15 @@ static const gpuhal_program_ops programs = {
     .program_compiled = gpuhal_vulkan_program_compiled,
 };
 
+static const gpuhal_recording_ops recordings = {
+    .size = sizeof recordings,
+    .version = GPUHAL_RECORDINGS_VERSION,
+    .recording_create = gpuhal_vulkan_recording_create,
+    .recording_set = gpuhal_vulkan_recording_set,
+    .recording_run = gpuhal_vulkan_recording_run,
+    .recording_destroy = gpuhal_vulkan_recording_destroy,
+};
+
 #define NATIVE_SLOTS                                                                                                   \
     .size = sizeof(gpuhal_native_ops), .version = GPUHAL_NATIVE_VERSION, .native_device = gpuhal_vulkan_native_device, \
     .native_memory = gpuhal_vulkan_native_memory, .wrap_memory = gpuhal_vulkan_wrap_memory
@@ -43,32 +52,34 @@ static bool has_stamps(const gpuhal_vulkan_hardware *hardware)
 }
 
 /* `features` are the GPUHAL_VULKAN_ bits that the hardware offers, or that the opened device has. */
-static void choose_tables(const gpuhal_vulkan_hardware *hardware, uint32_t features, gpuhal_ops *ops)
+static void choose_tables(const gpuhal_vulkan_hardware *hardware, uint32_t features, bool computes, gpuhal_ops *ops)
 {
     const bool has_queues = features & GPUHAL_VULKAN_TIMELINE;
     const bool has_times = (features & GPUHAL_VULKAN_HOST_QUERY_RESET) && has_stamps(hardware);
     ops->queues = !has_queues ? NULL : has_times ? &queues : &queues_without_times;
     ops->native = has_queues ? &native : &native_without_queues;
+    ops->programs = computes ? &programs : NULL;
+    ops->recordings = has_queues && computes ? &recordings : NULL;
 }
 
 void gpuhal_vulkan_describe_groups(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops)
 {
     const gpuhal_vulkan_plan plan = gpuhal_vulkan_plan_wrappers(hardware);
-    choose_tables(hardware, hardware->offered, ops);
-    ops->programs = gpuhal_vulkan_computes(hardware, plan.wrappers[0].family) ? &programs : NULL;
+    choose_tables(hardware, hardware->offered, gpuhal_vulkan_computes(hardware, plan.wrappers[0].family), ops);
 }
 
 void gpuhal_vulkan_clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
 {
-    choose_tables(&device->hardware, device->enabled, ops);
+    const bool had_programs = ops->programs != NULL;
+    choose_tables(&device->hardware, device->enabled,
+                  had_programs && gpuhal_vulkan_computes(&device->hardware, device->wrappers[0].family), ops);
     if (!ops->queues) {
         (void)device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
                                    "the VkDevice was made without the feature timelineSemaphore (Vulkan 1.2)");
     }
-    if (ops->programs && !gpuhal_vulkan_computes(&device->hardware, device->wrappers[0].family)) {
+    if (had_programs && !ops->programs) {
         (void)device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
                                    "none of the queues of gpuhal_vulkan_device is of a family that computes");
-        ops->programs = NULL;
     }
     if (!(device->enabled & (GPUHAL_VULKAN_OPAQUE_FD | GPUHAL_VULKAN_DMABUF_FD))) {
         ops->export_memory = NULL;

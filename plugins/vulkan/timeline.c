@@ -45,6 +45,7 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device
         return create_timeline(device, out_status);
     }
     /* The timeline has no references, and no other thread can find it after its removal from the list. */
+    atomic_store(&timeline->dropped, 0);
     atomic_store(&timeline->references, 1);
     return timeline;
 }

@@ -33,11 +33,6 @@ static char *host_at(const gpuhal_memory *memory, uint64_t offset)
     return (char *)memory->host + offset;
 }
 
-static gpuhal_vulkan_span span_of(const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
-{
-    return (gpuhal_vulkan_span){.buffer = handle(memory), .begin = offset, .end = offset + bytes};
-}
-
 typedef struct target {
     gpuhal_plugin_device *device;
     gpuhal_plugin_queue *queue;   /* NULL to use an internal stream */
@@ -69,16 +64,9 @@ static gpuhal_status end_commands(target *to)
     return stream ? gpuhal_vulkan_finish(to->device, stream) : GPUHAL_OK;
 }
 
-static gpuhal_status vulkan_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
-                                 uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+void gpuhal_vulkan_record_copy(gpuhal_plugin_device *device, VkCommandBuffer commands, const gpuhal_memory *to,
+                               uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    target where = {.device = device, .queue = queue};
-    VkCommandBuffer commands = VK_NULL_HANDLE;
-    gpuhal_status status =
-        next_commands(&where, span_of(to, to_offset, bytes), span_of(from, from_offset, bytes), &commands);
-    if (status != GPUHAL_OK) {
-        return status;
-    }
     for (uint64_t done = 0; done < bytes; done += REGION_BYTES) {
         const VkBufferCopy region = {
             .srcOffset = from_offset + done,
@@ -87,13 +75,26 @@ static gpuhal_status vulkan_copy(gpuhal_plugin_device *device, gpuhal_plugin_que
         };
         device->api.vkCmdCopyBuffer(commands, handle(from), handle(to), 1, &region);
     }
+}
+
+static gpuhal_status vulkan_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                 uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    target where = {.device = device, .queue = queue};
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    gpuhal_status status = next_commands(&where, gpuhal_vulkan_span_of(to, to_offset, bytes),
+                                         gpuhal_vulkan_span_of(from, from_offset, bytes), &commands);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    gpuhal_vulkan_record_copy(device, commands, to, to_offset, from, from_offset, bytes);
     return end_commands(&where);
 }
 
 /* Vulkan repeats a four-byte pattern. Shorter patterns are repeated within these four bytes. The reported fill
  * alignment ensures that both ends of the range are multiples of four. */
-static gpuhal_status vulkan_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
-                                 uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
+void gpuhal_vulkan_record_fill(gpuhal_plugin_device *device, VkCommandBuffer commands, const gpuhal_memory *memory,
+                               uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
     uint32_t word = pattern;
     if (pattern_bytes == 1) {
@@ -101,13 +102,20 @@ static gpuhal_status vulkan_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
     } else if (pattern_bytes == 2) {
         word = (pattern & 0xffffu) * 0x00010001u;
     }
+    device->api.vkCmdFillBuffer(commands, handle(memory), offset, bytes, word);
+}
+
+static gpuhal_status vulkan_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
+                                 uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
+{
     target where = {.device = device, .queue = queue};
     VkCommandBuffer commands = VK_NULL_HANDLE;
-    gpuhal_status status = next_commands(&where, span_of(memory, offset, bytes), (gpuhal_vulkan_span){0}, &commands);
+    gpuhal_status status =
+        next_commands(&where, gpuhal_vulkan_span_of(memory, offset, bytes), (gpuhal_vulkan_span){0}, &commands);
     if (status != GPUHAL_OK) {
         return status;
     }
-    device->api.vkCmdFillBuffer(commands, handle(memory), offset, bytes, word);
+    gpuhal_vulkan_record_fill(device, commands, memory, offset, bytes, pattern, pattern_bytes);
     return end_commands(&where);
 }
 
@@ -243,9 +251,9 @@ static gpuhal_status copy_rows(target *where, const gpuhal_plugin_rect *to, cons
     }
     const VkBufferCopy *last = &regions[count - 1];
     const gpuhal_vulkan_span written =
-        span_of(to->memory, regions[0].dstOffset, last->dstOffset + extent[0] - regions[0].dstOffset);
+        gpuhal_vulkan_span_of(to->memory, regions[0].dstOffset, last->dstOffset + extent[0] - regions[0].dstOffset);
     const gpuhal_vulkan_span read =
-        span_of(from->memory, regions[0].srcOffset, last->srcOffset + extent[0] - regions[0].srcOffset);
+        gpuhal_vulkan_span_of(from->memory, regions[0].srcOffset, last->srcOffset + extent[0] - regions[0].srcOffset);
     VkCommandBuffer commands = VK_NULL_HANDLE;
     gpuhal_status status = next_commands(where, written, read, &commands);
     if (status == GPUHAL_OK) {

@@ -122,6 +122,33 @@ TEST(commands_without_a_barrier_change_their_order_if_the_script_says_reorder)
     fake_vulkan_expect_clean(&d.fake);
 }
 
+/* Two command buffers, each with a fill, in one submission, which is submitted twice while the first is pending. */
+TEST(command_buffers_for_simultaneous_use_are_submitted_again_and_are_not_ordered_without_a_barrier)
+{
+    fixture d = open_fixture("reorder;hang_at_submit=1");
+    const unsigned char *two = map(&d, d.two_memory);
+    const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                            .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT};
+    const VkCommandBufferAllocateInfo allocate = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = d.pool, .commandBufferCount = 2};
+    VkCommandBuffer both[2];
+    assert_int_equal(d.v.vkAllocateCommandBuffers(d.v.device, &allocate, both), VK_SUCCESS);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(d.v.vkBeginCommandBuffer(both[i], &begin), VK_SUCCESS);
+        d.v.vkCmdFillBuffer(both[i], d.two, 0, BYTES, i ? 0x02020202 : 0x01010101);
+        assert_int_equal(d.v.vkEndCommandBuffer(both[i]), VK_SUCCESS);
+    }
+    const VkSubmitInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 2, .pCommandBuffers = both};
+    assert_int_equal(d.v.vkQueueSubmit(d.v.queues[0], 1, &info, VK_NULL_HANDLE), VK_SUCCESS);
+    assert_int_equal(d.v.vkQueueSubmit(d.v.queues[0], 1, &info, VK_NULL_HANDLE), VK_SUCCESS);
+    d.fake.go_on();
+    vk_run(&d.v, 0, d.commands); /* also waits for the queue */
+    assert_int_equal(two[0], 1);
+    close_fixture(&d);
+    fake_vulkan_expect_clean(&d.fake);
+}
+
 TEST(memory_that_is_not_coherent_needs_flush_and_invalidate)
 {
     fixture d = open_fixture("types=dvh@0");

@@ -16,7 +16,8 @@ typedef struct opening {
     gpuhal_ops ops;
 } opening;
 
-static inline gpuhal_status open_direct(opening *o)
+/* @p adopt is a device to adopt, or NULL. */
+static inline gpuhal_status open_direct_on(opening *o, const gpuhal_native *adopt)
 {
     const gpuhal_direct_listener no_listener = {0};
     memset(o, 0, sizeof *o);
@@ -31,9 +32,14 @@ static inline gpuhal_status open_direct(opening *o)
         status = o->plugin->describe(gpuhal_direct_host(), o->instance, 0, &o->ops);
     }
     if (!status) {
-        status = o->plugin->open(gpuhal_direct_host(), o->instance, 0, NULL, &o->device, &o->ops);
+        status = o->plugin->open(gpuhal_direct_host(), o->instance, 0, adopt, &o->device, &o->ops);
     }
     return status ? gpuhal_direct_failed(o->plugin, status, "open") : GPUHAL_OK;
+}
+
+static inline gpuhal_status open_direct(opening *o)
+{
+    return open_direct_on(o, NULL);
 }
 
 static inline gpuhal_status allocate_direct(const opening *o, gpuhal_memory_kind kind, uint64_t bytes,

@@ -1,6 +1,6 @@
-/* Makes each memory allocation of the Vulkan plugin fail once, from loading a module to the end of a launch, with the
- * fake driver. The plugin is linked into this program, so that its allocations can be made to fail
- * (support/faults.h). */
+/* Makes each memory allocation of the Vulkan plugin fail once, from loading a module to the end of launches and of runs
+ * of a recording, with the fake driver. The plugin is linked into this program, so that its allocations can be made to
+ * fail (support/faults.h). */
 #include "vulkan_program.h"
 
 #include "support/torture.h"
@@ -29,10 +29,12 @@ typedef struct work {
     gpuhal_plugin_kernel *kernel;
     gpuhal_plugin_queue *queue;
     gpuhal_plugin_event *event;
+    gpuhal_plugin_recording *recording;
     gpuhal_memory words;
 } work;
 
-static gpuhal_status launch(const opening *o, work *w, gpuhal_plugin_queue *queue)
+/* Launches in the queue, or runs a recording of a launch that is replaced while the first run is in progress. */
+static gpuhal_status launch(const opening *o, work *w, gpuhal_plugin_queue *queue, bool recorded)
 {
     static const uint32_t more[80] = {0}, factor = 2;
     const gpuhal_plugin_argument arguments[] = {
@@ -40,7 +42,16 @@ static gpuhal_status launch(const opening *o, work *w, gpuhal_plugin_queue *queu
         value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
     const gpuhal_plugin_launch one = {
         .size = sizeof one, .argument_count = 3, .arguments = arguments, .groups = {1, 1, 1}};
-    return o->ops.programs->launch(queue, w->kernel, &one);
+    const gpuhal_plugin_step step = {
+        .kind = GPUHAL_STEP_LAUNCH, .flags = GPUHAL_STEP_CHANGES, .kernel = w->kernel, .launch = &one};
+    const gpuhal_recording_ops *recordings = o->ops.recordings;
+    if (!recorded) {
+        return o->ops.programs->launch(queue, w->kernel, &one);
+    }
+    gpuhal_status status = recordings->recording_create(o->device, &step, 1, &w->recording);
+    status = status ? status : recordings->recording_run(queue, w->recording);
+    status = status ? status : recordings->recording_set(w->recording, &step, 1);
+    return status ? status : recordings->recording_run(queue, w->recording);
 }
 
 static gpuhal_status work_on(const opening *o, work *w)
@@ -55,8 +66,9 @@ static gpuhal_status work_on(const opening *o, work *w)
     status = status ? status : ops->queues->event_create(o->device, EVENT_DESC(.flags = 0), &w->event);
     status = status ? status : load_code(o, scale_spirv, sizeof scale_spirv, NULL, &w->program);
     status = status ? status : create_kernel(o, w->program, &desc, NULL, &w->kernel);
-    status = status ? status : launch(o, w, NULL);
-    status = status ? status : launch(o, w, w->queue);
+    status = status ? status : launch(o, w, NULL, false);
+    status = status ? status : launch(o, w, w->queue, false);
+    status = status ? status : launch(o, w, w->queue, true);
     status = status ? status : ops->queues->event_record(w->queue, w->event);
     status = status ? status : ops->queues->event_block(w->event, UINT64_C(60000000000));
     return status ? gpuhal_direct_failed(o->plugin, status, "a slot") : GPUHAL_OK;
@@ -77,6 +89,9 @@ static gpuhal_status load_and_launch(void)
     if (w.queue) {
         o.ops.queues->queue_destroy(w.queue);
     }
+    if (w.recording) {
+        o.ops.recordings->recording_destroy(w.recording);
+    }
     if (w.kernel) {
         o.ops.programs->kernel_destroy(w.kernel);
     }
@@ -89,7 +104,7 @@ static gpuhal_status load_and_launch(void)
     return status;
 }
 
-TEST(whichever_allocation_fails_on_the_way_to_an_ended_launch_nothing_is_leaked)
+TEST(whichever_allocation_fails_on_the_way_to_an_ended_launch_or_run_nothing_is_leaked)
 {
     fake = fake_vulkan_script("discrete;inline;without=VK_KHR_push_descriptor");
     torture(load_and_launch, GPUHAL_FAULT_ALLOCATION, NULL);

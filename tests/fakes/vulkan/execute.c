@@ -100,21 +100,41 @@ static bool passes_by(const fake_command *command, bool launches)
     return command->what == BARRIER && launches && !command->orders_launches;
 }
 
-void fake_execute(fake_command_buffer *commands, bool stop_halfway)
+/* Lists the commands of all command buffers. Returns NULL if out of memory. Owner: caller, free(). */
+static fake_command **list_commands(fake_command_buffer *const *buffers, uint32_t count, uint32_t *out_count)
 {
-    const uint32_t family = commands->pool->family;
-    const uint32_t end = stop_halfway ? (commands->count + 1) / 2 : commands->count;
+    uint32_t total = 0;
+    for (uint32_t b = 0; b < count; b++) {
+        total += buffers[b]->count;
+    }
+    fake_command **list = malloc((total + 1) * sizeof *list);
+    *out_count = 0;
+    for (uint32_t b = 0; b < count && list; b++) {
+        for (uint32_t c = 0; c < buffers[b]->count; c++) {
+            list[(*out_count)++] = &buffers[b]->commands[c];
+        }
+    }
+    return list;
+}
+
+/* Only barriers order commands, also those of different command buffers. */
+void fake_execute(fake_command_buffer *const *buffers, uint32_t count, bool stop_halfway)
+{
+    const uint32_t family = count > 0 ? buffers[0]->pool->family : 0;
+    uint32_t total = 0;
+    fake_command **all = list_commands(buffers, count, &total);
+    const uint32_t end = stop_halfway ? (total + 1) / 2 : total;
     for (uint32_t begin = 0, next = 0; begin < end; begin = next) {
         next = begin + 1;
-        bool launches = commands->commands[begin].what == DISPATCH;
-        while (fake_get_script()->reorder && next < end && moves_bytes(&commands->commands[begin]) &&
-               (moves_bytes(&commands->commands[next]) || passes_by(&commands->commands[next], launches))) {
-            launches = launches || commands->commands[next].what == DISPATCH;
+        bool launches = all[begin]->what == DISPATCH;
+        while (fake_get_script()->reorder && next < end && moves_bytes(all[begin]) &&
+               (moves_bytes(all[next]) || passes_by(all[next], launches))) {
+            launches = launches || all[next]->what == DISPATCH;
             next++;
         }
         for (uint32_t c = next; c-- > begin;) {
-            fake_command *command = &commands->commands[c];
-            run(command, family, stop_halfway && next == end ? command->bytes / 2 : command->bytes);
+            run(all[c], family, stop_halfway && next == end ? all[c]->bytes / 2 : all[c]->bytes);
         }
     }
+    free(all);
 }

@@ -202,9 +202,7 @@ static bool step_locked(fake_queue *queue)
     }
     queue->busy = true;
     pthread_mutex_unlock(&fake_lock);
-    for (uint32_t c = 0; c < submission->command_count; c++) {
-        fake_execute(submission->commands[c], submission->loses);
-    }
+    fake_execute(submission->commands, submission->command_count, submission->loses);
     pthread_mutex_lock(&fake_lock);
     const bool loses = submission->loses;
     if (!loses && !device->lost) {
