@@ -355,6 +355,10 @@ static bool run_recording(const pass *own, uint32_t number)
             stage->token = NULL;
             return false;
         }
+        if (own->engine->report) {
+            fprintf(own->engine->report, "%s: the launches for a token are recorded (form: %s)\n",
+                    gpuhal_device_id(stage->device), gpuhal_recording_form(stage->token));
+        }
     }
     return gpuhal_recording_run(stage->queue, stage->token, &position, 1) == GPUHAL_OK ||
            llama_fail_call(own->error, "the recording");

@@ -39,7 +39,7 @@ TESTS = [
     ("hal/core/memory/", r"^(buffer|blocks|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_memory)"),
     ("hal/core/transfer/", r"^(transfer|queue|file|link|usage|hotplug|replug|opencl_queue|vulkan_queue)"),
     ("hal/core/queue/", r"^(queue|transfer_rect|timeline|watchdog|threads|fork|given_back|deadline|fault_log|opencl_queue|vulkan_queue)"),
-    ("hal/core/program/", r"^(program|launch|watchdog_compile)"),
+    ("hal/core/program/", r"^(program|launch|recording|watchdog_compile)"),
     ("hal/core/pool/", r"^(pool|blocks|ladder|relief|pressure)"),
     ("hal/store/", r"^store[_.]"),
     ("hal/core/telemetry/", r"^(telemetry|cpu_system|cpu_telemetry|core|cuda_telemetry_own|rocm_telemetry|vulkan_fake)"),

@@ -437,6 +437,7 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
                         .native = gpuhal_halting.no_native_lock ? &native_without_lock : &native};
     gpuhal_halting_describe_ranges(ops);
     gpuhal_halting_describe_programs(ops);
+    gpuhal_halting_describe_recordings(ops);
     return GPUHAL_OK;
 }
 

@@ -38,6 +38,13 @@ typedef struct gpuhal_halting_state {
     _Atomic uint32_t launch_room;
     _Atomic uint32_t launches;       /* launches that had an effect */
     gpuhal_status compiled_says;     /* result of program_compiled */
+    uint32_t prepares;               /* the group of recordings is offered */
+    _Atomic gpuhal_status prepare_says, run_says; /* results of recording_create and recording_run after `…_room` more
+                                                   * of them; OK for ever if GPUHAL_OK */
+    _Atomic uint32_t prepare_room, run_room;
+    _Atomic gpuhal_status set_says;  /* result of recording_set, which then changes half of the steps */
+    _Atomic uint32_t recordings;     /* recordings that were created and not yet destroyed */
+    _Atomic uint32_t recording_runs, steps_set; /* runs that had an effect; steps that recording_set changed */
 } gpuhal_halting_state;
 
 extern gpuhal_halting_state gpuhal_halting;
@@ -50,5 +57,7 @@ void gpuhal_halting_pass(const char *slot);
 void gpuhal_halting_describe_ranges(gpuhal_ops *ops);
 /* halting_program.c: the slots of programs. */
 void gpuhal_halting_describe_programs(gpuhal_ops *ops);
+/* halting_recording.c: the slots of recordings. The other slots must be described. */
+void gpuhal_halting_describe_recordings(gpuhal_ops *ops);
 
 #endif

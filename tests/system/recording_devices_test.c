@@ -35,6 +35,7 @@ typedef struct work {
     step steps[STEPS_MOST];
     float factors[3];
     uint32_t sources[3], groups[3];
+    bool may_be_empty; /* groups may be 0 */
 } work;
 
 static uint32_t chance(work *w, uint32_t end)
@@ -135,7 +136,7 @@ static uint32_t change(work *w, gpuhal_slot_value values[SLOTS])
             w->sources[slot - 3] = chance(w, SOURCES);
             value->argument.buffer = w->buffers[1][TARGETS + w->sources[slot - 3]];
         } else {
-            w->groups[slot - 6] = chance(w, 2);
+            w->groups[slot - 6] = chance(w, 2) + !w->may_be_empty;
             memcpy(value->groups, (uint32_t[]){w->groups[slot - 6], 1, 1}, sizeof value->groups);
         }
         changed++;
@@ -197,6 +198,7 @@ static void compare(work *w)
     gpuhal_event *go = event_or_fail(w->gpu, GPUHAL_EVENT_HOST);
     const bool waits = chance(w, 3) == 0;
     gpuhal_queue *queue = w->queues[0];
+    w->may_be_empty = chance(w, 3) == 0;
     make_steps(w);
     make_buffers(w);
     record(w);

@@ -149,7 +149,7 @@ def sampling_depends_on_the_seed_alone(llama):
 
 def a_run_says_what_it_chose_and_how_fast_it_was(llama):
     done = llama.run(llama.model("--type", "q4_0"), "--prompt", "a", "--split", "3,1", devices="cpu,cpu")
-    for part in ("layers 0 to 2; host-function", "75 % by --split", "cpu:0: compiling the kernels", "activations: ", "loading: 100 %", "prefill: 2 tokens", "decode: "):
+    for part in ("layers 0 to 2; host-function", "75 % by --split", "cpu:0: compiling the kernels", "activations: ", "loading: 100 %", "cpu:0: the launches for a token are recorded (form: list)", "prefill: 2 tokens", "decode: "):
         check(part in done.stderr, part, done.stderr)
 
 

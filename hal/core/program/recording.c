@@ -76,6 +76,7 @@ static gpuhal_status take_desc(const gpuhal_recording_desc *given, gpuhal_record
 /* Frees a recording without runs. */
 static void destroy(gpuhal_recording *recording)
 {
+    gpuhal_prepared_destroy(recording->device, recording->prepared);
     gpuhal_steps_release(recording->steps);
     for (uint32_t i = 0; i < recording->kept_count; i++) {
         gpuhal_buffer_drop(recording->kept[i]);
@@ -459,8 +460,14 @@ gpuhal_status gpuhal_recording_finish(gpuhal_recording *recording)
                             recording->device->id, recording->name, i);
         }
     }
+    status = status ? status : gpuhal_prepared_create(recording);
     if (!status) {
         recording->finished = true;
     }
     return status;
+}
+
+const char *gpuhal_recording_form(const gpuhal_recording *recording)
+{
+    return !recording || !recording->finished ? "" : recording->prepared ? "driver" : "list";
 }

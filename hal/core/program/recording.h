@@ -4,6 +4,8 @@
  * passes it to the plugin. A run that changes slots changes the list in place if no other run needs the old values, and
  * otherwise makes a new list, which shares the unchanged launches with the old one.
  *
+ * If the plugin can prepare the steps, a run passes prepared parts instead of steps. prepared.c says when.
+ *
  * A run has a reference to the recording and to its list. The recording keeps its kernels and all buffers of its
  * description; a list keeps the buffers of the slots. One thread at a time starts a run of a recording.
  */
@@ -43,7 +45,6 @@ void gpuhal_recorded_launch_set_groups(gpuhal_recorded_launch *launch, const uin
 /* A step is a gpuhal_op of gpuhal_launch_kind, a copy or a fill. Its `kind` is NULL if it does nothing. */
 typedef struct gpuhal_steps {
     _Atomic uint32_t references; /* by the recording, and by runs that have not ended */
-    _Atomic uint32_t unsent;     /* number of runs with steps that the plugin has not received */
     _Atomic bool launched;       /* a run was submitted completely since the list was made or a grid has changed */
     bool has_parts;              /* a buffer is a part of a pool */
     uint32_t count, use_count;
@@ -76,6 +77,7 @@ typedef struct gpuhal_slot {
     gpuhal_slot_kind kind;
     bool writes;  /* a step writes to the buffer */
     bool changes; /* named by the values that are being checked */
+    bool stale;   /* the prepared parts do not have the value */
     uint32_t use; /* index of the buffer in the list's `uses` */
     uint32_t place_count, place_space;
     struct gpuhal_slot_place {
@@ -89,6 +91,7 @@ typedef struct gpuhal_slot {
 struct gpuhal_recording {
     _Atomic uint32_t references; /* by the application, and by runs that have not ended */
     _Atomic uint32_t running;    /* number of runs that have not ended */
+    _Atomic uint32_t unsent;     /* number of runs with steps that the plugin has not received */
     gpuhal_device *device;
     char *name;
     bool finished;
@@ -98,6 +101,7 @@ struct gpuhal_recording {
     uint32_t kept_count, kept_space;
     uint32_t step_space; /* of `steps->ops`, until the recording is finished */
     gpuhal_steps *steps;
+    struct gpuhal_prepared *prepared; /* NULL if each run enqueues the steps */
     gpuhal_mutex mutex; /* protects the next two members */
     gpuhal_condition condition;
     uint64_t starter;    /* thread that starts a run; 0 if none does */
@@ -113,6 +117,23 @@ gpuhal_status gpuhal_recording_refuse(const gpuhal_recording *recording, gpuhal_
 void gpuhal_recording_free(gpuhal_recording *recording);
 /* Inserts the recording and `where` after the first part of this thread's last message, and returns the status. */
 gpuhal_status gpuhal_recording_name_step(const gpuhal_recording *recording, const char *where, gpuhal_status status);
+
+/* ---- prepared.c: only used by the thread that starts a run, except for gpuhal_prepared_run() */
+
+typedef struct gpuhal_prepared gpuhal_prepared;
+
+/* Sets `prepared` of a recording that is being finished, unless the plugin cannot prepare it. Sets the error detail. */
+gpuhal_status gpuhal_prepared_create(gpuhal_recording *recording);
+void gpuhal_prepared_destroy(gpuhal_device *device, gpuhal_prepared *prepared);
+/* Notes that the slot's value has changed, or may have. Does nothing if the recording is not prepared. */
+void gpuhal_prepared_expect(gpuhal_recording *recording, uint32_t slot);
+/* Passes the values of `list` to the plugin. Returns false if the next run must enqueue the steps. */
+bool gpuhal_prepared_update(const gpuhal_recording *recording, const gpuhal_steps *list);
+/* Enqueues a part, which begins with step `first` of the list. Sets the number of steps that the plugin has for it, and
+ * the first step of the next part. */
+gpuhal_status gpuhal_prepared_run(gpuhal_plugin_queue *queue, const gpuhal_recording *recording,
+                                  const gpuhal_steps *list, uint32_t part, uint32_t first, uint32_t *out_steps,
+                                  uint32_t *out_end);
 
 /* ---- steps.c */
 

@@ -15,7 +15,9 @@ typedef struct run {
     gpuhal_recording *recording;
     gpuhal_steps *steps;
     uint32_t next;                     /* the first step that the plugin has not received */
-    bool sent;                         /* no longer counted in `steps->unsent` */
+    uint32_t part;                     /* with `prepared`: the part that begins with this step */
+    bool prepared;                     /* passes prepared parts to the plugin */
+    bool sent;                         /* no longer counted in `unsent` */
     bool frees_steps, frees_recording; /* the run had the last reference */
 } run;
 
@@ -48,12 +50,42 @@ static void note_sent(run *own)
 {
     atomic_store(&own->steps->launched, true);
     own->sent = true;
-    atomic_fetch_sub_explicit(&own->steps->unsent, 1, memory_order_release);
+    atomic_fetch_sub_explicit(&own->recording->unsent, 1, memory_order_release);
 }
 
-static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
+/* Called after the driver has accepted a part. */
+static void note_part(run *own, uint32_t end)
 {
-    run *own = (run *)(void *)op->uses;
+    while (own->uses.first && own->next < end) {
+        const gpuhal_op *step = &own->steps->ops[own->next];
+        gpuhal_step_does_nothing(step) ? (void)own->next++ : note_step(own, step);
+    }
+    own->next = end;
+    own->part++;
+}
+
+/* Passes prepared parts. After NOT_SUPPORTED the run continues with steps. */
+static gpuhal_status submit_parts(gpuhal_plugin_queue *queue, run *own)
+{
+    gpuhal_status status = GPUHAL_OK;
+    while (!status && own->next < own->steps->count && own->uses.accepted < own->uses.room) {
+        uint32_t steps = 0, end = 0;
+        status = gpuhal_prepared_run(queue, own->recording, own->steps, own->part, own->next, &steps, &end);
+        if (!status) {
+            own->uses.accepted += steps;
+            note_part(own, end);
+        } else if (is_failure(status)) {
+            char where[48];
+            snprintf(where, sizeof where, "steps %u to %u", own->next, end - 1);
+            return gpuhal_recording_name_step(own->recording, where, status);
+        }
+    }
+    own->prepared = status != GPUHAL_ERROR_NOT_SUPPORTED;
+    return own->prepared ? status : GPUHAL_OK;
+}
+
+static gpuhal_status submit_steps(gpuhal_plugin_queue *queue, run *own)
+{
     gpuhal_status status = GPUHAL_OK;
     while (own->next < own->steps->count && own->uses.accepted < own->uses.room) {
         const gpuhal_op *step = &own->steps->ops[own->next];
@@ -71,11 +103,21 @@ static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
         }
         note_step(own, step);
     }
+    return is_failure(status) ? name_step(own, status) : status;
+}
+
+static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
+{
+    run *own = (run *)(void *)op->uses;
+    gpuhal_status status = own->prepared ? submit_parts(queue, own) : GPUHAL_OK;
+    if (!own->prepared) {
+        status = submit_steps(queue, own);
+    }
     own->uses.remains = own->next < own->steps->count;
     if (!own->uses.remains) {
         note_sent(own);
     }
-    return is_failure(status) ? name_step(own, status) : status;
+    return status;
 }
 
 /* Runs the steps that the plugin has not received, each with blocking calls. */
@@ -135,7 +177,7 @@ static void destroy(gpuhal_uses *uses)
         atomic_fetch_sub_explicit(&recording->device->compiling, 1, memory_order_relaxed);
     }
     if (!own->sent) {
-        atomic_fetch_sub_explicit(&own->steps->unsent, 1, memory_order_release);
+        atomic_fetch_sub_explicit(&recording->unsent, 1, memory_order_release);
     }
     atomic_fetch_sub(&recording->running, 1);
     atomic_fetch_add(&gpu->references, 1); /* for the list */
@@ -225,6 +267,14 @@ static void set_values(const gpuhal_recording *recording, gpuhal_steps *steps, c
     }
 }
 
+/* The prepared parts have other values than the list, or get other values. */
+static void expect_values(gpuhal_recording *recording, const gpuhal_slot_value *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_prepared_expect(recording, values[i].slot);
+    }
+}
+
 /* Sets the list's values back to those of the previous run. */
 static void restore_values(const gpuhal_recording *recording, gpuhal_steps *steps, const gpuhal_slot_value *values,
                            uint32_t count)
@@ -258,7 +308,7 @@ static void keep_values(gpuhal_recording *recording, const gpuhal_slot_value *va
 static bool needs_copy(const gpuhal_recording *recording, const gpuhal_slot_value *values, uint32_t count)
 {
     const gpuhal_steps *steps = recording->steps;
-    bool needs = count > 0 && atomic_load_explicit(&steps->unsent, memory_order_acquire) > 0;
+    bool needs = count > 0 && atomic_load_explicit(&recording->unsent, memory_order_acquire) > 0;
     for (uint32_t i = 0; i < count && !needs; i++) {
         const gpuhal_slot *slot = &recording->slots[values[i].slot];
         const bool used = slot->kind == GPUHAL_SLOT_BUFFER && atomic_load(&steps->references) > 1;
@@ -356,7 +406,7 @@ static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_recording *
     return status;
 }
 
-static void fill_in(run *own, gpuhal_recording *recording, gpuhal_steps *steps)
+static void fill_in(run *own, gpuhal_recording *recording, gpuhal_steps *steps, bool prepared)
 {
     bool needs_clean = false;
     for (uint32_t i = 0; i < steps->use_count; i++) {
@@ -370,11 +420,12 @@ static void fill_in(run *own, gpuhal_recording *recording, gpuhal_steps *steps)
                           .needs_clean = needs_clean,
                           .name = recording->name},
                  .recording = gpuhal_recording_retain(recording),
-                 .steps = steps};
+                 .steps = steps,
+                 .prepared = prepared};
     atomic_init(&own->uses.references, 1);
     atomic_init(&own->uses.next, NULL);
     atomic_fetch_add_explicit(&steps->references, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&steps->unsent, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&recording->unsent, 1, memory_order_relaxed);
     atomic_fetch_add(&recording->running, 1);
     if (own->uses.first) {
         atomic_fetch_add_explicit(&recording->device->compiling, 1, memory_order_relaxed);
@@ -385,7 +436,7 @@ static void fill_in(run *own, gpuhal_recording *recording, gpuhal_steps *steps)
 static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_recording *recording, gpuhal_steps *steps, run *own,
                              bool *out_held)
 {
-    fill_in(own, recording, steps);
+    fill_in(own, recording, steps, gpuhal_prepared_update(recording, steps));
     gpuhal_status status = check_unmapped(recording, steps);
     status = status || !steps->has_parts ? status : name_to_pools(queue, recording, steps);
     status = status ? status : wait_for_previous(queue, recording);
@@ -413,6 +464,7 @@ static gpuhal_status start(gpuhal_queue *queue, gpuhal_recording *recording, con
     }
     bool held = false;
     set_values(recording, steps, values, count);
+    expect_values(recording, values, count);
     status = enqueue(queue, recording, steps, own, &held);
     if (held) {
         keep_values(recording, values, count);
@@ -424,8 +476,11 @@ static gpuhal_status start(gpuhal_queue *queue, gpuhal_recording *recording, con
                 gpuhal_queue_release(previous);
             }
         }
-    } else if (steps == before) {
-        restore_values(recording, steps, values, count);
+    } else {
+        expect_values(recording, values, count);
+        if (steps == before) {
+            restore_values(recording, steps, values, count);
+        }
     }
     if (steps != before) {
         gpuhal_steps_release(held ? before : steps);

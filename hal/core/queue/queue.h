@@ -599,6 +599,8 @@ gpuhal_status gpuhal_copy_make_op(gpuhal_buffer *to, uint64_t to_offset, gpuhal_
                                   uint64_t bytes, gpuhal_op *out_op);
 gpuhal_status gpuhal_fill_make_op(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
                                   uint32_t pattern_bytes, gpuhal_op *out_op);
+/* Returns whether the plugin can enqueue this copy within a device, or this fill, without the core's fallback. */
+bool gpuhal_transfer_is_plain(const gpuhal_op *op);
 
 /* ---- hang.c */
 

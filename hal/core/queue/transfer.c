@@ -129,10 +129,16 @@ static gpuhal_status run_copy(const gpuhal_op *op)
     return gpuhal_copy_blocking(op->to, op->to_offset, op->from, op->from_offset, op->bytes);
 }
 
+static bool fill_is_plain(const gpuhal_op *op)
+{
+    const gpuhal_device *device = op->to->device;
+    return device->ops.fill && is_aligned(device->fill_mask, op->to_offset, 0, op->bytes);
+}
+
 static gpuhal_status submit_fill(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     gpuhal_device *device = op->to->device;
-    if (!device->ops.fill || !is_aligned(device->fill_mask, op->to_offset, 0, op->bytes)) {
+    if (!fill_is_plain(op)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     const gpuhal_call call = gpuhal_call_blocking(device, op->bytes);
@@ -162,6 +168,13 @@ static const gpuhal_op_kind read_kind = {submit_read, run_read, GPUHAL_OP_READ};
 static const gpuhal_op_kind copy_kind = {submit_copy, run_copy, GPUHAL_OP_COPY};
 static const gpuhal_op_kind fill_kind = {submit_fill, run_fill, GPUHAL_OP_FILL};
 static const gpuhal_op_kind rect_kind = {submit_rect, run_rect, GPUHAL_OP_RECT};
+
+bool gpuhal_transfer_is_plain(const gpuhal_op *op)
+{
+    return op->kind == &copy_kind
+               ? is_aligned(op->to->device->copy_mask, op->to_offset, op->from_offset, op->bytes)
+               : fill_is_plain(op);
+}
 
 /* Returns the counter for a plugin copy, which is either within a device or over a link. */
 static gpuhal_counter *counter_between(gpuhal_device *to, gpuhal_device *from)

@@ -110,10 +110,19 @@ GPUHAL_API gpuhal_status gpuhal_recording_launch(gpuhal_recording *recording, gp
 GPUHAL_API gpuhal_status gpuhal_recording_slot(gpuhal_recording *recording, uint32_t slot, uint32_t step,
                                                uint32_t argument);
 
-/** Ends the description. From now on the recording can be run. The log names slots without a step, at level INFO.
- *  @return GPUHAL_OK; INVALID_ARGUMENT for a recording that is finished; HOST_MEMORY; DEVICE_LOST; FORKED
- *  Owner: nothing. Threads: one at a time. Blocks: no. */
+/** Ends the description. From now on the recording can be run. The driver prepares the steps, if it can. The log names
+ *  slots without a step, at level INFO.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT for a recording that is finished; HOST_MEMORY; OUT_OF_MEMORY; DRIVER;
+ *  DEVICE_LOST; FORKED. After an error the recording is not finished, and the call can be repeated
+ *  Owner: nothing. Threads: one at a time. Blocks: while the driver prepares the steps, which may include compiling. */
 GPUHAL_API gpuhal_status gpuhal_recording_finish(gpuhal_recording *recording);
+
+/** Returns how runs pass the steps of a finished recording to the driver: "driver", the driver has prepared them
+ *  (docs/programs.md says what that is on each backend), or "list", each run enqueues them. A run whose values the
+ *  driver's form cannot take enqueues the steps even with "driver".
+ *  @return never NULL; "" for a recording that is not finished, or NULL
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_recording_form(const gpuhal_recording *recording);
 
 /** A new value of a slot. For a slot of groups, `argument` must be empty; for other slots, `groups` is ignored. The
  *  value of a slot without a step is ignored, so that the recordings of several parts of a model can take the same
