@@ -1,5 +1,5 @@
-/* tests/unit/recording_support.h: recordings of a kernel that adds a number to each element of a buffer, over the plugin
- * in support/halting.h. */
+/* tests/unit/recording_support.h: recordings of a kernel that adds a number to each element of a buffer, on devices of
+ * support/halting.h. */
 #ifndef GPUHAL_TEST_RECORDING_SUPPORT_H
 #define GPUHAL_TEST_RECORDING_SUPPORT_H
 

@@ -115,6 +115,12 @@ static void use_memory(fixture *s)
     assert_ok(launch_in(NULL, s->a));
     gpuhal_kernel_release(kernel);
     gpuhal_program_release(program);
+    prepare_finished(s);
+    assert_ok(do_run_with_another_buffer(s));
+    assert_ok(do_synchronize(s));
+    gpuhal_recording_release(recording);
+    gpuhal_kernel_release(kernel);
+    gpuhal_program_release(program);
 }
 
 static void use_queues(fixture *s)
@@ -144,6 +150,7 @@ static void use_everything(uint32_t level)
         gpuhal_halting.not_coherent = shapes[i] == NOT_COHERENT;
         gpuhal_halting.no_native_lock = shapes[i] == NO_LOCK;
         gpuhal_halting.no_peers = shapes[i] == NO_PEERS;
+        gpuhal_halting.prepares = 1;
         open_traced(&s, level);
         use_memory(&s);
         use_queues(&s);

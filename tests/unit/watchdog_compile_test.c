@@ -88,6 +88,8 @@ static const stop compilers[] = {
     {"queued_launch", prepare_uncached_kernel, do_queued_launch, 0},
     {"queued_launch", prepare_narrow_launch, launch_wide, 0},
     {"queued_launch", prepare_queued_launch, launch_wide, 0},
+    {"recording_create", prepare_recording, do_finish, 0},
+    {"recording_run", prepare_finished, do_run, 0},
     {"queue_flush", prepare_first_launch, do_native_begin, NO_LOCK},
     {"event_record", prepare_first_launch, do_record, 0},
     {"event_query", prepare_first_event, do_poll, 0},

@@ -110,8 +110,47 @@ static inline gpuhal_status do_queued_launch(fixture *s)
     return launch_in(s->queue, s->a);
 }
 
+static gpuhal_recording *recording;
+
+/* Describes a recording of a launch whose buffer has a slot. */
+static inline void prepare_recording(fixture *s)
+{
+    const gpuhal_argument argument = {.buffer = s->a};
+    const gpuhal_launch launch = {
+        .size = sizeof launch, .argument_count = 1, .arguments = &argument, .groups = {1, 1, 1}};
+    const gpuhal_recording_desc desc = {.size = sizeof desc, .slot_count = 1};
+    prepare_kernel(s);
+    assert_ok(gpuhal_recording_create(s->device, &desc, &recording));
+    assert_ok(gpuhal_recording_launch(recording, kernel, &launch, NULL));
+    assert_ok(gpuhal_recording_slot(recording, 0, 0, 0));
+}
+
+static inline gpuhal_status do_finish(fixture *s)
+{
+    (void)s;
+    return gpuhal_recording_finish(recording);
+}
+
+static inline void prepare_finished(fixture *s)
+{
+    prepare_recording(s);
+    assert_ok(do_finish(s));
+}
+
+static inline gpuhal_status do_run(fixture *s)
+{
+    return gpuhal_recording_run(s->queue, recording, NULL, 0);
+}
+
+static inline gpuhal_status do_run_with_another_buffer(fixture *s)
+{
+    const gpuhal_slot_value value = {.argument = {.buffer = s->b}};
+    return gpuhal_recording_run(s->queue, recording, &value, 1);
+}
+
 static inline void prepare_fixture(fixture *s)
 {
+    gpuhal_halting.prepares = 1;
     gpuhal_halting.hidden = (s->what->flags & HIDDEN) != 0;
     gpuhal_halting.not_coherent = (s->what->flags & NOT_COHERENT) != 0;
     gpuhal_halting.no_write = (s->what->flags & NO_WRITE) != 0;

@@ -113,6 +113,18 @@ static void prepare_launched(fixture *s)
     assert_ok(do_synchronize(s));
 }
 
+static void prepare_run(fixture *s)
+{
+    prepare_finished(s);
+    assert_ok(do_run(s));
+    assert_ok(do_synchronize(s));
+}
+static gpuhal_status do_recording_release(__attribute__((unused)) fixture *s)
+{
+    gpuhal_recording_release(recording);
+    return GPUHAL_OK;
+}
+
 static const stop stops[] = {
     {"allocate", NULL, do_allocate, 0},
     {"release", NULL, do_release, SILENT},
@@ -156,6 +168,9 @@ static const stop stops[] = {
     {"program_unload", prepare_program, do_unload, SILENT},
     {"kernel_destroy", prepare_kernel, do_kernel_destroy, SILENT},
     {"queued_launch", prepare_launched, do_queued_launch, 0},
+    {"recording_set", prepare_run, do_run_with_another_buffer, 0},
+    {"recording_run", prepare_run, do_run, 0},
+    {"recording_destroy", prepare_run, do_recording_release, SILENT},
     {"queued_copy", NULL, do_queued_copy, 0},
     {"queued_copy", prepare_batch, do_queued_copy, 0},
 };

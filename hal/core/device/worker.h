@@ -3,8 +3,8 @@
  * Workers are counted. The gpuhal object exists as long as it has a worker, and gpuhal_close() waits for the workers
  * (see gpuhal_workers_settle()). All workers are started on demand, at most one of each kind for each subject. A
  * queue's worker ends after the queue was destroyed and its work is complete. Other workers report a hang, query a
- * driver for progress, rescan, write the fault log, free ended runs of recordings, wait for a lease, or take the samples
- * of a sampler.
+ * driver for progress, rescan, write the fault log, free ended runs of recordings, wait for a lease, or take a
+ * sampler's samples.
  */
 #ifndef GPUHAL_DEVICE_WORKER_H
 #define GPUHAL_DEVICE_WORKER_H
