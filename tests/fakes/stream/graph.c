@@ -23,12 +23,14 @@ struct fake_node {
 
 struct fake_graph {
     struct fake_graph *next;
+    const fake_context *context; /* current at the creation */
     fake_node *nodes;
 };
 
 struct fake_executable {
     struct fake_executable *next;
     const fake_graph *graph; /* may have been destroyed */
+    const fake_context *context;
     fake_node *nodes;
     fake_point *last; /* of the latest launch */
 };
@@ -143,9 +145,52 @@ static fake_code read_kernel(const vendor_kernel_node *from, const fake_context 
     return FAKE_OK;
 }
 
+static void graph_free(fake_graph *graph)
+{
+    fake_graph **at = &graphs;
+    while (*at != graph) {
+        at = &(*at)->next;
+    }
+    *at = graph->next;
+    nodes_free(graph->nodes);
+    free(graph);
+    fake_report_get()->graphs--;
+}
+
+static void executable_free(fake_executable *executable)
+{
+    fake_executable **at = &executables;
+    while (*at != executable) {
+        at = &(*at)->next;
+    }
+    *at = executable->next;
+    fake_point_release(executable->last);
+    nodes_free(executable->nodes);
+    free(executable);
+    fake_report_get()->graphs--;
+}
+
+/* Those of a working context stay, because the program should have destroyed them. */
+void fake_graphs_free(const fake_context *context)
+{
+    for (fake_graph *graph = graphs, *next; graph && context->error; graph = next) {
+        next = graph->next;
+        if (graph->context == context) {
+            graph_free(graph);
+        }
+    }
+    for (fake_executable *executable = executables, *next; executable && context->error; executable = next) {
+        next = executable->next;
+        if (executable->context == context) {
+            executable_free(executable);
+        }
+    }
+}
+
 fake_code VENDOR(GraphCreate)(vendor_graph *out_graph, unsigned flags)
 {
-    fake_code code = fake_enter_current(__func__);
+    fake_context *context;
+    fake_code code = fake_enter_context(__func__, &context);
     if (code) {
         return code;
     }
@@ -153,7 +198,7 @@ fake_code VENDOR(GraphCreate)(vendor_graph *out_graph, unsigned flags)
     if (!graph) {
         return fake_end(flags ? FAKE_ERROR_INVALID_VALUE : FAKE_ERROR_OUT_OF_MEMORY);
     }
-    graph->next = graphs;
+    *graph = (fake_graph){.next = graphs, .context = context};
     graphs = *out_graph = graph;
     fake_report_get()->graphs++;
     return fake_end(FAKE_OK);
@@ -168,14 +213,7 @@ fake_code VENDOR(GraphDestroy)(vendor_graph graph)
     if (!graph_find(__func__, graph)) {
         return fake_end(FAKE_ERROR_INVALID_VALUE);
     }
-    fake_graph **at = &graphs;
-    while (*at != graph) {
-        at = &(*at)->next;
-    }
-    *at = graph->next;
-    nodes_free(graph->nodes);
-    free(graph);
-    fake_report_get()->graphs--;
+    graph_free(graph);
     return fake_end(FAKE_OK);
 }
 
@@ -245,6 +283,7 @@ fake_code VENDOR(GraphInstantiateWithFlags)(vendor_executable *out_executable, v
         return fake_end(FAKE_ERROR_OUT_OF_MEMORY);
     }
     executable->graph = graph;
+    executable->context = graph->context;
     executable->next = executables;
     executables = *out_executable = executable;
     fake_report_get()->graphs++;
@@ -285,15 +324,7 @@ fake_code VENDOR(GraphExecDestroy)(vendor_executable executable)
     if (!executable_find(__func__, executable)) {
         return fake_end(FAKE_ERROR_INVALID_VALUE);
     }
-    fake_executable **at = &executables;
-    while (*at != executable) {
-        at = &(*at)->next;
-    }
-    *at = executable->next;
-    fake_point_release(executable->last);
-    nodes_free(executable->nodes);
-    free(executable);
-    fake_report_get()->graphs--;
+    executable_free(executable);
     return fake_end(FAKE_OK);
 }
 

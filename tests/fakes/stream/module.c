@@ -48,6 +48,7 @@ static void module_free(fake_module *module)
 
 void fake_modules_free(fake_context *context)
 {
+    fake_graphs_free(context);
     for (fake_module *module = modules, *next; module; module = next) {
         next = module->next;
         if (module->context == context) {

@@ -120,6 +120,8 @@ typedef struct fake_node_work {
     size_t count;
 } fake_node_work;
 
+/* Destroys the graphs of a failed context. */
+void fake_graphs_free(const fake_context *context);
 /* Adds a node that runs after others of the same graph. */
 fake_code fake_node_add(const char *function, fake_context *context, fake_graph *graph, const vendor_node *after,
                         size_t count, const fake_node_work *work, vendor_node *out_node);
