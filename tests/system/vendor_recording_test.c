@@ -336,6 +336,7 @@ TEST(steps_that_are_more_than_one_node_are_not_recorded)
     launch_fill(r, &r->a, 7);
     step_of(r, GPUHAL_STEP_LAUNCH + 1);
     expect_not_recorded(r);
+    assert_int_equal(calls_of(CALLED(GraphCreate)), 0); /* the driver is not asked */
     r->with.ops.release(r->with.devices[0], &other);
     end_steps(r);
 }

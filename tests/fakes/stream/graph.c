@@ -121,8 +121,9 @@ fake_code fake_fill_node_add(const char *function, fake_context *context, fake_g
     const fake_node_work work = {
         .kind = FAKE_FILL_NODE, .move.to = to, .value = value, .value_bytes = value_bytes, .count = elements};
     fake_place place;
-    const bool good = (value_bytes == 1 || value_bytes == 2 || value_bytes == 4) && elements &&
-                      elements <= SIZE_MAX / 4 && to % value_bytes == 0 && fake_fill_fits(to, elements * value_bytes);
+    const bool good = (value_bytes == 1 || value_bytes == 2 || value_bytes == 4) &&
+                      (value_bytes == 4 || value >> 8 * value_bytes == 0) && elements && elements <= SIZE_MAX / 4 &&
+                      to % value_bytes == 0 && fake_fill_fits(to, elements * value_bytes);
     fake_code code =
         good ? fake_place_find(function, context, to, elements * value_bytes, false, &place) : FAKE_ERROR_INVALID_VALUE;
     return code ? code : fake_node_add(function, context, graph, after, count, &work, out_node);
