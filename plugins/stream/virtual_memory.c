@@ -78,8 +78,9 @@ void GPUHAL_OWN(free_addresses)(const gpuhal_stream_reservation *reserved)
 
 /* ---- ranges */
 
-static gpuhal_status range_granularity(gpuhal_plugin_device *device, uint64_t *out_bytes)
+static gpuhal_status range_granularity(gpuhal_plugin_device *device, uint64_t range_bytes, uint64_t *out_bytes)
 {
+    (void)range_bytes; /* these drivers have one granularity */
     gpuhal_stream_scope scope;
     const gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
     if (status != GPUHAL_OK) {

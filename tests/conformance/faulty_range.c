@@ -16,10 +16,10 @@ struct gpuhal_plugin_range {
     bool *has;    /* true for each granule that has memory */
 };
 
-static gpuhal_status faulty_granularity(gpuhal_plugin_device *device, uint64_t *out_bytes)
+static gpuhal_status faulty_granularity(gpuhal_plugin_device *device, uint64_t range_bytes, uint64_t *out_bytes)
 {
     static atomic_uint calls;
-    (void)device;
+    (void)device, (void)range_bytes;
     const bool second = atomic_fetch_add(&calls, 1) % 2 == 1;
     *out_bytes = is(range_granule_odd) ? 3 * GRANULE : is(range_granule_wanders) && second ? 2 * GRANULE : GRANULE;
     return GPUHAL_OK;

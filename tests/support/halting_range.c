@@ -9,9 +9,9 @@ struct gpuhal_plugin_range {
     uint64_t count;
 };
 
-static gpuhal_status granularity(gpuhal_plugin_device *device, uint64_t *out_bytes)
+static gpuhal_status granularity(gpuhal_plugin_device *device, uint64_t range_bytes, uint64_t *out_bytes)
 {
-    (void)device;
+    (void)device, (void)range_bytes;
     gpuhal_halting_pass("range_granularity");
     *out_bytes = 65536;
     return GPUHAL_OK;

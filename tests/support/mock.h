@@ -71,6 +71,7 @@ typedef struct gpuhal_mock_device {
     gpuhal_compute_mode compute_mode; /* missing if 0 */
     uint64_t allocation_max;       /* not reported if 0 */
     uint64_t page_bytes;           /* granularity of virtual memory, a multiple of the page size; 0 if not offered */
+    uint64_t large_range_bytes;    /* ranges above this size have four times the granularity; 0 for none */
     uint32_t slow_range_us;        /* duration of a commit or a decommit */
     const char *formats; /* program formats, see mock_program.c; NULL for no programs */
     uint32_t keeps_compiled; /* offers program_compiled */

@@ -9,6 +9,7 @@
 
 struct gpuhal_plugin_range {
     gpuhal_plugin_device *device;
+    uint64_t page_bytes;
     gpuhal_mock_block block;
     uint32_t *commits; /* for each page, the number of the commit that provided its memory, or 0 */
     uint32_t newest;
@@ -17,7 +18,7 @@ struct gpuhal_plugin_range {
 
 bool gpuhal_mock_range_has(const gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes)
 {
-    const uint64_t page = range->device->mock->page_bytes;
+    const uint64_t page = range->page_bytes;
     bool has = true;
     for (uint64_t i = offset / page; i <= (offset + bytes - 1) / page && has; i++) {
         has = range->commits[i] != 0;
@@ -30,9 +31,11 @@ static gpuhal_status broken_rule(const gpuhal_plugin_device *device, const char 
     return device->host->report(device->host, GPUHAL_ERROR_DRIVER, call, 99, "the core broke a rule of plugin.h");
 }
 
-static gpuhal_status granularity(gpuhal_plugin_device *device, uint64_t *out_bytes)
+static gpuhal_status granularity(gpuhal_plugin_device *device, uint64_t range_bytes, uint64_t *out_bytes)
 {
-    *out_bytes = device->mock->page_bytes;
+    const gpuhal_mock_device *mock = device->mock;
+    *out_bytes = mock->large_range_bytes && range_bytes > mock->large_range_bytes ? 4 * mock->page_bytes
+                                                                                  : mock->page_bytes;
     return GPUHAL_OK;
 }
 
@@ -43,19 +46,22 @@ static gpuhal_status reserve(gpuhal_plugin_device *device, uint64_t bytes, gpuha
     if (mock->fail_reserve) {
         return device->host->report(device->host, mock->fail_reserve, "mockReserve", 11, "made to fail");
     }
-    if (bytes % mock->page_bytes) {
+    uint64_t page = 0;
+    (void)granularity(device, bytes, &page);
+    if (bytes % page) {
         return broken_rule(device, "range_reserve");
     }
     void *at = NULL;
     gpuhal_plugin_range *range = calloc(1, sizeof *range);
-    uint32_t *commits = calloc((size_t)(bytes / mock->page_bytes), sizeof *commits);
-    if (!range || !commits || posix_memalign(&at, (size_t)mock->page_bytes, (size_t)bytes)) {
+    uint32_t *commits = calloc((size_t)(bytes / page), sizeof *commits);
+    if (!range || !commits || posix_memalign(&at, (size_t)page, (size_t)bytes)) {
         free(range);
         free(commits);
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "mockReserve", 1, "no host memory");
     }
     mprotect(at, (size_t)bytes, PROT_NONE);
     range->device = device;
+    range->page_bytes = page;
     range->commits = commits;
     range->block = (gpuhal_mock_block){.bytes = at, .count = bytes, .descriptor = -1, .range = range};
     out_memory->object = &range->block;
@@ -71,7 +77,7 @@ static gpuhal_status reserve(gpuhal_plugin_device *device, uint64_t bytes, gpuha
 /* Returns false if the call breaks a rule. */
 static bool begin(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes)
 {
-    const uint64_t page = range->device->mock->page_bytes;
+    const uint64_t page = range->page_bytes;
     const bool inside = bytes > 0 && offset <= range->block.count && bytes <= range->block.count - offset;
     return inside && (offset | bytes) % page == 0 && !atomic_exchange(&range->called, true);
 }
@@ -81,7 +87,7 @@ static gpuhal_status commit(gpuhal_plugin_range *range, uint64_t offset, uint64_
 {
     gpuhal_plugin_device *device = range->device;
     gpuhal_mock_device *mock = device->mock;
-    const uint64_t page = mock->page_bytes, total = mock->total_bytes ? mock->total_bytes : 1u << 30;
+    const uint64_t page = range->page_bytes, total = mock->total_bytes ? mock->total_bytes : 1u << 30;
     (void)peers;
     bool good = begin(range, offset, bytes) && peer_count == 0;
     for (uint64_t i = offset / page; i < (offset + bytes) / page && good; i++) {
@@ -114,7 +120,7 @@ static gpuhal_status decommit(gpuhal_plugin_range *range, uint64_t offset, uint6
 {
     gpuhal_plugin_device *device = range->device;
     gpuhal_mock_device *mock = device->mock;
-    const uint64_t page = mock->page_bytes, first = offset / page, end = (offset + bytes) / page;
+    const uint64_t page = range->page_bytes, first = offset / page, end = (offset + bytes) / page;
     if (!begin(range, offset, bytes)) {
         return broken_rule(device, "range_decommit");
     }
@@ -140,7 +146,7 @@ static gpuhal_status decommit(gpuhal_plugin_range *range, uint64_t offset, uint6
 static void release(gpuhal_plugin_range *range)
 {
     gpuhal_mock_device *mock = range->device->mock;
-    const uint64_t page = mock->page_bytes, pages = range->block.count / page;
+    const uint64_t page = range->page_bytes, pages = range->block.count / page;
     for (uint64_t i = 0; i < pages; i++) {
         mock->allocated_bytes -= range->commits[i] ? (int64_t)page : 0;
     }

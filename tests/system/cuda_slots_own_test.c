@@ -346,7 +346,7 @@ TEST(memory_of_an_allocator_that_grows_in_place_is_wrapped_over_all_its_pieces)
     uint64_t piece = 0;
     gpuhal_memory range_memory = {.size = sizeof range_memory}, wrapped = {.size = sizeof wrapped};
     gpuhal_plugin_range *range = NULL;
-    expect_fine(with.ops.ranges->range_granularity(with.devices[0], &piece), &with, "range_granularity");
+    expect_fine(with.ops.ranges->range_granularity(with.devices[0], 1 << 20, &piece), &with, "range_granularity");
     expect_fine(with.ops.ranges->range_reserve(with.devices[0], 4 * piece, &range_memory, &range), &with,
                 "range_reserve");
     for (uint64_t i = 0; i < 3; i++) {

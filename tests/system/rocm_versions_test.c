@@ -57,7 +57,7 @@ TEST(memory_that_hip_6_cannot_map_is_given_back_without_unmapping_it)
     assert_true(with.ops.allocate(with.devices[0], &alloc, &memory) < 0);
     uint64_t piece = 0;
     gpuhal_plugin_range *range = NULL;
-    expect_fine(with.ops.ranges->range_granularity(with.devices[0], &piece), &with, "range_granularity");
+    expect_fine(with.ops.ranges->range_granularity(with.devices[0], 1 << 20, &piece), &with, "range_granularity");
     expect_fine(with.ops.ranges->range_reserve(with.devices[0], 4 * piece, &memory, &range), &with, "range_reserve");
     assert_true(with.ops.ranges->range_commit(range, 0, piece, NULL, 0) < 0);
     assert_int_equal(calls_of("hipMemUnmap"), 0);
@@ -106,7 +106,7 @@ static void expect_copies_across_chunks(int version)
     gpuhal_memory area = {.size = sizeof area}, other = allocate(&with, 0, (gpuhal_alloc){.bytes = BYTES});
     uint64_t piece = 0;
     gpuhal_plugin_range *range = NULL;
-    expect_fine(with.ops.ranges->range_granularity(with.devices[0], &piece), &with, "range_granularity");
+    expect_fine(with.ops.ranges->range_granularity(with.devices[0], 1 << 20, &piece), &with, "range_granularity");
     expect_fine(with.ops.ranges->range_reserve(with.devices[0], 4 * piece, &area, &range), &with, "range_reserve");
     expect_fine(with.ops.ranges->range_commit(range, 0, piece, NULL, 0), &with, "range_commit");
     expect_fine(with.ops.ranges->range_commit(range, piece, piece, NULL, 0), &with, "range_commit");
@@ -154,7 +154,7 @@ static void expect_copies_across_chunks_between_devices(int version)
     gpuhal_memory back = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES});
     uint64_t piece = 0;
     gpuhal_plugin_range *range = NULL;
-    expect_fine(with.ops.ranges->range_granularity(with.devices[0], &piece), &with, "range_granularity");
+    expect_fine(with.ops.ranges->range_granularity(with.devices[0], 1 << 20, &piece), &with, "range_granularity");
     expect_fine(with.ops.ranges->range_reserve(with.devices[0], 2 * piece, &area, &range), &with, "range_reserve");
     expect_fine(with.ops.ranges->range_commit(range, 0, piece, &with.devices[1], 1), &with, "range_commit");
     expect_fine(with.ops.ranges->range_commit(range, piece, piece, &with.devices[1], 1), &with, "range_commit");
@@ -260,7 +260,7 @@ TEST(a_step_that_crosses_pieces_of_a_range_is_not_recorded_in_hip_6_2)
     gpuhal_plugin_range *range = NULL;
     gpuhal_plugin_recording *recording = NULL;
     uint64_t piece = 0;
-    expect_fine(with.ops.ranges->range_granularity(with.devices[0], &piece), &with, "range_granularity");
+    expect_fine(with.ops.ranges->range_granularity(with.devices[0], 1 << 20, &piece), &with, "range_granularity");
     expect_fine(with.ops.ranges->range_reserve(with.devices[0], 2 * piece, &memory, &range), &with, "range_reserve");
     for (uint64_t i = 0; i < 2; i++) {
         expect_fine(with.ops.ranges->range_commit(range, i * piece, piece, NULL, 0), &with, "range_commit");

@@ -18,7 +18,7 @@ typedef struct reserved {
 static reserved reserve(const bench *with, uint64_t pieces)
 {
     reserved out = {.memory = {.size = sizeof out.memory}};
-    expect_fine(with->ops.ranges->range_granularity(with->devices[0], &out.piece), with, "range_granularity");
+    expect_fine(with->ops.ranges->range_granularity(with->devices[0], 1 << 20, &out.piece), with, "range_granularity");
     expect_fine(with->ops.ranges->range_reserve(with->devices[0], pieces * out.piece, &out.memory, &out.range), with,
                 "range_reserve");
     return out;

@@ -32,7 +32,7 @@ TEST(a_whole_manifest_is_read)
     new_folder();
     write_manifest("whole.gpuhal", "whole", "lib/whole.so",
                    "platforms = windows linux\npriority = -5\nvendor_libraries = libwhole.so.1\nenvironment = "
-                   "WHOLE\nwatch = /etc/whole\n"
+                   "WHOLE NEEDED=1 EMPTY= \nwatch = /etc/whole\n"
                    "color = green\n");
     gpuhal_load_context load = {0};
     gpuhal_manifest manifest;
@@ -40,6 +40,8 @@ TEST(a_whole_manifest_is_read)
     assert_string_equal(manifest.name, "whole");
     assert_string_equal(manifest.library, in_folder("lib/whole.so"));
     assert_int_equal(manifest.priority, -5);
+    assert_string_equal(manifest.environment, "WHOLE NEEDED EMPTY");
+    assert_string_equal(manifest.settings, "NEEDED=1 EMPTY=");
     assert_true(gpuhal_manifest_has_platform(&manifest, "linux"));
     assert_true(gpuhal_manifest_has_platform(&manifest, "windows"));
     assert_false(gpuhal_manifest_has_platform(&manifest, "win"));
@@ -93,6 +95,8 @@ TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
     assert_refused("[plugin]\nplatforms = linux, windows\n",
                    "line 2: the words of a list are separated by blanks, not by commas");
     assert_refused("[plugin]\nenvironment = A,B\n", "line 2: the words of a list are separated by blanks");
+    assert_refused("[plugin]\nenvironment = A =1\n", "line 2: environment has a word that is neither");
+    assert_refused("[plugin]\nenvironment = 1A\n", "line 2: environment has a word that is neither");
     assert_refused("[plugin]\nvendor_libraries = a.so, b.so\n", "line 2: the words of a list are separated by blanks");
     assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1 0.3 1.2\n",
                    "ABI 0.1 0.3 1.2; this library speaks 0.4");

@@ -107,6 +107,30 @@ TEST(a_helper_inherits_neither_descriptors_nor_signals_and_leaves_no_core)
     }
 }
 
+/* The plugin dies by the signal that the variable names. */
+TEST(a_helper_has_the_variables_that_the_manifest_sets_and_this_process_keeps_its_environment)
+{
+    new_folder();
+    copy_file(test_plugin("killed_on_request"), in_folder("gpuhal-killed_on_request.so"));
+    write_manifest("k.gpuhal", "killed_on_request", "gpuhal-killed_on_request.so",
+                   "environment = GPUHAL_TEST_SIGNAL=15\n");
+    gpuhal_settings settings = own_settings();
+    for (int own = 0; own < 2; own++) {
+        gpuhal_candidates candidates = run_loader(&settings);
+        assert_result(&candidates, find_candidate(&candidates, "killed_on_request"), GPUHAL_PLUGIN_FAILED,
+                      GPUHAL_STAGE_START, own ? "signal 2 (Interrupt)" : "signal 15 (Terminated)");
+        gpuhal_candidates_finish(&candidates);
+        setenv("GPUHAL_TEST_SIGNAL", "2", 1); /* the user's value counts */
+    }
+    unsetenv("GPUHAL_TEST_SIGNAL");
+    settings.isolation = GPUHAL_ISOLATION_NEVER;
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_result(&candidates, find_candidate(&candidates, "killed_on_request"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE,
+                  "needs GPUHAL_TEST_SIGNAL=15 in the environment of this process");
+    gpuhal_candidates_finish(&candidates);
+    assert_null(getenv("GPUHAL_TEST_SIGNAL"));
+}
+
 TEST(nothing_is_left_behind_neither_descriptor_nor_process)
 {
     new_folder();

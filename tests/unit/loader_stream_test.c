@@ -123,7 +123,7 @@ TEST(a_stream_that_stops_anywhere_has_no_end)
     free(text);
 }
 
-#define HELLO "[hello]\nprotocol = 4\nabi = 4\n"
+#define HELLO "[hello]\nprotocol = 5\nabi = 4\n"
 #define OPEN                                                                                                           \
     "[device]\nindex = 0\ncapabilities = 0\ntext.name = a\nu64.type = 1\nu64.software = 0\nu64.memory_kinds = 1\n"
 #define DEVICE OPEN "complete = 1\n"

@@ -73,6 +73,27 @@ TEST(a_pool_reserves_addresses_once_and_has_memory_put_behind_them_as_it_grows)
     close_virtual(gpu, pool);
 }
 
+/* The range is rounded up to a size at which the granularity is larger. */
+TEST(a_granularity_that_grows_with_the_range_is_that_of_the_whole_range)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1,
+                                      .devices = {{.page_bytes = PAGE,
+                                                   .total_bytes = TOTAL - 8,
+                                                   .large_range_bytes = TOTAL + TOTAL / 8 - 9}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_buffer *a = take_filled(pool, PAGE, 1), *b = take_filled(pool, SEGMENT, 2);
+    assert_int_equal(gpuhal_mock.devices[0].ranges, 1);
+    assert_int_equal(pool->range.page_bytes, 4 * PAGE);
+    assert_int_equal(pool->range.buffer->bytes % (4 * PAGE), 0);
+    assert_int_equal(given() % (4 * PAGE), 0);
+    expect_pattern(a, 1);
+    expect_pattern(b, 2);
+    gpuhal_buffer_release(a);
+    gpuhal_buffer_release(b);
+    close_virtual(gpu, pool);
+}
+
 TEST(a_buffer_larger_than_any_free_piece_takes_only_the_missing_bytes)
 {
     gpuhal *gpu = open_virtual();

@@ -215,7 +215,7 @@ static void check_range(const gpuhal_context *context)
     }
     uint64_t *granularity = gpuhal_guard_make(sizeof *granularity);
     gpuhal_step("the slot range_granularity");
-    const bool known = slots->ranges.range_granularity(context->opened.device, granularity) == GPUHAL_OK;
+    const bool known = slots->ranges.range_granularity(context->opened.device, 1, granularity) == GPUHAL_OK;
     const uint64_t bytes = *granularity;
     gpuhal_guard_end(granularity, sizeof *granularity, "range_granularity", "its result");
     gpuhal_memory *memory = FILL(gpuhal_memory);

@@ -15,6 +15,7 @@
 #include "loader/file_check.h"
 #include "loader/host.h"
 #include "loader/load.h"
+#include "loader/manifest.h"
 #include "loader/probe.h"
 #include "os/os.h"
 
@@ -446,6 +447,28 @@ static bool use(gpuhal_load_context *load, gpuhal_backend *backend, const char *
     return repeat_outcome(backend, load);
 }
 
+/* The environment of this process is the application's, so the library never changes it. */
+static void name_unset(void *user, const char *name, const char *value)
+{
+    gpuhal_load_context *load = user;
+    if (gpuhal_os_environment(name)) {
+        return;
+    }
+    char *sentence = gpuhal_text_format("the driver needs %s=%s in the environment of this process: set it before the "
+                                        "program starts",
+                                        name, value);
+    char *line = sentence ? gpuhal_text_format("%s: %s", load->name, sentence) : NULL;
+    if (line) {
+        gpuhal_log_to_all(GPUHAL_LEVEL_WARNING, line);
+    }
+    if (!load->note) {
+        load->note = sentence;
+        sentence = NULL;
+    }
+    free(line);
+    free(sentence);
+}
+
 bool gpuhal_backend_obtain(gpuhal_load_context *load, const gpuhal_candidate *candidate, gpuhal_backend **out_backend)
 {
     gpuhal_checked_file file = {.device = candidate->device, .inode = candidate->inode};
@@ -462,12 +485,16 @@ bool gpuhal_backend_obtain(gpuhal_load_context *load, const gpuhal_candidate *ca
     }
     bool forked = has_forked_driver(candidate, file.device, file.inode);
     backend = forked ? NULL : find_or_add(candidate, file.device, file.inode);
+    const bool begins = backend && backend->progress == BACKEND_FAILED;
     bool good = forked    ? gpuhal_load_fail(load, GPUHAL_PLUGIN_FORKED, GPUHAL_ERROR_FORKED, GPUHAL_BACKEND_IS_FORKED)
                 : backend ? use(load, backend, file.path)
                           : gpuhal_load_no_memory(load);
     gpuhal_mutex_unlock(&list_mutex);
     gpuhal_checked_file_finish(&file);
     *out_backend = good ? backend : NULL;
+    if (begins) {
+        (void)gpuhal_manifest_each_setting(candidate->settings, name_unset, load);
+    }
     return good;
 }
 

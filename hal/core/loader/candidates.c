@@ -98,11 +98,12 @@ static void move_text(char **to, char **from)
 }
 
 void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **libraries, char **environment,
-                           char **watch)
+                           char **settings, char **watch)
 {
     move_text(&candidate->manifest, manifest);
     move_text(&candidate->libraries, libraries);
     move_text(&candidate->environment, environment);
+    move_text(&candidate->settings, settings);
     move_text(&candidate->watch, watch);
 }
 
@@ -155,6 +156,7 @@ static void finish_candidate(gpuhal_candidate *candidate)
     free(candidate->manifest);
     free(candidate->libraries);
     free(candidate->environment);
+    free(candidate->settings);
     free(candidate->watch);
     free(candidate->output);
     free(candidate->note);

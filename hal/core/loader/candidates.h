@@ -16,10 +16,10 @@ bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate);
 bool gpuhal_candidate_is_cpu(const gpuhal_candidate *candidate);
 /* The library's own cpu plugin opens no driver and may therefore run in this process. */
 bool gpuhal_candidate_is_own_cpu(const gpuhal_candidate *candidate);
-/* Takes ownership of the manifest's contributions to the cache key, and sets the caller's pointers to NULL. The strings
- * may be NULL. */
+/* Takes ownership of the manifest's contributions to the cache key and of its settings, and sets the caller's pointers
+ * to NULL. The strings may be NULL. */
 void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **libraries, char **environment,
-                           char **watch);
+                           char **settings, char **watch);
 void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Marks the candidate as in use, because its plugin lists devices. */

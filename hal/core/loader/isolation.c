@@ -99,7 +99,7 @@ static bool begin_run(round_of_runs *round, gpuhal_candidate *candidate)
     const char *const arguments[] = {round->helper,   protocol, candidate->name,
                                      candidate->file, level,    candidate->ignore_environment ? "1" : "0",
                                      parent,          candidate->options ? candidate->options : "",
-                                     NULL};
+                                     candidate->settings ? candidate->settings : "", NULL};
     helper_run *run = calloc(1, sizeof *run);
     int error = run ? gpuhal_os_process_start(arguments, &run->process) : ENOMEM;
     if (error) {

@@ -36,6 +36,7 @@ typedef struct gpuhal_candidate {
     bool own;                /* the plugin is in this library's own directory */
     bool ambiguous;          /* the plugin is a duplicate only because of the order of file names */
     char *manifest, *libraries, *environment, *watch; /* the manifest's path, and its contributions to the cache key */
+    char *settings; /* of the manifest: words NAME=VALUE, which the driver needs in the environment; NULL if none */
     char *identity;                /* identity of the file for the registry; NULL if no result is recorded */
     gpuhal_texts key;              /* cache key of the result; empty if none */
     bool cached;                   /* the result is from an earlier probe */

@@ -124,9 +124,44 @@ static bool take_priority(reading *at, const char *value, uint32_t line)
     return at->manifest->has_priority || refuse_line(at, line, "priority must be a whole number");
 }
 
+static bool is_variable(const char *name, size_t length)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    bool good = length > 0 && (name[0] < '0' || name[0] > '9');
+    for (size_t i = 0; i < length && good; i++) {
+        good = strchr(letters, name[i]) != NULL;
+    }
+    return good;
+}
+
+/* Appends a word to a list. */
+static bool append(char **list, const char *word, size_t length)
+{
+    char *longer = gpuhal_text_format("%s%s%.*s", *list ? *list : "", *list ? " " : "", (int)length, word);
+    free(*list);
+    *list = longer;
+    return longer != NULL;
+}
+
+/* A word is the name of a variable, or NAME=VALUE. */
 static bool take_environment(reading *at, const char *value, uint32_t line)
 {
-    return take_list(at, value, line, &at->manifest->environment);
+    gpuhal_manifest *manifest = at->manifest;
+    size_t length = 0;
+    bool room = true;
+    if (strchr(value, ',')) {
+        return refuse_line(at, line, "the words of a list are separated by blanks, not by commas");
+    }
+    for (const char *word = value; room && (word = next_word(word, &length)) != NULL; word += length) {
+        const char *equals = memchr(word, '=', length);
+        const size_t name = equals ? (size_t)(equals - word) : length;
+        if (!is_variable(word, name)) {
+            return refuse_line(at, line, "environment has a word that is neither a variable's name nor NAME=VALUE");
+        }
+        room = append(&manifest->environment, word, name);
+        room = room && (!equals || append(&manifest->settings, word, length));
+    }
+    return room || gpuhal_load_no_memory(at->load);
 }
 
 /* File names may contain commas. */
@@ -254,9 +289,29 @@ void gpuhal_manifest_finish(gpuhal_manifest *manifest)
     free(manifest->abi);
     free(manifest->platforms);
     free(manifest->environment);
+    free(manifest->settings);
     free(manifest->watch);
     free(manifest->libraries);
     *manifest = (gpuhal_manifest){0};
+}
+
+bool gpuhal_manifest_each_setting(const char *settings,
+                                  void (*take)(void *user, const char *name, const char *value), void *user)
+{
+    size_t length = 0;
+    for (const char *word = settings ? settings : ""; (word = next_word(word, &length)) != NULL; word += length) {
+        char *pair = gpuhal_text_copy_range(word, length);
+        char *equals = pair ? strchr(pair, '=') : NULL;
+        if (equals) {
+            *equals = 0;
+            take(user, pair, equals + 1);
+        }
+        free(pair);
+        if (!pair) {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool gpuhal_manifest_has_platform(const gpuhal_manifest *manifest, const char *platform)

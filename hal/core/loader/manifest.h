@@ -17,6 +17,7 @@ typedef struct gpuhal_manifest {
     char *abi;       /* versions separated by blanks */
     char *platforms; /* keywords; NULL means every platform */
     char *environment; /* variables that affect the result */
+    char *settings;    /* words NAME=VALUE: the values with which the driver must start */
     char *libraries;   /* sonames of the vendor's libraries */
     char *watch;       /* files and folders, which may contain variables (probe_cache.h) */
     bool speaks_abi; /* `abi` includes a version that this library takes */
@@ -29,6 +30,9 @@ typedef struct gpuhal_manifest {
 bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool absolute_only,
                           gpuhal_manifest *out_manifest);
 void gpuhal_manifest_finish(gpuhal_manifest *manifest);
+/* Calls `take` for each of the settings. Returns false if out of memory. */
+bool gpuhal_manifest_each_setting(const char *settings,
+                                  void (*take)(void *user, const char *name, const char *value), void *user);
 bool gpuhal_manifest_has_platform(const gpuhal_manifest *manifest, const char *platform);
 
 #endif

@@ -212,7 +212,8 @@ static gpuhal_status add_manifest(search *at, const searched_directory *director
         candidate->ignore_environment = at->settings->ignore_environment;
         candidate->own = !directory->source && !directory->vendors;
         gpuhal_candidate_take(candidate, &load, good);
-        gpuhal_candidate_note(candidate, &path, &manifest.libraries, &manifest.environment, &manifest.watch);
+        gpuhal_candidate_note(candidate, &path, &manifest.libraries, &manifest.environment, &manifest.settings,
+                              &manifest.watch);
     }
     if (candidate && good && !gpuhal_manifest_has_platform(&manifest, gpuhal_os_platform())) {
         gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_STAGE_SELECT, "%s is for %s; this is %s",

@@ -24,7 +24,7 @@
 #include "loader/loader.h"
 #include "registry/texts.h"
 
-#define GPUHAL_HELPER_PROTOCOL     4u
+#define GPUHAL_HELPER_PROTOCOL     5u
 #define GPUHAL_HELPER_EXIT_USAGE   96 /* the helper's own exit codes */
 #define GPUHAL_HELPER_EXIT_UNHEARD 97 /* the parent closed the stream */
 #define GPUHAL_HELPER_EXIT_HUNGRY  98 /* out of memory for its records */

@@ -101,10 +101,11 @@ gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *me
                                   bool invalidate);
 /* Releases memory, unless the driver hangs. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
-/* Returns the granularity for reserving and committing addresses, or 0 if the plugin has no virtual memory or does not
- * report a granularity. Preserves the error detail. */
-uint64_t gpuhal_memory_page_bytes(gpuhal_device *device);
-/* The second function releases the addresses and all memory committed to them. */
+/* Returns the granularity for a range of *range_bytes, and rounds the size up to a multiple of it. Returns 0 if the
+ * plugin has no virtual memory or does not report a granularity. Preserves the error detail. */
+uint64_t gpuhal_memory_page_bytes(gpuhal_device *device, uint64_t *range_bytes);
+/* `bytes` is a multiple of the granularity. The second function releases the addresses and all memory committed to
+ * them. */
 gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                     gpuhal_plugin_range **out_range);
 void gpuhal_memory_release_range(gpuhal_buffer *buffer);

@@ -122,19 +122,32 @@ gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *me
 
 /* ---- virtual memory */
 
-uint64_t gpuhal_memory_page_bytes(gpuhal_device *device)
+/* Returns 0 if the plugin returns no power of two. */
+static uint64_t granularity(gpuhal_device *device, uint64_t range_bytes)
 {
     uint64_t bytes = 0;
+    const gpuhal_call call = gpuhal_call_blocking(device, 0);
+    const gpuhal_status status =
+        gpuhal_device_result(device, call, device->ranges.range_granularity(device->handle, range_bytes, &bytes));
+    return status || (bytes & (bytes - 1)) ? 0 : bytes;
+}
+
+/* Rounding up may lead to a size with a larger granularity. */
+uint64_t gpuhal_memory_page_bytes(gpuhal_device *device, uint64_t *range_bytes)
+{
     gpuhal_error_detail before;
-    if (!device->ranges.range_granularity) {
+    if (!device->ranges.range_granularity || *range_bytes > UINT64_MAX / 2) {
         return 0;
     }
     gpuhal_error_save(&before);
-    const gpuhal_call call = gpuhal_call_blocking(device, 0);
-    const gpuhal_status status =
-        gpuhal_device_result(device, call, device->ranges.range_granularity(device->handle, &bytes));
+    uint64_t page = granularity(device, *range_bytes), earlier = 0;
+    while (page > earlier && page <= UINT64_MAX / 4) {
+        *range_bytes = (*range_bytes + page - 1) & ~(page - 1);
+        earlier = page;
+        page = granularity(device, *range_bytes);
+    }
     gpuhal_error_restore(&before);
-    return status || (bytes & (bytes - 1)) ? 0 : bytes;
+    return page == earlier ? page : 0;
 }
 
 static void release_range(gpuhal_device *device, gpuhal_plugin_range *range, uint64_t bytes)
@@ -153,8 +166,8 @@ gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuha
 {
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
     *out_range = NULL;
-    const uint64_t page = gpuhal_memory_page_bytes(device);
-    if (page == 0) {
+    const uint64_t wanted = bytes, page = gpuhal_memory_page_bytes(device, &bytes);
+    if (page == 0 || bytes != wanted) {
         return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "reserving addresses");
     }
     const gpuhal_call call = gpuhal_call_blocking(device, 0);

@@ -465,6 +465,8 @@ int64_t gpuhal_os_process_own(void);
 /* The helper program calls this first. Closes descriptors from 4 on, disables core dumps, makes this process the first
  * victim of the OOM killer, and kills it when its parent ends. Exits immediately if `parent` has already ended. */
 void gpuhal_os_helper_prepare(int64_t parent);
+/* Sets a variable of the helper program, unless it is set already. Must be called before there are threads. */
+void gpuhal_os_helper_set_variable(const char *name, const char *value);
 /* Sends all bytes to the parent. Returns false if the parent no longer reads them. Async-signal-safe. */
 bool gpuhal_os_helper_send(const char *bytes, size_t count);
 /* Exits the helper program without running any exit handlers, not even the driver's. */

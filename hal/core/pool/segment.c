@@ -209,10 +209,10 @@ static gpuhal_status add(gpuhal_pool *pool, gpuhal_buffer *buffer)
 /* ---- virtual memory */
 
 /* Returns the device's memory size plus an eighth, because holes between pieces occupy addresses. */
-static uint64_t range_bytes(const gpuhal_pool *pool, uint64_t page)
+static uint64_t range_bytes(const gpuhal_pool *pool)
 {
     const uint64_t total = gpuhal_facts_u64(&pool->device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
-    return total < UINT64_MAX / 4 ? (total + total / 8 + page - 1) & ~(page - 1) : 0;
+    return total < UINT64_MAX / 4 ? total + total / 8 : 0;
 }
 
 /* Returns whether the device has peers. Drivers let peers access allocations, but not memory behind reserved addresses,
@@ -252,9 +252,9 @@ static void make_range(gpuhal_pool *pool)
     pool->range.tried = true;
     const bool suits =
         pool->desc.kind == GPUHAL_MEMORY_DEVICE && !pool->desc.export_kinds && !has_peers(pool->device);
-    const uint64_t page = suits ? gpuhal_memory_page_bytes(pool->device) : 0;
-    const uint64_t bytes = page >= pool->unit && page <= pool->desc.segment_bytes ? range_bytes(pool, page) : 0;
-    if (bytes == 0) {
+    uint64_t bytes = suits ? range_bytes(pool) : 0;
+    const uint64_t page = bytes ? gpuhal_memory_page_bytes(pool->device, &bytes) : 0;
+    if (page < pool->unit || page > pool->desc.segment_bytes) {
         return;
     }
     gpuhal_error_save(&before);

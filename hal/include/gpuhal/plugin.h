@@ -495,8 +495,10 @@ struct gpuhal_range_ops {
     uint32_t size;    /**< sizeof(gpuhal_range_ops) as the plugin knows it. */
     uint32_t version; /**< GPUHAL_RANGES_VERSION, as the plugin knows it. */
 
-    /** BLOCKS. Returns a power of two. Addresses, and all offsets and sizes below, are multiples of this number. */
-    gpuhal_status (GPUHAL_CALL *range_granularity)(gpuhal_plugin_device *device, uint64_t *out_bytes);
+    /** BLOCKS. Returns a power of two for a range of @p range_bytes, and for a larger range at least as much. The
+     *  range's address and size, and all offsets and sizes within it, are multiples of this number. */
+    gpuhal_status (GPUHAL_CALL *range_granularity)(gpuhal_plugin_device *device, uint64_t range_bytes,
+                                                   uint64_t *out_bytes);
     /** BLOCKS. Reserves addresses without memory. The transfer slots, native_memory and kernels accept @p out_memory
      *  like memory from allocate; `host` stays NULL, and only committed ranges are accessed. The memory becomes invalid
      *  with the range; release is not called. */

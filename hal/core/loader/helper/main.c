@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "loader/load_context.h"
 #include "loader/backend.h"
+#include "loader/manifest.h"
 #include "loader/stream.h"
 #include "os/os.h"
 #include "registry/key.h"
@@ -130,10 +131,15 @@ static void probe(char *name, char *file, char *options, uint32_t log_level, boo
     send_result(&load, good);
 }
 
+static void set_variable(__attribute__((unused)) void *user, const char *name, const char *value)
+{
+    gpuhal_os_helper_set_variable(name, value);
+}
+
 int main(int count, char **arguments)
 {
     uint64_t protocol = 0, log_level = 0, ignore_environment = 0, parent = 0;
-    bool has_parent = count == 8 && gpuhal_records_u64(arguments[6], &parent);
+    bool has_parent = count == 9 && gpuhal_records_u64(arguments[6], &parent);
     gpuhal_os_helper_prepare((int64_t)parent);
     bool understood = has_parent && gpuhal_records_u64(arguments[1], &protocol) &&
                       gpuhal_records_u64(arguments[4], &log_level) && log_level <= GPUHAL_LEVEL_TRACE &&
@@ -147,6 +153,7 @@ int main(int count, char **arguments)
     /* If the versions differ, the parent reads this hello and ignores the helper. */
     if (protocol == GPUHAL_HELPER_PROTOCOL) {
         gpuhal_os_helper_on_crash(send_crash);
+        (void)gpuhal_manifest_each_setting(arguments[8], set_variable, NULL);
         probe(arguments[2], arguments[3], arguments[7], (uint32_t)log_level, ignore_environment != 0);
     }
     gpuhal_os_helper_exit(0);

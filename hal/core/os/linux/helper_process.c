@@ -65,6 +65,12 @@ void gpuhal_os_helper_prepare(int64_t parent)
     setenv(GPUHAL_WITHIN_HELPER, "1", 1);
 }
 
+/* Without memory the driver starts without the variable, as it would in the application. */
+void gpuhal_os_helper_set_variable(const char *name, const char *value)
+{
+    setenv(name, value, 0);
+}
+
 bool gpuhal_os_helper_send(const char *bytes, size_t count)
 {
     while (count > 0) {
