@@ -90,9 +90,10 @@ class Player:
                        "GPUHAL_REGISTRY": self.state} | machine.environment(self.fakes)
 
     def run(self, machine, environment, *options, columns=80):
+        give_up_rights()
         done = subprocess.run([self.program, "--color=never", *options, *" ".join(machine.lines("options")).split()],
                               env=environment | {"COLUMNS": str(columns)}, stdin=subprocess.DEVNULL, capture_output=True,
-                              timeout=DEADLINE, preexec_fn=give_up_rights)
+                              timeout=DEADLINE)
         return done.returncode, self.neutral(done.stdout.decode("utf-8")), self.neutral(done.stderr.decode("utf-8"))
 
     def neutral(self, text):
@@ -128,6 +129,7 @@ class Player:
 
 
 def give_up_rights():
+    """Takes the capabilities from the programs that this process starts from now on. The process itself keeps them."""
     libc = ctypes.CDLL(None, use_errno=True)
     for capability in CAPABILITIES if os.geteuid() == 0 else ():
         libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
