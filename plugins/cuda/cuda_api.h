@@ -8,7 +8,9 @@
  *
  * A name in the list of functions is the symbol that the library exports. NVIDIA's header renames some symbols
  * (cuMemAlloc is cuMemAlloc_v2), and an old symbol keeps its old meaning forever: every driver has cuEventElapsedTime
- * as declared here, although the CUDA 13 header uses this name for another function. Every function returns CUresult.
+ * as declared here, although the CUDA 13 header uses this name for another function. The same applies to the functions
+ * for kernel nodes of graphs, whose names in the header take a larger structure since CUDA 12. Every function returns
+ * CUresult.
  *
  * The required functions are those of CUDA 11.0 (driver 450); later functions are optional.
  */
@@ -85,6 +87,20 @@
                               unsigned int block_x, unsigned int block_y, unsigned int block_z, \
                               unsigned int shared_bytes, \
                               CUstream stream, void **parameters, void **extra)) \
+    OPTIONAL(cuGraphCreate, (CUgraph *graph, unsigned int flags)) \
+    OPTIONAL(cuGraphDestroy, (CUgraph graph)) \
+    OPTIONAL(cuGraphAddKernelNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, \
+                                    const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)) \
+    OPTIONAL(cuGraphAddMemcpyNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, \
+                                    const CUDA_MEMCPY3D *copy, CUcontext context)) \
+    OPTIONAL(cuGraphAddMemsetNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, \
+                                    const CUDA_MEMSET_NODE_PARAMS *parameters, CUcontext context)) \
+    OPTIONAL(cuGraphKernelNodeSetParams, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)) \
+    OPTIONAL(cuGraphInstantiateWithFlags, (CUgraphExec *executable, CUgraph graph, unsigned long long flags)) \
+    OPTIONAL(cuGraphExecKernelNodeSetParams, (CUgraphExec executable, CUgraphNode node, \
+                                              const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)) \
+    OPTIONAL(cuGraphLaunch, (CUgraphExec executable, CUstream stream)) \
+    OPTIONAL(cuGraphExecDestroy, (CUgraphExec executable)) \
     OPTIONAL(cuMemGetAllocationGranularity, (size_t *bytes, const CUmemAllocationProp *properties, \
                                              CUmemAllocationGranularity_flags which)) \
     OPTIONAL(cuMemAddressReserve, (CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr wanted, \
@@ -300,12 +316,18 @@
     TYPE(CUevent) \
     TYPE(CUmodule) \
     TYPE(CUfunction) \
+    TYPE(CUgraph) \
+    TYPE(CUgraphNode) \
+    TYPE(CUgraphExec) \
     TYPE(CUexternalMemory) \
     TYPE(CUmemGenericAllocationHandle) \
     TYPE(CUmemAllocationGranularity_flags) \
     TYPE(CUmemAllocationHandleType) \
     TYPE(CUuuid) \
     TYPE(CUDA_MEMCPY2D) \
+    TYPE(CUDA_MEMCPY3D) \
+    TYPE(CUDA_KERNEL_NODE_PARAMS_v1) \
+    TYPE(CUDA_MEMSET_NODE_PARAMS) \
     TYPE(CUmemLocation) \
     TYPE(CUmemAllocationProp) \
     TYPE(CUmemAccessDesc) \
@@ -330,6 +352,47 @@
     FIELD(CUDA_MEMCPY2D, dstPitch) \
     FIELD(CUDA_MEMCPY2D, WidthInBytes) \
     FIELD(CUDA_MEMCPY2D, Height) \
+    FIELD(CUDA_MEMCPY3D, srcXInBytes) \
+    FIELD(CUDA_MEMCPY3D, srcY) \
+    FIELD(CUDA_MEMCPY3D, srcZ) \
+    FIELD(CUDA_MEMCPY3D, srcLOD) \
+    FIELD(CUDA_MEMCPY3D, srcMemoryType) \
+    FIELD(CUDA_MEMCPY3D, srcHost) \
+    FIELD(CUDA_MEMCPY3D, srcDevice) \
+    FIELD(CUDA_MEMCPY3D, srcArray) \
+    FIELD(CUDA_MEMCPY3D, reserved0) \
+    FIELD(CUDA_MEMCPY3D, srcPitch) \
+    FIELD(CUDA_MEMCPY3D, srcHeight) \
+    FIELD(CUDA_MEMCPY3D, dstXInBytes) \
+    FIELD(CUDA_MEMCPY3D, dstY) \
+    FIELD(CUDA_MEMCPY3D, dstZ) \
+    FIELD(CUDA_MEMCPY3D, dstLOD) \
+    FIELD(CUDA_MEMCPY3D, dstMemoryType) \
+    FIELD(CUDA_MEMCPY3D, dstHost) \
+    FIELD(CUDA_MEMCPY3D, dstDevice) \
+    FIELD(CUDA_MEMCPY3D, dstArray) \
+    FIELD(CUDA_MEMCPY3D, reserved1) \
+    FIELD(CUDA_MEMCPY3D, dstPitch) \
+    FIELD(CUDA_MEMCPY3D, dstHeight) \
+    FIELD(CUDA_MEMCPY3D, WidthInBytes) \
+    FIELD(CUDA_MEMCPY3D, Height) \
+    FIELD(CUDA_MEMCPY3D, Depth) \
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v1, func) \
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v1, gridDimX) \
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v1, gridDimY) \
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v1, gridDimZ) \
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v1, blockDimX) \
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v1, blockDimY) \
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v1, blockDimZ) \
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v1, sharedMemBytes) \
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v1, kernelParams) \
+    FIELD(CUDA_KERNEL_NODE_PARAMS_v1, extra) \
+    FIELD(CUDA_MEMSET_NODE_PARAMS, dst) \
+    FIELD(CUDA_MEMSET_NODE_PARAMS, pitch) \
+    FIELD(CUDA_MEMSET_NODE_PARAMS, value) \
+    FIELD(CUDA_MEMSET_NODE_PARAMS, elementSize) \
+    FIELD(CUDA_MEMSET_NODE_PARAMS, width) \
+    FIELD(CUDA_MEMSET_NODE_PARAMS, height) \
     FIELD(CUmemLocation, type) \
     FIELD(CUmemLocation, id) \
     FIELD(CUmemAllocationProp, type) \
@@ -381,6 +444,9 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUarray_st *CUarray;
 typedef struct CUextMemory_st *CUexternalMemory;
 
@@ -403,6 +469,42 @@ typedef struct CUDA_MEMCPY2D {
     size_t dstPitch;
     size_t WidthInBytes, Height;
 } CUDA_MEMCPY2D;
+
+typedef struct CUDA_MEMCPY3D {
+    size_t srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    void *reserved0;
+    size_t srcPitch, srcHeight;
+    size_t dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    void *reserved1;
+    size_t dstPitch, dstHeight;
+    size_t WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D;
+
+typedef struct CUDA_KERNEL_NODE_PARAMS_v1 {
+    CUfunction func;
+    unsigned int gridDimX, gridDimY, gridDimZ;
+    unsigned int blockDimX, blockDimY, blockDimZ;
+    unsigned int sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+} CUDA_KERNEL_NODE_PARAMS_v1;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS {
+    CUdeviceptr dst;
+    size_t pitch; /* unused if there is one row */
+    unsigned int value;
+    unsigned int elementSize; /* 1, 2 or 4 */
+    size_t width;             /* in elements */
+    size_t height;
+} CUDA_MEMSET_NODE_PARAMS;
 
 typedef struct CUmemLocation {
     CUmemLocationType type;

@@ -27,6 +27,10 @@ typedef CUDA_EXTERNAL_MEMORY_HANDLE_DESC vendor_external_handle;
 typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC vendor_external_buffer;
 typedef CUmodule vendor_module;
 typedef CUfunction vendor_function;
+typedef CUgraph vendor_graph;
+typedef CUgraphNode vendor_node;
+typedef CUgraphExec vendor_executable;
+typedef CUDA_KERNEL_NODE_PARAMS_v1 vendor_kernel_node;
 
 #define GPUHAL_VENDOR_OK              CUDA_SUCCESS
 #define GPUHAL_VENDOR_AT(address)     ((CUdeviceptr)(address))
@@ -107,6 +111,10 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_LAUNCH               gpuhal_cuda_api.cuLaunchKernel
 #define GPUHAL_VENDOR_LAUNCH_CALL          "cuLaunchKernel"
 #define GPUHAL_VENDOR_REFUSES_LAUNCH(code) ((code) == CUDA_ERROR_INVALID_VALUE)
+
+/* recording.c */
+#define GPUHAL_VENDOR_COPY_NODE_CALL "cuGraphAddMemcpyNode"
+#define GPUHAL_VENDOR_UPDATES_MAX    UINT32_MAX /* updates of an executable graph before it is instantiated again */
 
 /* facts.c and plugin.c */
 #define GPUHAL_VENDOR_PLUGIN                 "cuda"

@@ -80,6 +80,22 @@
                                                  unsigned int grid_z, unsigned int block_x, unsigned int block_y, \
                                                  unsigned int block_z, unsigned int shared_bytes, hipStream_t stream, \
                                                  void **parameters, void **extra)) \
+    OPTIONAL(hipError_t, hipGraphCreate, (hipGraph_t *graph, unsigned int flags)) \
+    OPTIONAL(hipError_t, hipGraphDestroy, (hipGraph_t graph)) \
+    OPTIONAL(hipError_t, hipGraphAddKernelNode, (hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *after, \
+                                                 size_t count, const hipKernelNodeParams *parameters)) \
+    OPTIONAL(hipError_t, hipGraphAddMemcpyNode1D, (hipGraphNode_t *node, hipGraph_t graph, \
+                                                   const hipGraphNode_t *after, size_t count, void *to, \
+                                                   const void *from, size_t bytes, hipMemcpyKind kind)) \
+    OPTIONAL(hipError_t, hipGraphAddMemsetNode, (hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *after, \
+                                                 size_t count, const hipMemsetParams *parameters)) \
+    OPTIONAL(hipError_t, hipGraphKernelNodeSetParams, (hipGraphNode_t node, const hipKernelNodeParams *parameters)) \
+    OPTIONAL(hipError_t, hipGraphInstantiateWithFlags, (hipGraphExec_t *executable, hipGraph_t graph, \
+                                                        unsigned long long flags)) \
+    OPTIONAL(hipError_t, hipGraphExecKernelNodeSetParams, (hipGraphExec_t executable, hipGraphNode_t node, \
+                                                           const hipKernelNodeParams *parameters)) \
+    OPTIONAL(hipError_t, hipGraphLaunch, (hipGraphExec_t executable, hipStream_t stream)) \
+    OPTIONAL(hipError_t, hipGraphExecDestroy, (hipGraphExec_t executable)) \
     OPTIONAL(hipError_t, hipMemGetAllocationGranularity, (size_t *bytes, const hipMemAllocationProp *properties, \
                                                           hipMemAllocationGranularity_flags which)) \
     OPTIONAL(hipError_t, hipMemAddressReserve, (void **address, size_t bytes, size_t alignment, void *wanted, \
@@ -257,6 +273,11 @@
     TYPE(hipEvent_t) \
     TYPE(hipModule_t) \
     TYPE(hipFunction_t) \
+    TYPE(hipGraph_t) \
+    TYPE(hipGraphNode_t) \
+    TYPE(hipGraphExec_t) \
+    TYPE(hipKernelNodeParams) \
+    TYPE(hipMemsetParams) \
     TYPE(hipExternalMemory_t) \
     TYPE(hipMemGenericAllocationHandle_t) \
     TYPE(hipMemAllocationGranularity_flags) \
@@ -268,6 +289,18 @@
 
 #define GPUHAL_HIP_FIELDS(FIELD) \
     FIELD(hipUUID, bytes) \
+    FIELD(hipKernelNodeParams, blockDim) \
+    FIELD(hipKernelNodeParams, extra) \
+    FIELD(hipKernelNodeParams, func) \
+    FIELD(hipKernelNodeParams, gridDim) \
+    FIELD(hipKernelNodeParams, kernelParams) \
+    FIELD(hipKernelNodeParams, sharedMemBytes) \
+    FIELD(hipMemsetParams, dst) \
+    FIELD(hipMemsetParams, elementSize) \
+    FIELD(hipMemsetParams, height) \
+    FIELD(hipMemsetParams, pitch) \
+    FIELD(hipMemsetParams, value) \
+    FIELD(hipMemsetParams, width) \
     FIELD(hipMemLocation, type) \
     FIELD(hipMemLocation, id) \
     FIELD(hipMemAccessDesc, location) \
@@ -316,11 +349,36 @@ typedef struct ihipStream_t *hipStream_t;
 typedef struct ihipEvent_t *hipEvent_t;
 typedef struct ihipModule_t *hipModule_t;
 typedef struct ihipModuleSymbol_t *hipFunction_t;
+typedef struct ihipGraph *hipGraph_t;
+typedef struct hipGraphNode *hipGraphNode_t;
+typedef struct hipGraphExec *hipGraphExec_t;
 typedef struct ihipMemGenericAllocationHandle *hipMemGenericAllocationHandle_t;
 
 typedef struct hipUUID {
     char bytes[16];
 } hipUUID;
+
+typedef struct hipKernelNodeParams {
+    struct {
+        uint32_t x, y, z;
+    } blockDim;
+    void **extra;
+    void *func;
+    struct {
+        uint32_t x, y, z;
+    } gridDim;
+    void **kernelParams;
+    unsigned int sharedMemBytes;
+} hipKernelNodeParams;
+
+typedef struct hipMemsetParams {
+    void *dst;
+    unsigned int elementSize; /* 1, 2 or 4 */
+    size_t height;
+    size_t pitch; /* unused if there is one row */
+    unsigned int value;
+    size_t width; /* in elements */
+} hipMemsetParams;
 
 typedef struct hipMemLocation {
     hipMemLocationType type;

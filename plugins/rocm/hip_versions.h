@@ -11,6 +11,10 @@
  *   last errors      before HIP 7 every call replaces its thread's last error, since then only failed calls
  *   descriptors      hipMemImportFromShareableHandle takes a pointer to the descriptor, since HIP 7.1 the descriptor
  *                    in place of the pointer; before HIP 7.1 this would crash
+ *   graphs           a launch must copy its kernels' arguments, so that a later change of the executable graph does not
+ *                    reach it; it does so in the sources of HIP 5.6 to 6.2 and later (hip_graph_internal.cpp, Run), and
+ *                    earlier versions are not used. Since HIP 6.2 every change takes memory that is freed only with the
+ *                    executable graph
  *
  * Selected by whether the library has the function:
  *   hipDeviceGetUuid            since HIP 5.2
@@ -47,6 +51,7 @@ typedef struct gpuhal_rocm_version {
     int has_attribute_host_register;
     int keeps_last_error;  /* a call that succeeds or returns hipErrorNotReady keeps the last error */
     int ends_with_pieces;  /* a copy or fill ends with the piece of physical memory at its start */
+    int has_graphs;
     int takes_descriptors; /* imports take the descriptor in place of a pointer; false for an unknown version, which can
                             * only reject the pointer */
 } gpuhal_rocm_version;

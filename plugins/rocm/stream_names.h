@@ -27,6 +27,10 @@ typedef hipExternalMemoryHandleDesc vendor_external_handle;
 typedef hipExternalMemoryBufferDesc vendor_external_buffer;
 typedef hipModule_t vendor_module;
 typedef hipFunction_t vendor_function;
+typedef hipGraph_t vendor_graph;
+typedef hipGraphNode_t vendor_node;
+typedef hipGraphExec_t vendor_executable;
+typedef hipKernelNodeParams vendor_kernel_node;
 
 #define GPUHAL_VENDOR_OK              hipSuccess
 #define GPUHAL_VENDOR_AT(address)     gpuhal_rocm_at(address)
@@ -113,6 +117,13 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_LAUNCH               gpuhal_rocm_api.hipModuleLaunchKernel
 #define GPUHAL_VENDOR_LAUNCH_CALL          "hipModuleLaunchKernel"
 #define GPUHAL_VENDOR_REFUSES_LAUNCH(code) ((code) == hipErrorInvalidValue || (code) == hipErrorInvalidConfiguration)
+
+/* recording.c */
+#define GPUHAL_VENDOR_COPY_NODE_CALL "hipGraphAddMemcpyNode1D"
+/* Updates of an executable graph before it is instantiated again. Each update takes some hundred bytes, at most 4 KiB,
+ * until the executable graph is destroyed (GraphKernelArgManager::AllocKernArg in hip_graph_internal.cpp, since HIP
+ * 6.2). */
+#define GPUHAL_VENDOR_UPDATES_MAX 16384u
 
 /* facts.c and plugin.c */
 #define GPUHAL_VENDOR_PLUGIN                 "rocm"

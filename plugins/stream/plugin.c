@@ -5,7 +5,8 @@
  * names in the sources here), device.h (entries, opened devices) and stream.h; discovery.c, system.c, identity.c and
  * facts.c (the devices and their facts), management.c and telemetry.c with nvml.h or smi.h (their values), context.c,
  * memory.c with address.c, registration.c with page_lock.c, share.c and virtual_memory.c, transfer.c, rect.c and
- * calls.c, queue.c with event.c, peer.c and link.c, module.c, program.c.
+ * calls.c, queue.c with event.c, peer.c and link.c, module.c, program.c,
+ * recording.c with graph.c.
  */
 #include "device.h"
 
@@ -37,6 +38,7 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
     GPUHAL_OWN(describe_peer)(out_ops);
     GPUHAL_OWN(describe_ranges)(entry, out_ops);
     GPUHAL_OWN(describe_program)(out_ops);
+    GPUHAL_OWN(describe_recording)(out_ops);
     out_ops->native = &native;
     return GPUHAL_OK;
 }

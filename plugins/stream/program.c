@@ -15,9 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The core does not accept kernels with more parameters. */
-#define ARGUMENTS_MAX 1024u
-
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
     uint32_t group_size[3];
@@ -182,9 +179,9 @@ static gpuhal_status check_desc(const gpuhal_plugin_device *device, const gpuhal
                       "kernel %.64s: subgroup_size is %u; subgroups have %u threads on this device", desc->name,
                       desc->subgroup_size, subgroup);
     }
-    if (desc->parameter_count > ARGUMENTS_MAX) {
+    if (desc->parameter_count > GPUHAL_STREAM_ARGUMENTS_MAX) {
         return refuse(device, GPUHAL_ERROR_TOO_LARGE, "kernel %.64s: %u parameters; at most %u", desc->name,
-                      desc->parameter_count, ARGUMENTS_MAX);
+                      desc->parameter_count, GPUHAL_STREAM_ARGUMENTS_MAX);
     }
     return GPUHAL_OK;
 }
@@ -352,18 +349,13 @@ static void kernel_destroy(gpuhal_plugin_kernel *kernel)
 
 /* ---- launches */
 
-/* The arrays that the driver reads: one pointer for each parameter. Memory is passed as an address. Local memory is not
- * a parameter; its size is added to the launch's single block of shared memory. */
-typedef struct parameters {
-    void *pointers[ARGUMENTS_MAX];
-    uint64_t addresses[ARGUMENTS_MAX];
-    uint32_t shared_bytes;
-} parameters;
-
-/* Some pointers point into @p out itself, so @p out must not be moved before the launch has returned. */
-static void gather(const gpuhal_plugin_launch *launch, parameters *out)
+void GPUHAL_OWN(gather)(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
+                        gpuhal_stream_launch *out)
 {
     uint32_t count = 0;
+    out->function = kernel->function;
+    out->groups = launch->groups;
+    out->group_size = kernel->group_size;
     out->shared_bytes = launch->local_bytes;
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const gpuhal_plugin_argument *argument = &launch->arguments[i];
@@ -385,8 +377,8 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
                                    const gpuhal_plugin_launch *launch)
 {
     gpuhal_plugin_device *device = kernel->program->device;
-    parameters with; /* gather() initialises only the members that are used */
-    gather(launch, &with);
+    gpuhal_stream_launch with; /* gather() initialises only the members that are used */
+    GPUHAL_OWN(gather)(kernel, launch, &with);
     gpuhal_stream_call call;
     const gpuhal_status status = GPUHAL_OWN(begin)(device, queue, &call);
     if (status != GPUHAL_OK) {

@@ -82,6 +82,20 @@ static inline uint64_t gpuhal_stream_piece(const void *host, uint64_t bytes)
     return host && piece < bytes ? piece : bytes;
 }
 
+/* The core does not accept kernels with more parameters. */
+#define GPUHAL_STREAM_ARGUMENTS_MAX 1024u
+
+/* A launch as the driver's functions take it: one pointer for each parameter. Memory is passed as an address. Local
+ * memory is not a parameter; its size is added to the launch's single block of shared memory. Some pointers point into
+ * the structure itself, so it must not be moved before the driver's function has returned. */
+typedef struct gpuhal_stream_launch {
+    vendor_function function;
+    const uint32_t *groups, *group_size;
+    uint32_t shared_bytes;
+    void *pointers[GPUHAL_STREAM_ARGUMENTS_MAX];
+    uint64_t addresses[GPUHAL_STREAM_ARGUMENTS_MAX];
+} gpuhal_stream_launch;
+
 /* Physical memory and its mapped address range. */
 typedef struct gpuhal_stream_mapping {
     gpuhal_stream_reservation at;
@@ -290,6 +304,19 @@ vendor_code GPUHAL_OWN(prepare_function)(vendor_function function, uint32_t own,
 #define GPUHAL_STREAM_UNKNOWN UINT64_MAX /* the driver does not report it */
 vendor_code GPUHAL_OWN(parameter_bytes)(vendor_function function, uint32_t index, uint64_t *out_bytes);
 
+/* graph.c: returns whether the driver has all functions for graphs. The others are called inside the context. */
+bool GPUHAL_OWN(has_graphs)(void);
+/* The result points into @p launch. */
+vendor_kernel_node GPUHAL_OWN(kernel_node)(gpuhal_stream_launch *launch);
+/* These two add a node that runs after the node @p after; NULL for the first node. The element of a fill has 1, 2 or 4
+ * bytes, and its size divides the address. */
+vendor_code GPUHAL_OWN(add_copy)(const gpuhal_plugin_device *device, vendor_graph graph, const vendor_node *after,
+                                 const gpuhal_stream_place *to, const gpuhal_stream_place *from, uint64_t bytes,
+                                 vendor_node *out_node);
+vendor_code GPUHAL_OWN(add_fill)(const gpuhal_plugin_device *device, vendor_graph graph, const vendor_node *after,
+                                 uint64_t at, uint32_t element, uint32_t element_bytes, uint64_t bytes,
+                                 vendor_node *out_node);
+
 /* ---- defined in this folder */
 
 /* discovery.c */
@@ -377,6 +404,10 @@ vendor_code GPUHAL_OWN(copy_pieces)(vendor_stream stream, gpuhal_stream_place to
  * host memory, and NULL for a side on the device. */
 bool GPUHAL_OWN(waits)(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes);
 
+/* program.c */
+void GPUHAL_OWN(gather)(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
+                        gpuhal_stream_launch *out);
+
 /* virtual_memory.c: these functions run inside the context. */
 vendor_code GPUHAL_OWN(granularity)(const gpuhal_plugin_device *device, uint64_t *out_bytes);
 /* Creates physical memory on the device. */
@@ -423,6 +454,7 @@ void GPUHAL_OWN(describe_rect)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_queue)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_peer)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_program)(gpuhal_ops *ops);
+void GPUHAL_OWN(describe_recording)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_ranges)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 
 #endif

@@ -1,6 +1,7 @@
 /* kernel_launch.c: runs kernels on every device of a backend through the library's functions. The code is PTX, which
  * CUDA's driver compiles, or a code bundle for AMD GPUs. The launches use values, memory with offsets, groups in one
- * and two dimensions, and shared memory. The launches run in a queue between transfers, and without a queue.
+ * and two dimensions, and shared memory. The launches run in a queue between transfers, without a queue, and as a
+ * recording.
  *
  *   kernel_launch BACKEND FORMAT FILE    prints one line of JSON per kernel and device:
  *                                        {"check":"...","ok":true,"device":"cuda:0","detail":null}
@@ -25,6 +26,7 @@ typedef struct run {
     gpuhal_buffer *buffers[3];
     float *numbers; /* COUNT elements */
     char wrong[160];
+    const char *note; /* detail of a check that passed; NULL if there is none */
 } run;
 
 static const gpuhal_parameter buffer_parameter = {.kind = GPUHAL_PARAMETER_BUFFER};
@@ -35,7 +37,7 @@ static bool report(const run *own, const char *check, gpuhal_status status)
     const bool good = status == GPUHAL_OK && !own->wrong[0];
     printf("{\"check\":\"%s\",\"ok\":%s,\"device\":\"%s\",\"detail\":", check, good ? "true" : "false",
            gpuhal_device_id(own->device));
-    print_json_text(good ? NULL : status ? gpuhal_last_error()->sentence : own->wrong);
+    print_json_text(good ? own->note : status ? gpuhal_last_error()->sentence : own->wrong);
     puts("}");
     return good;
 }
@@ -47,30 +49,42 @@ static void expect_number(run *own, const char *what, int at, float got, float w
     }
 }
 
-/* Creates the kernel and launches it with the first buffers, each at an offset of 64 bytes, and the values. */
-static gpuhal_status launch(run *own, gpuhal_queue *queue, const char *name, uint32_t buffers, const uint32_t *values,
-                            uint32_t value_count, const uint32_t sizes[4])
-{
+/* A launch with the first buffers, each at an offset of 64 bytes, and then the values. */
+typedef struct prepared {
     gpuhal_parameter parameters[5];
     gpuhal_argument arguments[5];
+    gpuhal_launch launch;
+} prepared;
+
+static gpuhal_status prepare(const run *own, const char *name, uint32_t buffers, const uint32_t *values,
+                             uint32_t value_count, const uint32_t sizes[4], prepared *out, gpuhal_kernel **out_kernel)
+{
     for (uint32_t i = 0; i < buffers + value_count; i++) {
         const bool is_buffer = i < buffers;
-        parameters[i] = is_buffer ? buffer_parameter : value_parameter;
-        arguments[i] = is_buffer ? (gpuhal_argument){.buffer = own->buffers[i], .offset = 64}
-                                 : (gpuhal_argument){.value = &values[i - buffers], .bytes = 4};
+        out->parameters[i] = is_buffer ? buffer_parameter : value_parameter;
+        out->arguments[i] = is_buffer ? (gpuhal_argument){.buffer = own->buffers[i], .offset = 64}
+                                      : (gpuhal_argument){.value = &values[i - buffers], .bytes = 4};
     }
     const gpuhal_kernel_desc desc = {.size = sizeof desc,
                                      .name = name,
-                                     .parameters = parameters,
+                                     .parameters = out->parameters,
                                      .parameter_count = buffers + value_count,
                                      .group_size = {sizes[0], sizes[1]}};
-    const gpuhal_launch how = {.size = sizeof how,
-                               .arguments = arguments,
-                               .argument_count = buffers + value_count,
-                               .groups = {sizes[2], sizes[3], 1}};
+    out->launch = (gpuhal_launch){.size = sizeof out->launch,
+                                  .arguments = out->arguments,
+                                  .argument_count = buffers + value_count,
+                                  .groups = {sizes[2], sizes[3], 1}};
+    return gpuhal_kernel_create(own->program, &desc, out_kernel);
+}
+
+/* Creates the kernel and launches it. */
+static gpuhal_status launch(run *own, gpuhal_queue *queue, const char *name, uint32_t buffers, const uint32_t *values,
+                            uint32_t value_count, const uint32_t sizes[4])
+{
+    prepared how;
     gpuhal_kernel *kernel = NULL;
-    gpuhal_status status = gpuhal_kernel_create(own->program, &desc, &kernel);
-    status = status ? status : gpuhal_kernel_launch(queue, kernel, &how);
+    gpuhal_status status = prepare(own, name, buffers, values, value_count, sizes, &how, &kernel);
+    status = status ? status : gpuhal_kernel_launch(queue, kernel, &how.launch);
     gpuhal_kernel_release(kernel); /* the queue holds a reference */
     return status;
 }
@@ -97,6 +111,66 @@ static gpuhal_status try_saxpy(run *own)
         expect_number(own, "number", i, own->numbers[i], 4 * (float)(i % 1000) + 1);
     }
     return status ? status : waited;
+}
+
+/* Describes y = 1, then y = factor * x + y twice, and a copy of y to the third buffer. Slot 0 is the factor. */
+static gpuhal_status describe(const run *own, gpuhal_kernel *kernel, const gpuhal_launch *how,
+                              gpuhal_recording *recording)
+{
+    const float one = 1;
+    uint32_t pattern;
+    memcpy(&pattern, &one, sizeof one);
+    const uint64_t bytes = COUNT * sizeof(float);
+    gpuhal_status status = gpuhal_recording_fill(recording, own->buffers[0], 64, bytes, pattern, 4);
+    for (int i = 0; i < 2 && !status; i++) {
+        uint32_t step = 0;
+        status = gpuhal_recording_launch(recording, kernel, how, &step);
+        status = status ? status : gpuhal_recording_slot(recording, 0, step, 2);
+    }
+    status = status ? status : gpuhal_recording_copy(recording, own->buffers[2], 64, own->buffers[0], 64, bytes);
+    return status ? status : gpuhal_recording_finish(recording);
+}
+
+/* All runs are enqueued before the first one is waited for, each with another factor. */
+static gpuhal_status run_recorded(run *own, gpuhal_recording *recording)
+{
+    enum { RUNS = 3 };
+    static float got[RUNS][COUNT];
+    gpuhal_status status = gpuhal_write(own->queue, own->buffers[1], 64, own->numbers, sizeof got[0]);
+    for (int k = 0; k < RUNS && !status; k++) {
+        const float factor = (float)(k + 2);
+        const gpuhal_slot_value value = {.argument = {.value = &factor, .bytes = 4}};
+        status = gpuhal_recording_run(own->queue, recording, &value, 1);
+        status = status ? status : gpuhal_read(own->queue, got[k], own->buffers[2], 64, sizeof got[k]);
+    }
+    const gpuhal_status waited = gpuhal_queue_synchronize(own->queue, UINT64_MAX);
+    for (int k = 0; k < RUNS && !status && !waited; k++) {
+        for (int i = 0; i < COUNT; i++) {
+            expect_number(own, "number", i, got[k][i], 2 * (float)(k + 2) * (float)(i % 1000) + 1);
+        }
+    }
+    return status ? status : waited;
+}
+
+static gpuhal_status try_recording(run *own)
+{
+    const uint32_t values[] = {0, COUNT}, sizes[] = {GROUP, 1, (COUNT + GROUP - 1) / GROUP, 1};
+    const gpuhal_recording_desc desc = {.size = sizeof desc, .name = "saxpy", .slot_count = 1};
+    prepared how;
+    gpuhal_kernel *kernel = NULL;
+    gpuhal_recording *recording = NULL;
+    for (int i = 0; i < COUNT; i++) {
+        own->numbers[i] = (float)(i % 1000);
+    }
+    gpuhal_status status = prepare(own, "saxpy", 2, values, 2, sizes, &how, &kernel);
+    status = status ? status : gpuhal_recording_create(own->device, &desc, &recording);
+    status = status ? status : describe(own, kernel, &how.launch, recording);
+    status = status ? status : run_recorded(own, recording);
+    own->note = strcmp(gpuhal_recording_form(recording), "driver") == 0 ? "the driver prepared the steps"
+                                                                        : "each run enqueued the steps";
+    gpuhal_recording_release(recording);
+    gpuhal_kernel_release(kernel);
+    return status;
 }
 
 static gpuhal_status try_reduce(run *own)
@@ -157,6 +231,7 @@ static bool run_device(gpuhal_device *device, const gpuhal_code *code, float *nu
         const char *check;
         gpuhal_status (*try)(run *own);
     } kernels[] = {{"a kernel runs in a queue between transfers", try_saxpy},
+                   {"a recording runs with other values each time", try_recording},
                    {"a kernel whose threads share memory runs without a queue", try_reduce},
                    {"a kernel with groups in two dimensions runs without a queue", try_matmul}};
     run own = {.device = device, .numbers = numbers};
@@ -164,6 +239,7 @@ static bool run_device(gpuhal_device *device, const gpuhal_code *code, float *nu
     bool good = report(&own, "code is loaded", status);
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels && !status; i++) {
         own.wrong[0] = '\0';
+        own.note = NULL;
         good = report(&own, kernels[i].check, kernels[i].try(&own)) && good;
     }
     for (int i = 0; i < 3; i++) {

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Calls between files, from the symbols of their objects: symbol_rules.py layers|circles COMPILER OBJECT…
+"""Calls between files, from the symbols of their objects: symbol_rules.py layers|circles COMPILER OBJECT… [-- OBJECT…]…
 
 circles: no two files use each other's functions or variables, directly or through other files. layers: also, no file of hal/ uses
-functions or variables of a higher layer. The rules are first tried on small examples, which the script compiles.
+functions or variables of a higher layer. Sets of objects that -- separates are judged each by itself. The rules are first tried on
+small examples, which the script compiles.
 """
 
 import re
@@ -129,8 +130,13 @@ def main():
     if len(sys.argv) < 4 or sys.argv[1] not in RULES:
         print("usage: symbol_rules.py layers|circles COMPILER OBJECT…", file=sys.stderr)
         return 2
-    rule, compiler, objects = sys.argv[1], sys.argv[2], sys.argv[3:]
-    found = list(try_on_examples(compiler)) + list(RULES[rule](objects))
+    rule, compiler, sets = sys.argv[1], sys.argv[2], [[]]
+    for word in sys.argv[3:]:
+        if word == "--":
+            sets.append([])
+        else:
+            sets[-1].append(word)
+    found = [*try_on_examples(compiler), *(complaint for objects in sets for complaint in RULES[rule](objects))]
     for complaint in found:
         print(complaint)
     return 1 if found else 0

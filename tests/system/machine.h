@@ -60,7 +60,7 @@ static inline void expect_no_violation(void)
 static inline unsigned alive(void)
 {
     const fake_report *r = fake_report_get();
-    return r->streams + r->events + r->modules + r->allocations + r->host_allocations + r->registrations +
+    return r->streams + r->events + r->modules + r->graphs + r->allocations + r->host_allocations + r->registrations +
            r->physical + r->reservations + r->mappings + r->imports;
 }
 

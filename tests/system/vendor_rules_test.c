@@ -171,6 +171,116 @@ TEST(a_global_capture_is_spoiled_by_an_allocation_on_any_thread_unless_the_threa
     remove_reports();
 }
 
+/* ---- graphs */
+
+/* Adds a node that fills 64 bytes, after another node or none. */
+static fake_code fill_node(const engine *own, vendor_node *out_node, vendor_graph graph, const vendor_node *after,
+                           vendor_pointer to, unsigned value)
+{
+    const size_t count = after ? 1 : 0;
+#ifdef GPUHAL_CUDA_PLUGIN
+    const CUDA_MEMSET_NODE_PARAMS fill = {.dst = to, .value = value, .elementSize = 4, .width = 16, .height = 1};
+    return own->api.cuGraphAddMemsetNode(out_node, graph, after, count, &fill, own->context);
+#else
+    const hipMemsetParams fill = {.dst = to, .value = value, .elementSize = 4, .width = 16, .height = 1};
+    return own->api.hipGraphAddMemsetNode(out_node, graph, after, count, &fill);
+#endif
+}
+
+static vendor_executable instantiate(const vendor_api *api, vendor_graph graph)
+{
+    vendor_executable executable = NULL;
+    assert_code(api->VENDOR(GraphInstantiateWithFlags)(&executable, graph, 0), FAKE_OK);
+    return executable;
+}
+
+static unsigned after_launch(const vendor_api *api, vendor_executable executable, vendor_pointer memory)
+{
+    unsigned got[16];
+    vendor_stream stream = engine_stream(api);
+    assert_code(api->VENDOR(GraphLaunch)(executable, stream), FAKE_OK);
+    assert_code(download(api, got, memory, 64, stream), FAKE_OK);
+    assert_code(api->VENDOR(StreamDestroy)(stream), FAKE_OK);
+    return got[15];
+}
+
+TEST(nodes_without_an_edge_between_them_do_not_run_in_the_order_of_their_creation)
+{
+    const engine own = engine_on("devices 1");
+    const vendor_api *api = &own.api;
+    vendor_pointer memory = allocate_64(api);
+    vendor_graph graph = NULL;
+    vendor_node first = NULL, second = NULL, third = NULL;
+    assert_code(api->VENDOR(GraphCreate)(&graph, 0), FAKE_OK);
+    assert_code(fill_node(&own, &first, graph, NULL, memory, 1), FAKE_OK);
+    assert_code(fill_node(&own, &second, graph, &first, memory, 2), FAKE_OK);
+    vendor_executable ordered = instantiate(api, graph);
+    assert_code(fill_node(&own, &third, graph, NULL, memory, 3), FAKE_OK);
+    assert_int_equal(after_launch(api, ordered, memory), 2);
+    assert_int_equal(after_launch(api, instantiate(api, graph), memory), 2);
+    assert_code(api->VENDOR(GraphExecDestroy)(ordered), FAKE_OK);
+    assert_code(api->VENDOR(GraphDestroy)(graph), FAKE_OK);
+    assert_int_equal(fake_report_get()->graphs, 1);
+    expect_violations(0);
+    remove_reports();
+}
+
+TEST(launches_of_one_executable_graph_follow_each_other_even_in_two_streams)
+{
+    const engine own = engine_on("devices 1; slow_us 200000");
+    const vendor_api *api = &own.api;
+    vendor_pointer memory = allocate_64(api);
+    vendor_stream one = engine_stream(api), other = engine_stream(api);
+    vendor_graph graph = NULL;
+    vendor_node node = NULL;
+    assert_code(api->VENDOR(GraphCreate)(&graph, 0), FAKE_OK);
+    assert_code(fill_node(&own, &node, graph, NULL, memory, 1), FAKE_OK);
+    vendor_executable executable = instantiate(api, graph);
+    assert_code(api->VENDOR(GraphLaunch)(executable, one), FAKE_OK);
+    assert_code(api->VENDOR(GraphLaunch)(executable, other), FAKE_OK);
+    assert_code(api->VENDOR(GraphExecDestroy)(executable), FAKE_OK); /* both launches still run */
+    assert_code(api->VENDOR(StreamSynchronize)(one), FAKE_OK);
+    assert_code(api->VENDOR(StreamQuery)(other), FAKE_ERROR_NOT_READY);
+    assert_code(api->VENDOR(StreamSynchronize)(other), FAKE_OK);
+    expect_violations(0);
+    remove_reports();
+}
+
+TEST(destroyed_graphs_and_nodes_of_other_graphs_are_refused)
+{
+    const engine own = engine_on("devices 1");
+    const vendor_api *api = &own.api;
+    vendor_pointer memory = allocate_64(api);
+    vendor_graph graph = NULL, other = NULL;
+    vendor_node first = NULL, second = NULL;
+    vendor_kernel_node kernel = {0};
+    assert_code(api->VENDOR(GraphCreate)(&graph, 1), FAKE_ERROR_INVALID_VALUE);
+    assert_code(api->VENDOR(GraphCreate)(&graph, 0), FAKE_OK);
+    assert_code(api->VENDOR(GraphCreate)(&other, 0), FAKE_OK);
+    assert_code(fill_node(&own, &first, graph, NULL, memory, 1), FAKE_OK);
+    assert_code(fill_node(&own, &second, graph, NULL, behind(memory, 2), 1), FAKE_ERROR_INVALID_VALUE);
+    expect_violations(0);
+    assert_code(fill_node(&own, &second, other, &first, memory, 1), FAKE_ERROR_INVALID_VALUE);
+    expect_violations(1);
+    vendor_executable executable = instantiate(api, graph), gone = instantiate(api, other);
+    assert_code(api->VENDOR(GraphExecKernelNodeSetParams)(executable, first, &kernel), FAKE_ERROR_INVALID_VALUE);
+    expect_violations(1); /* a node of another kind */
+    assert_code(api->VENDOR(GraphExecKernelNodeSetParams)(gone, first, &kernel), FAKE_ERROR_INVALID_VALUE);
+    expect_violations(2);
+    assert_code(api->VENDOR(GraphExecDestroy)(gone), FAKE_OK);
+    assert_code(api->VENDOR(GraphLaunch)(gone, NULL), FAKE_ERROR_INVALID_VALUE);
+    expect_violations(3);
+    assert_code(api->VENDOR(GraphDestroy)(graph), FAKE_OK);
+    assert_code(api->VENDOR(GraphDestroy)(graph), FAKE_ERROR_INVALID_VALUE);
+    expect_violations(4);
+    assert_code(api->VENDOR(GraphKernelNodeSetParams)(first, &kernel), FAKE_ERROR_INVALID_VALUE);
+    expect_violations(5);
+    assert_code(api->VENDOR(MemFree)(memory), FAKE_OK);
+    assert_code(api->VENDOR(GraphLaunch)(executable, NULL), FAKE_ERROR_INVALID_VALUE);
+    assert_true(fake_report_get()->violations > 5); /* the memory of its node is gone */
+    remove_reports();
+}
+
 /* ---- processes */
 
 TEST(a_program_that_touches_device_memory_dies)

@@ -35,8 +35,9 @@ class Played:
         self.environment["FAKE_CUDA"] += "\n" + "\n".join(lines)
 
     def start(self, *arguments):
+        give_up_rights()
         return subprocess.Popen([self.program, *arguments], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                text=True, preexec_fn=give_up_rights)
+                                text=True)
 
     def run(self, *arguments, code=0):
         process = self.start(*arguments)

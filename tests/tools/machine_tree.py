@@ -60,7 +60,7 @@ class Tree:
         place, address = "/sys" + words[0], words[0].rsplit("/", 1)[1]
         if words[2:3] == ["as"]:
             other = self.things[f"/sys/bus/pci/devices/{words[3]}"][1]
-            self.things |= {f"{place}/{Path(path).name}": what for path, what in self.things.items() if str(Path(path).parent) == other}
+            self.things |= {place + path[len(other):]: what for path, what in self.things.items() if path.rpartition("/")[0] == other}
         self.things[f"{place}/numa_node"] = f"{words[1]}\n".encode()
         self.things[f"/sys/bus/pci/devices/{address}"] = ("->", place)
         self.things[f"{place}/subsystem"] = ("->", "/sys/bus/pci")

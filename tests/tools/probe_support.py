@@ -19,6 +19,7 @@ import termios
 import time
 import unicodedata
 
+import recorded_test
 import together
 
 DEADLINE = 100  # seconds for one run; a whole test has slightly more
@@ -191,7 +192,6 @@ def on_recorded(name, files=()):
     """Returns a function that runs the program with options on a machine of tests/recorded, after the machine's earlier
     runs. Exits with 77 if the fakes were not built. `files` maps the paths of additional files in the machine's tree to
     their contents."""
-    import recorded_test
     fakes, recorded = os.environ.get("PROBE_TEST_FAKES", "/nowhere"), os.path.join(os.path.dirname(os.path.abspath(__file__)), "../recorded")
     machine = recorded_test.Machine(os.path.realpath(os.path.join(recorded, name)))
     if recorded_test.lacks(machine) or not os.path.exists(fakes):

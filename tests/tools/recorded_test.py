@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Compares the output of gpuhal-probe on a recorded machine with the files in its folder, tests/recorded/NAME.
 
-    recorded_test.py FOLDER PROGRAM FAKES [--write | --shell]     77: skipped (a dependency is missing)
+    recorded_test.py FOLDER|all PROGRAM FAKES [--write | --shell]     77: skipped (a dependency is missing)
 
 The folder contains `tree` (the machine's files below /sys, /proc, /dev and /etc), `machine` (its drivers and settings),
 and the expected output. All runs use the same registry, in the order of the screens and formats. Before the first run
 the registry is empty, or has the contents that the section `earlier` left. --write rewrites the expected files; --shell
-opens a shell in the machine's environment."""
+opens a shell in the machine's environment. `all` stands for every folder, each in a child process."""
 
 import ctypes
 import difflib
@@ -19,6 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import together
 from machine_tree import Tree
 
 DEADLINE = 60
@@ -89,9 +90,10 @@ class Player:
                        "GPUHAL_REGISTRY": self.state} | machine.environment(self.fakes)
 
     def run(self, machine, environment, *options, columns=80):
+        give_up_rights()
         done = subprocess.run([self.program, "--color=never", *options, *" ".join(machine.lines("options")).split()],
                               env=environment | {"COLUMNS": str(columns)}, stdin=subprocess.DEVNULL, capture_output=True,
-                              timeout=DEADLINE, preexec_fn=give_up_rights)
+                              timeout=DEADLINE)
         return done.returncode, self.neutral(done.stdout.decode("utf-8")), self.neutral(done.stderr.decode("utf-8"))
 
     def neutral(self, text):
@@ -127,6 +129,7 @@ class Player:
 
 
 def give_up_rights():
+    """Takes the capabilities from the programs that this process starts from now on. The process itself keeps them."""
     libc = ctypes.CDLL(None, use_errno=True)
     for capability in CAPABILITIES if os.geteuid() == 0 else ():
         libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
@@ -197,9 +200,8 @@ def compare(folder, files, metrics):
     return 1 if wrong else 0
 
 
-def main():
-    folder, program, fakes = Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3]
-    machine = Machine(folder)
+def test(folder):
+    program, fakes, machine = sys.argv[2], sys.argv[3], Machine(folder)
     if lacks(machine):
         print("skipped:", lacks(machine))
         return 77
@@ -213,6 +215,13 @@ def main():
             (folder / name).write_bytes(text.encode("utf-8"))
         return 0
     return compare(folder, files, metrics)
+
+
+def main():
+    if sys.argv[1] != "all":
+        return test(Path(sys.argv[1]).resolve())
+    folders = [file.parent for file in sorted((Path(__file__).resolve().parents[1] / "recorded").glob("*/machine"))]
+    return together.run_all({folder.name: folder for folder in folders}, test)
 
 
 if __name__ == "__main__":

@@ -165,7 +165,8 @@ gpuhal_status gpuhal_queue_flush(gpuhal_queue *queue)
     if (!queue) {
         return null_error("gpuhal_queue_flush");
     }
-    /* Recording a timepoint flushes. The timepoint also makes the queue notice when its buffers can be released. */
+    /* Recording a timepoint flushes. With the timepoint, a later call can notice that the work has ended, and release
+     * its buffers, even if no thread waits. */
     gpuhal_timepoint *timepoint = NULL;
     gpuhal_status status = gpuhal_queue_record(queue, false, &timepoint);
     gpuhal_timepoint_release(timepoint);

@@ -46,10 +46,10 @@ typedef struct gpuhal_uses {
     bool needs_clean; /* a buffer's memory must be made coherent around every access */
     const char *name; /* name of the kernel or recording */
     const uint32_t *groups; /* three values; NULL in copies made by `keep` and for a run of a recording */
-    /* Only with `alone`: `submit` passes steps to the plugin until the plugin has accepted `room` steps; a last
-     * prepared part may exceed `room`. `submit` sets the number of steps that the plugin accepted, and whether steps
-     * remain. The next call continues with the first remaining step. */
-    uint32_t room, accepted;
+    /* Only with `alone`: `submit` passes steps to the plugin until the plugin has accepted `room` steps, `at_once` of
+     * them with each call; only if `room` is smaller than `at_once`, it is exceeded. `submit` sets the number of steps
+     * that the plugin accepted, and whether steps remain. The next call continues with the first remaining step. */
+    uint32_t room, at_once, accepted;
     bool remains;
     bool begun; /* only with `alone`: the plugin has accepted some of the steps, and steps remained after that */
 } gpuhal_uses;

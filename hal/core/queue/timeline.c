@@ -300,7 +300,8 @@ static void place(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status
     traced->placed = true;
 }
 
-/* A recorded event's end is its timepoint, unless the timepoint was refused. The caller holds the mutex. */
+/* A recorded event's end is its timepoint, even if the timepoint has failed. Only if the enqueuing call failed, the
+ * timepoint is still DEFERRED, and the piece has no end. The caller holds the mutex. */
 static void append(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_traced *traced = op->observed;

@@ -247,10 +247,11 @@ fake_code fake_submit_move(const char *function, fake_context *context, fake_str
 fake_code fake_submit_fill(const char *function, fake_context *context, fake_stream *stream, uintptr_t to,
                            unsigned value, unsigned value_bytes, size_t count);
 
-/* launch.c: kernels that run on the host. The caller sets the kernel's name, groups and shared memory in @p as. The
- * function reads the arguments itself. */
+/* launch.c: kernels that run on the host. The caller sets the kernel's name, groups and shared memory. */
 
-fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const fake_launch *as, void **parameters);
+/* Reads the arguments of a known kernel. */
+void fake_launch_read(fake_launch *io, void **parameters);
+fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const fake_launch *as);
 
 /* virtual.c: physical memory, address ranges, mappings, and memory imported by file descriptor. */
 

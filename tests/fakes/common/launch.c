@@ -127,6 +127,8 @@ static const struct {
     {"matmul", 3, 1, count_matmul, run_matmul},
 };
 
+enum { COUNT = sizeof kernels / sizeof *kernels };
+
 static void run_launch(fake_work *work)
 {
     const launch *is = work->owned;
@@ -148,25 +150,40 @@ static void *reach(fake_context *context, uint64_t address, uint64_t count, fake
     return place.bytes;
 }
 
-/* Reads the parameters of a known kernel. An unknown kernel does nothing. */
-static void prepare(fake_context *context, void **parameters, launch *out, fake_code *failure)
+/* Returns the index of a known kernel, or COUNT. */
+static size_t kernel_of(const fake_launch *as)
 {
     size_t kernel = 0;
-    uint64_t counts[BUFFERS] = {0};
-    while (kernel < sizeof kernels / sizeof *kernels && strcmp(kernels[kernel].name, out->as.name) != 0) {
+    while (kernel < COUNT && strcmp(kernels[kernel].name, as->name) != 0) {
         kernel++;
     }
-    if (kernel == sizeof kernels / sizeof *kernels) {
+    return kernel;
+}
+
+void fake_launch_read(fake_launch *io, void **parameters)
+{
+    const size_t kernel = kernel_of(io);
+    if (kernel == COUNT) {
+        return;
+    }
+    io->argument_count = kernels[kernel].buffers + kernels[kernel].values;
+    for (uint32_t i = 0; i < io->argument_count; i++) {
+        memcpy(&io->arguments[i], parameters[i], i < kernels[kernel].buffers ? 8 : 4);
+    }
+}
+
+/* An unknown kernel does nothing. */
+static void prepare(fake_context *context, launch *out, fake_code *failure)
+{
+    const size_t kernel = kernel_of(&out->as);
+    uint64_t counts[BUFFERS] = {0};
+    if (kernel == COUNT) {
         return;
     }
     const uint32_t buffers = kernels[kernel].buffers;
-    for (uint32_t i = 0; i < buffers + kernels[kernel].values; i++) {
-        memcpy(&out->as.arguments[i], parameters[i], i < buffers ? 8 : 4);
-        if (i >= buffers) {
-            memcpy(&out->values[i - buffers], parameters[i], 4);
-        }
+    for (uint32_t i = buffers; i < out->as.argument_count; i++) {
+        memcpy(&out->values[i - buffers], &out->as.arguments[i], 4);
     }
-    out->as.argument_count = buffers + kernels[kernel].values;
     out->run = kernels[kernel].run;
     kernels[kernel].count(out, counts);
     for (uint32_t i = 0; i < buffers && out->run; i++) {
@@ -175,7 +192,7 @@ static void prepare(fake_context *context, void **parameters, launch *out, fake_
     }
 }
 
-fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const fake_launch *as, void **parameters)
+fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const fake_launch *as)
 {
     fake_report *report = fake_report_get();
     fake_work work = {.rows = 1};
@@ -187,7 +204,7 @@ fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const f
     for (unsigned i = 0; i < 3; i++) {
         is->threads[i] = (uint64_t)as->groups[i] * as->group_size[i];
     }
-    prepare(context, parameters, is, &work.failure);
+    prepare(context, is, &work.failure);
     report->launched[report->launches++ % FAKE_REPORT_LAUNCHES] = is->as;
     work.run = is->run ? run_launch : NULL;
     work.owned = is;

@@ -32,6 +32,7 @@ typedef struct fake_report {
     uint32_t contexts_alive;
     uint32_t primary_retains; /* retains without a release */
     uint32_t streams, events, modules;
+    uint32_t graphs;                                       /* and executable graphs */
     uint32_t allocations, host_allocations, registrations; /* currently existing, like the lines above and below */
     uint32_t physical, reservations, mappings, imports;    /* virtual memory, external memory */
     /* objects that still existed when their context was destroyed; not counted for failed contexts, whose objects

@@ -10,6 +10,9 @@
 #define CUextMemory_st fake_import
 #define CUmod_st       fake_module
 #define CUfunc_st      fake_function
+#define CUgraph_st     fake_graph
+#define CUgraphNode_st fake_node
+#define CUgraphExec_st fake_executable
 #include "vendor_names.h"
 
 #include "../stream/stream.h"

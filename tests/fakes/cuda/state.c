@@ -15,7 +15,8 @@ static _Thread_local unsigned depth;
 /* Calls that enqueue work succeed, and their work reports the failure. */
 bool fake_is_asynchronous(const char *function)
 {
-    return strstr(function, "Async") || strcmp(function, "cuLaunchKernel") == 0;
+    return strstr(function, "Async") || strcmp(function, "cuLaunchKernel") == 0 ||
+           strcmp(function, "cuGraphLaunch") == 0;
 }
 
 /* Returns success if the thread's current context is valid, otherwise the error for calls that require one. */

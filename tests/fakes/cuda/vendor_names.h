@@ -27,12 +27,13 @@
 #define cuStreamBeginCapture cuStreamBeginCapture_v2
 #define cuStreamDestroy      cuStreamDestroy_v2
 
-typedef struct CUgraph_st *CUgraph;
-
 typedef CUdevice vendor_device;
 typedef CUstream vendor_stream;
 typedef CUevent vendor_event;
 typedef CUgraph vendor_graph;
+typedef CUgraphNode vendor_node;
+typedef CUgraphExec vendor_executable;
+typedef CUDA_KERNEL_NODE_PARAMS_v1 vendor_kernel_node;
 typedef CUdeviceptr vendor_pointer;
 typedef unsigned vendor_word; /* a fill of 32 bits */
 typedef CUmodule vendor_module;

@@ -28,6 +28,11 @@ bool fake_fill_fits(uintptr_t address, size_t bytes)
     return fits(address, bytes, FILLS_CROSS_PIECES_SINCE);
 }
 
+bool fake_copy_fits(uintptr_t address, size_t bytes)
+{
+    return fits(address, bytes, COPIES_CROSS_PIECES_SINCE);
+}
+
 static hipError_t copy(const char *function, hipStream_t stream, fake_move what, hipMemcpyKind kind, int since)
 {
     fake_context *context;

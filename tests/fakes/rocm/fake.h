@@ -8,6 +8,9 @@
 #define ihipMemGenericAllocationHandle fake_physical
 #define ihipModule_t                   fake_module
 #define ihipModuleSymbol_t             fake_function
+#define ihipGraph                      fake_graph
+#define hipGraphNode                   fake_node
+#define hipGraphExec                   fake_executable
 #include "vendor_names.h"
 
 #include "../stream/stream.h"
@@ -23,6 +26,8 @@ enum {
 #define FAKE_HANDLE_TYPES(properties) (properties)->requestedHandleType
 
 unsigned fake_hip_major(void);
+/* copy.c: returns whether one call may copy this many bytes from or to this address. */
+bool fake_copy_fits(uintptr_t address, size_t bytes);
 /* stream.c: records the streams that a reset is about to destroy. */
 void fake_streams_lost(const fake_context *context);
 

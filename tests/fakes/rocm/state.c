@@ -15,7 +15,8 @@ static _Thread_local hipError_t last;
 
 bool fake_is_asynchronous(const char *function)
 {
-    return strstr(function, "Async") || strcmp(function, "hipModuleLaunchKernel") == 0;
+    return strstr(function, "Async") || strcmp(function, "hipModuleLaunchKernel") == 0 ||
+           strcmp(function, "hipGraphLaunch") == 0;
 }
 
 unsigned fake_hip_major(void)

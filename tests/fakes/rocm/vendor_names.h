@@ -20,12 +20,13 @@
 #define hipMemFree      hipFree
 #define hipStreamCreate hipStreamCreateWithFlags
 
-typedef struct ihipGraph *hipGraph_t;
-
 typedef hipDevice_t vendor_device;
 typedef hipStream_t vendor_stream;
 typedef hipEvent_t vendor_event;
 typedef hipGraph_t vendor_graph;
+typedef hipGraphNode_t vendor_node;
+typedef hipGraphExec_t vendor_executable;
+typedef hipKernelNodeParams vendor_kernel_node;
 typedef void *vendor_pointer;
 typedef int vendor_word; /* a fill of 32 bits */
 typedef hipModule_t vendor_module;

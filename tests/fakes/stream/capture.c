@@ -1,5 +1,5 @@
 /* tests/fakes/stream/capture.c: calls that are forbidden while a graph is captured. Only one stream at a time can be
- * captured. The fake does not build a graph, and refuses all work in a captured stream.
+ * captured. A capture makes no graph: the fake refuses all work in a captured stream.
  *
  * Calls that may depend on the work of all streams are forbidden to the capturing thread. In a global capture they are
  * also forbidden to every other thread. A thread's own mode may allow them: relaxed in any thread, thread-local in a
@@ -38,7 +38,7 @@ bool fake_capture_has(const char *function, const fake_stream *stream)
 {
     const bool has = captured && captured == stream;
     if (has) {
-        fake_report_violation("%s: a stream that is captured, and there are no graphs here", function);
+        fake_report_violation("%s: a stream that is captured, and a capture makes no graph here", function);
     }
     return has;
 }

@@ -48,6 +48,7 @@ static void module_free(fake_module *module)
 
 void fake_modules_free(fake_context *context)
 {
+    fake_graphs_free(context);
     for (fake_module *module = modules, *next; module; module = next) {
         next = module->next;
         if (module->context == context) {
@@ -118,6 +119,14 @@ fake_function *fake_function_find(const fake_function *function)
     return NULL;
 }
 
+bool fake_launch_fits(const fake_function *function, const fake_launch *as, void **parameters, void **extra)
+{
+    const uint64_t block = (uint64_t)as->group_size[0] * as->group_size[1] * as->group_size[2];
+    const uint64_t grid = (uint64_t)as->groups[0] * as->groups[1] * as->groups[2];
+    return block && block <= fake_code_threads(function->module->code) && grid &&
+           as->shared_bytes <= function->shared_bytes && !extra && parameters;
+}
+
 /* Function, stream and current device must belong to the same device. */
 fake_code VENDOR(LaunchKernel)(vendor_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
@@ -134,11 +143,10 @@ fake_code VENDOR(LaunchKernel)(vendor_function function, unsigned grid_x, unsign
     }
     fake_launch as = {
         .groups = {grid_x, grid_y, grid_z}, .group_size = {block_x, block_y, block_z}, .shared_bytes = shared_bytes};
-    const uint64_t block = (uint64_t)block_x * block_y * block_z, grid = (uint64_t)grid_x * grid_y * grid_z;
-    if (!block || block > fake_code_threads(function->module->code) || !grid || shared_bytes > function->shared_bytes ||
-        extra || !parameters) {
+    if (!fake_launch_fits(function, &as, parameters, extra)) {
         return fake_end(FAKE_ERROR_INVALID_VALUE);
     }
     snprintf(as.name, sizeof as.name, "%.31s", function->name);
-    return fake_end(fake_submit_launch(context, known, &as, parameters));
+    fake_launch_read(&as, parameters);
+    return fake_end(fake_submit_launch(context, known, &as));
 }

@@ -75,8 +75,8 @@ fake_code fake_enter_device(const char *function, int ordinal, fake_device **out
 /* ---- capture.c. Returns 0 if this thread may make the call during a capture, otherwise the code. A refused call
  * invalidates the capture. */
 fake_code fake_capture_check(const char *function);
-/* Returns whether the stream is being captured. If so, records a violation, because the fake does not support
- * graphs. */
+/* Returns whether the stream is being captured. If so, records a violation, because a capture makes no
+ * graph here. */
 bool fake_capture_has(const char *function, const fake_stream *stream);
 
 /* ---- module.c */
@@ -100,6 +100,37 @@ fake_code fake_module_new(fake_context *context, const char *code, vendor_module
 /* Returns the function, or NULL if the handle is not a function or its module has been unloaded, which is a
  * violation. */
 fake_function *fake_function_find(const fake_function *function);
+
+/* Returns whether the function can be launched like this. */
+bool fake_launch_fits(const fake_function *function, const fake_launch *as, void **parameters, void **extra);
+
+/* ---- graph.c */
+
+typedef struct fake_node fake_node;
+typedef struct fake_graph fake_graph;
+typedef struct fake_executable fake_executable;
+
+/* What a node does. */
+typedef struct fake_node_work {
+    enum { FAKE_KERNEL_NODE, FAKE_COPY_NODE, FAKE_FILL_NODE } kind;
+    fake_function *function;
+    fake_launch launch;
+    fake_move move; /* of a fill, only `to` */
+    unsigned value, value_bytes;
+    size_t count;
+} fake_node_work;
+
+/* Destroys the graphs of a failed context. */
+void fake_graphs_free(const fake_context *context);
+/* Adds a node that runs after others of the same graph. */
+fake_code fake_node_add(const char *function, fake_context *context, fake_graph *graph, const vendor_node *after,
+                        size_t count, const fake_node_work *work, vendor_node *out_node);
+fake_code fake_fill_node_add(const char *function, fake_context *context, fake_graph *graph, const vendor_node *after,
+                             size_t count, uintptr_t to, unsigned value, unsigned value_bytes, size_t elements,
+                             vendor_node *out_node);
+/* Implemented by the vendor: reads the members of a kernel node's parameters. */
+void fake_kernel_node(const vendor_kernel_node *from, vendor_function *out_function, fake_launch *out_launch,
+                      void ***out_parameters, void ***out_extra);
 
 /* ---- virtual.c */
 
