@@ -275,8 +275,8 @@ void fake_hold_launch(const fake_launch *launch, int change, void hold_buffer(fa
 void fake_run_launch(const fake_launch *launch);
 void fake_forget_launches(fake_command_buffer *commands);
 
-/* execute.c: runs the commands of a submission's command buffers. With `stop_halfway` runs only the first half of the commands, and
- * the last of them only halfway. */
+/* execute.c: runs the commands of a submission's command buffers. With `stop_halfway` runs only the first half of the
+ * commands, and the last of them only halfway. */
 void fake_execute(fake_command_buffer *const *buffers, uint32_t count, bool stop_halfway);
 /* Reports the errors of a command that is executed on this queue family. Returns false if the command cannot be
  * executed. */
