@@ -76,6 +76,12 @@ static void prepare_load_beside(fixture *s)
     wait_for_stop("program_load");
 }
 
+static gpuhal_status do_run_wide(fixture *s)
+{
+    const gpuhal_slot_value value = {.slot = 1, .groups = {1, 65536, 1}};
+    return gpuhal_recording_run(s->queue, recording, &value, 1);
+}
+
 static const stop compilers[] = {
     {"program_load", NULL, do_load, 0},
     {"program_load", NULL, do_load_uncached, 0},
@@ -90,6 +96,7 @@ static const stop compilers[] = {
     {"queued_launch", prepare_queued_launch, launch_wide, 0},
     {"recording_create", prepare_recording, do_finish, 0},
     {"recording_run", prepare_finished, do_run, 0},
+    {"recording_set", prepare_run, do_run_wide, 0},
     {"queue_flush", prepare_first_launch, do_native_begin, NO_LOCK},
     {"event_record", prepare_first_launch, do_record, 0},
     {"event_query", prepare_first_event, do_poll, 0},

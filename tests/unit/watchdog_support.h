@@ -112,17 +112,18 @@ static inline gpuhal_status do_queued_launch(fixture *s)
 
 static gpuhal_recording *recording;
 
-/* Describes a recording of a launch whose buffer has a slot. */
+/* Describes a recording of a launch whose buffer and groups have slots. */
 static inline void prepare_recording(fixture *s)
 {
     const gpuhal_argument argument = {.buffer = s->a};
     const gpuhal_launch launch = {
         .size = sizeof launch, .argument_count = 1, .arguments = &argument, .groups = {1, 1, 1}};
-    const gpuhal_recording_desc desc = {.size = sizeof desc, .slot_count = 1};
+    const gpuhal_recording_desc desc = {.size = sizeof desc, .slot_count = 2};
     prepare_kernel(s);
     assert_ok(gpuhal_recording_create(s->device, &desc, &recording));
     assert_ok(gpuhal_recording_launch(recording, kernel, &launch, NULL));
     assert_ok(gpuhal_recording_slot(recording, 0, 0, 0));
+    assert_ok(gpuhal_recording_slot(recording, 1, 0, GPUHAL_SLOT_GROUPS));
 }
 
 static inline gpuhal_status do_finish(fixture *s)
@@ -140,6 +141,13 @@ static inline void prepare_finished(fixture *s)
 static inline gpuhal_status do_run(fixture *s)
 {
     return gpuhal_recording_run(s->queue, recording, NULL, 0);
+}
+
+static inline void prepare_run(fixture *s)
+{
+    prepare_finished(s);
+    assert_ok(do_run(s));
+    assert_ok(gpuhal_queue_synchronize(s->queue, UINT64_MAX));
 }
 
 static inline gpuhal_status do_run_with_another_buffer(fixture *s)

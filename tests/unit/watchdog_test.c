@@ -113,12 +113,6 @@ static void prepare_launched(fixture *s)
     assert_ok(do_synchronize(s));
 }
 
-static void prepare_run(fixture *s)
-{
-    prepare_finished(s);
-    assert_ok(do_run(s));
-    assert_ok(do_synchronize(s));
-}
 static gpuhal_status do_recording_release(__attribute__((unused)) fixture *s)
 {
     gpuhal_recording_release(recording);

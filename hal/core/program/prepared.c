@@ -7,17 +7,21 @@
 #include "program/recording.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "memory/buffer.h"
 #include "transfer/account.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+enum { NO_PART = INT32_MAX };
+
 struct gpuhal_prepared {
     uint32_t part_count;
     struct part {
         gpuhal_plugin_recording *handle;
         uint32_t steps; /* number of steps that the plugin has */
+        uint64_t bytes; /* that its copies and fills move */
         uint32_t end;   /* number of the first step in the list that belongs to the next part */
     } *parts;
     struct place {
@@ -26,7 +30,7 @@ struct gpuhal_prepared {
     bool transfers;    /* there are copies or fills */
     uint32_t *changed; /* room for the numbers of all steps that the slots can change, with duplicates */
     uint32_t *stale, stale_count; /* the numbers of the stale slots; room for all slots */
-    gpuhal_plugin_step steps[GPUHAL_PLUGIN_STEPS_MAX];
+    gpuhal_plugin_step *steps; /* for calls of the plugin; room for one part */
 };
 
 static bool lacks_groups(const uint32_t groups[3])
@@ -61,7 +65,11 @@ static gpuhal_status create_part(const gpuhal_recording *recording, gpuhal_prepa
                    ? status
                    : gpuhal_device_failed(device, status, "preparing recording %s", recording->name);
     }
-    own->parts[own->part_count++] = (struct part){.handle = handle, .steps = count, .end = end};
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bytes += own->steps[i].bytes < UINT64_MAX - bytes ? own->steps[i].bytes : 0;
+    }
+    own->parts[own->part_count++] = (struct part){.handle = handle, .steps = count, .end = end, .bytes = bytes};
     return GPUHAL_OK;
 }
 
@@ -120,6 +128,7 @@ static gpuhal_status create_parts(const gpuhal_recording *recording, gpuhal_prep
         const gpuhal_recorded_launch *launch = gpuhal_step_launch(step);
         const bool nothing = gpuhal_step_does_nothing(step);
         if (nothing && (!launch || launch->groups_slot == 0)) {
+            own->places[i] = (struct place){.part = NO_PART};
             continue;
         }
         if (count == GPUHAL_PLUGIN_STEPS_MAX) {
@@ -167,14 +176,16 @@ static gpuhal_prepared *make_room(const gpuhal_recording *recording)
         own->places = malloc((count + 1u) * sizeof *own->places);
         own->changed = malloc((places + 1) * sizeof *own->changed);
         own->stale = malloc((recording->slot_count + 1u) * sizeof *own->stale);
+        own->steps = malloc((count < GPUHAL_PLUGIN_STEPS_MAX ? count + 1u : (size_t)GPUHAL_PLUGIN_STEPS_MAX) * sizeof *own->steps);
     }
-    if (own && (!own->parts || !own->places || !own->changed || !own->stale)) {
+    if (own && (!own->parts || !own->places || !own->changed || !own->stale || !own->steps)) {
         gpuhal_prepared_destroy(recording->device, own);
         own = NULL;
     }
     return own;
 }
 
+/* Without memory of the device for this, the steps can still be enqueued. */
 gpuhal_status gpuhal_prepared_create(gpuhal_recording *recording)
 {
     gpuhal_device *device = recording->device;
@@ -186,9 +197,13 @@ gpuhal_status gpuhal_prepared_create(gpuhal_recording *recording)
     gpuhal_status status = own && without_groups ? create_parts(recording, own, without_groups)
                                                  : gpuhal_error_host_memory();
     free(without_groups);
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_INFO, "%s: each run enqueues the steps",
+                        gpuhal_last_error()->sentence);
+    }
     if (status || own->part_count == 0) {
         gpuhal_prepared_destroy(device, own);
-        return status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_OK : status;
+        return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_ERROR_OUT_OF_MEMORY ? GPUHAL_OK : status;
     }
     recording->prepared = own;
     for (uint32_t i = 0; i < recording->slot_count; i++) {
@@ -210,6 +225,7 @@ void gpuhal_prepared_destroy(gpuhal_device *device, gpuhal_prepared *own)
         free(own->places);
         free(own->changed);
         free(own->stale);
+        free(own->steps);
         free(own);
     }
 }
@@ -240,7 +256,9 @@ static uint32_t list_changed(const gpuhal_recording *recording)
     for (uint32_t i = 0; i < own->stale_count; i++) {
         const gpuhal_slot *slot = &recording->slots[own->stale[i]];
         for (uint32_t k = 0; k < slot->place_count; k++) {
-            own->changed[all++] = slot->places[k].step;
+            const uint32_t step = slot->places[k].step;
+            own->changed[all] = step;
+            all += own->places[step].part != NO_PART;
         }
     }
     qsort(own->changed, all, sizeof *own->changed, by_number);
@@ -252,24 +270,38 @@ static uint32_t list_changed(const gpuhal_recording *recording)
     return count;
 }
 
-/* Passes the changed steps to the plugin, with one call for each part. Returns false if the plugin refuses, or if a
- * launch has no groups, which plugins do not know. */
+/* Passes the changed steps to the plugin, with one call for each part. Returns false if the plugin refuses. */
 static bool set_changed(const gpuhal_recording *recording, const gpuhal_steps *list, uint32_t count)
 {
     gpuhal_prepared *own = recording->prepared;
-    bool set = true;
-    for (uint32_t i = 0; i < count && set;) {
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t i = 0; i < count && !status;) {
         const uint32_t part = own->places[own->changed[i]].part;
         uint32_t listed = 0;
-        for (; i < count && set && own->places[own->changed[i]].part == part; i++) {
-            const gpuhal_op *step = &list->ops[own->changed[i]];
-            set = !gpuhal_step_does_nothing(step);
-            fill_in(&own->steps[listed], step, own->places[own->changed[i]].index);
+        for (; i < count && own->places[own->changed[i]].part == part; i++) {
+            fill_in(&own->steps[listed], &list->ops[own->changed[i]], own->places[own->changed[i]].index);
             own->steps[listed++].flags = GPUHAL_STEP_CHANGES;
         }
-        set = set && set_part(recording->device, own, &own->parts[part], listed) == GPUHAL_OK;
+        status = set_part(recording->device, own, &own->parts[part], listed);
     }
-    return set;
+    if (status) {
+        gpuhal_log_line(recording->device->gpu->log, GPUHAL_LEVEL_DEBUG,
+                        "%s: recording %s: the driver does not take new values (%s); the run enqueues its steps",
+                        recording->device->id, recording->name, gpuhal_status_name(status));
+    }
+    return status == GPUHAL_OK;
+}
+
+/* Plugins do not know launches without groups. The value of the slot itself may be that of the previous run. */
+static bool all_have_groups(const gpuhal_recording *recording, const gpuhal_steps *list)
+{
+    const gpuhal_prepared *own = recording->prepared;
+    bool have = true;
+    for (uint32_t i = 0; i < own->stale_count && have; i++) {
+        const gpuhal_slot *slot = &recording->slots[own->stale[i]];
+        have = slot->kind != GPUHAL_SLOT_OF_GROUPS || !gpuhal_step_does_nothing(&list->ops[slot->places[0].step]);
+    }
+    return have;
 }
 
 bool gpuhal_prepared_update(const gpuhal_recording *recording, const gpuhal_steps *list)
@@ -278,8 +310,8 @@ bool gpuhal_prepared_update(const gpuhal_recording *recording, const gpuhal_step
     if (!own || own->stale_count == 0) {
         return own != NULL;
     }
-    const bool received = atomic_load_explicit(&recording->unsent, memory_order_acquire) == 0;
-    if (!received || !set_changed(recording, list, list_changed(recording))) {
+    const bool alone = atomic_load_explicit(&recording->unsent, memory_order_acquire) == 1;
+    if (!alone || !all_have_groups(recording, list) || !set_changed(recording, list, list_changed(recording))) {
         return false;
     }
     for (uint32_t i = 0; i < own->stale_count; i++) {
@@ -290,6 +322,12 @@ bool gpuhal_prepared_update(const gpuhal_recording *recording, const gpuhal_step
 }
 
 /* ---- runs */
+
+uint32_t gpuhal_prepared_most_steps(const gpuhal_recording *recording)
+{
+    const gpuhal_prepared *own = recording->prepared;
+    return own ? own->parts[0].steps : 0; /* only the last part may be shorter */
+}
 
 static void count_transfers(const gpuhal_steps *list, uint32_t first, uint32_t end)
 {
@@ -306,7 +344,7 @@ gpuhal_status gpuhal_prepared_run(gpuhal_plugin_queue *queue, const gpuhal_recor
 {
     const gpuhal_prepared *own = recording->prepared;
     gpuhal_device *device = recording->device;
-    const gpuhal_call call = gpuhal_call_small(device);
+    const gpuhal_call call = gpuhal_call_blocking(device, own->parts[part].bytes);
     const gpuhal_status status =
         gpuhal_device_result(device, call, device->recordings.recording_run(queue, own->parts[part].handle));
     *out_steps = own->parts[part].steps;

@@ -118,7 +118,8 @@ void gpuhal_recording_free(gpuhal_recording *recording);
 /* Inserts the recording and `where` after the first part of this thread's last message, and returns the status. */
 gpuhal_status gpuhal_recording_name_step(const gpuhal_recording *recording, const char *where, gpuhal_status status);
 
-/* ---- prepared.c: only used by the thread that starts a run, except for gpuhal_prepared_run() */
+/* ---- prepared.c. One thread at a time: the one that finishes the recording or starts a run; only
+ * gpuhal_prepared_run() may be called by the thread that submits. */
 
 typedef struct gpuhal_prepared gpuhal_prepared;
 
@@ -127,8 +128,11 @@ gpuhal_status gpuhal_prepared_create(gpuhal_recording *recording);
 void gpuhal_prepared_destroy(gpuhal_device *device, gpuhal_prepared *prepared);
 /* Notes that the slot's value has changed, or may have. Does nothing if the recording is not prepared. */
 void gpuhal_prepared_expect(gpuhal_recording *recording, uint32_t slot);
-/* Passes the values of `list` to the plugin. Returns false if the next run must enqueue the steps. */
+/* Called when a run is being started, and counted as not received by the plugin. Passes the values of `list` to the
+ * plugin. Returns false if the run must enqueue the steps. */
 bool gpuhal_prepared_update(const gpuhal_recording *recording, const gpuhal_steps *list);
+/* Returns the largest number of steps in a part, or 0 if the recording is not prepared. */
+uint32_t gpuhal_prepared_most_steps(const gpuhal_recording *recording);
 /* Enqueues a part, which begins with step `first` of the list. Sets the number of steps that the plugin has for it, and
  * the first step of the next part. */
 gpuhal_status gpuhal_prepared_run(gpuhal_plugin_queue *queue, const gpuhal_recording *recording,

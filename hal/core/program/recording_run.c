@@ -68,7 +68,8 @@ static void note_part(run *own, uint32_t end)
 static gpuhal_status submit_parts(gpuhal_plugin_queue *queue, run *own)
 {
     gpuhal_status status = GPUHAL_OK;
-    while (!status && own->next < own->steps->count && own->uses.accepted < own->uses.room) {
+    while (!status && own->next < own->steps->count &&
+           (own->uses.accepted == 0 || own->uses.accepted + own->uses.at_once <= own->uses.room)) {
         uint32_t steps = 0, end = 0;
         status = gpuhal_prepared_run(queue, own->recording, own->steps, own->part, own->next, &steps, &end);
         if (!status) {
@@ -81,6 +82,7 @@ static gpuhal_status submit_parts(gpuhal_plugin_queue *queue, run *own)
         }
     }
     own->prepared = status != GPUHAL_ERROR_NOT_SUPPORTED;
+    own->uses.at_once = own->prepared ? own->uses.at_once : 1;
     return own->prepared ? status : GPUHAL_OK;
 }
 
@@ -406,7 +408,7 @@ static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_recording *
     return status;
 }
 
-static void fill_in(run *own, gpuhal_recording *recording, gpuhal_steps *steps, bool prepared)
+static void fill_in(run *own, gpuhal_recording *recording, gpuhal_steps *steps)
 {
     bool needs_clean = false;
     for (uint32_t i = 0; i < steps->use_count; i++) {
@@ -420,8 +422,7 @@ static void fill_in(run *own, gpuhal_recording *recording, gpuhal_steps *steps, 
                           .needs_clean = needs_clean,
                           .name = recording->name},
                  .recording = gpuhal_recording_retain(recording),
-                 .steps = steps,
-                 .prepared = prepared};
+                 .steps = steps};
     atomic_init(&own->uses.references, 1);
     atomic_init(&own->uses.next, NULL);
     atomic_fetch_add_explicit(&steps->references, 1, memory_order_relaxed);
@@ -436,10 +437,12 @@ static void fill_in(run *own, gpuhal_recording *recording, gpuhal_steps *steps, 
 static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_recording *recording, gpuhal_steps *steps, run *own,
                              bool *out_held)
 {
-    fill_in(own, recording, steps, gpuhal_prepared_update(recording, steps));
+    fill_in(own, recording, steps);
     gpuhal_status status = check_unmapped(recording, steps);
     status = status || !steps->has_parts ? status : name_to_pools(queue, recording, steps);
     status = status ? status : wait_for_previous(queue, recording);
+    own->prepared = !status && gpuhal_prepared_update(recording, steps);
+    own->uses.at_once = own->prepared ? gpuhal_prepared_most_steps(recording) : 1;
     status = status ? status : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &run_kind, .uses = &own->uses});
     *out_held = status == GPUHAL_OK || atomic_load(&own->uses.references) > 1;
     gpuhal_uses_release(&own->uses);

@@ -225,6 +225,7 @@ gpuhal_status gpuhal_steps_list_uses(gpuhal_recording *recording)
         }
     }
     struct gpuhal_use *fitting = realloc(uses, (count + 1u) * sizeof *uses);
+    free(steps->uses); /* of an earlier attempt to finish */
     steps->uses = fitting ? fitting : uses;
     steps->use_count = count;
     steps->has_parts = have_parts(recording);

@@ -1,9 +1,9 @@
 /* queue/awaited.c: the list of other queues' events that the application made a queue wait for. Pools use this list:
  * after the wait, the queue may use memory that was released before the event.
  *
- * For up to GPUHAL_AWAITED queues, the newest timepoint is kept until this queue is finished. A reset drops waits, so
- * later work might not wait for these timepoints. A user of a timepoint must therefore make the queue wait for it
- * again. */
+ * For up to GPUHAL_AWAITED queues, the newest timepoint is kept until another queue's timepoint replaces it or this
+ * queue is finished. A reset drops waits, so later work might not wait for these timepoints. A user of a timepoint must
+ * therefore make the queue wait for it again. */
 #include "queue/queue.h"
 
 /* Replaces the older timepoint of the same queue, or else the oldest entry. */

@@ -174,7 +174,7 @@ static gpuhal_status track_unlocks(gpuhal_queue *queue, const gpuhal_op *op)
 }
 
 /* The timepoint makes the library notice the end of the work. If the queue refuses to record it, the end is noticed by
- * the queue's reset or by the end of the queue. */
+ * a later timepoint (after native access), or by the queue's reset or end. */
 gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
     const gpuhal_op op = {.kind = &keep_kind, .kept = buffer};

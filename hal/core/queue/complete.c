@@ -115,7 +115,8 @@ static void settle(gpuhal_timepoint *timepoint, gpuhal_status status, bool may_r
     gpuhal_failure_release(failure);
 }
 
-/* Memory is released before any completion is notified. */
+/* Memory is released before any completion is notified, unless another thread is releasing it: this thread does not
+ * wait for that thread. */
 void gpuhal_timepoint_settle(gpuhal_timepoint *timepoint, gpuhal_status status)
 {
     gpuhal_completion *completions = NULL;

@@ -49,8 +49,9 @@ static void release(gpuhal_service *service)
     free(service);
 }
 
-/* The thread makes all pending callbacks before it ends. If a callback released the last reference to the gpuhal
- * object, this function runs on the service thread itself. Then the service thread frees the service when it ends. */
+/* The thread makes all pending callbacks before it ends. If a callback, or the service thread after a callback,
+ * released the last reference to the gpuhal object, this function runs on the service thread itself. Then the service
+ * thread frees the service when it ends. */
 void gpuhal_service_destroy(gpuhal_service *service)
 {
     if (!service) {

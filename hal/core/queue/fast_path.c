@@ -1,9 +1,11 @@
 /* queue/fast_path.c: submits transfers with the same buffers as before, and launches, without the mutex.
  *
- * After a submission the fast path stays open until a thread calls gpuhal_queue_lock(). The next transfer with the same
- * buffers, or the next launch after a launch, acquires the right to call with one atomic exchange and releases it with
- * another. The transfer or launch takes no lock, and joins the newest submission, which already keeps the buffers
- * alive. A launch with a different kernel or buffers adds its uses to that submission's list.
+ * After a submission the fast path is open, unless work is deferred, a timepoint was recorded after the submission, or
+ * the submission is a run of a recording. The path stays open until gpuhal_queue_lock(), gpuhal_queue_wait_at() or a
+ * call that the plugin does not accept closes it. The next transfer with the same buffers, or the next launch after a
+ * launch, acquires the right to call with one atomic exchange and releases it with another. The transfer or launch
+ * takes no lock, and joins the newest submission, which already keeps the buffers alive. A launch with a different
+ * kernel or buffers adds its uses to that submission's list.
  *
  * gpuhal_queue_lock() and gpuhal_queue_wait_at() close the fast path once they have the mutex. From then on, state
  * protected by the mutex does not change, except that one call may still be in progress on the fast path. This last

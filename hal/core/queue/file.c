@@ -18,8 +18,8 @@ static void free_job(void *job)
 
 static const gpuhal_op_kind kind = {NULL, run, GPUHAL_OP_JOB};
 
-/* On success the queue owns the job. A slow disk must not count as a hang of the device: the watchdog times only plugin
- * calls, and the size in the gpuhal_op is UINT64_MAX bytes. */
+/* On success the queue owns the job. A slow disk does not count as a hang of the device, because the watchdog times
+ * only plugin calls. The size of the transfer is in the job; nothing reads the `bytes` of the gpuhal_op. */
 static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_file_job *job)
 {
     gpuhal_file_job *kept = malloc(sizeof *kept);

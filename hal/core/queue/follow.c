@@ -1,4 +1,5 @@
 /* queue/follow.c: a queue takes over memory that work of another queue still uses, and waits for that work in order.
+ * The memory is a pool's, or belongs to a recording whose previous run is in the other queue.
  *
  * A failure or a reset drops waits, but the queue keeps the memory. So the queue keeps a list of the timepoints that it
  * follows until their work has ended. A reset and the end of the queue wait for all timepoints in the list. The queue

@@ -10,7 +10,7 @@
 
 /* Pause before retrying a flush that the plugin cannot do now. */
 #define RETRY_NS UINT64_C(1000000)
-/* How long destroying a queue waits for an idle worker to end. */
+/* How long destroying an idle queue waits for the worker to finish the queue. */
 #define NOTICE_NS UINT64_C(1000000000)
 
 static gpuhal_status null_error(const char *call)

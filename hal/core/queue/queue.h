@@ -1,7 +1,8 @@
 /* queue/queue.h: the internals of a queue, for the files of this folder.
  *
- * Work that the plugin can enqueue is submitted to the plugin's queue on the caller's thread. Work that needs blocking
- * calls, or must wait for an event of another queue, is appended to a list of deferred work. While this list is not
+ * Work that the plugin can enqueue is submitted to the plugin's queue on the caller's thread. Other work is
+ * appended to a list of deferred work: work that needs blocking calls, work that the plugin cannot accept now,
+ * application functions, and waits for events that the plugin's queue cannot wait for itself. While this list is not
  * empty, all work is appended to it. The queue's worker thread takes work from the front of the list. The worker
  * submits the work if possible; otherwise it runs the work once all earlier submissions have completed. If the plugin
  * has no queues, the worker runs all work.
@@ -31,7 +32,8 @@ typedef struct gpuhal_op gpuhal_op;
 typedef struct gpuhal_uses {
     _Atomic uint32_t references;
     uint32_t count;
-    /* The next uses in the same submission, one per launch (fast_path.c). */
+    /* The next uses in the same submission. Successive launches with the same kernel and buffers share one
+     * (fast_path.c). */
     _Atomic(struct gpuhal_uses *) next;
     struct gpuhal_kernel *kernel;
     struct gpuhal_use {
@@ -44,11 +46,12 @@ typedef struct gpuhal_uses {
     bool needs_clean; /* a buffer's memory must be made coherent around every access */
     const char *name; /* name of the kernel or recording */
     const uint32_t *groups; /* three values; NULL in copies made by `keep` and for a run of a recording */
-    /* Only with `alone`: `submit` passes at most `room` steps to the plugin. It sets the number of steps that the
-     * plugin accepted, and whether steps remain. The next call continues with the first remaining step. */
-    uint32_t room, accepted;
+    /* Only with `alone`: `submit` passes steps to the plugin until the plugin has accepted `room` steps, `at_once` of
+     * them with each call; only if `room` is smaller than `at_once`, it is exceeded. `submit` sets the number of steps
+     * that the plugin accepted, and whether steps remain. The next call continues with the first remaining step. */
+    uint32_t room, at_once, accepted;
     bool remains;
-    bool begun; /* only with `alone`: the plugin has accepted steps */
+    bool begun; /* only with `alone`: the plugin has accepted some of the steps, and steps remained after that */
 } gpuhal_uses;
 
 /* Operations that the layer above provides for its structure. A new copy has one reference, and holds references to the
@@ -127,7 +130,7 @@ struct gpuhal_op {
 typedef struct gpuhal_deferred {
     struct gpuhal_deferred *next;
     gpuhal_op op;
-    bool on_host; /* the plugin refused the work; for a wait, the completion is set */
+    bool on_host; /* the worker must use `run`, not `submit`; for a wait, the completion is set */
     struct gpuhal_deferred_rect {
         gpuhal_rect rects[2];
         uint64_t extent[3];
@@ -150,9 +153,9 @@ typedef struct gpuhal_vendor_queue {
 
 enum { GPUHAL_SPARE_EVENTS = 16 };
 
-/* After this many submissions the library records a timepoint of its own. If a driver blocks in an enqueue call because
- * its ring is full, the timepoint shows whether earlier work makes progress. With the timepoint, completed work can
- * also be retired when no thread waits. All drivers that block have longer rings. */
+/* After this many submissions without a timepoint, the library records one of its own. If a driver blocks in an enqueue
+ * call because its ring is full, the timepoint shows whether earlier work makes progress. With the timepoint, completed
+ * work can also be retired when no thread waits. All drivers that block have longer rings. */
 enum { GPUHAL_TIMEPOINT_EVERY = 256 };
 
 /* Maximum number of other queues whose newest awaited timepoint a queue keeps (awaited.c). */
@@ -165,15 +168,16 @@ struct gpuhal_queue {
     _Atomic uint32_t fast_path;       /* GPUHAL_FAST_PATH_ bits, see fast_path.c */
     gpuhal_buffer *fast_to, *fast_from; /* buffers of the newest submission, while the fast path is open */
     gpuhal_uses *fast_uses;             /* last element of the newest submission's list */
-    _Atomic uint64_t submitted;  /* number of the newest submission; written with the right to call */
+    _Atomic uint64_t submitted;  /* number of the newest submission; written with the right to call, or with the mutex
+                                  * held while no other thread calls the plugin */
     uint64_t recorded; /* number of the newest submission that has a timepoint after it; written with the right to
                         * call */
     const _Atomic bool *observing; /* whether new work is observed */
     const gpuhal_observer *observer;
 
     _Atomic uint32_t
-        references; /* references to the structure: by the user, the worker, timepoints, and completions of other
-                     * timepoints */
+        references; /* references to the structure: by the user, the worker, timepoints, completions of other
+                     * timepoints, and the layers above, such as pools and recordings */
     int32_t priority;
     uint32_t flags;
     void *(*thread)(void *queue); /* gpuhal_queue_thread(); a pointer because deferred.c must not call worker.c */
@@ -182,7 +186,7 @@ struct gpuhal_queue {
     gpuhal_queue *next;  /* in the completion service's list */
     uint64_t place;      /* above the places of all queues that were added earlier */
 
-    gpuhal_mutex mutex;         /* lock with gpuhal_queue_lock() */
+    gpuhal_mutex mutex;         /* gpuhal_queue_lock() also closes the fast path; gpuhal_mutex_lock() leaves it open */
     gpuhal_condition condition; /* a member below changed */
     uint32_t waiting[GPUHAL_WAITING_PLACES]; /* number of threads waiting for the condition, by place */
 
@@ -264,8 +268,9 @@ static inline bool gpuhal_queue_is_closed(const gpuhal_queue *queue)
     return queue->life == GPUHAL_QUEUE_CLOSED || queue->life == GPUHAL_QUEUE_FINISHED;
 }
 
-/* The caller has the right to call. The first function returns the number of submissions after the newest timepoint.
- * The second returns whether the library must record its own timepoint now. */
+/* The caller has the right to call, or holds the mutex while no thread has the right. The first function returns the
+ * number of submissions after the newest timepoint. The second returns whether the library must record its own
+ * timepoint now. */
 static inline uint64_t gpuhal_queue_unrecorded(const gpuhal_queue *queue)
 {
     return atomic_load_explicit(&queue->submitted, memory_order_relaxed) - queue->recorded;
@@ -313,15 +318,16 @@ void gpuhal_queue_lock(gpuhal_queue *queue);
 void gpuhal_queue_wait_at(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
 /* The caller holds the mutex. */
 bool gpuhal_queue_is_called(const gpuhal_queue *queue);
-/* Opens the fast path, if possible, for more work with the buffers of the newest submission. The caller holds the
- * mutex. */
+/* Opens the fast path, if possible, for more work that can join the newest submission. Must be called right after work
+ * was submitted or deferred, with the mutex held. */
 void gpuhal_queue_open_fast_path(gpuhal_queue *queue);
 /* If the fast path is open and the work can join the newest submission, submits the work, sets *out_status to the
  * plugin's result and returns true. If the result is not OK, the caller then has the right to call, as after
  * gpuhal_queue_begin_call_unlocks() and gpuhal_queue_reserve(). */
 bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status);
 gpuhal_submission *gpuhal_queue_last_submission(gpuhal_queue *queue);
-/* Seals the newest submission: no work is added to it from then on. The caller holds the mutex. */
+/* Seals the newest submission if it is open: it gets its number. gpuhal_queue_reserve() or
+ * gpuhal_queue_open_fast_path() may open it again for more work. The caller holds the mutex. */
 void gpuhal_queue_seal_submission(gpuhal_queue *queue);
 
 /* ---- state.c */
@@ -363,7 +369,7 @@ gpuhal_status gpuhal_queue_begin_call_unlocks(gpuhal_queue *queue, uint64_t dead
 gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue);
 void gpuhal_queue_end_call(gpuhal_queue *queue);
 /* Makes room for a submission, or sets `joined` if the work can join the newest submission. Returns false if out of
- * memory. The caller holds the mutex and has the right to call. */
+ * memory. The caller holds the mutex, and no other thread calls the plugin on this queue. */
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op);
 /* The caller holds the mutex. The second function returns whether the oldest submission has ended, and the third
  * whether completed work can be retired. */
@@ -374,12 +380,13 @@ static inline bool gpuhal_queue_oldest_has_ended(const gpuhal_queue *queue)
 }
 bool gpuhal_queue_has_completed(const gpuhal_queue *queue);
 
-/* ---- vendor_event.c: calls the plugin, so call none of these functions with the mutex held */
+/* ---- vendor_event.c: calls the plugin, so call none of these functions with the mutex held, except
+ * gpuhal_timepoint_use_event() */
 
 /* Returns a structure with one reference, or NULL if out of memory. The caller fills in the plugin queue. */
 gpuhal_vendor_queue *gpuhal_vendor_queue_create(void);
 /* Destroys the spare events and releases the plugin's queue, which is destroyed with the last event that was recorded
- * in it. The caller has the right to call. */
+ * in it. The caller has the right to call, or the queue is closed. */
 void gpuhal_queue_drop_vendor(gpuhal_queue *queue);
 /* Returns NULL if there is no spare event. The caller has the right to call. */
 gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed);
@@ -435,7 +442,7 @@ void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status
 /* Like gpuhal_timepoint_settle(), for a failure. To find the original failure, first polls the timepoints that the
  * queue waited for. */
 void gpuhal_timepoint_failed(gpuhal_timepoint *timepoint, gpuhal_status status);
-/* Queries the plugin unless the timepoint is done. Returns OK, NOT_READY, the timepoint's failure, or FORKED or
+/* Queries the plugin if the timepoint is SUBMITTED. Returns OK, NOT_READY, the timepoint's failure, or FORKED or
  * DEVICE_LOST. */
 gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
 
@@ -445,7 +452,7 @@ gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
  * affected. BUSY does not fail the queue. The caller must not hold the mutex. */
 gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status);
 /* Submits a timepoint to the plugin, as gpuhal_queue_submit() submits work. On success the caller must track the
- * timepoint with one of the next two functions. */
+ * timepoint with gpuhal_queue_track_timepoint() or gpuhal_queue_append_timepoint(). */
 gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
 /* The two steps of gpuhal_queue_submit_timepoint(): the first gets a spare event or a new one, the second records it.
  * If the plugin does not record the event, the second step returns the event to the queue. */
@@ -466,12 +473,12 @@ void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending);
 typedef struct gpuhal_queue_marks {
     gpuhal_timepoint **list; /* with references */
     size_t count;
-    bool refused; /* the list lacks a queue with work that refused a timepoint, e.g. during native access */
+    bool refused; /* the list lacks a queue that may have work and refused a timepoint, e.g. during native access */
 } gpuhal_queue_marks;
-/* Records a timepoint in every queue that has work. Returns HOST_MEMORY. */
+/* Records a timepoint in every queue that may have work; that includes adopted queues. May return HOST_MEMORY. */
 gpuhal_status gpuhal_queues_mark(gpuhal *gpu, gpuhal_queue_marks *out_marks);
-/* Waits until one of the timepoints has ended, and removes it from the list. Returns false if the list is empty or the
- * deadline has passed. */
+/* Waits until one of the timepoints has ended, and removes it from the list. Also removes timepoints whose wait fails,
+ * e.g. with BUSY. Returns false if the list is empty or the deadline has passed. */
 bool gpuhal_queues_wait_mark(gpuhal_queue_marks *marks, uint64_t deadline_ns);
 void gpuhal_queue_marks_free(gpuhal_queue_marks *marks);
 
@@ -504,8 +511,9 @@ static inline gpuhal_status gpuhal_queue_uses(gpuhal_queue *queue, gpuhal_buffer
                  atomic_load_explicit(&buffer->used_in, memory_order_relaxed) == queue;
     return __builtin_expect(known, 1) ? GPUHAL_OK : buffer->device->gpu->layers.use_part(buffer, queue);
 }
-/* Enqueues a transfer whose arguments have been checked, or work that only keeps buffers alive. Returns
- * INVALID_ARGUMENT if none of a transfer's buffers belongs to the queue's device. */
+/* Enqueues a transfer, a file job, a launch or a run of a recording whose arguments have been checked, or work that
+ * only keeps buffers alive. Returns INVALID_ARGUMENT if none of the buffers of a transfer or a job belongs to the
+ * queue's device. */
 gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op);
 /* Returns BUSY during native access. */
 gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op);
@@ -535,11 +543,12 @@ static inline bool gpuhal_queue_records_access(const gpuhal_queue *queue)
  * holds the mutex. */
 void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access);
 
-/* Polls submitted timepoints, oldest first, up to the first timepoint that is not done. */
+/* Defined in reclaim.c. Polls submitted timepoints, oldest first, up to the first timepoint that is not done. */
 void gpuhal_queue_look_through(gpuhal_queue *queue);
-/* gpuhal_queue_has_finished() returns whether the queue was destroyed, its work has ended, and the work that it follows
- * has ended. gpuhal_queue_has_native() returns whether the queue has a vendor's object. gpuhal_queue_is_quiet() returns
- * whether the queue is usable and idle as far as the library knows; never true for an adopted queue. */
+/* Defined in state.c. gpuhal_queue_has_finished() returns whether the queue was destroyed, its work has ended, and the
+ * work that it follows has ended. gpuhal_queue_has_native() returns whether the queue has a vendor's object.
+ * gpuhal_queue_is_quiet() returns whether the queue is usable and idle as far as the library knows; never true for an
+ * adopted queue. gpuhal_queue_is_broken() returns whether the queue has failed and was not reset since. */
 bool gpuhal_queue_has_finished(gpuhal_queue *queue);
 bool gpuhal_queue_has_native(gpuhal_queue *queue);
 bool gpuhal_queue_is_quiet(gpuhal_queue *queue);
@@ -557,8 +566,8 @@ void gpuhal_queue_forget_awaited(gpuhal_queue *queue);
 
 /* ---- follow.c */
 
-/* Calls gpuhal_queue_wait_for_timepoint() for a queue that takes over memory that work before the timepoint still uses.
- * The order is guaranteed even if the queue fails or is reset. May return HOST_MEMORY. */
+/* Calls gpuhal_queue_wait_for_timepoint() for a queue that takes over memory of a pool or a recording that work before
+ * the timepoint still uses. The order is guaranteed even if the queue fails or is reset. May return HOST_MEMORY. */
 gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
 /* Returns whether work that the queue follows may still be executing. The caller holds the mutex. */
 bool gpuhal_queue_follows(const gpuhal_queue *queue);
@@ -581,8 +590,8 @@ void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue);
 /* ---- worker.c */
 
 void *gpuhal_queue_thread(void *user);
-/* Does the worker's job until the queue is finished. If no worker can be started, the thread that destroys the queue
- * calls this function. */
+/* Does the worker's job until the queue is finished. If no worker can be started, or an idle queue has no worker, the
+ * thread that destroys the queue calls this function. */
 void gpuhal_queue_work(gpuhal_queue *queue);
 
 /* ---- call.c */

@@ -137,7 +137,7 @@ gpuhal_status gpuhal_queues_mark(gpuhal *gpu, gpuhal_queue_marks *out_marks)
     }
     free(queues);
     out_marks->list = list;
-    return count && !list ? gpuhal_error_host_memory() : GPUHAL_OK;
+    return !queues || (count && !list) ? gpuhal_error_host_memory() : GPUHAL_OK;
 }
 
 /* Removes the first timepoint or, if `keep` is true, moves it to the end of the list. */

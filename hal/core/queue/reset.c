@@ -35,8 +35,8 @@ static gpuhal_status drain(gpuhal_queue *queue)
     return made ? made : gpuhal_queue_check(queue);
 }
 
-/* The old plugin queue is released only after the new one was created, so a failed reset changes nothing. The caller
- * has the right to call. */
+/* The old plugin queue is released only after the new one was created. If the creation fails, the queue keeps the
+ * old one. The caller has the right to call. */
 static gpuhal_status replace(gpuhal_queue *queue, gpuhal_vendor_queue **out_fresh)
 {
     gpuhal_status status = gpuhal_queue_make_vendor(queue, out_fresh);
@@ -46,8 +46,8 @@ static gpuhal_status replace(gpuhal_queue *queue, gpuhal_vendor_queue **out_fres
     return status;
 }
 
-/* The old plugin queue has no work in flight any more. So all its work counts as done, and the buffers can be released.
- * The caller holds the mutex. */
+/* The queue has no work in flight any more. So all its work counts as done, and the objects that the work kept alive
+ * can be released. The caller holds the mutex. */
 static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     gpuhal_queue_fail(queue, queue->failure, true, completions);

@@ -33,7 +33,8 @@ void gpuhal_queue_wake(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Returns the first launch of a list that the driver may be compiling, or NULL. */
+/* Returns the first element of a list, a launch or a run of a recording, whose kernels the driver may be compiling.
+ * Returns NULL if there is none. */
 static const gpuhal_uses *find_first(const gpuhal_uses *uses)
 {
     while (uses && !uses->first) {

@@ -13,7 +13,7 @@ static bool is_plain(const gpuhal_buffer *buffer)
 }
 
 /* A plugin that returns either code has done nothing (plugin.h), so the worker can start the work from the
- * beginning. */
+ * beginning, or continue a recording with the first remaining step. */
 static bool is_deferred(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
@@ -48,13 +48,16 @@ static inline __attribute__((always_inline)) gpuhal_status submit_once(gpuhal_qu
     return status;
 }
 
-/* Tracks the accepted steps of a recording, and prepares for the remaining steps. The caller has the right to call, but
- * not the mutex. */
+/* Tracks the accepted steps of a recording, if there are any, and prepares for the next steps. The caller has the right
+ * to call, but not the mutex. */
 static gpuhal_status track_steps(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_queue_lock(queue);
-    gpuhal_queue_track(queue, op);
-    if (gpuhal_queue_needs_timepoint(queue)) {
+    if (has_accepted_steps(op)) {
+        gpuhal_queue_track(queue, op);
+    }
+    const uint64_t unrecorded = gpuhal_queue_unrecorded(queue);
+    if (unrecorded > 0 && unrecorded + op->uses->at_once > GPUHAL_TIMEPOINT_EVERY) {
         gpuhal_queue_record_own_unlocks(queue, false);
     }
     gpuhal_status status = gpuhal_queue_has_failed(queue)  ? gpuhal_failure_status(queue->failure)
@@ -69,9 +72,10 @@ static gpuhal_status track_steps(gpuhal_queue *queue, const gpuhal_op *op)
  * submitted later. */
 static __attribute__((noinline)) gpuhal_status submit_recording(gpuhal_queue *queue, const gpuhal_op *op)
 {
-    gpuhal_status status = GPUHAL_OK;
     bool *const begun = &op->uses->begun;
-    for (bool more = true; more;) {
+    op->uses->accepted = 0;
+    gpuhal_status status = op->uses->at_once > 1 ? track_steps(queue, op) : GPUHAL_OK;
+    for (bool more = !status; more;) {
         op->uses->accepted = 0;
         op->uses->room = GPUHAL_TIMEPOINT_EVERY - (uint32_t)(gpuhal_queue_unrecorded(queue) % GPUHAL_TIMEPOINT_EVERY);
         status = submit_once(queue, op, !*begun);
@@ -441,9 +445,9 @@ static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint 
            gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
 }
 
-/* Returns NOT_SUPPORTED or NOT_READY if the worker must wait instead, and NOT_SUPPORTED if the timepoint is done or has
- * failed in the meantime. On OK this queue's work is a user of the event, and the caller must track the work. The
- * caller has the right to call, but not the mutex. */
+/* Returns NOT_SUPPORTED or NOT_READY if the worker must wait instead, and NOT_SUPPORTED if the timepoint was done
+ * before the plugin's call or has failed. On OK this queue's work is a user of the event, and the caller must track the
+ * work. The caller has the right to call, but not the mutex. */
 static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_error_detail detail;

@@ -91,8 +91,9 @@ gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces)
 
 /* ---- the times of a piece */
 
-/* Measures the piece with the device's clock, relative to the end of the previous piece. Returns false if the device
- * has no times for the piece. Only the thread that takes pieces from the list may call this function. */
+/* Measures the piece with the device's clock, relative to the end of the last measured piece if there is one. Returns
+ * false if the device has no times for the piece. Only the thread that takes pieces from the list may call this
+ * function. */
 static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
 {
     gpuhal_queue_timeline *own = &queue->trace;

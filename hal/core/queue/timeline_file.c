@@ -183,7 +183,7 @@ static void print_place(writing *w, const gpuhal_traced_record *record)
     }
 }
 
-/* Ignores records that are added during the call, so the function terminates even if the queues stay busy. */
+/* Ignores pieces that are enqueued during the call, so the function terminates even if the queues stay busy. */
 static gpuhal_status write_records(writing *w)
 {
     gpuhal_timeline *timeline = w->timeline;

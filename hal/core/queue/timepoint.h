@@ -3,7 +3,8 @@
  * A timepoint belongs to a queue, except a host timepoint (timepoint.c). It is DEFERRED until the queue submits it,
  * SUBMITTED until it is known to be done, and from then on DONE, with or without a failure. Threads that use a
  * timepoint hold references. Recording an event again creates a new timepoint. `state` is written with the queue's
- * mutex held and may be read without the mutex. The queue's mutex protects all other members that change.
+ * mutex held and may be read without the mutex. The queue's mutex protects all other members that change, except
+ * `event`, `vendor` and the atomic members. A host timepoint has its own mutex.
  */
 #ifndef GPUHAL_QUEUE_TIMEPOINT_H
 #define GPUHAL_QUEUE_TIMEPOINT_H

@@ -1,4 +1,4 @@
-/* queue/uses.c: a launch's buffers, which are entered, kept and left together. */
+/* queue/uses.c: the buffers of a launch or a run of a recording, which are entered, kept and left together. */
 #include "memory/buffer.h"
 #include "queue/queue.h"
 

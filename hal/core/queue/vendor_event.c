@@ -93,7 +93,7 @@ void gpuhal_timepoint_give_event(gpuhal_timepoint *timepoint, gpuhal_plugin_even
     atomic_store_explicit(&timepoint->users, timepoint->timed ? 2 : 1, memory_order_release);
 }
 
-/* Never increments a count of 0: the event has been released or is about to be released. */
+/* Never increments a count of 0: the timepoint has no event yet, or the event has been or is about to be released. */
 bool gpuhal_timepoint_use_event(gpuhal_timepoint *timepoint)
 {
     uint32_t users = atomic_load_explicit(&timepoint->users, memory_order_acquire);

@@ -36,9 +36,9 @@ static gpuhal_status sleep_once(gpuhal_timepoint *timepoint, uint64_t deadline_n
     return status == GPUHAL_NOT_READY ? GPUHAL_OK : status;
 }
 
-/* Blocks in the plugin on this thread; only one thread at a time does so. Returns NOT_READY if another thread is
- * blocking, if the plugin may not return in time, or if the deadline has passed. Then the caller waits on
- * the queue's condition. */
+/* Blocks in the plugin on this thread; only one thread at a time does so. Returns NOT_READY if the timepoint is not
+ * submitted yet, if another thread or a callback will notice its end, if the plugin cannot block or may not return in
+ * time, or if the deadline has passed. Then the caller waits on the queue's condition. */
 static gpuhal_status wait_in_plugin(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = timepoint->queue;

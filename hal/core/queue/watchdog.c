@@ -146,9 +146,9 @@ static bool is_behind_work(gpuhal_device *device, gpuhal_call_slot *slot, uint64
     return slot->silent_ns < hang_ns(device);
 }
 
-/* Adds `counted_ns`, and returns how long the call has been observed. The time during native accesses does not count.
- * Of the time during which the call waited for work, only the time of two checks counts, because it can take two checks
- * to notice that the work has ended. If the driver reports no progress for hang_ns, all of that time counts. */
+/* Adds `counted_ns`, and returns how long the call has been observed. A native access resets this time to 0. Of the
+ * time during which the call waited for work, only the time of two checks counts, because it can take two checks to
+ * notice that the work has ended. If the driver reports no progress for hang_ns, all of that time counts. */
 static uint64_t waited_ns(gpuhal_device *device, gpuhal_call_slot *slot, uintptr_t call, uint64_t counted_ns)
 {
     slot->waited_ns += counted_ns;

@@ -2,7 +2,7 @@
  * processes deferred work from the front of the list, and waits for timepoints whose end must be noticed.
  *
  * No thread joins the worker. The queue structure outlives the worker; gpuhal_workers_settle() waits until all workers
- * have ended. */
+ * have ended, but at most for the hang timeout. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
@@ -46,7 +46,7 @@ static gpuhal_deferred *take_first(gpuhal_queue *queue)
     return deferred;
 }
 
-/* Finishes the first list element, whose work is done or has failed with this thread's last error. */
+/* Finishes the first list element, whose work is done or submitted, or has failed with this thread's last error. */
 static void finish_first_unlocks(gpuhal_queue *queue, gpuhal_status status)
 {
     gpuhal_completion *completions = NULL;
@@ -133,8 +133,8 @@ static void record_tail_unlocks(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Returns whether all submissions so far have ended. If not, first waits for some of the submissions, or records a
- * timepoint. */
+/* Returns whether all submissions so far have ended. If not, first waits for some of the submissions, or, unless the
+ * queue is SILENT, records a timepoint. */
 static bool tail_has_ended_unlocks(gpuhal_queue *queue)
 {
     if (!queue->vendor || (queue->done == queue->submitted && !queue->timepoints)) {
@@ -173,9 +173,9 @@ static void run_first(gpuhal_queue *queue)
     finish_first_unlocks(queue, gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure) : status);
 }
 
-/* Returns whether the plugin cannot accept the work now but will accept it later, because another thread is capturing
- * the vendor's queue or has native access to it. Returns false for BUSY with a mapped buffer, because only the
- * application can end the mapping. */
+/* Returns whether the plugin cannot accept the work now but will accept it later, because the driver's ring is full, or
+ * another thread is capturing the vendor's queue or has native access to it. Returns false for BUSY with a mapped
+ * buffer, because only the application can end the mapping. */
 static bool comes_later(const gpuhal_op *op, gpuhal_status status)
 {
     const bool mapped = gpuhal_buffer_is_mapped(op->to) || gpuhal_buffer_is_mapped(op->from) ||
@@ -191,7 +191,7 @@ static void submit_first(gpuhal_queue *queue)
         if (!status) {
             gpuhal_queue_end_call(queue);
         }
-        return; /* the work was dropped in the meantime */
+        return; /* the work was dropped in the meantime, or the device is lost */
     }
     bool space = gpuhal_queue_reserve(queue, &deferred->op);
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING);
@@ -245,8 +245,8 @@ static void submit_first(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Handles a wait for another queue's timepoint at the front of the list. Returns true if it changed anything. The
- * caller holds the mutex. */
+/* Handles a wait at the front of the list, for a timepoint of another queue or of the host. Returns true if it changed
+ * anything. The caller holds the mutex. */
 static bool look_at_wait(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -276,7 +276,7 @@ static bool look_at_wait(gpuhal_queue *queue)
     return true;
 }
 
-/* Does the next piece of work. Returns false if there is none. The caller holds the mutex. */
+/* Does the worker's next step. Returns false if no step is possible now. The caller holds the mutex. */
 static bool step(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -319,8 +319,8 @@ static bool step(gpuhal_queue *queue)
     return false;
 }
 
-/* Returns whether a destroyed queue without deferred work has no work left at all, or its device cannot be reached. The
- * caller holds the mutex, which is released only if there is work left. */
+/* Returns whether nothing is left to do for a destroyed queue without deferred work, or its device cannot be reached.
+ * The caller holds the mutex, which is released only if something is left to do. */
 static bool may_end(gpuhal_queue *queue)
 {
     if (!gpuhal_device_is_reachable(queue->device)) {

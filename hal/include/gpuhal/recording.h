@@ -22,7 +22,8 @@
  *  run.
  *
  *  If a run fails, its queue fails, as after a failed launch. The message names the recording, and if the driver
- *  refused a step, this step. After gpuhal_queue_reset() the recording can be run again.
+ *  refused a step, this step, or the range of steps that the driver gets at once. After gpuhal_queue_reset() the
+ *  recording can be run again.
  *
  *      gpuhal_recording_desc desc = {.size = sizeof desc, .name = "token", .slot_count = 1};
  *      float y = 1;
@@ -112,7 +113,7 @@ GPUHAL_API gpuhal_status gpuhal_recording_slot(gpuhal_recording *recording, uint
 
 /** Ends the description. From now on the recording can be run. The driver prepares the steps, if it can. The log names
  *  slots without a step, at level INFO.
- *  @return GPUHAL_OK; INVALID_ARGUMENT for a recording that is finished; HOST_MEMORY; OUT_OF_MEMORY; DRIVER;
+ *  @return GPUHAL_OK; INVALID_ARGUMENT for a recording that is finished; HOST_MEMORY; DRIVER; BUSY;
  *  DEVICE_LOST; FORKED. After an error the recording is not finished, and the call can be repeated
  *  Owner: nothing. Threads: one at a time. Blocks: while the driver prepares the steps, which may include compiling. */
 GPUHAL_API gpuhal_status gpuhal_recording_finish(gpuhal_recording *recording);
