@@ -115,6 +115,10 @@ void gpuhal_faulty_drop_stale(const void *object);
 void gpuhal_faulty_describe_program(gpuhal_ops *ops);
 bool gpuhal_faulty_launched(void);
 
+/* faulty_recording.c */
+void gpuhal_faulty_describe_recordings(gpuhal_ops *ops);
+void gpuhal_faulty_forget_recordings(void); /* makes later runs of existing recordings do nothing */
+
 /* faulty_values.c */
 gpuhal_status gpuhal_faulty_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                    const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);

@@ -294,8 +294,10 @@ static void faulty_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     if (own->to_free != NULL && own->host != own->bytes && !own->lent) {
         free(own->host);
     }
-    free(own->to_free);
-    free(own);
+    if (!is(recording_set_known)) { /* which still writes to it */
+        free(own->to_free);
+        free(own);
+    }
 }
 
 static gpuhal_status move_host_copy(const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)

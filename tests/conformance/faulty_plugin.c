@@ -362,11 +362,18 @@ static gpuhal_status faulty_describe(const gpuhal_host *host, gpuhal_plugin_inst
     gpuhal_faulty_describe_queue(out_ops);
     gpuhal_faulty_describe_ranges(out_ops);
     gpuhal_faulty_describe_program(out_ops);
+    gpuhal_faulty_describe_recordings(out_ops);
     if (!is(open_adds_slot)) {
         out_ops->query_health = faulty_health;
     }
     out_ops->native = &native;
     spoil_tables(out_ops);
+    if (is(recordings_without_queues)) {
+        out_ops->queues = NULL;
+    }
+    if (is(recordings_without_programs)) {
+        out_ops->programs = NULL;
+    }
     if (is(describe_no_copy)) {
         out_ops->copy = NULL;
     }
@@ -460,6 +467,9 @@ static void faulty_close(gpuhal_plugin_device *device)
 {
     if (is(open_shared) || (is(adopt_closes) && device->adopted)) {
         gpuhal_faulty_forget(device);
+    }
+    if (is(recordings_closed)) {
+        gpuhal_faulty_forget_recordings();
     }
     atomic_fetch_sub(&openings, 1);
     free(device);

@@ -322,6 +322,38 @@ static void check_launch(const gpuhal_given_kernel *own)
     gpuhal_area_finish(&area);
 }
 
+/* Creates and changes a recording of one launch, whose structures end at the end of their pages. */
+static void check_recording(const gpuhal_given_kernel *own)
+{
+    gpuhal_area area;
+    gpuhal_packed_launch plain;
+    gpuhal_plugin_argument list[GIVEN_MAX];
+    const gpuhal_recording_ops *slots = &own->slots->recordings;
+    gpuhal_plugin_recording *recording = NULL;
+    gpuhal_given_area(own, &area, 1);
+    gpuhal_given_arguments(own, &area.memory, list);
+    gpuhal_given_pack(own, list, &plain);
+    const size_t list_bytes = own->parameter_count * sizeof *list;
+    plain.launch.arguments = copy_of(plain.arguments, list_bytes);
+    gpuhal_plugin_launch *launch = copy_of(&plain.launch, sizeof plain.launch);
+    const gpuhal_plugin_step model = {
+        .kind = GPUHAL_STEP_LAUNCH, .flags = GPUHAL_STEP_CHANGES, .kernel = own->kernel, .launch = launch};
+    gpuhal_plugin_step *step = copy_of(&model, sizeof model);
+    gpuhal_step("the slot recording_create");
+    const gpuhal_status status = slots->recording_create(own->device, step, 1, &recording);
+    gpuhal_expect_ok(status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_OK : status, "recording_create");
+    if (status == GPUHAL_OK) {
+        gpuhal_step("the slot recording_set");
+        gpuhal_expect_ok(slots->recording_set(recording, step, 1), "recording_set");
+        gpuhal_step("the slot recording_destroy");
+        slots->recording_destroy(recording);
+    }
+    gpuhal_fence_free(step, sizeof model);
+    gpuhal_fence_free(launch, sizeof plain.launch);
+    gpuhal_fence_free(plain.launch.arguments, list_bytes);
+    gpuhal_area_finish(&area);
+}
+
 static void check_kernel(const gpuhal_context *context)
 {
     gpuhal_given_kernel own;
@@ -347,6 +379,9 @@ static void check_kernel(const gpuhal_context *context)
     }
     check_compiled(&own);
     check_launch(&own);
+    if (own.slots->recordings.recording_create != NULL) {
+        check_recording(&own);
+    }
     gpuhal_given_finish(&own);
 }
 

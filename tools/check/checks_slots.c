@@ -74,6 +74,10 @@ static void expect_slots(const gpuhal_slots *filled, const char *who)
     EXPECT_VERSION(native)
     EXPECT_VERSION(recordings)
 #undef EXPECT_VERSION
+    if (filled->recordings.size > 0 && (filled->queues.size == 0 || filled->programs.size == 0)) {
+        gpuhal_fail("%s set a table for the group recordings and none for the group %s, which it needs", who,
+                    filled->queues.size == 0 ? "queues" : "programs");
+    }
     for (size_t s = 0; s < SLOT_COUNT; s++) {
         const uintptr_t value = slot_value(filled, s);
         if (value != 0 && !is_code(value)) {

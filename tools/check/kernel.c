@@ -184,26 +184,31 @@ static uint32_t more_local(const gpuhal_kernel_info *info)
     return (info->flags & GPUHAL_KERNEL_ADDS_LOCAL) && fits ? MORE : 0;
 }
 
+void gpuhal_given_pack(const gpuhal_given_kernel *own, const gpuhal_plugin_argument arguments[GIVEN_MAX],
+                       gpuhal_packed_launch *out_packed)
+{
+    out_packed->launch = (gpuhal_plugin_launch){.size = sizeof out_packed->launch,
+                                                .argument_count = own->parameter_count,
+                                                .arguments = out_packed->arguments,
+                                                .local_bytes = more_local(&own->info)};
+    memcpy(out_packed->launch.groups, given_of(own->context)->groups, sizeof out_packed->launch.groups);
+    for (uint32_t p = 0; p < own->parameter_count; p++) {
+        out_packed->arguments[p] = arguments[p];
+        memcpy(out_packed->values[p], own->parameters[p].value, sizeof out_packed->values[p]);
+        out_packed->arguments[p].value = arguments[p].kind == GPUHAL_PARAMETER_VALUE ? out_packed->values[p] : NULL;
+    }
+}
+
 gpuhal_status gpuhal_given_launch(const gpuhal_given_kernel *own, gpuhal_plugin_queue *queue,
                                   const gpuhal_plugin_argument arguments[GIVEN_MAX])
 {
-    gpuhal_plugin_argument list[GIVEN_MAX];
-    _Alignas(16) unsigned char values[GIVEN_MAX][GIVEN_VALUE_BYTES];
-    gpuhal_plugin_launch launch = {.size = sizeof launch,
-                                   .argument_count = own->parameter_count,
-                                   .arguments = list,
-                                   .local_bytes = more_local(&own->info)};
-    memcpy(launch.groups, given_of(own->context)->groups, sizeof launch.groups);
-    for (uint32_t p = 0; p < own->parameter_count; p++) {
-        list[p] = arguments[p];
-        memcpy(values[p], own->parameters[p].value, sizeof values[p]);
-        list[p].value = list[p].kind == GPUHAL_PARAMETER_VALUE ? values[p] : NULL;
-    }
+    gpuhal_packed_launch packed;
+    gpuhal_given_pack(own, arguments, &packed);
     gpuhal_step(queue != NULL ? "the slot launch with a queue" : "the slot launch");
-    const gpuhal_status status = own->slots->programs.launch(queue, own->kernel, &launch);
-    memset(values, 0xa5, sizeof values);
-    memset(list, 0, sizeof list);
-    __asm__ volatile("" : : "r"(values), "r"(list) : "memory");
+    const gpuhal_status status = own->slots->programs.launch(queue, own->kernel, &packed.launch);
+    memset(packed.values, 0xa5, sizeof packed.values);
+    memset(packed.arguments, 0, sizeof packed.arguments);
+    __asm__ volatile("" : : "r"(&packed) : "memory");
     return status;
 }
 

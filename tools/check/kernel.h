@@ -41,6 +41,14 @@ void gpuhal_given_finish(gpuhal_given_kernel *own);
 /* Makes the arguments for buffers in @p memory, whose size is `own->bytes`. */
 void gpuhal_given_arguments(const gpuhal_given_kernel *own, const gpuhal_memory *memory,
                             gpuhal_plugin_argument out_arguments[GIVEN_MAX]);
+/* A launch with its arguments and their values. */
+typedef struct gpuhal_packed_launch {
+    gpuhal_plugin_launch launch;
+    gpuhal_plugin_argument arguments[GIVEN_MAX];
+    _Alignas(16) unsigned char values[GIVEN_MAX][GIVEN_VALUE_BYTES];
+} gpuhal_packed_launch;
+void gpuhal_given_pack(const gpuhal_given_kernel *own, const gpuhal_plugin_argument arguments[GIVEN_MAX],
+                       gpuhal_packed_launch *out_packed);
 /* Calls the slot launch. The values are overwritten after it returns, so a queue must have copied them. */
 gpuhal_status gpuhal_given_launch(const gpuhal_given_kernel *own, gpuhal_plugin_queue *queue,
                                   const gpuhal_plugin_argument arguments[GIVEN_MAX]);
