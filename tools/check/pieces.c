@@ -7,15 +7,16 @@
 #define PIECE_LEAST UINT64_C(65536)
 
 /* Calls the slot twice, because the core calls it several times for each range and rounds sizes to the result: the
- * results must be equal. */
+ * results must be equal. The checks' largest range has more than the device's memory. */
 static uint64_t granularity(const gpuhal_context *context)
 {
+    const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
+    const uint64_t range = (total < UINT64_MAX / 2 ? total : 0) + 2 * GPUHAL_PIECE_MOST;
     uint64_t bytes[2] = {0, 0};
     for (int i = 0; i < 2; i++) {
         gpuhal_step("the slot range_granularity");
-        gpuhal_expect_ok(
-            context->opened.slots.ranges.range_granularity(context->opened.device, GPUHAL_PIECE_MOST, &bytes[i]),
-            "range_granularity");
+        gpuhal_expect_ok(context->opened.slots.ranges.range_granularity(context->opened.device, range, &bytes[i]),
+                         "range_granularity");
     }
     if (bytes[0] == 0 || (bytes[0] & (bytes[0] - 1)) != 0) {
         gpuhal_fail("range_granularity gave %" PRIu64 ", which is not a power of two", bytes[0]);
