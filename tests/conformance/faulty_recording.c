@@ -242,7 +242,7 @@ typedef struct run {
 static void *run_now(void *user)
 {
     run *own = user;
-    nanosleep(&(const struct timespec){.tv_nsec = 2000000}, NULL);
+    nanosleep(&(const struct timespec){.tv_nsec = 200000000}, NULL);
     run_steps(own->steps);
     release(own->steps);
     free(own);
