@@ -585,10 +585,11 @@ struct gpuhal_recording_ops {
     uint32_t version; /**< GPUHAL_RECORDINGS_VERSION, as the plugin knows it. */
 
     /** BLOCKS. Prepares @p count steps, 1 to GPUHAL_PLUGIN_STEPS_MAX. The core has checked each step like a call of
-     *  copy, fill or launch with a queue. Structures and arrays are valid only during the call. Kernels and memory, with
-     *  its gpuhal_memory, stay valid until the recording is destroyed. Only memory of a launch that may change can be
-     *  released earlier; the core then replaces the launch before the next run. Returns NOT_SUPPORTED, without report(),
-     *  for steps that the driver cannot record; the core then enqueues the steps in each run. */
+     *  copy, fill or launch with a queue. Structures and arrays are valid only during the call. Kernels and memory,
+     *  with its gpuhal_memory, stay valid until the recording is destroyed. Only memory of a launch with
+     *  GPUHAL_STEP_CHANGES may be released earlier; the core then replaces the launch before the next run. Returns
+     *  NOT_SUPPORTED, without report(), for steps that the driver cannot record; the core then enqueues the steps in
+     *  each run. */
     gpuhal_status (GPUHAL_CALL *recording_create)(gpuhal_plugin_device *device, const gpuhal_plugin_step *steps,
                                                   uint32_t count, gpuhal_plugin_recording **out_recording);
     /** Replaces the launches of @p count steps with GPUHAL_STEP_CHANGES, in the order of their indexes. The kernel and
