@@ -28,7 +28,7 @@ gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
     version.has_attribute_host_register = late;
     version.ends_with_pieces = known != 0 && (version.major < 6 || (version.major == 6 && version.minor < 3));
     version.keeps_last_error = known == 0 || version.major >= 7;
-    version.has_graphs = late || version.minor >= 6;
+    version.has_graphs = version.major > 6 || (version.major == 6 && version.minor >= 4);
     version.takes_descriptors = version.major > 7 || (version.major == 7 && version.minor >= 1);
     return version;
 }

@@ -11,10 +11,11 @@
  *   last errors      before HIP 7 every call replaces its thread's last error, since then only failed calls
  *   descriptors      hipMemImportFromShareableHandle takes a pointer to the descriptor, since HIP 7.1 the descriptor
  *                    in place of the pointer; before HIP 7.1 this would crash
- *   graphs           a launch must copy its kernels' arguments, so that a later change of the executable graph does not
- *                    reach it; it does so in the sources of HIP 5.6 to 6.2 and later (hip_graph_internal.cpp, Run), and
- *                    earlier versions are not used. Since HIP 6.2 every change takes memory that is freed only with the
- *                    executable graph
+ *   graphs           used since HIP 6.4 (hip_graph_internal.cpp). Before 6.3 graphs write a kernel's arguments, which
+ *                    all threads share, without the lock that a launch holds. In 6.2 and 6.3 hipEventSynchronize of any
+ *                    event frees destroyed executable graphs that still run. Since 6.2 a change of an executable graph
+ *                    takes memory until the executable graph is destroyed, and may not reach the device before the next
+ *                    launch
  *
  * Selected by whether the library has the function:
  *   hipDeviceGetUuid            since HIP 5.2

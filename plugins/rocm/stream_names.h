@@ -120,10 +120,8 @@ typedef hipKernelNodeParams vendor_kernel_node;
 
 /* recording.c */
 #define GPUHAL_VENDOR_COPY_NODE_CALL "hipGraphAddMemcpyNode1D"
-/* Updates of an executable graph before it is instantiated again. Each update takes some hundred bytes, at most 4 KiB,
- * until the executable graph is destroyed (GraphKernelArgManager::AllocKernArg in hip_graph_internal.cpp, since HIP
- * 6.2). */
-#define GPUHAL_VENDOR_UPDATES_MAX 16384u
+/* Updates of an executable graph before it is instantiated again: none, see hip_versions.h. */
+#define GPUHAL_VENDOR_UPDATES_MAX 0u
 
 /* facts.c and plugin.c */
 #define GPUHAL_VENDOR_PLUGIN                 "rocm"

@@ -6,8 +6,8 @@
  * The driver copies a launch's arguments when a node is created or changed. A change of an executable graph affects
  * only later launches (cuGraphExecKernelNodeSetParams in the manual; for HIP see hip_versions.h). Each change is also
  * made in the graph itself, so that another executable graph can be made from it. The old one may be destroyed while it
- * runs: CUDA then frees it once it has ended (cuGraphExecDestroy in the manual), and so does HIP since 6.2. Before HIP
- * 6.2 a launch does not refer to the executable graph (hip_graph.cpp, hipGraphExecDestroy).
+ * runs: the driver then frees it once it has ended (cuGraphExecDestroy in the manual; in the sources of HIP each launch
+ * holds a reference).
  */
 #include "device.h"
 
@@ -205,7 +205,8 @@ static gpuhal_status recording_set(gpuhal_plugin_recording *recording, const gpu
     return outcome(device, call, code);
 }
 
-/* HIP would run the graph even in a stream that is being captured, and CUDA would refuse it. */
+/* HIP would run the graph even in a stream that is being captured, and CUDA would refuse it. HIP enqueues node by node,
+ * and may have enqueued some before an error, so the core must not enqueue the steps again. */
 static gpuhal_status recording_run(gpuhal_plugin_queue *queue, gpuhal_plugin_recording *recording)
 {
     gpuhal_plugin_device *device = recording->device;
@@ -221,7 +222,7 @@ static gpuhal_status recording_run(gpuhal_plugin_queue *queue, gpuhal_plugin_rec
         code = GPUHAL_VENDOR(GraphLaunch)(recording->executable, call.stream);
     }
     code = GPUHAL_OWN(end)(&call, code, 0, &name);
-    return outcome(device, name, code);
+    return code == GPUHAL_VENDOR_NOT_SUPPORTED ? outcome(device, name, code) : GPUHAL_OWN(result)(device, name, code);
 }
 
 static void recording_destroy(gpuhal_plugin_recording *recording)

@@ -209,6 +209,7 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
     }
     /* From here on the device may use the batch and its objects, until its value is reached. */
     batch->value = ++queue->submitted;
+    atomic_store(&queue->timeline->submitted, batch->value);
     queue->in_flight += batch->recorded;
     if (queue->last) {
         queue->last->next = batch;

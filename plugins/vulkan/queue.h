@@ -20,6 +20,7 @@ typedef struct gpuhal_vulkan_timeline {
     gpuhal_plugin_device *device;
     VkSemaphore semaphore;
     _Atomic uint64_t reached; /* highest value seen */
+    _Atomic uint64_t submitted; /* highest value whose batch was submitted */
     _Atomic uint64_t dropped; /* value of the batch that a queue dropped, which is never reached; 0 if there is none */
     _Atomic uint32_t references;
 } gpuhal_vulkan_timeline;

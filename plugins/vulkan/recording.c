@@ -33,6 +33,7 @@ typedef struct versions {
 
 typedef struct form {
     VkCommandPool pool;
+    VkCommandBuffer spare;     /* of a version that could not be made, or NULL */
     gpuhal_vulkan_arena arena; /* never reset: each version keeps its resources */
     VkCommandBuffer *commands; /* of each part; those of parts that change are of the current version */
     versions *versions;        /* of each part; empty for fixed parts */
@@ -43,10 +44,18 @@ typedef struct part {
     gpuhal_plugin_kernel *kernel; /* of the step that changes; NULL for fixed parts */
 } part;
 
+/* The last run in a queue. */
+typedef struct last_run {
+    struct last_run *next;
+    gpuhal_vulkan_timeline *timeline; /* retained */
+    uint64_t value;
+} last_run;
+
 struct gpuhal_plugin_recording {
     gpuhal_plugin_device *device;
     uint32_t step_count, part_count;
     part *parts;
+    last_run *runs; /* one for each queue, except for those whose run has ended */
     form *forms[GPUHAL_VULKAN_FAMILIES]; /* by family; NULL if the family does not compute */
 };
 
@@ -192,7 +201,7 @@ static gpuhal_status allocate_commands(gpuhal_plugin_device *device, VkCommandPo
 }
 
 /* Adds a version as the oldest, because nothing has used it. @p commands are those that it gets, or NULL for new ones.
- * After a failure the pool and the arena keep what was allocated. */
+ * After a failure, the next version gets the command buffer that was allocated. */
 static gpuhal_status add_version(const gpuhal_plugin_recording *recording, form *to, uint32_t index,
                                  VkCommandBuffer commands)
 {
@@ -200,15 +209,18 @@ static gpuhal_status add_version(const gpuhal_plugin_recording *recording, form 
     if (!made) {
         return out_of_memory(recording->device);
     }
-    made->commands = commands;
-    gpuhal_status status = commands ? GPUHAL_OK : allocate_commands(recording->device, to->pool, 1, &made->commands);
+    made->commands = commands ? commands : to->spare;
+    gpuhal_status status =
+        made->commands ? GPUHAL_OK : allocate_commands(recording->device, to->pool, 1, &made->commands);
     if (status == GPUHAL_OK) {
+        to->spare = commands ? to->spare : made->commands;
         status = gpuhal_vulkan_launch_resources(recording->parts[index].kernel, &to->arena, &made->resources);
     }
     if (status != GPUHAL_OK) {
         free(made);
         return status;
     }
+    to->spare = commands ? to->spare : VK_NULL_HANDLE;
     versions *all = &to->versions[index];
     made->next = all->oldest;
     all->oldest = made;
@@ -392,15 +404,45 @@ gpuhal_status gpuhal_vulkan_recording_set(gpuhal_plugin_recording *recording, co
     return status;
 }
 
+/* Returns the entry of the queue's timeline, or an entry for it. Returns NULL if out of memory. */
+static last_run *find_run(gpuhal_plugin_recording *recording, gpuhal_vulkan_timeline *timeline)
+{
+    last_run *found = NULL, *ended = NULL;
+    for (last_run *one = recording->runs; one && !found; one = one->next) {
+        found = one->timeline == timeline ? one : NULL;
+        ended = atomic_load(&one->timeline->reached) >= one->value ? one : ended;
+    }
+    if (found) {
+        return found;
+    }
+    if (!ended) {
+        ended = calloc(1, sizeof *ended);
+        if (!ended) {
+            return NULL;
+        }
+        ended->next = recording->runs;
+        recording->runs = ended;
+    }
+    gpuhal_vulkan_timeline_release(ended->timeline);
+    ended->timeline = gpuhal_vulkan_timeline_retain(timeline);
+    ended->value = 0;
+    return ended;
+}
+
 gpuhal_status gpuhal_vulkan_recording_run(gpuhal_plugin_queue *queue, gpuhal_plugin_recording *recording)
 {
     const form *one = recording->forms[queue->wrapper->family];
     if (!one) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
+    last_run *last = find_run(recording, queue->timeline);
+    if (!last) {
+        return out_of_memory(recording->device);
+    }
     uint64_t value = 0;
     const gpuhal_status status =
         gpuhal_vulkan_queue_run(queue, one->commands, recording->part_count, recording->step_count, &value);
+    last->value = status == GPUHAL_OK ? value : last->value;
     for (uint32_t i = 0; i < recording->part_count && status == GPUHAL_OK; i++) {
         version *current = one->versions[i].newest;
         if (current && current->timeline != queue->timeline) {
@@ -414,10 +456,35 @@ gpuhal_status gpuhal_vulkan_recording_run(gpuhal_plugin_queue *queue, gpuhal_plu
     return status;
 }
 
-/* If some work never ends, the device may still use the command buffers, so they are leaked with the VkDevice. */
+/* A batch that was not submitted never ends. */
+static bool has_ended(const last_run *run)
+{
+    const uint64_t submitted = atomic_load(&run->timeline->submitted);
+    const uint64_t value = run->value < submitted ? run->value : submitted;
+    if (atomic_load(&run->timeline->reached) >= value) {
+        return true;
+    }
+    const VkResult code = gpuhal_vulkan_timeline_await(run->timeline, value, GPUHAL_VULKAN_PATIENCE_NS);
+    return code == VK_SUCCESS || code == VK_ERROR_DEVICE_LOST;
+}
+
+/* The core counts the work of a lost device as ended, but the device may still run it. If work never ends, the command
+ * buffers are leaked with the VkDevice. */
 void gpuhal_vulkan_recording_destroy(gpuhal_plugin_recording *recording)
 {
-    if (atomic_load(&recording->device->stuck)) {
+    gpuhal_plugin_device *device = recording->device;
+    for (const last_run *one = recording->runs; one && atomic_load(&device->lost); one = one->next) {
+        if (!atomic_load(&device->stuck) && !has_ended(one)) {
+            atomic_store(&device->stuck, true);
+        }
+    }
+    while (recording->runs) {
+        last_run *one = recording->runs;
+        recording->runs = one->next;
+        gpuhal_vulkan_timeline_release(one->timeline);
+        free(one);
+    }
+    if (atomic_load(&device->stuck)) {
         return;
     }
     for (uint32_t family = 0; family < GPUHAL_VULKAN_FAMILIES; family++) {

@@ -3,7 +3,7 @@
 #include "bench.h"
 #include "support/random.h"
 
-enum { HIP_5_5 = 50530201, HIP_5_6 = 50631061, HIP_6_1 = 60140093, HIP_6_2 = 60241134 };
+enum { HIP_6_1 = 60140093, HIP_6_2 = 60241134 };
 
 static void begin_devices(bench *with, int version, const char *machine, unsigned count)
 {
@@ -236,45 +236,22 @@ TEST(managed_memory_is_wrapped_and_memory_of_the_host_is_not_in_hip_7)
 
 /* ---- graphs */
 
-TEST(graphs_of_hip_5_5_are_not_used)
+static void expect_graphs(int version, bool used)
 {
     bench with;
-    begin_version(&with, HIP_5_5, "devices 1");
-    assert_null(with.ops.recordings);
+    begin_version(&with, version, "devices 1");
+    assert_int_equal(with.ops.recordings != NULL, used);
     end_clean(&with);
 }
 
-TEST(graphs_of_hip_5_6_are_used)
+TEST(graphs_of_hip_6_3_are_not_used)
 {
-    bench with;
-    begin_version(&with, HIP_5_6, "devices 1");
-    assert_non_null(with.ops.recordings);
-    end_clean(&with);
+    expect_graphs(60342131, false);
 }
 
-TEST(a_step_that_crosses_pieces_of_a_range_is_not_recorded_in_hip_6_2)
+TEST(graphs_of_hip_6_4_are_used)
 {
-    bench with;
-    begin_version(&with, HIP_6_2, "devices 1");
-    gpuhal_memory memory = {.size = sizeof memory};
-    gpuhal_plugin_range *range = NULL;
-    gpuhal_plugin_recording *recording = NULL;
-    uint64_t piece = 0;
-    expect_fine(with.ops.ranges->range_granularity(with.devices[0], 1 << 20, &piece), &with, "range_granularity");
-    expect_fine(with.ops.ranges->range_reserve(with.devices[0], 2 * piece, &memory, &range), &with, "range_reserve");
-    for (uint64_t i = 0; i < 2; i++) {
-        expect_fine(with.ops.ranges->range_commit(range, i * piece, piece, NULL, 0), &with, "range_commit");
-    }
-    gpuhal_plugin_step step = {
-        .kind = GPUHAL_STEP_FILL, .to = &memory, .bytes = 2 * piece, .pattern = 1, .pattern_bytes = 4};
-    assert_int_equal(with.ops.recordings->recording_create(with.devices[0], &step, 1, &recording),
-                     GPUHAL_ERROR_NOT_SUPPORTED);
-    step.bytes = piece;
-    expect_fine(with.ops.recordings->recording_create(with.devices[0], &step, 1, &recording), &with,
-                "recording_create");
-    with.ops.recordings->recording_destroy(recording);
-    with.ops.ranges->range_release(range);
-    end_clean(&with);
+    expect_graphs(60443482, true);
 }
 
 #include "test_main.h"

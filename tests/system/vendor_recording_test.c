@@ -272,8 +272,8 @@ TEST(a_change_that_the_driver_refuses_is_made_by_another_executable_graph)
     expect_fine(r->with.ops.copy(r->with.devices[0], r->queue, &r->host, 0, &r->c, 0, BYTES), &r->with, "copy");
     set_fill(r, 1, &r->b, 20, 1);
     expect_fine(set(r, 1), &r->with, "recording_set, while the first run is enqueued");
-    assert_int_equal(calls_of(CALLED(GraphInstantiateWithFlags)), 2);
-    assert_int_equal(calls_of(CALLED(GraphExecDestroy)), 1);
+    assert_int_equal(calls_of(CALLED(GraphInstantiateWithFlags)), OF(2, 3));
+    assert_int_equal(calls_of(CALLED(GraphExecDestroy)), OF(1, 2));
     expect_fine(run(r), &r->with, "recording_run");
     expect_numbers(r, &r->host, 12);
     expect_numbers(r, &r->c, 30);
@@ -297,7 +297,7 @@ TEST(a_change_that_no_graph_takes_is_not_supported_and_may_be_passed_again)
 /* In HIP each change takes memory until the executable graph is destroyed. */
 TEST(many_changes_do_not_gather_in_one_executable_graph)
 {
-    enum { CHANGES = 40000 };
+    enum { CHANGES = 1000 };
     recorded *r = begin_steps("devices 1");
     launch_fill(r, &r->a, 1);
     expect_fine(create(r), &r->with, "recording_create");
@@ -305,7 +305,7 @@ TEST(many_changes_do_not_gather_in_one_executable_graph)
         set_fill(r, 0, &r->a, i, 1);
         expect_fine(set(r, 0), &r->with, "recording_set");
     }
-    assert_int_equal(calls_of(CALLED(GraphInstantiateWithFlags)), OF(1, 3));
+    assert_int_equal(calls_of(CALLED(GraphInstantiateWithFlags)), OF(1, 1 + CHANGES));
     expect_fine(run(r), &r->with, "recording_run");
     expect_numbers(r, &r->a, CHANGES - 1);
     end_steps(r);

@@ -3,7 +3,7 @@
 #include "script.h"
 
 #ifndef FAKE_HIP_VERSION
-#define FAKE_HIP_VERSION 60241134
+#define FAKE_HIP_VERSION 60443482
 #endif
 
 const fake_vendor_facts fake_vendor = {
