@@ -125,9 +125,9 @@ typedef struct gpuhal_prepared gpuhal_prepared;
 
 /* Sets `prepared` of a recording that is being finished, unless the plugin cannot prepare it. Sets the error detail. */
 gpuhal_status gpuhal_prepared_create(gpuhal_recording *recording);
-void gpuhal_prepared_destroy(gpuhal_device *device, gpuhal_prepared *prepared);
-/* Notes that the slot's value has changed, or may have. Does nothing if the recording is not prepared. */
-void gpuhal_prepared_expect(gpuhal_recording *recording, uint32_t slot);
+void gpuhal_prepared_destroy(gpuhal_device *device, gpuhal_prepared *own);
+/* Notes that the value of slot `number` has changed, or may have. Does nothing if the recording is not prepared. */
+void gpuhal_prepared_expect(gpuhal_recording *recording, uint32_t number);
 /* Called when a run is being started, and counted as not received by the plugin. Passes the values of `list` to the
  * plugin. Returns false if the run must enqueue the steps. */
 bool gpuhal_prepared_update(const gpuhal_recording *recording, const gpuhal_steps *list);
