@@ -215,7 +215,8 @@ static void take_vendor(gpuhal_hardware_survey *survey, pci_ids *at, uint32_t ve
         if (!is_device && text && number != vendor) {
             break;
         }
-        is_its = is_device ? is_its : text != NULL; /* the list of classes begins with "C 03 Display controller" */
+        /* A class ("C 03  Display controller") has no vendor number, and the entries below it are not the vendor's. */
+        is_its = is_device ? is_its : text != NULL;
         if (text && is_its) {
             nameless = take_entry(survey, vendor, is_device, number, text, length - (size_t)(text - line));
         }

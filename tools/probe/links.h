@@ -5,6 +5,8 @@
 #include "machine.h"
 #include "print.h"
 
+/* In the order of the JSON document's members. The tables `names` in json_link.c and `keys` in links.c have the same
+ * order. */
 enum {
     PROBE_LINK_KIND,
     PROBE_LINK_BANDWIDTH,

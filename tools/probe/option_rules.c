@@ -1,6 +1,7 @@
-/* option_rules.c: see option_rules.h. A table lists the tasks and formats that would silently ignore an option. Further
- * checks reject conflicting options. All other combinations are allowed. JSON always includes --all, --explain and
- * --timings, and --color is only a preference for any text that is printed. */
+/* option_rules.c: see option_rules.h. For each option, a table lists the tasks, formats and other options with which
+ * the option would silently be ignored. Further checks reject conflicting options. All other combinations are allowed.
+ * JSON always includes --all, --explain and --timings, and --color is only a preference for any text that is
+ * printed. */
 #include "option_rules.h"
 
 #include "fields.h"
@@ -9,7 +10,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Tasks and formats that replace the usual listing. */
+/* Tasks, formats and options with which other options may have no effect. */
 enum {
     REGISTRY = 1u << 0,
     DIFF = 1u << 1,
@@ -40,10 +41,10 @@ typedef struct form {
 typedef struct rule {
     const char *name;
     bool given;
-    unsigned beside; /* tasks and formats that would ignore the option */
+    unsigned beside; /* forms with which the option would be ignored */
 } rule;
 
-/* Returns a form that would ignore the option; NULL if there is no such form. */
+/* Returns a given form with which the option would be ignored; NULL if there is none. */
 static const form *ignores(const form *forms, size_t count, unsigned beside)
 {
     for (size_t i = 0; i < count; i++) {

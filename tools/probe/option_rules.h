@@ -6,8 +6,8 @@
 
 #include <argp.h>
 
-/* Returns whether every given option has an effect together with the other options. Returns false after a message on
- * standard error. */
+/* Returns whether the given options can be combined and, for CSV, whether the requested columns exist. Returns false
+ * after a message on standard error. */
 bool gpuhal_probe_options_go_together(struct argp_state *state, const gpuhal_probe_options *options);
 
 #endif

@@ -1,5 +1,5 @@
-/* option_values.h: checks the values of options while the command line is parsed. Each function returns false after a
- * message on standard error. */
+/* option_values.h: checks the values of options while the command line is parsed. If a value is invalid, a function
+ * returns false after a message on standard error. */
 #ifndef PROBE_OPTION_VALUES_H
 #define PROBE_OPTION_VALUES_H
 

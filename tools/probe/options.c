@@ -239,7 +239,7 @@ static bool finish(struct argp_state *state, gpuhal_probe_options *options)
     return true;
 }
 
-/* Returns whether the period of --watch follows as a separate word, which watch(1) also accepts. */
+/* Returns whether the argument is the period of --watch, which may be a separate word, as in watch(1). */
 static bool is_period(const struct argp_state *state, const gpuhal_probe_options *options)
 {
     return options->watch_ns == GPUHAL_PROBE_WATCH_NS && state->arg_num == 0;

@@ -12,7 +12,7 @@ typedef enum gpuhal_probe_exit {
     PROBE_INTERNAL = 1,  /* out of memory, or a file or the output cannot be read or written */
     PROBE_USAGE = 2,     /* invalid option, option value or environment variable */
     PROBE_NO_DEVICE = 3, /* no device at all; with --strict, --check or for CDI, no GPU */
-    PROBE_PARTIAL = 4,   /* a GPU, plugin, listed link, or verified device failed; too few GPUs; damaged registry */
+    PROBE_PARTIAL = 4,   /* a GPU, plugin, link or verified device failed; too few GPUs; damaged registry */
     PROBE_NOT_FOUND = 5, /* no such device, backend or plugin */
     PROBE_NO_PERMISSION = 6, /* this user may not use the requested device */
     PROBE_DIFFERS = 7,       /* the machine differs from the baseline of --diff */
@@ -58,8 +58,7 @@ typedef struct gpuhal_probe_options {
     const char *device, *backends, *retry, *forget, *export_to, *import_from;
     const char *report;    /* a new file, or "-" */
     const char *target;    /* argument of --explain */
-    const char *run_again; /* the plugins that --diff runs instead of `retry`; also includes plugins with cached results
-                            * */
+    const char *run_again; /* replaces `retry` for --diff; also includes plugins with valid cached results */
     const char *output;    /* file for the listing; NULL for standard output */
     uint32_t expected;     /* required number of ready or taken GPUs (print.h); 0 if not given */
     uint64_t timeout_ns;   /* 0 if not given */

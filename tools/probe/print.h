@@ -8,10 +8,11 @@
 #include "screen.h"
 
 /* Numbers of GPUs; the partitions of a GPU count as one. `ready` GPUs work and are available. `taken` GPUs work, but
- * another process has exclusive use of them. `not_given` GPUs are unavailable to this container, pod or job. */
+ * another process has exclusive use of them. `not_given` GPUs are unavailable to this container, pod or job; with
+ * --device, they are not counted. */
 typedef struct gpuhal_probe_counts {
     uint32_t ready, all, taken, not_given;
-    const char *not_given_to; /* "this pod", for example; owned by the hardware's view. NULL if all GPUs are given */
+    const char *not_given_to; /* "this pod", for example; owned by the hardware's view. NULL if `not_given` is 0 */
 } gpuhal_probe_counts;
 gpuhal_probe_counts gpuhal_probe_count(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options);
 /* Writes "7 of 8 GPUs ready"; "1 GPU ready; 7 more of this host are not given to this pod". */
@@ -59,8 +60,8 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
                                     const gpuhal_probe_screen *screen);
 /* Prints everything about the target of --explain: a plugin, a device by selector with its links and processes,
  * hardware by address, or hardware by a selector for a device that is no longer listed. Returns the hardware's exit
- * status, PARTIAL for a device with a problem, COMPLETE for a plugin and for a device without hardware, and NOT_FOUND
- * if nothing matches. */
+ * status, PARTIAL for a device with a problem, COMPLETE for a plugin and for a device without hardware, NOT_FOUND if
+ * nothing matches, and INTERNAL after a message on standard error. */
 gpuhal_probe_exit gpuhal_probe_print_target(gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                             const gpuhal_probe_screen *screen);
 /* Returns the device of interface number `index`; NULL after the last. */

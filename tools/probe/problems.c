@@ -192,6 +192,9 @@ static const char *why_lost(const gpuhal_probe_device *entry)
     return "its driver reports it as lost";
 }
 
+/* Writes the command that shows the kernel's messages about the device. For NVIDIA's kernel driver, adds `answers`,
+ * which explains the messages. If the kernel driver is unknown, or another driver's device has no PCI address, writes
+ * the command that creates a report. */
 static void write_log_command(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry,
                               const char *answers, gpuhal_probe_problem *problem)
 {

@@ -1,5 +1,5 @@
-/* registry.h: shows the library's record of this machine, and executes the options that change it. Only --diff, and
- * --forget for a GPU, run plugins. */
+/* registry.h: shows, compares, exports and changes the library's record of this machine. Only --diff, and --forget for
+ * a GPU, run plugins. */
 #ifndef PROBE_REGISTRY_H
 #define PROBE_REGISTRY_H
 

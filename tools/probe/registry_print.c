@@ -1,5 +1,5 @@
 /* registry_print.c: prints the record for people: physical devices with their interfaces, plugins, links, faults. Empty
- * sections are omitted. */
+ * sections and fields are omitted. */
 #include "machine.h"
 #include "registry.h"
 #include "times.h"

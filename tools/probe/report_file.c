@@ -43,7 +43,8 @@ static bool is_listed(const gpuhal_probe_environment *environment, const char *v
     return found;
 }
 
-/* Omits the value of a misspelled library variable, because the correct variable's value might be secret. */
+/* Omits the value of a misspelled library variable, because the correct variable may be one whose value a report omits
+ * (environment.h). */
 static void write_environment(const gpuhal_probe_environment *environment, FILE *to)
 {
     title(to, "environment", "variables that are set");

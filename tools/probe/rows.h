@@ -31,8 +31,8 @@ const char *gpuhal_probe_row_state(const gpuhal_probe_row *row);
  * is lost, or if its verification failed or was not tried in time. Problems of plugins and links, and values that timed
  * out, do not count. */
 gpuhal_hardware_grade gpuhal_probe_row_grade(const gpuhal_probe_row *row);
-/* Returns why a job must not use the row's GPU. Returns NULL if the GPU is ready, or if the row is a partition or a GPU
- * of NVIDIA that only this process does not list. */
+/* Returns why a job must not use the row's GPU. Returns NULL if gpuhal_probe_row_state() returns "ready", even if the
+ * verification failed, or if the row is a partition or a GPU of NVIDIA that only this process does not list. */
 const char *gpuhal_probe_row_why(const gpuhal_probe_row *row);
 /* Return the name of a partition (a MIG device's UUID, or the number of AMD's partition), and a MIG device's numbers
  * ("3/0"); "" for a whole GPU, or if unknown. */

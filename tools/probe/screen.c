@@ -25,6 +25,7 @@ static const char *const styles[] = {
     [PROBE_GOOD] = "\033[32m", [PROBE_BAD] = "\033[31m", [PROBE_WARN] = "\033[33m",
 };
 
+/* Returns whether the descriptor is a terminal that understands escape codes. */
 static bool is_capable(int descriptor)
 {
     const char *kind = getenv("TERM");

@@ -58,8 +58,8 @@ void gpuhal_probe_say(const char *format, ...) __attribute__((format(printf, 1, 
 const char *gpuhal_probe_last_said(void);
 void gpuhal_probe_set_said(const char *message);
 
-/* If standard error is a terminal and GPUHAL_LOG is not set, prints a line that the next call replaces. NULL erases the
- * line. */
+/* If standard error is a terminal that understands escape codes, and GPUHAL_LOG is not set, prints a line that the next
+ * call replaces. NULL erases the line. */
 void gpuhal_probe_progress(const char *text);
 bool gpuhal_probe_shows_progress(void);
 

@@ -1,7 +1,7 @@
 /* table.c: prints the table for people. The columns do not depend on what the rows contain, and are at least as wide as
  * their usual contents. On a wide screen there are more columns. On a narrow screen, names are shortened and the
- * columns on the right are dropped. Nothing is cut if there is no screen to limit the width. With --all, rows are
- * grouped by physical device. */
+ * columns on the right, except the result of --verify, are dropped. Nothing is cut if there is no screen to limit the
+ * width. With --all, rows are grouped by physical device. */
 #include "columns.h"
 #include "print.h"
 

@@ -42,7 +42,8 @@ static void read_one(gpuhal_probe_device *entry, uint64_t limit_ns)
     entry->is_taken = computes && !shares;
 }
 
-/* A driver that hangs uses at most half of the remaining time, so that time is left for the other devices. */
+/* A driver that hangs uses at most half of the remaining time, so that time is left for the next devices. The last
+ * device may use all of it. */
 void gpuhal_probe_taken_read(gpuhal_probe_machine *machine)
 {
     uint32_t left = 0;

@@ -13,7 +13,7 @@ typedef struct gpuhal_probe_device gpuhal_probe_device;
 #define GPUHAL_PROBE_VALUES 64u /* enough for all values of the library */
 
 typedef struct gpuhal_probe_values {
-    gpuhal_value list[GPUHAL_PROBE_VALUES]; /* values for the table, or all values in key order */
+    gpuhal_value list[GPUHAL_PROBE_VALUES]; /* values for the table, or the values of another extent in key order */
     uint32_t count;
     gpuhal_status status; /* status of the reading; after a failure, each missing value has its reason */
     uint64_t time_ns;     /* time of the reading on the monotonic clock; 0 if nothing was read */

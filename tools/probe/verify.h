@@ -31,6 +31,7 @@ void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_
 
 #define GPUHAL_PROBE_VERIFY_NS 60000000000u /* time limit for each device and link, without --timeout */
 
+/* The reason why a device or link was not tried. */
 #define GPUHAL_PROBE_TIME_IS_OVER "the time of --timeout is over"
 
 #endif

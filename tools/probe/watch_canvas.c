@@ -64,7 +64,7 @@ void gpuhal_watch_put_selected(const gpuhal_watch_canvas *canvas, int y, int x, 
     put_in(canvas, y, x, width, A_REVERSE, text, false);
 }
 
-/* Returns a cell with @eighths filled, from the bottom or from the left. */
+/* Returns a cell of which `eighths` eighths are filled, from the bottom or from the left. */
 static const char *block(bool utf8, bool from_left, int eighths)
 {
     static const char *const below[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};

@@ -291,7 +291,8 @@ void gpuhal_watch_draw(const gpuhal_watch_view *view, bool colour)
     char line[160];
     snprintf(line, sizeof line, "%s%s%s", gpuhal_watch_keys(view), view->typing ? view->filter : "",
              view->typing ? "_" : "");
-    if (last > 0 || view->help || view->typing) { /* a screen with one line shows only the head */
+    /* A screen with one line shows only the head, unless the help is open or a filter is typed. */
+    if (last > 0 || view->help || view->typing) {
         put(&at, last, 0, at.canvas.width, PROBE_DIM, view->help ? "any key leaves the help, q quits" : line);
     }
     refresh();

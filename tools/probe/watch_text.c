@@ -15,6 +15,8 @@ void gpuhal_watch_bytes_text(uint64_t bytes, char text[WATCH_TEXT_BYTES])
     snprintf(text, WATCH_TEXT_BYTES, "%.1f %s", value, unit);
 }
 
+/* Writes the used and the total memory in the unit of the total. If the total is unknown, writes only the used
+ * memory. */
 static void memory_text(const gpuhal_watch_row *row, char text[WATCH_TEXT_BYTES])
 {
     const uint64_t total = row->numbers[WATCH_MEMORY_TOTAL], used = row->numbers[WATCH_MEMORY_USED];

@@ -370,7 +370,8 @@ static uint64_t time_left(const round_of_runs *round, const helper_run *run)
     return run->used_ns < deadline ? deadline - run->used_ns : 0;
 }
 
-/* Counts all elapsed time, including the time spent on other runs. Otherwise a helper with endless output would extend
+/* Counts the time since the last call, including the time spent on other runs, but at most SLICE_NS, because the host
+ * may have been suspended. If the time spent on other runs did not count, a helper with endless output would extend
  * every deadline. */
 static void count_time(helper_run *run)
 {

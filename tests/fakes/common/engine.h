@@ -81,21 +81,21 @@ struct fake_context {
     unsigned retains;
     unsigned flags;
     unsigned peers;     /* bits of the ordinals whose memory this context's kernels may access */
-    fake_code error;    /* sticky error that every call returns, or 0 */
+    fake_code error;    /* sticky error that calls in the context return, or 0 */
     fake_stream legacy; /* the NULL stream */
 };
 
 /* A device as the program sees it, after the vendor's variables for visible devices have been applied. */
 typedef struct fake_device {
     const fake_plan *plan;
-    const fake_mig *mig;   /* NULL for the whole device */
+    const fake_mig *mig;   /* NULL if the device is not a MIG device */
     unsigned physical;     /* number in the script */
-    unsigned partition;    /* number of the partition */
+    unsigned partition;    /* number of the partition of an AMD device, otherwise 0 */
     uint64_t memory;       /* size in bytes */
     uint64_t taken;        /* bytes that this process uses */
     fake_context *primary; /* NULL if it does not exist */
     unsigned primary_flags;
-    fake_code lost; /* code that every call on the device returns if it is lost, otherwise 0 */
+    fake_code lost; /* code that fake_device_at() returns if the device is lost, otherwise 0 */
 } fake_device;
 
 typedef enum fake_region_kind {
@@ -115,7 +115,7 @@ typedef struct fake_region {
     size_t size;
     unsigned char *shadow; /* address of the bytes; equals `address` for host memory */
     fake_context *context; /* NULL for ranges, which belong to the process */
-    unsigned device;       /* ordinal; unused for host memory and ranges */
+    unsigned device;       /* ordinal of the context's device; has no meaning for ranges */
     unsigned id;           /* never reused */
     struct fake_mapping *mappings;
 } fake_region;
@@ -137,8 +137,8 @@ extern fake_state fake;
 
 /* state.c */
 
-/* Begins a call. Acquires the lock, counts the call and executes its fault. The fault is a hang, the loss of a device,
- * or a code in @p out_fault. The call must return this code, if it is not 0, without any effect. */
+/* Begins a call. Acquires the lock, counts the call and executes its fault. The fault is a crash, a hang, the loss of a
+ * device, or a code in @p out_fault. The call must return this code, if it is not 0, without any effect. */
 void fake_begin(const char *function, fake_code *out_fault);
 fake_code fake_leave(fake_code code);
 /* Returns the device with this ordinal, or NULL and the code if it does not exist or is lost. Requires the lock,
@@ -151,8 +151,8 @@ void fake_device_see(unsigned physical, const fake_mig *mig, unsigned partition)
 fake_context *fake_context_new(unsigned ordinal, unsigned flags, bool primary);
 void fake_context_free(fake_context *context);
 bool fake_context_alive(const fake_context *context);
-/* If the script's `lose` statement applies to this call, returns the failure to store in the call's work; otherwise
- * 0. */
+/* If a `lose` statement of the script applies to this call, and the call is asynchronous, returns the failure to store
+ * in the call's work. Otherwise, and if called again, returns 0. */
 fake_code fake_take_poison(void);
 void fake_context_fail(fake_context *context, fake_code code);
 fake_code fake_peer_enable(fake_context *context, unsigned peer);
@@ -212,11 +212,11 @@ uint64_t fake_free_bytes(unsigned device);
 fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_address);
 /* Allocates page-locked or managed memory. */
 fake_code fake_host_memory_new(fake_context *context, fake_region_kind kind, size_t bytes, void **out_memory);
-/* Returns whether a region contains at least one byte of these pages. */
+/* Returns whether a region contains at least one byte of the pages on which these bytes lie. */
 bool fake_pages_are_known(const void *memory, size_t bytes);
 fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes, bool read_only);
 /* If a region of the kind @p kind or @p other begins at this address, waits for all work of all devices and frees the
- * region. Otherwise returns @p unknown. */
+ * region. Otherwise reports a violation and returns @p unknown. */
 fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_kind kind, fake_region_kind other,
                            fake_code unknown);
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# exports_test.sh NM NAMES_PROGRAM cuda|nvml LIBRARY [REAL_LIBRARY]: checks that the fake exports exactly the names that
-# the plugin and the tests use. If the real library or its stub is installed, checks that it exports these names too.
+# exports_test.sh NM NAMES_PROGRAM WHICH LIBRARY [REAL_LIBRARY]: checks that the fake exports exactly the names that
+# NAMES_PROGRAM prints for WHICH. The plugin and the tests use these names. If the real library or its stub is
+# installed, checks that it exports these names too.
 set -eu
 nm=$1 names=$2 which=$3 library=$4 real=${5:-}
 work=$(mktemp -d)

@@ -14,7 +14,8 @@
 
 enum { BUFFERS = 3 };
 
-/* An enqueued launch with its parameter values. The values are read when the launch is enqueued. */
+/* An enqueued launch with copies of its parameter values. They were read when the kernel was launched, or when the
+ * parameters of its graph node were set. */
 typedef struct launch {
     void (*run)(const struct launch *is);
     fake_launch as;
@@ -34,7 +35,8 @@ static uint64_t least(uint64_t one, uint64_t other)
 }
 
 /* Each function counts the elements of each buffer that its kernel uses. fill, add and saxpy count all threads, up to
- * their `count` or `n`; reduce counts groups and threads in the first dimension; matmul counts whole matrices. */
+ * their `count` or `n`; reduce counts groups, and threads up to its `n`, in the first dimension; matmul counts whole
+ * matrices. */
 static void count_elements(const launch *is, uint64_t out[BUFFERS])
 {
     out[0] = out[1] = out[2] = least(is->values[1], is->threads[0] * is->threads[1] * is->threads[2]);

@@ -119,8 +119,8 @@ static void *map_memory(size_t size, int flags)
     return memory;
 }
 
-/* New memory has exactly the alignment that the vendor promises, which is less than a page. Its contents are undefined.
- * So tests find callers that rely on a larger alignment or on zeros. */
+/* New memory has exactly the alignment that the vendor promises, which is less than a page. Memory of at most 1 MiB is
+ * filled with 0xcd. So tests find callers that rely on a larger alignment, or on zeros in such memory. */
 fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_address)
 {
     const size_t offset = fake_vendor.alignment;

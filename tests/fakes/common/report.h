@@ -33,14 +33,14 @@ typedef struct fake_report {
     uint32_t primary_retains; /* retains without a release */
     uint32_t streams, events, modules;
     uint32_t graphs;                                       /* and executable graphs */
-    uint32_t allocations, host_allocations, registrations; /* currently existing, like the lines above and below */
+    uint32_t allocations, host_allocations, registrations; /* existing now, as all from `streams` to `imports` */
     uint32_t physical, reservations, mappings, imports;    /* virtual memory, external memory */
-    /* objects that still existed when their context was destroyed; not counted for failed contexts, whose objects
-     * cannot be released */
+    /* streams, events and memory that still existed when their context was destroyed; not counted for failed contexts,
+     * whose objects CUDA does not release */
     uint32_t left_behind;
-    uint32_t smi_references; /* sum over all telemetry libraries */
+    uint32_t smi_references; /* NVML: current references; AMD: initializations of both libraries */
     uint32_t violations;     /* broken rules: calls that a correct program never makes */
-    char fault[48];          /* function with the last executed fault */
+    char fault[48];          /* CUDA or HIP function with the last executed fault, except crashes */
     /* Set by a test in this process. Calls of the named function do not return until the test sets another name or
      * NULL. */
     _Atomic(const char *) stop;
@@ -63,7 +63,7 @@ void fake_report_call(const char *function);
 /* Waits while the test has stopped this function. Must be called without the lock. */
 void fake_report_stop(const char *function);
 
-/* Records a broken rule. If the script contains `strict`, ends the process. */
+/* Records a broken rule. If the script contains `strict 1`, ends the process. */
 void fake_report_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -19,7 +19,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 typedef struct statement {
     char *words[WORDS];
     unsigned count;
-    char text[512]; /* the whole statement, for the error message */
+    char text[512]; /* the whole statement, for the error message and for `name` */
 } statement;
 
 __attribute__((noreturn)) static void refuse(const statement *line, const char *why)
@@ -97,7 +97,8 @@ void fake_uuid_text(const fake_uuid *uuid, char out_text[37])
     }
 }
 
-/* Adds devices with different addresses and UUIDs, like real ones. */
+/* Replaces all devices from number @p first on. Afterwards there are @p count devices. The new ones have different
+ * addresses and UUIDs, like real ones. */
 static void make_devices(unsigned first, uint64_t count)
 {
     memset(&script.devices[first], 0, (FAKE_DEVICES - first) * sizeof *script.devices);
@@ -390,7 +391,7 @@ static void read_statement(const char *text)
     refuse(&line, "no such statement");
 }
 
-/* Reads the variable's text, or the file if the variable contains an absolute path. */
+/* Reads the variable's text, or the file if the variable's value is an absolute path. */
 static void load_text(char *text, size_t size)
 {
     const char *value = getenv(fake_vendor.variable);
@@ -446,7 +447,7 @@ void fake_script_pci_order(const fake_script *from, unsigned out_order[FAKE_DEVI
     }
 }
 
-/* Devices below the same PCIe switch or in the same NVLink network can access each other; MIG devices cannot. */
+/* Two devices can access each other unless their link is `system` or one of them has MIG devices. */
 bool fake_script_peer(const fake_script *from, unsigned a, unsigned b)
 {
     return a != b && from->links[a][b].kind != FAKE_LINK_SYSTEM && !from->devices[a].mig_count &&

@@ -43,8 +43,8 @@ typedef struct fake_plan {
     fake_uuid uuid;
     bool no_uuid; /* the chip has no UUID */
     unsigned pci_domain, pci_bus, pci_device;
-    uint64_t memory, used; /* in bytes; used by other processes */
-    bool mig_mode;         /* MIG mode is stated as on; partitions imply it, too */
+    uint64_t memory, used; /* in bytes; other processes have `used` bytes of the memory */
+    bool mig_mode;         /* MIG mode is stated as on; MIG devices imply it, too */
     int compute_mode;      /* same numbers for both vendors: 0 default, 2 prohibited, 3 exclusive */
     bool taken;            /* another process uses the device; relevant only in exclusive mode */
     struct {
@@ -72,7 +72,7 @@ typedef enum fake_link_kind { FAKE_LINK_PCIE, FAKE_LINK_NVLINK, FAKE_LINK_XGMI, 
 typedef struct fake_link {
     fake_link_kind kind;
     unsigned generation, lanes; /* NVLink: version and number of links; XGMI: `lanes` is the number of hops */
-    bool silent;                /* access can be enabled, but bytes written through the link are lost */
+    bool silent;                /* access can be enabled, but copies between the devices then move no bytes */
 } fake_link;
 
 typedef enum fake_fault_kind { FAKE_FAIL, FAKE_LOSE, FAKE_HANG, FAKE_CRASH } fake_fault_kind;
@@ -96,8 +96,8 @@ typedef struct fake_script {
     int init_code;             /* result of the initialization */
     int driver_version;        /* 13000 */
     char driver_text[32];      /* "580.65.06" */
-    uint64_t slow_ns;          /* minimum duration of each operation in a stream */
-    uint64_t bytes_per_second; /* maximum speed of copies; 0 for no limit */
+    uint64_t slow_ns;          /* minimum duration of each copy, fill and kernel that runs */
+    uint64_t bytes_per_second; /* maximum speed of copies, fills and kernels; 0 for no limit */
     uint64_t host_offset;      /* offset of page-locked memory in its page */
     bool strict;               /* a violation ends the process */
     uint64_t sleep_ns;         /* minimum duration of each telemetry call */

@@ -139,7 +139,7 @@ fake_context *fake_context_new(unsigned ordinal, unsigned flags, bool primary)
 }
 
 /* Destroys the remaining objects of the context. A correct program leaves none, unless the context has failed, because
- * objects of a failed context cannot be released. */
+ * CUDA does not release objects of a failed context. */
 static void free_left(fake_context *context)
 {
     unsigned left = 0;

@@ -1,5 +1,5 @@
-/* tests/fakes/common/stream.c: streams, each with its own thread, events, and the order between the legacy stream
- * and the other streams.
+/* tests/fakes/common/stream.c: streams, the points in them, and the order between the legacy stream and the other
+ * streams. Each stream has its own thread.
  *
  * Work starts as soon as it has been submitted and its predecessors are done. The machine's statements slow_us and rate
  * make the work slower, so that tests detect programs that do not wait. */

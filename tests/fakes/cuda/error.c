@@ -1,5 +1,5 @@
-/* tests/fakes/cuda/error.c: descriptions of the common codes that the fake returns. All other codes are unknown, as new
- * codes are to an old driver. */
+/* tests/fakes/cuda/error.c: descriptions of some of the codes that the fake returns. All other codes are unknown, as
+ * new codes are to an old driver. */
 #include "fake.h"
 
 static const struct {

@@ -3,7 +3,7 @@
 #ifndef FAKE_CUDA_FAKE_H
 #define FAKE_CUDA_FAKE_H
 
-/* The driver's handles point to the engine's structures. */
+/* The driver's handles point to the structures of the engine and of ../stream. */
 #define CUctx_st       fake_context
 #define CUstream_st    fake_stream
 #define CUevent_st     fake_event

@@ -28,7 +28,8 @@ static void complain(const char *text, unsigned count, const CUjit_option *optio
     }
 }
 
-/* Writes the given options, and a line for each kernel, to the info log, as far as they fit. */
+/* If the caller passes an info log and asks for a verbose log, writes the given compile options, and a line for each
+ * kernel, to the info log, as far as they fit. */
 static void note(const char *code, unsigned count, const CUjit_option *options, void *const *values)
 {
     char *log = option_of(CU_JIT_INFO_LOG_BUFFER, count, options, values);
@@ -51,8 +52,8 @@ static void note(const char *code, unsigned count, const CUjit_option *options, 
     }
 }
 
-/* Binary code is accepted only if it contains this fake's name. An ELF file has the name in its header's padding, a
- * fatbin in the bytes after its header. */
+/* Binary code cannot run here, so it is accepted only if it contains the word "fake". An ELF file has the word in its
+ * header's padding, a fatbin in the bytes after its header, if the header states at least 4 bytes. */
 static CUresult check_image(const unsigned char *image, unsigned count, const CUjit_option *options,
                             void *const *values)
 {
@@ -113,15 +114,16 @@ bool fake_code_has(const char *text, const char *name)
     return entry_of(text, name) != NULL;
 }
 
-/* Returns the bytes of shared memory that the program declares: `.shared .align 4 .b8 name[20480];`. The fake applies
- * them to all kernels of the program. */
+/* Returns the bytes of the program's first declaration of shared memory: `.shared .align 4 .b8 name[20480];`. The fake
+ * applies them to all kernels of the program. */
 static unsigned own_shared_bytes(const char *code)
 {
     const char *own = strstr(code, ".shared"), *count = own ? strchr(own, '[') : NULL;
     return count ? (unsigned)strtoul(count + 1, NULL, 10) : 0;
 }
 
-/* Parses `.maxntid 128, 1, 1`. The fake applies it to all kernels of the program. */
+/* Returns the first number of the program's first `.maxntid 128, 1, 1`. The fake applies it to all kernels of the
+ * program. */
 unsigned fake_code_threads(const char *code)
 {
     const char *most = strstr(code, ".maxntid ");
@@ -182,7 +184,8 @@ CUresult cuFuncLoad(CUfunction function)
     return code ? code : fake_end(CUDA_SUCCESS);
 }
 
-/* Returns a parameter's size: the number in `.param .u64 x`, or the bytes in `.param .align 8 .b8 x[24]`. */
+/* Returns a parameter's size in bytes: an eighth of the number in `.param .u64 x`, or the number in brackets in
+ * `.param .align 8 .b8 x[24]`. */
 static size_t size_of(const char *parameter)
 {
     const size_t length = strcspn(parameter, ",)");

@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/nvml.c: the fake libnvidia-ml.so.1. It lists all devices of the script in PCI order, regardless of
+/* tests/fakes/cuda/nvml.c: the fake libnvidia-ml.so.1. It lists all devices in the order of the script, regardless of
  * CUDA_VISIBLE_DEVICES. MIG devices have separate handles. Queries of values that MIG devices lack return
  * NOT_SUPPORTED. */
 #include "nvml.h"
@@ -118,8 +118,8 @@ unsigned fake_nvml_session(void)
     return now;
 }
 
-/* Called only by a test that acts as an inference engine. Decrements the count even if another caller initialized
- * NVML. */
+/* Called only by tests, which act as an inference engine or another part of the program. Decrements the count even if
+ * another caller initialized NVML. */
 nvmlReturn_t nvmlShutdown(void)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);

@@ -59,7 +59,7 @@ nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, nvmlEna
 struct nvmlEventSet_st {
     unsigned session;    /* NVML session; the set ends with it */
     nvmlDevice_t device; /* NULL if none is registered */
-    unsigned questions;  /* number of queries that returned no event */
+    unsigned questions;  /* number of wait calls that returned no event */
     bool over;           /* this query's event has been returned */
     struct nvmlEventSet_st *next;
 };

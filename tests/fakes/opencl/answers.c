@@ -119,7 +119,8 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clGetPlatformInfo(cl_p
                                                   : INSTALLED(clGetPlatformInfo)(id, what, room, to, out_bytes);
 }
 
-/* The number of builds that have failed, and the program of the latest failed build. */
+/* The number of builds that this library let fail, and the program of the last build if it was one of them, otherwise
+ * NULL. */
 static _Atomic long failed_builds;
 static _Atomic(cl_program) failed_program;
 

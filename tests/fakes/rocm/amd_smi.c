@@ -10,7 +10,7 @@ GPUHAL_AMD_SMI_FUNCTIONS(PROTOTYPE, PROTOTYPE)
 PROTOTYPE(amdsmi_shut_down, (void))
 #undef PROTOTYPE
 
-static smi_device devices[SMI_DEVICES]; /* the handles point here; written once, before the first handle is returned */
+static smi_device devices[SMI_DEVICES]; /* the handles point here; each amdsmi_init() for GPUs writes the same values */
 static unsigned device_count;
 
 /* Lists devices only if the caller has set the flag for GPUs. */

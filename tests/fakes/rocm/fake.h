@@ -17,7 +17,7 @@
 
 /* Numbers and names that differ from CUDA's. */
 enum {
-    FAKE_WANTS_BYTES = false, /* an allocation of 0 bytes returns NULL */
+    FAKE_WANTS_BYTES = false, /* an allocation of 0 bytes of device memory succeeds with NULL */
     FAKE_FREES_NULL = true,
     /* of address ranges; Device::virtualAlloc in hip_vm.cpp ignores the requested alignment */
     FAKE_KEEPS_ALIGNMENT = false,

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* protects the fault counters, the report and the number below */
+    PTHREAD_MUTEX_INITIALIZER; /* protects the fault counters, the report and the two variables below */
 static unsigned references;
 static bool was_ready;
 

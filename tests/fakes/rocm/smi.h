@@ -1,5 +1,5 @@
-/* tests/fakes/rocm/smi.h: the part that the fakes of both telemetry libraries share: the device list, and values that
- * never change.
+/* tests/fakes/rocm/smi.h: the part that the fakes of both telemetry libraries share: the beginning of calls, the device
+ * list, and the devices' values. Only the used memory and the energy change.
  *
  * Both libraries list every device and every partition of the machine in the order of PCI addresses, regardless of
  * the variables for visible devices. */
@@ -30,7 +30,7 @@ unsigned smi_list(smi_device out[SMI_DEVICES]);
 uint64_t smi_address(const smi_device *device);
 uint64_t smi_total(const smi_device *device);
 uint64_t smi_used(const smi_device *device);
-/* Writes the link's bandwidth in MB/s. Returns false if the link is not XGMI. */
+/* Writes the link's bandwidth in MB/s. Returns false if the link is not XGMI, or if both belong to one GPU. */
 bool smi_bandwidth(const smi_device *from, const smi_device *to, uint64_t *least, uint64_t *most);
 /* Returns the energy in units of 15.3 microjoules. */
 uint64_t smi_energy(uint64_t *nanoseconds);

@@ -2,9 +2,10 @@
  * error.
  *
  * Each thread has a current device, initially 0, and a last error. The last error remains until hipGetLastError()
- * clears it; before HIP 7 the next call of any kind replaces it. The first call that works on a device creates the
- * device's context. Only hipDeviceReset() destroys the context. The next call that works on the device creates a new
- * context. */
+ * clears it or another call replaces it. Before HIP 7 every call replaces it, even a successful one. Since HIP 7 only
+ * a call that fails replaces it, and hipErrorNotReady is no failure. The first call that works on a device creates
+ * the device's context. Only hipDeviceReset() destroys the context. The next call that works on the device creates a
+ * new context. */
 #include "fake.h"
 
 #include <string.h>
@@ -142,7 +143,7 @@ hipError_t hipGetLastError(void)
 }
 
 /* Destroys the device's streams and memory and invalidates their handles. Page-locked memory belongs to all devices:
- * a reset frees it only if the machine has one device (device.cpp, MemObjMap::Purge frees only memory that belongs to
+ * a reset frees it only if the process sees one device (device.cpp, MemObjMap::Purge frees only memory that belongs to
  * this device alone). */
 hipError_t hipDeviceReset(void)
 {

@@ -63,8 +63,8 @@ fake_stream *fake_stream_of(const char *function, fake_context *context, hipStre
     return known;
 }
 
-/* If the stream belongs to another device, most calls return the code for an invalid stream. hipEventRecord() and
- * launches return another code. */
+/* A call that requires a stream of the current device returns the code for an invalid stream if the stream belongs to
+ * another device. hipEventRecord() and kernel launches return another code; a launch does not call this function. */
 hipError_t fake_stream_refused(const char *function, hipStream_t stream)
 {
     return strcmp(function, "hipEventRecord") == 0 && !is_lost(stream) ? hipErrorInvalidHandle

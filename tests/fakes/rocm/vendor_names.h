@@ -48,7 +48,7 @@ typedef hipExternalMemoryBufferDesc vendor_external_buffer;
     FUNCTION(hipError_t, hipStreamCreateWithFlags, (hipStream_t * stream, unsigned int flags))                        \
     FUNCTION(hipError_t, hipStreamQuery, (hipStream_t stream))
 
-/* All functions that the fake exports: FUNCTION(type, name, parameters). */
+/* All functions that the fake exports: FAKE_FUNCTION(type, name, parameters). */
 #define FAKE_FUNCTIONS                                                                                                \
     GPUHAL_HIP_FUNCTIONS(FAKE_FUNCTION, FAKE_FUNCTION)                                                                \
     FAKE_TEST_FUNCTIONS(FAKE_FUNCTION)

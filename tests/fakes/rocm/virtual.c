@@ -1,5 +1,5 @@
 /* tests/fakes/rocm/virtual.c: the functions for virtual memory and imported memory that differ from CUDA's. Before HIP
- * 5.3 the virtual memory functions exist, but return NOT_SUPPORTED. */
+ * 5.3 the virtual memory functions exist, but return NOT_SUPPORTED, except hipMemMap(), which returns success. */
 #include "fake.h"
 
 #include <unistd.h>

@@ -63,7 +63,8 @@ fake_code VENDOR(HostFree)(void *memory)
     return give_back(__func__, (uintptr_t)memory, true);
 }
 
-/* Each mapping in an address range counts as a separate allocation. */
+/* Each mapping in an address range counts as a separate allocation. Addresses of the range without a mapping are
+ * unknown. */
 fake_code VENDOR(MemGetAddressRange)(vendor_pointer *out_base, size_t *out_bytes, vendor_pointer address)
 {
     fake_code code = fake_enter_current(__func__);

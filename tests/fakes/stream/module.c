@@ -127,7 +127,7 @@ bool fake_launch_fits(const fake_function *function, const fake_launch *as, void
            as->shared_bytes <= function->shared_bytes && !extra && parameters;
 }
 
-/* Function, stream and current device must belong to the same device. */
+/* Function and stream must belong to CUDA's current context, or to HIP's current device. */
 fake_code VENDOR(LaunchKernel)(vendor_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                                vendor_stream stream, void **parameters, void **extra)

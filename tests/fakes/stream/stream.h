@@ -12,8 +12,8 @@
 FAKE_FUNCTIONS
 #undef FAKE_FUNCTION
 
-/* Special handles of the legacy and per-thread streams. The fakes treat both as the NULL stream, if the vendor has
- * them. */
+/* Special handles of the legacy and per-thread streams. The CUDA fake treats both as the NULL stream. The HIP fake does
+ * this only with the per-thread stream, and only in fake_stream_of(). */
 #define FAKE_LEGACY_STREAM     ((vendor_stream)1)
 #define FAKE_PER_THREAD_STREAM ((vendor_stream)2)
 
@@ -30,7 +30,7 @@ fake_code fake_enter_stream(const char *function, vendor_stream stream, fake_str
 fake_code fake_end(fake_code code);
 
 /* Returns the context that must own the call's objects. HIP returns NULL, because any context is allowed. Requires the
- * lock, like all functions below. */
+ * lock, like all functions below that do not begin a call. */
 fake_context *fake_current(void);
 /* Creates the devices that are visible according to the environment variables. */
 void fake_devices_find(void);
@@ -41,7 +41,7 @@ bool fake_attribute(const fake_plan *plan, unsigned number, int *out_value);
 /* Returns the stream of a call, or NULL if the handle is not a stream. The handle NULL means the context's NULL stream.
  * CUDA requires that the stream belongs to the context. HIP requires this only with @p own. */
 fake_stream *fake_stream_of(const char *function, fake_context *context, vendor_stream stream, bool own);
-/* Finds the stream for a call that only queries it. Returns 0 or the code for an invalid stream. */
+/* Checks the stream of a call that needs only its handle. Returns 0 or the code for an invalid stream. */
 fake_code fake_stream_check(const char *function, vendor_stream stream);
 /* Returns the code of a call for a stream that fake_stream_of() does not find. */
 fake_code fake_stream_refused(const char *function, vendor_stream stream);
@@ -134,7 +134,7 @@ void fake_kernel_node(const vendor_kernel_node *from, vendor_function *out_funct
 
 /* ---- virtual.c */
 
-/* Grants access to several devices, as one call of the vendor's function does. */
+/* Grants or revokes the access of several devices, as one call of the vendor's function does. */
 fake_code fake_grant(const char *function, uintptr_t address, size_t bytes, const vendor_access *access, size_t count);
 
 #endif

@@ -1,9 +1,10 @@
 /* fakes/vulkan/fake.h: declarations that the files of the fake driver share.
  *
  * Devices and their objects begin with a fake_object. The memory of a destroyed object is kept for a while, so that a
- * later use of the object can be reported instead of crashing. One lock protects all state except the bytes of memory;
- * functions whose names end in `_locked` require it. Queues execute on their own threads and hold the lock only between
- * commands. */
+ * later use of the object can be reported instead of crashing. fake_lock protects the state that threads share, except
+ * the bytes of memory and the counters of report.c, which have a separate lock. Functions whose names end in `_locked`
+ * require fake_lock, in report.c the counters' lock. Queues execute on their own threads, unless the script contains
+ * `inline`. They release fake_lock while they execute the commands of a submission; only a timestamp acquires it. */
 #ifndef GPUHAL_FAKE_VULKAN_FAKE_H
 #define GPUHAL_FAKE_VULKAN_FAKE_H
 
@@ -96,7 +97,7 @@ typedef struct fake_buffer {
     VkExternalMemoryHandleTypeFlags external;
     bool concurrent;
     uint32_t families; /* CONCURRENT buffers: bits 1 << family */
-    int owner;         /* EXCLUSIVE buffers: the last family that used the buffer */
+    int owner;         /* EXCLUSIVE buffers: the family that last used or acquired the buffer, or OWNER_NONE */
     fake_memory *memory;
     VkDeviceSize memory_offset;
 } fake_buffer;
@@ -149,7 +150,7 @@ typedef struct fake_pipeline {
     fake_object object;
     fake_pipeline_layout *layout;
     enum { UNKNOWN_CODE, SAXPY, SCALE } code; /* tests/system/shaders */
-    uint32_t threads, repeat;                 /* of saxpy: constants 0 and 1 */
+    uint32_t threads, repeat;                 /* of saxpy: specialization constants 0 and 1 */
 } fake_pipeline;
 
 typedef struct fake_descriptor_set {
@@ -229,14 +230,14 @@ void fake_count(fake_function function);
 bool fake_submission_hangs(uint32_t family, bool *out_loses); /* counts one submission with commands */
 bool fake_hangs(void);
 
-/* object.c. fake_make() returns NULL if memory is short. The other functions look up the program's objects and report
- * invalid handles. */
+/* object.c. fake_make() returns NULL if memory is short. fake_find() and fake_destroy() look up the program's objects
+ * and report invalid handles. */
 unsigned fake_alive(void); /* all except queues */
 void fake_lose_all(void);  /* every device */
 void *fake_make(fake_device *device, fake_kind kind, size_t size);
 void *fake_find(const void *handle, fake_kind kind, const char *call);
-/* Marks the object as destroyed and returns it. Returns NULL for NULL, for a handle that is not an object, and for an
- * object that unfinished work uses. */
+/* Marks the object as destroyed and returns it. Returns NULL for NULL, for a handle that is not an existing object of
+ * this kind, and for an object that unfinished work uses. */
 void *fake_destroy(const void *handle, fake_kind kind, const char *call);
 const char *fake_kind_name(fake_kind kind);
 /* Waits for fake_changed until this time of the monotonic clock, or without a limit for UINT64_MAX. Returns false if
@@ -245,7 +246,8 @@ bool fake_wait_locked(uint64_t until_ns);
 uint64_t fake_now_ns(void);
 uint64_t fake_deadline_ns(uint64_t timeout_ns);
 
-/* icd.c: returns the function of this name, or NULL if neither the version nor the extensions include it. */
+/* icd.c: returns the function of this name, or NULL if neither the version nor the extensions include it, if its level
+ * is above @p most, or if the script removes it. */
 PFN_vkVoidFunction fake_function_named(const char *name, fake_level most, uint32_t api, uint32_t extensions);
 
 /* physical.c: reads the new device's features as bits of fake_extension. Returns false if a feature is not
@@ -276,7 +278,8 @@ void fake_run_launch(const fake_launch *launch);
 void fake_forget_launches(fake_command_buffer *commands);
 
 /* execute.c: runs the commands of a submission's command buffers. With `stop_halfway` runs only the first half of the
- * commands, and the last of them only halfway. */
+ * commands, and the last of them only halfway; with `reorder` all commands of the last reordered group. A dispatch
+ * runs completely. */
 void fake_execute(fake_command_buffer *const *buffers, uint32_t count, bool stop_halfway);
 /* Reports the errors of a command that is executed on this queue family. Returns false if the command cannot be
  * executed. */

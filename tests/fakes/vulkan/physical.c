@@ -23,7 +23,8 @@ const void *fake_chained(const void *chain, VkStructureType type)
     return link;
 }
 
-/* The driver has no graphics, so it supports no format and no image. */
+/* The library does not use graphics, so the fake supports no format and no image, although its queue families may have
+ * the graphics bit. */
 VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceFormatProperties(VkPhysicalDevice physical, VkFormat format,
                                                                     VkFormatProperties *properties)
 {

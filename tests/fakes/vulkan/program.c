@@ -17,7 +17,7 @@ enum { CACHE_HEADER = 32, SCALE_GROUP = 64, SCALE_ADDED = 304, SCALE_FACTOR = 32
 
 typedef struct fake_cache {
     fake_object object;
-    uint64_t pipelines; /* created with this cache */
+    uint64_t pipelines; /* number in the initial data, plus those created with this cache */
 } fake_cache;
 
 VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateShaderModule(VkDevice handle, const VkShaderModuleCreateInfo *info,

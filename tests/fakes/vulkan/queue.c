@@ -137,8 +137,8 @@ static void drop_locked(fake_submission *submission)
 }
 
 /* With `late_waits`, the queue's thread may write to a submission's wait semaphores even after the submission has
- * visibly ended, until the thread begins the next submission. Mesa 22.3's emulated timelines do this
- * (vk_sync_timeline_point_release). */
+ * visibly ended, until the thread begins the next submission or a caller waits for the whole queue. Mesa 22.3's
+ * emulated timelines do this (vk_sync_timeline_point_release). */
 static void leave_late_locked(fake_queue *queue)
 {
     for (uint32_t s = 0; queue->late && s < queue->late->wait_count; s++) {
@@ -172,7 +172,7 @@ static bool any_busy_locked(const fake_device *device)
     return false;
 }
 
-/* A device that has been reported as lost writes nothing more to memory. */
+/* Loses the device. Returns only after the device has stopped reading and writing memory. */
 void fake_lose_locked(fake_device *device)
 {
     device->lost = true;

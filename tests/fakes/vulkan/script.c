@@ -320,7 +320,7 @@ static bool read_pair(const char *key, const char *value)
     return true;
 }
 
-/* Parses words about the whole driver first. All other words apply to the last `device=`, or to all devices if there is
+/* A word that is not about the whole driver applies to the device of the last `device=`, or to all devices if there is
  * none. */
 static bool read_word(const char *word, const char *value)
 {

@@ -56,7 +56,7 @@ typedef struct fake_script {
     unsigned slow_us, slow_us_per_mib, lose, hang;
     unsigned fail_count;
     fake_fail fails[FAKE_FAILS];
-    char fault[160]; /* the invalid word, or "" */
+    char fault[160]; /* message about the invalid word, or "" */
 } fake_script;
 
 extern const char *const fake_extension_names[EXTENSION_COUNT];
