@@ -167,7 +167,8 @@ static void keep_baseline(const char *place, const gpuhal_view *view, bool accep
     }
 }
 
-/* Reads the baseline. If there is none, the record from before this run becomes the baseline, unless it is empty. */
+/* Reads the baseline. If there is none, the record from before this run is used instead. It becomes the baseline,
+ * unless it is empty, or --accept is given. */
 static gpuhal_probe_exit find_baseline(const gpuhal_probe_options *options, gpuhal_view **record,
                                        gpuhal_probe_comparison *own)
 {

@@ -37,7 +37,7 @@ void gpuhal_probe_diff_print(const gpuhal_probe_comparison *own, const gpuhal_pr
 bool gpuhal_probe_diff_json(const gpuhal_probe_comparison *comparison, FILE *out);
 
 /* Returns one backend whose devices are not compared, and the reason, such as "failed". `index` counts from 0; returns
- * false after the last. */
+ * false after the last. The strings belong to the views, or are static. */
 bool gpuhal_probe_diff_left_out(const gpuhal_probe_comparison *comparison, uint32_t index, const char **out_backend,
                                 const char **out_why);
 

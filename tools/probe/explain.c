@@ -1,6 +1,7 @@
 /* explain.c: prints the explanation: first plugins that failed or that this user may not use, in full; then one line
- * for each other plugin, and for devices that share a physical device; then the chosen device and the notes. With --all
- * the other plugins are explained in full as well. */
+ * for each other plugin, and for devices that share a physical device; then the chosen device and the notes. A physical
+ * device is explained in full if is_in_doubt() returns true for it. With --all the other plugins are explained in full
+ * as well, and the physical devices are part of the listing. */
 #include "../common/text.h"
 #include "explain.h"
 #include "print.h"

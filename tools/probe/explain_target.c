@@ -1,5 +1,5 @@
-/* explain_target.c: explains one object in full: a plugin by name, a device by selector, or hardware by PCI address,
- * with or without a device. */
+/* explain_target.c: explains one object in full: a plugin by name, a device by selector, hardware by PCI address, with
+ * or without a device, or hardware without a device by selector. */
 #include "advice.h"
 #include "explain.h"
 #include "hardware_record.h"
@@ -203,8 +203,9 @@ static const gpuhal_probe_device *find_device(const gpuhal_probe_machine *machin
     return NULL;
 }
 
-/* Reads the links and the values, unless --cached is given. The links come first, because they need the drivers that
- * were not started in this process. Returns PROBE_GO_ON, or INTERNAL after a message. */
+/* Reads the links, unless the device is the processor, and the values. With --cached, reads nothing. The links come
+ * first, because they need the drivers that were not started in this process. Returns PROBE_GO_ON, or INTERNAL after a
+ * message. */
 static gpuhal_probe_exit read_device(gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                      const gpuhal_probe_device *entry)
 {

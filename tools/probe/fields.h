@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Units for output. These are always base units, unlike the library's units. */
+/* Units for output. These are always base units, whatever unit the library uses. */
 typedef enum gpuhal_probe_unit {
     PROBE_UNIT_TEXT,
     PROBE_UNIT_NONE, /* a number without a unit, such as a generation or a lane count */

@@ -70,7 +70,8 @@ static bool is_gpu(const gpuhal_probe_row *row)
 
 static const char shared[] = "other parts of the GPU have the same device file, and none is known to be its own";
 
-/* Sets the values of the line, or the reason why there is no line. `done` contains the previous lines. */
+/* Sets the values of the line, or the reason why there is no line. `done` contains the previous lines. If this GPU is a
+ * partition and previous lines have the same file, these lines are omitted, too. */
 static void fill(gres *one, gres *done, size_t count)
 {
     one->left_out = gpuhal_probe_row_why(one->row);

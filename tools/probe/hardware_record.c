@@ -179,6 +179,7 @@ static bool would_exist(const gpuhal_probe_machine *machine, const char *backend
     return last < count;
 }
 
+/* Reads the last number from "7" or "0-7". */
 static bool read_rows(const char *selector, unsigned long *out_last)
 {
     char *end = NULL;
@@ -240,8 +241,8 @@ bool gpuhal_probe_rows_are_missing(const gpuhal_probe_machine *machine, const ch
     return read_rows(selector, &last) && would_be_row(machine, last);
 }
 
-/* Accepts hardware unless it is known not to be a GPU. The class does not distinguish integrated graphics from other
- * GPUs. */
+/* Accepts hardware unless it is known not to be a GPU. If a vendor also makes integrated graphics, the class does
+ * not always show whether the hardware is integrated. */
 static bool may_be_gpu(const gpuhal_hardware_info *hardware)
 {
     return hardware->state != GPUHAL_HARDWARE_DISPLAY_ONLY && type_of_class(hardware) != GPUHAL_DEVICE_ACCELERATOR;

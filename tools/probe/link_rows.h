@@ -25,7 +25,8 @@ size_t gpuhal_probe_link_kind(const gpuhal_probe_link *link);
 /* Returns '+' if one device can access the other's memory, '!' if the link failed, else 0. */
 char gpuhal_probe_link_mark(const gpuhal_probe_link *link);
 
-/* Returns whether one sentence may describe both links. Links that failed are never alike. */
+/* Returns whether one sentence may describe both links. Links that failed, or that have a vendor's own kind, are never
+ * alike. */
 bool gpuhal_probe_links_are_alike(const gpuhal_probe_link *a, const gpuhal_probe_link *b);
 /* Writes "NVLink 4 all to all, 18 links each", with `words` in place of " all to all". */
 void gpuhal_probe_write_link(const gpuhal_probe_link *link, const char *words, char *to, size_t bytes);

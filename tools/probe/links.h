@@ -5,8 +5,8 @@
 #include "machine.h"
 #include "print.h"
 
-/* In the order of the JSON document's members. The tables `names` in json_link.c and `keys` in links.c have the same
- * order. */
+/* In the order of the document, except VERIFIED. Tables in links.c and json_link.c have this order, too. The values
+ * from PROBE_LINK_PATH on are results of trying the link. */
 enum {
     PROBE_LINK_KIND,
     PROBE_LINK_BANDWIDTH,
@@ -33,8 +33,9 @@ struct gpuhal_probe_link {
     char name[112];
 };
 
-/* Must be called before values are read. Reads the links of every ordered pair of devices. With --verify, also tries
- * the pairs of shown devices. Returns false if out of memory. */
+/* Reads the links of every ordered pair of devices. With --verify, also tries the pairs of shown devices. Should be
+ * called before values are read, because a child process cannot use a driver that this process has started. Returns
+ * false if out of memory. */
 bool gpuhal_probe_links_find(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 
 #endif

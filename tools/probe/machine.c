@@ -222,7 +222,7 @@ gpuhal_probe_exit gpuhal_probe_read_values(const gpuhal_probe_options *options, 
 }
 
 /* Returns whether the chosen device's plugin failed to return values, so that there is no evidence that the device
- * works. A plugin that supports no values and a slow driver do not count as failures. */
+ * works. A plugin that supports no values, a slow driver and a lost device do not count as failures. */
 static bool is_doubtful(const gpuhal_probe_machine *machine)
 {
     for (uint32_t i = 0; i < machine->count; i++) {

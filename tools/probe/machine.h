@@ -54,7 +54,7 @@ struct gpuhal_probe_machine {
     char *chosen_reason;   /* the reason why this device or no device was chosen */
     uint64_t open_ns;
     uint64_t until_ns;        /* deadline of --timeout on the monotonic clock; 0 without --timeout */
-    gpuhal_probe_link *links; /* NULL without --links */
+    gpuhal_probe_link *links; /* NULL if not read */
     uint32_t link_count;
     bool verifying;                      /* --verify was given, so unverified devices were omitted on purpose */
     gpuhal_probe_values *values;         /* one entry per device; only the entries of devices that were read are set */
@@ -70,8 +70,9 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
  * error. */
 bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
                                   gpuhal_probe_machine *machine);
-/* Reads the values. If drivers report devices as lost now, also reads the values of the rows that replace the lost
- * devices. Returns PROBE_GO_ON, or INTERNAL after a message. */
+/* Reads the values, the kernel log, and other data for judging the devices. If no GPU turns out to be usable, also
+ * reads the values of the processor's row. Replaces the chosen device if it is unusable. Returns PROBE_GO_ON, or
+ * INTERNAL after a message. */
 gpuhal_probe_exit gpuhal_probe_read_values(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
                                            gpuhal_probe_machine *machine);
 void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);

@@ -130,7 +130,7 @@ static bool is_row(const gpuhal_probe_link_rows *own, uint32_t place)
     return false;
 }
 
-/* Returns whether the row is a processor whose links are only known to lead to host memory. */
+/* Returns whether the row is a processor whose links are unknown, or only known to lead to host memory. */
 static bool says_nothing(const gpuhal_probe_link_rows *own, uint32_t row)
 {
     const gpuhal_probe_machine *machine = own->machine;

@@ -5,8 +5,8 @@
 #include "device/snapshot.h"
 
 /* Writes the loader's results and the devices of this enumeration (the first `fresh` entries), including hidden
- * devices, in one update, and assigns the stable numbers to these entries. The other entries keep their earlier numbers.
- * Returns HOST_MEMORY or OK; an unwritable registry is not an error. */
+ * devices, in one update, and assigns the stable numbers to these entries. The other entries keep their earlier
+ * numbers. Returns HOST_MEMORY or OK; an unwritable registry is not an error. */
 gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot);
 
 /* Compares the newest snapshot with the plugin's list in this process, if the plugin was started after the snapshot.
