@@ -1,9 +1,10 @@
-/* vulkan/arena.h: resources that the launches of one command buffer need until they finish. These are uniform block
- * values and, if descriptors cannot be pushed, descriptor sets.
+/* vulkan/arena.h: resources that launches need until they finish. These are uniform block values and, if descriptors
+ * cannot be pushed, descriptor sets.
  *
  * An arena is a list of pages. Each page has a descriptor pool and host-visible memory, which are created on first use.
- * An arena belongs to a queue's batch or to an internal stream. It is reset when the command buffer is begun again,
- * because the device has stopped using it by then.
+ * An arena belongs to a queue's batch, to an internal stream or to a recording. Those of batches and streams are reset
+ * when the command buffer is begun again, because the device has stopped using it by then. That of a recording is never
+ * reset, because each of its command buffers keeps its resources.
  */
 #ifndef GPUHAL_VULKAN_ARENA_H
 #define GPUHAL_VULKAN_ARENA_H

@@ -3,8 +3,8 @@
  * A program is a shader module with a pipeline cache that all its kernels share. A kernel is a pipeline with its
  * layout, compiled when the kernel is created. A launch records the pipeline, its descriptors, its values and the
  * dispatch. Descriptors are pushed if the device supports pushing them and the kernel uses one set. Otherwise they are
- * allocated in the arena of the batch or internal stream that records the launch. Uniform block values are also
- * allocated in this arena.
+ * allocated in the arena of the batch, internal stream or recording that records the launch. Uniform block values are
+ * also allocated in this arena.
  */
 #ifndef GPUHAL_VULKAN_PROGRAM_H
 #define GPUHAL_VULKAN_PROGRAM_H
