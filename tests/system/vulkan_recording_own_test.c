@@ -102,6 +102,27 @@ TEST(each_run_in_flight_keeps_its_version_and_versions_are_used_again)
     end(f);
 }
 
+TEST(a_version_that_cannot_be_made_leaves_its_command_buffer_to_the_next)
+{
+    fixture *f = begin_additions(open_programs("discrete;reorder;without=VK_KHR_push_descriptor"), 1);
+    uint64_t allocations = 0;
+    f->p.fake.hang(1);
+    run_in(f, f->p.queue);
+    assert_int_equal(f->ops->queues->queue_flush(f->p.queue), GPUHAL_OK);
+    for (int i = 0; i < 6; i++) {
+        f->p.fake.fail_call("vkAllocateDescriptorSets", 1, -1);
+        assert_int_equal(set_factor(f, 0, 5), GPUHAL_ERROR_HOST_MEMORY);
+        allocations += f->p.fake.calls("vkAllocateCommandBuffers");
+    }
+    assert_int_equal(set_factor(f, 0, 5), GPUHAL_OK);
+    assert_int_equal(allocations, 1);
+    run_in(f, f->p.queue);
+    f->p.fake.go_on();
+    finish_queue(&f->p);
+    expect_sum(f, 1 + 5);
+    end(f);
+}
+
 TEST(replacing_a_launch_again_before_any_run_needs_no_other_version)
 {
     fixture *f = begin_additions(open_programs(one_family), 1);
