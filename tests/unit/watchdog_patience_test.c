@@ -249,6 +249,30 @@ static void launch_for_long(fixture *s)
     expect_end(s, thread);
 }
 
+/* Describes 64 copies of 4 MiB, which the driver gets in one call. */
+static void prepare_recorded_copies(fixture *s)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 4 << 20};
+    gpuhal_buffer *to = NULL, *from = NULL;
+    assert_ok(gpuhal_buffer_create(s->device, &desc, &to));
+    assert_ok(gpuhal_buffer_create(s->device, &desc, &from));
+    assert_ok(gpuhal_recording_create(s->device, NULL, &recording));
+    for (int i = 0; i < 64; i++) {
+        assert_ok(gpuhal_recording_copy(recording, to, 0, from, 0, desc.bytes));
+    }
+    assert_ok(gpuhal_recording_finish(recording));
+}
+
+/* The call may take as long as the copies would. */
+static void run_recorded_copies(fixture *s)
+{
+    static const stop what = {"recording_run", prepare_recorded_copies, do_run, 0};
+    pthread_t thread;
+    begin_fixture(s, &what, &thread);
+    expect_well(s);
+    expect_end(s, thread);
+}
+
 static const scenario calm[] = {
     {"a blocking copy", copy_behind_long_work},
     {"a blocking copy behind another object's work", copy_behind_long_work_of_another_object},
@@ -260,6 +284,7 @@ static const scenario calm[] = {
     {"a ring that a function filled with the vendor's queue", enqueue_behind_a_native_call},
     {"native access that ends in a full ring", end_native_access_in_a_full_ring},
     {"a kernel without a queue", launch_for_long},
+    {"a recording of large copies", run_recorded_copies},
 };
 
 TEST(work_behind_long_work_is_no_hang_while_the_driver_answers)
