@@ -11,7 +11,9 @@ struct gpuhal_recorder_room {
 
 bool gpuhal_recorder_offered(const gpuhal_context *context)
 {
-    return gpuhal_offered(context->opened.slots.recordings.recording_create != NULL, "recording_create");
+    const gpuhal_slots *slots = &context->opened.slots;
+    return gpuhal_offered(slots->recordings.recording_create != NULL, "recording_create") &&
+           gpuhal_offered(slots->queues.queue_create != NULL, "queue_create");
 }
 
 static void lay_out(gpuhal_recorder *recorder)

@@ -584,19 +584,21 @@ struct gpuhal_recording_ops {
     uint32_t size;    /**< sizeof(gpuhal_recording_ops) as the plugin knows it. */
     uint32_t version; /**< GPUHAL_RECORDINGS_VERSION, as the plugin knows it. */
 
-    /** BLOCKS. Prepares @p count steps, 1 to GPUHAL_PLUGIN_STEPS_MAX. The core has checked each step like a call of
-     *  copy, fill or launch with a queue. Structures and arrays are valid only during the call. Kernels and memory,
-     *  with its gpuhal_memory, stay valid until the recording is destroyed. Only memory of a launch with
-     *  GPUHAL_STEP_CHANGES may be released earlier; the core then replaces the launch before the next run. Returns
-     *  NOT_SUPPORTED, without report(), for steps that the driver cannot record; the core then enqueues the steps in
-     *  each run. */
+    /** BLOCKS. Prepares @p count steps, 1 to GPUHAL_PLUGIN_STEPS_MAX. Each step is one that copy, fill or launch would
+     *  get in one call with a queue, so there is no fill for a device without the slot, and no launch without groups.
+     *  Structures and arrays are valid only during the call. Kernels and memory, with its gpuhal_memory, stay valid
+     *  until the recording is destroyed. Only memory of a launch with GPUHAL_STEP_CHANGES may be released earlier; the
+     *  core then replaces the launch before the next run. Returns NOT_SUPPORTED, without report(), for steps that the
+     *  driver cannot record; the core then enqueues the steps in each run. */
     gpuhal_status (GPUHAL_CALL *recording_create)(gpuhal_plugin_device *device, const gpuhal_plugin_step *steps,
                                                   uint32_t count, gpuhal_plugin_recording **out_recording);
-    /** Replaces the launches of @p count steps with GPUHAL_STEP_CHANGES, in the order of their indexes. The kernel and
-     *  the local memory stay the same; buffers, values, `uses` and groups may differ. The change applies to later runs.
-     *  Runs that are already enqueued keep the launches that they began with, and the slot must not wait for them.
-     *  After an error, the recording may have old and new launches. The core then passes the same steps again before it
-     *  runs the recording again, and meanwhile enqueues the steps itself. */
+    /** Replaces the launches of @p count steps with GPUHAL_STEP_CHANGES, in the order of their indexes. Each step is
+     *  complete, with its kernel and all arguments. The kernel and the local memory stay the same; buffers, values,
+     *  `uses` and groups may differ. Steps that are not passed stay as they are. The change applies to later runs. Runs
+     *  that are already enqueued keep the launches that they began with, and the slot must not wait for them. Returns
+     *  NOT_SUPPORTED, without report(), for launches that the driver cannot record. After an error, the recording may
+     *  have old and new launches. The core then passes the same steps again before it runs the recording again, and
+     *  meanwhile enqueues the steps itself. */
     gpuhal_status (GPUHAL_CALL *recording_set)(gpuhal_plugin_recording *recording, const gpuhal_plugin_step *steps,
                                                uint32_t count);
     /** Enqueues a run: all steps in the order of their indexes, each as if it had been enqueued by itself. Like launch,
