@@ -137,7 +137,7 @@ SIZE(gpuhal_host_function, 16);
 AT(gpuhal_parameter, kind, 0);
 AT(gpuhal_parameter, bytes, 4);
 AT(gpuhal_parameter, access, 8);
-AT(gpuhal_parameter, reserved, 12);
+AT(gpuhal_parameter, flags, 12);
 SIZE(gpuhal_parameter, 16);
 
 AT(gpuhal_constant, id, 0);

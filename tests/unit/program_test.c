@@ -245,7 +245,7 @@ TEST(wrong_descriptions_of_kernels_are_refused)
         {{.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4, .access = GPUHAL_ACCESS_READ}},
         {{.kind = GPUHAL_PARAMETER_BUFFER, .bytes = 4}},
         {{.kind = GPUHAL_PARAMETER_BUFFER, .access = 8}},
-        {{.kind = GPUHAL_PARAMETER_BUFFER, .reserved = 1}},
+        {{.kind = GPUHAL_PARAMETER_BUFFER, .flags = 2}},
     };
     static const char *const members[] = {"kind is 0",   "kind is 4",  "bytes is 0",  "bytes is 65537",
                                           "access is 1", "bytes is 4", "access is 8", "reserved is 1"};

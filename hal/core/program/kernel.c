@@ -46,9 +46,11 @@ static gpuhal_status check_parameter(const char *name, const gpuhal_parameter *p
         return bad_desc(name, "parameter %u: access is %u, and must be GPUHAL_ACCESS_READ, _WRITE, both, or 0", i,
                         parameter->access);
     }
-    return parameter->reserved == 0
+    return parameter->flags == 0 ||
+                   (parameter->flags == GPUHAL_PARAMETER_OPTIONAL && parameter->kind == GPUHAL_PARAMETER_BUFFER)
                ? GPUHAL_OK
-               : bad_desc(name, "parameter %u: reserved is %u, and must be 0", i, parameter->reserved);
+               : bad_desc(name, "parameter %u: flags is %#x, and must be 0, or GPUHAL_PARAMETER_OPTIONAL for a buffer", i,
+                          parameter->flags);
 }
 
 static gpuhal_status check_constants(const gpuhal_kernel_desc *desc)

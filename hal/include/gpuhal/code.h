@@ -57,12 +57,17 @@ typedef struct gpuhal_code {
 /** One group of a launch on the CPU. */
 typedef struct gpuhal_host_group {
     uint32_t size;
-    uint32_t group[3];      /**< Index of the group in each dimension, from 0 to `groups` - 1. */
+    /** Index of the group in each dimension, from `offset` to `offset` + `groups` - 1. */
+    uint32_t group[3];
     uint32_t groups[3];
-    uint32_t group_size[3]; /**< From the kernel's description; the function does the work of all these threads. */
+    /** Size of this group; the function does the work of all these threads. With gpuhal_launch.threads, the last group
+     *  in a dimension may have fewer threads than the others. */
+    uint32_t group_size[3];
     /** Memory of gpuhal_launch.local_bytes bytes, which no other group uses at the same time. The address is a multiple
      *  of 64. NULL if local_bytes is 0. */
     void *local;
+    uint32_t offset[3];    /**< gpuhal_launch.offset. */
+    uint32_t full_size[3]; /**< Group size of the launch; the first thread's index is `group` times `full_size`. */
 } gpuhal_host_group;
 
 /** A kernel for the CPU, which does the work of one group. Several threads call it concurrently. It must not call
@@ -86,6 +91,13 @@ enum {
     GPUHAL_PARAMETER_LOCAL = 3   /**< Memory that the threads of a group share during the launch. */
 };
 
+/** Flags of a parameter. */
+enum {
+    /** A launch may pass no buffer for this parameter, if the kernel has GPUHAL_KERNEL_NULL_BUFFERS; the code then gets
+     *  a null pointer. Only for buffers. */
+    GPUHAL_PARAMETER_OPTIONAL = 1u
+};
+
 /** One parameter. */
 typedef struct gpuhal_parameter {
     gpuhal_parameter_kind kind;
@@ -93,7 +105,7 @@ typedef struct gpuhal_parameter {
     /** For a buffer: GPUHAL_ACCESS_READ, GPUHAL_ACCESS_WRITE, or both; 0 counts as both. Launches that only read the
      *  buffer may overlap each other. Writing to a buffer that the description declares as read-only is a data race. */
     uint32_t access;
-    uint32_t reserved;
+    uint32_t flags;  /**< 0 or GPUHAL_PARAMETER_OPTIONAL. */
 } gpuhal_parameter;
 
 /** A constant of the code that is fixed when the kernel is created (a specialization constant of SPIR-V). If the code
@@ -126,9 +138,17 @@ typedef struct gpuhal_kernel_desc {
     const gpuhal_constant *constants;
 } gpuhal_kernel_desc;
 
-/** Flags of gpuhal_kernel_info. */
+/** Flags of gpuhal_kernel_info: what a launch of the kernel may have. docs/programs.md has a table of the backends. */
 enum {
-    GPUHAL_KERNEL_ADDS_LOCAL = 1u /**< A launch may have local memory in addition to its arguments' local memory. */
+    GPUHAL_KERNEL_ADDS_LOCAL = 1u, /**< Local memory in addition to its arguments' local memory. */
+    GPUHAL_KERNEL_GROUP_SIZE = 2u, /**< Another group size than the kernel's. */
+    /** Only with GROUP_SIZE: each size is compiled, so a launch may have only sizes that gpuhal_kernel_prepare() has
+     *  prepared. */
+    GPUHAL_KERNEL_PREPARED_SIZES = 4u,
+    GPUHAL_KERNEL_THREADS = 8u,       /**< A number of threads that is not a multiple of the group size. */
+    GPUHAL_KERNEL_OFFSET = 16u,       /**< Groups that are counted from an offset. */
+    GPUHAL_KERNEL_INDIRECT = 32u,     /**< The number of groups in a buffer. */
+    GPUHAL_KERNEL_NULL_BUFFERS = 64u /**< No buffer for a parameter with GPUHAL_PARAMETER_OPTIONAL. */
 };
 
 /** A kernel as it was created. Members that the driver does not report are 0; a limit of 0 is not checked. */

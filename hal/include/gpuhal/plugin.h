@@ -163,7 +163,9 @@ enum {
      *  if the flag is set. Memory without a host address counts as if the flag were set. */
     GPUHAL_MEMORY_DEVICE_LOCAL = 4u,
     /** Kernels cannot use this memory, so the core rejects launches with it. */
-    GPUHAL_MEMORY_NO_KERNELS = 8u
+    GPUHAL_MEMORY_NO_KERNELS = 8u,
+    /** A launch cannot read its numbers of groups from this memory, so the core rejects such a launch. */
+    GPUHAL_MEMORY_NO_INDIRECT = 16u
 };
 
 /** One allocation of the plugin. The core zeroes the structure and sets `size` first, later passes it back
@@ -227,22 +229,33 @@ typedef struct gpuhal_plugin_argument {
     uint64_t offset;      /**< Offset in the memory. */
     uint64_t bytes;       /**< Size of the memory range, of the value, or of local memory. */
     uint64_t reserved[2]; /**< The plugin ignores them. */
-    const gpuhal_memory *memory; /**< NULL unless the argument is a buffer. */
-    const void *value;           /**< The plugin must copy it during the call. */
+    /** NULL unless the argument is a buffer. With GPUHAL_KERNEL_NULL_BUFFERS a buffer may be NULL, too, with an offset
+     *  and bytes of 0. */
+    const gpuhal_memory *memory;
+    const void *value; /**< The plugin must copy it during the call. */
 } gpuhal_plugin_argument;
 
-/** One launch of a kernel. */
+/** One launch of a kernel. The core has checked it against the kernel's flags in gpuhal_kernel_info. */
 typedef struct gpuhal_plugin_launch {
     uint32_t size;
     uint32_t argument_count;
+    uint32_t groups[3];     /**< Never 0, and at most the kernel's groups_max. All are 1 if `indirect` is not NULL. */
+    uint32_t group_size[3]; /**< Never 0. The kernel's, except with GPUHAL_KERNEL_GROUP_SIZE. */
+    uint32_t offset[3];     /**< 0 without GPUHAL_KERNEL_OFFSET. Offset plus groups is at most groups_max. */
+    uint32_t local_bytes;   /**< In addition to the local memory of arguments; 0 without GPUHAL_KERNEL_ADDS_LOCAL. */
+    uint32_t uses_count;
+    uint32_t reserved;
+    /** Number of threads in each dimension: groups times group_size. With GPUHAL_KERNEL_THREADS it may be less, by
+     *  less than one group. */
+    uint64_t threads[3];
+    uint64_t indirect_offset; /**< Offset in `indirect`, a multiple of 4. */
     const gpuhal_plugin_argument *arguments;
-    uint32_t groups[3];   /**< Never 0, and at most the kernel's groups_max. */
-    uint32_t local_bytes; /**< In addition to the local memory of arguments; 0 without GPUHAL_KERNEL_ADDS_LOCAL. */
     /** Memory that the kernel accesses through addresses in values or in memory. For hazard tracking, this memory
      *  counts as read and written. */
     const gpuhal_memory *const *uses;
-    uint32_t uses_count;
-    uint32_t reserved;
+    /** Memory with the three numbers of groups, as uint32_t, which the device reads when the launch begins, after the
+     *  queue's earlier work. NULL without GPUHAL_KERNEL_INDIRECT. */
+    const gpuhal_memory *indirect;
 } gpuhal_plugin_launch;
 
 /** Kinds of steps in a recording. */
@@ -552,6 +565,12 @@ struct gpuhal_program_ops {
      *  is written to @p to. Returns NOT_SUPPORTED if the driver caches compiled code itself, or there is nothing to
      *  cache. Optional. */
     gpuhal_status (GPUHAL_CALL *program_compiled)(gpuhal_plugin_program *program, void *to, uint64_t *bytes);
+    /** BLOCKS. Compiles another group size of the kernel, so that a launch with this size compiles nothing. The core
+     *  has checked the size against the device's facts and the kernel's group_size_max. Returns TOO_LARGE if the
+     *  group's memory exceeds the device's limits. Threads may prepare sizes of one kernel at once, also the same size,
+     *  and may launch the kernel at the same time. Optional; mandatory for kernels with GPUHAL_KERNEL_PREPARED_SIZES,
+     *  of which a launch has only sizes that were prepared. */
+    gpuhal_status (GPUHAL_CALL *kernel_prepare)(gpuhal_plugin_kernel *kernel, const uint32_t group_size[3]);
 };
 
 /** Native handles. Each slot is optional, but native_lock and native_unlock come together. The core sets the size of
@@ -593,12 +612,12 @@ struct gpuhal_recording_ops {
     gpuhal_status (GPUHAL_CALL *recording_create)(gpuhal_plugin_device *device, const gpuhal_plugin_step *steps,
                                                   uint32_t count, gpuhal_plugin_recording **out_recording);
     /** Replaces the launches of @p count steps with GPUHAL_STEP_CHANGES, in the order of their indexes. Each step is
-     *  complete, with its kernel and all arguments. The kernel and the local memory stay the same; buffers, values,
-     *  `uses` and groups may differ. Steps that are not passed stay as they are. The change applies to later runs. Runs
-     *  that are already enqueued keep the launches that they began with, and the slot must not wait for them. Returns
-     *  NOT_SUPPORTED, without report(), for launches that the driver cannot record. After an error, the recording may
-     *  have old and new launches. The core then passes the same steps again before it runs the recording again, and
-     *  meanwhile enqueues the steps itself. */
+     *  complete, with its kernel and all arguments. Buffers, values, `uses` and groups may differ, and with the groups
+     *  the threads; the rest of the launch stays the same. Steps that are not passed stay as they are. The change
+     *  applies to later runs. Runs that are already enqueued keep the launches that they began with, and the slot must
+     *  not wait for them. Returns NOT_SUPPORTED, without report(), for launches that the driver cannot record. After an
+     *  error, the recording may have old and new launches. The core then passes the same steps again before it runs the
+     *  recording again, and meanwhile enqueues the steps itself. */
     gpuhal_status (GPUHAL_CALL *recording_set)(gpuhal_plugin_recording *recording, const gpuhal_plugin_step *steps,
                                                uint32_t count);
     /** Enqueues a run: all steps in the order of their indexes, each as if it had been enqueued by itself. Like launch,

@@ -136,9 +136,21 @@ GPUHAL_API void gpuhal_kernel_release(gpuhal_kernel *kernel);
  *  Owner: the kernel owns the parameters. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_kernel_get_info(const gpuhal_kernel *kernel, gpuhal_kernel_info *out_info);
 
+/** Prepares another group size for launches (gpuhal_launch.group_size). If a size has to be compiled
+ *  (GPUHAL_KERNEL_PREPARED_SIZES), the call compiles it, and launches with a size that was not prepared are rejected.
+ *  Otherwise the call only checks the size. If all members are 0, the call returns INVALID_ARGUMENT; if only some are,
+ *  these count as 1. A size stays prepared as long as the kernel exists.
+ *  @return GPUHAL_OK; NOT_SUPPORTED when the kernel has no GPUHAL_KERNEL_GROUP_SIZE, unless it is the kernel's own
+ *  size; TOO_LARGE when the group, or its memory, exceeds the limits of the kernel or the device; INVALID_ARGUMENT;
+ *  HOST_MEMORY; OUT_OF_MEMORY; DEVICE_LOST; FORKED; DRIVER
+ *  Owner: nothing. Threads: any. Blocks: yes, it may compile. */
+GPUHAL_API gpuhal_status gpuhal_kernel_prepare(gpuhal_kernel *kernel, const uint32_t group_size[3]);
+
 /** One argument: a range of a buffer, a value, or local memory, depending on the parameter. */
 typedef struct gpuhal_argument {
-    gpuhal_buffer *buffer; /**< A buffer of the kernel's device. */
+    /** A buffer of the kernel's device. NULL only for a parameter with GPUHAL_PARAMETER_OPTIONAL, with an offset and a
+     *  size of 0. */
+    gpuhal_buffer *buffer;
     uint64_t offset;       /**< Offset in the buffer, a multiple of GPUHAL_FACT_BINDING_ALIGNMENT_BYTES. */
     /** Size of the range (0 for all bytes up to the buffer's end), of the value, or of local memory. */
     uint64_t bytes;
@@ -150,7 +162,9 @@ typedef struct gpuhal_launch {
     uint32_t size; /**< sizeof(gpuhal_launch). */
     uint32_t argument_count;
     const gpuhal_argument *arguments; /**< One for each parameter, in their order. */
-    uint32_t groups[3]; /**< Number of groups in each dimension. If any of them is 0, nothing is launched. */
+    /** Number of groups in each dimension. If any of them is 0, nothing is launched, except with `threads` or
+     *  `groups_buffer`. */
+    uint32_t groups[3];
     /** Bytes of local memory in addition to the arguments' local memory. Must be 0 unless the kernel has
      *  GPUHAL_KERNEL_ADDS_LOCAL (with CUDA, HIP and CPUs). */
     uint32_t local_bytes;
@@ -159,17 +173,36 @@ typedef struct gpuhal_launch {
     gpuhal_buffer *const *uses;
     uint32_t uses_count;
     uint32_t reserved; /**< 0. */
+
+    /* The members below need the flag of gpuhal_kernel_info that they name. */
+
+    /** Threads in a group, for each dimension. If all are 0, the kernel's size is used. If only some are 0, these count
+     *  as 1. GPUHAL_KERNEL_GROUP_SIZE, except for the kernel's own size. */
+    uint32_t group_size[3];
+    /** Number of threads in each dimension, in place of `groups`, which must then be 0. If only some are 0, nothing is
+     *  launched. The last group of a dimension has fewer threads if the number is not a multiple of the group size;
+     *  this needs GPUHAL_KERNEL_THREADS. */
+    uint32_t threads[3];
+    /** Number of the first group: the first thread's index is offset times group size. GPUHAL_KERNEL_OFFSET. */
+    uint32_t offset[3];
+    uint32_t reserved2;     /**< 0. */
+    uint64_t groups_offset; /**< Offset in `groups_buffer`, a multiple of 4. */
+    /** A buffer with three uint32_t, the numbers of groups, which the device reads when it begins the launch. `groups`,
+     *  `threads` and `offset` must then be 0. The library cannot check the numbers: they must not exceed the groups_max
+     *  of gpuhal_kernel_info. GPUHAL_KERNEL_INDIRECT. */
+    gpuhal_buffer *groups_buffer;
 } gpuhal_launch;
 
 /** Enqueues a launch, in order with all other work of the queue. All arguments are checked first. With a NULL queue the
  *  call returns when the kernel has ended, however long that takes, and is not ordered with any queue.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for arguments that differ from the parameters in number, kind or size, a buffer
  *  or queue of another device, memory imported read-only that the kernel writes, an offset that is not aligned, or more
- *  groups or local memory than the kernel can have; OUT_OF_RANGE for a range outside its buffer; TOO_LARGE for a range
- *  above GPUHAL_FACT_BINDING_MAX_BYTES; BUSY for a mapped buffer, or during native access to the queue; NOT_SUPPORTED
- *  for memory that kernels cannot use (kinds UPLOAD and READBACK with OpenCL, a caller's VkBuffer without storage
- *  usage) or cannot access by its address; HOST_MEMORY; the cause of the queue's failure; DEVICE_LOST; FORKED; DRIVER.
- *  If an argument is wrong, the detail names the kernel and the argument
+ *  groups or local memory than the kernel can have, or a group size that was not prepared; OUT_OF_RANGE for a range
+ *  outside its buffer; TOO_LARGE for a range above GPUHAL_FACT_BINDING_MAX_BYTES, or a group above the limits; BUSY for
+ *  a mapped buffer, or during native access to the queue; NOT_SUPPORTED for memory that kernels cannot use (kinds
+ *  UPLOAD and READBACK with OpenCL, a caller's VkBuffer without storage usage) or cannot access by its address, and for
+ *  a form of launch that the kernel does not have; HOST_MEMORY; the cause of the queue's failure; DEVICE_LOST; FORKED;
+ *  DRIVER. If an argument is wrong, the detail names the kernel and the argument
  *  Owner: the queue keeps kernel and buffers until the launch has ended. Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_kernel_launch(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_launch *launch);
 

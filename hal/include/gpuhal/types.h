@@ -191,6 +191,9 @@ enum {
     /** number: bit 1 << gpuhal_memory_kind of the memory that kernels can use as an argument. Mandatory with
      *  programs. Imported memory is not included: a launch that cannot use it is refused. */
     GPUHAL_FACT_KERNEL_KINDS = 49,
+    /** number: GPUHAL_KERNEL_ bits (code.h) that kernels of the device can have; a kernel's own are in its
+     *  gpuhal_kernel_info. Missing means none. */
+    GPUHAL_FACT_LAUNCH_FORMS = 50,
 
     /* Values: they change over time; gpuhal_device_sample() reads them (gpuhal/telemetry.h). */
     /** number: currently free memory of the physical device, whose total is the preferred interface's
