@@ -1,6 +1,7 @@
 /* schedule/place_model.c: computes sums over layers, and windows. For each device and boundary, the window is the
- * longest range of layers that ends at the boundary and fits on the device. A longer range never needs less memory.
- * Therefore, windows only move forward, and each layer enters and leaves a device's window once. */
+ * longest range of layers that ends at the boundary and fits on the device within the limits of memory, layers and
+ * time. A longer range never needs less of any of them. Therefore, windows only move forward, and each layer enters and
+ * leaves a device's window once. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"

@@ -2,10 +2,11 @@
  *
  * gpuhal_memory_plan() uses this: a column is a time, a box is an item, the height of a box is the item's bytes, and
  * the final position of a box is the item's offset. The skyline is the upper edge of the placed boxes, and consists of
- * flat segments. The lowest segment is filled first, with the box that fits between the segment's ends and wastes the
- * least room beside it. If no box fits, the segment is raised to its lower neighbour, and the room below is wasted.
- * `keys` change the preference among boxes. Every optimal plan can be built from the lowest offset up, so suitable keys
- * can reach it in principle.
+ * flat segments. The lowest segment is filled first. Of the boxes that fit between the segment's ends, the best few by
+ * width, edges and key are compared: the one that leaves the lowest potential is placed, or if several do, the one that
+ * wastes the least room beside it. If no box fits, the segment is raised to its lower neighbour, and the room below is
+ * wasted. `keys` change the preference among boxes. Every optimal plan can be built from the lowest offset up, so
+ * suitable keys can reach it in principle.
  *
  * The `potential` of a column is the height of the skyline in this column plus the heights of the column's unplaced
  * boxes. The total height is never less than the largest potential, so a filling is abandoned as soon as it must be

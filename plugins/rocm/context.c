@@ -176,8 +176,8 @@ int gpuhal_rocm_stream_device(hipStream_t stream)
     return -1;
 }
 
-/* A HIP device is a number rather than an object. Adopting a device means adopting the stream that the plugin's calls
- * wait for. */
+/* A HIP device is a number rather than an object. Adopting a device means adopting the stream that the plugin's
+ * blocking calls wait for. */
 static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_native *adopt)
 {
     const gpuhal_host *host = device->host;

@@ -128,7 +128,9 @@ AT(gpuhal_host_group, group, 4);
 AT(gpuhal_host_group, groups, 16);
 AT(gpuhal_host_group, group_size, 28);
 AT(gpuhal_host_group, local, 40);
-SIZE(gpuhal_host_group, 48);
+AT(gpuhal_host_group, offset, 48);
+AT(gpuhal_host_group, full_size, 60);
+SIZE(gpuhal_host_group, 72);
 
 AT(gpuhal_host_function, name, 0);
 AT(gpuhal_host_function, run, 8);
@@ -183,13 +185,18 @@ SIZE(gpuhal_plugin_argument, 56);
 
 AT(gpuhal_plugin_launch, size, 0);
 AT(gpuhal_plugin_launch, argument_count, 4);
-AT(gpuhal_plugin_launch, arguments, 8);
-AT(gpuhal_plugin_launch, groups, 16);
-AT(gpuhal_plugin_launch, local_bytes, 28);
-AT(gpuhal_plugin_launch, uses, 32);
-AT(gpuhal_plugin_launch, uses_count, 40);
-AT(gpuhal_plugin_launch, reserved, 44);
-SIZE(gpuhal_plugin_launch, 48);
+AT(gpuhal_plugin_launch, groups, 8);
+AT(gpuhal_plugin_launch, group_size, 20);
+AT(gpuhal_plugin_launch, offset, 32);
+AT(gpuhal_plugin_launch, local_bytes, 44);
+AT(gpuhal_plugin_launch, uses_count, 48);
+AT(gpuhal_plugin_launch, reserved, 52);
+AT(gpuhal_plugin_launch, threads, 56);
+AT(gpuhal_plugin_launch, indirect_offset, 80);
+AT(gpuhal_plugin_launch, arguments, 88);
+AT(gpuhal_plugin_launch, uses, 96);
+AT(gpuhal_plugin_launch, indirect, 104);
+SIZE(gpuhal_plugin_launch, 112);
 
 AT(gpuhal_plugin_step, kind, 0);
 AT(gpuhal_plugin_step, index, 4);
@@ -290,7 +297,8 @@ AT(gpuhal_program_ops, kernel_create, 24);
 AT(gpuhal_program_ops, kernel_destroy, 32);
 AT(gpuhal_program_ops, launch, 40);
 AT(gpuhal_program_ops, program_compiled, 48);
-SIZE(gpuhal_program_ops, 56);
+AT(gpuhal_program_ops, kernel_prepare, 56);
+SIZE(gpuhal_program_ops, 64);
 
 AT(gpuhal_native_ops, size, 0);
 AT(gpuhal_native_ops, version, 4);

@@ -248,7 +248,7 @@ TEST(wrong_descriptions_of_kernels_are_refused)
         {{.kind = GPUHAL_PARAMETER_BUFFER, .flags = 2}},
     };
     static const char *const members[] = {"kind is 0",   "kind is 4",  "bytes is 0",  "bytes is 65537",
-                                          "access is 1", "bytes is 4", "access is 8", "reserved is 1"};
+                                          "access is 1", "bytes is 4", "access is 8", "flags is 0x2"};
     gpuhal_kernel *kernel = NULL;
     for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
         gpuhal_kernel_desc desc = good;

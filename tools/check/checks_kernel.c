@@ -130,7 +130,7 @@ static void expect_parameters_refused(const gpuhal_given_kernel *own, gpuhal_ker
 static bool mark(const gpuhal_parameter *parameter, uint32_t number)
 {
     const struct iovec from = {&number, sizeof number};
-    const struct iovec to = {(char *)(uintptr_t)parameter + offsetof(gpuhal_parameter, reserved), sizeof number};
+    const struct iovec to = {(char *)(uintptr_t)parameter + offsetof(gpuhal_parameter, flags), sizeof number};
     return process_vm_writev(getpid(), &from, 1, &to, 1, 0) == (ssize_t)sizeof number;
 }
 
@@ -153,10 +153,10 @@ static void expect_parameters_stay(const gpuhal_given_kernel *own)
                         "change");
         }
         desc = gpuhal_given_desc(own->context, room);
-        const uint32_t before = first[0].reserved;
+        const uint32_t before = first[0].flags;
         const bool marked = mark(&info[0].parameters[0], MARK);
         gpuhal_expect_ok(gpuhal_given_create(own, &desc, &info[1], &kernels[1]), "kernel_create");
-        if (marked && info[0].parameters[0].reserved != MARK) {
+        if (marked && info[0].parameters[0].flags != MARK) {
             gpuhal_fail("kernel_create of another kernel wrote the parameters of the first one, which is still there");
         }
         (void)(marked && mark(&info[0].parameters[0], before));

@@ -58,7 +58,7 @@ static void keep_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpu
     }
 }
 
-/* The last check examines the output of all other checks. */
+/* The last check fails if an earlier check printed something. Its result then shows the first output. */
 static void take_kept(const gpuhal_runner *runner, const gpuhal_job *job, gpuhal_result *result)
 {
     if (job->check == &gpuhal_checks[gpuhal_check_count - 1] && result->printed[0] == '\0') {

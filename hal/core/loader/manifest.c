@@ -215,7 +215,8 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
     return true;
 }
 
-/* Any line outside [plugin] is refused instead of ignored, because an ignored mistake is hard to find. */
+/* Any other record than [plugin], and any key before it, is refused instead of ignored, because an ignored mistake is
+ * hard to find. */
 static bool read_records(reading *at, const char *text, size_t bytes)
 {
     gpuhal_records_reader reader;

@@ -285,7 +285,8 @@ static inline gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuha
 
 /* ---- trace_ring.c and trace_file.c are in trace_ring.h */
 
-/* The caller holds the pool's mutex. Each hook costs one load while no trace is recorded. */
+/* Each hook costs one load while no trace is recorded. The caller of a hook that may record holds the pool's mutex, or
+ * that of the pools while it creates the pool. */
 static inline bool gpuhal_trace_is_on(const gpuhal_pool *pool)
 {
     return __builtin_expect(atomic_load_explicit(&pool->trace->on, memory_order_relaxed), 0);

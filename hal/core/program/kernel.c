@@ -49,8 +49,8 @@ static gpuhal_status check_parameter(const char *name, const gpuhal_parameter *p
     return parameter->flags == 0 ||
                    (parameter->flags == GPUHAL_PARAMETER_OPTIONAL && parameter->kind == GPUHAL_PARAMETER_BUFFER)
                ? GPUHAL_OK
-               : bad_desc(name, "parameter %u: flags is %#x, and must be 0, or GPUHAL_PARAMETER_OPTIONAL for a buffer", i,
-                          parameter->flags);
+               : bad_desc(name, "parameter %u: flags is %#x, and must be 0, or GPUHAL_PARAMETER_OPTIONAL for a buffer",
+                          i, parameter->flags);
 }
 
 static gpuhal_status check_constants(const gpuhal_kernel_desc *desc)
@@ -67,34 +67,6 @@ static gpuhal_status check_constants(const gpuhal_kernel_desc *desc)
         }
     }
     return GPUHAL_OK;
-}
-
-/* If any dimension has a size, a size of 0 in another dimension counts as 1. Returns TOO_LARGE above the device's
- * limits. */
-static gpuhal_status check_group(const gpuhal_device *device, gpuhal_kernel_desc *desc)
-{
-    const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
-    uint64_t all = 1;
-    if (!desc->group_size[0] && !desc->group_size[1] && !desc->group_size[2]) {
-        return GPUHAL_OK;
-    }
-    for (uint32_t i = 0; i < 3; i++) {
-        desc->group_size[i] = desc->group_size[i] ? desc->group_size[i] : 1;
-        const uint64_t limit = gpuhal_facts_u64(facts, GPUHAL_FACT_GROUP_SIZE_MAX_X + i, UINT32_MAX);
-        if (desc->group_size[i] > limit) {
-            return gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE,
-                                    "%s: kernel %s: group_size[%u] is %u threads; the device can have %" PRIu64,
-                                    device->id, desc->name, i, desc->group_size[i], limit);
-        }
-        all = all > UINT32_MAX ? all : all * desc->group_size[i];
-    }
-    const uint64_t limit = gpuhal_facts_u64(facts, GPUHAL_FACT_GROUP_SIZE_MAX, UINT32_MAX);
-    return all <= limit ? GPUHAL_OK
-                        : gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE,
-                                           "%s: kernel %s: a group of %u x %u x %u threads; the device can have "
-                                           "%" PRIu64 " in all",
-                                           device->id, desc->name, desc->group_size[0], desc->group_size[1],
-                                           desc->group_size[2], limit);
 }
 
 static gpuhal_status take_desc(const gpuhal_device *device, const gpuhal_kernel_desc *given, gpuhal_kernel_desc *out)
@@ -125,7 +97,9 @@ static gpuhal_status take_desc(const gpuhal_device *device, const gpuhal_kernel_
     for (uint32_t i = 0; i < out->parameter_count && !status; i++) {
         status = check_parameter(out->name, &out->parameters[i], i);
     }
-    return status ? status : check_group(device, out);
+    return status || (!out->group_size[0] && !out->group_size[1] && !out->group_size[2])
+               ? status
+               : gpuhal_group_size_take(device, out->name, out->group_size);
 }
 
 /* ---- plugin calls */
@@ -154,9 +128,12 @@ static gpuhal_status create_in_plugin(gpuhal_program *program, const gpuhal_kern
                       out_info->parameter_count <= GPUHAL_PARAMETERS_MAX &&
                       (out_info->parameters || out_info->parameter_count == 0) &&
                       (!desc->parameters || out_info->parameter_count == desc->parameter_count);
-    if (!kept) {
+    const bool prepares = !(out_info->flags & GPUHAL_KERNEL_PREPARED_SIZES) || device->programs.kernel_prepare;
+    if (!kept || !prepares) {
         destroy_in_plugin(device, *out_handle);
-        gpuhal_error_report(GPUHAL_ERROR_DRIVER, "kernel_create", 0, "the plugin left parameters or group_size out");
+        gpuhal_error_report(GPUHAL_ERROR_DRIVER, "kernel_create", 0,
+                            kept ? "the plugin has no slot kernel_prepare, and set GPUHAL_KERNEL_PREPARED_SIZES"
+                                 : "the plugin left parameters or group_size out");
         return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "creating kernel %s", desc->name);
     }
     return GPUHAL_OK;
@@ -164,13 +141,13 @@ static gpuhal_status create_in_plugin(gpuhal_program *program, const gpuhal_kern
 
 /* Copies the parameters and the name, because launches compare arguments with the parameters, and messages contain the
  * name. */
-static gpuhal_kernel *make(gpuhal_program *program, const char *name, const gpuhal_kernel_info *info,
+static gpuhal_kernel *make(gpuhal_program *program, const gpuhal_kernel_desc *desc, const gpuhal_kernel_info *info,
                            gpuhal_plugin_kernel *handle)
 {
     const gpuhal_facts *facts = &gpuhal_device_current(program->device)->facts;
     const size_t bytes = info->parameter_count * sizeof(gpuhal_parameter);
     gpuhal_kernel *kernel = malloc(sizeof *kernel + bytes);
-    char *copy = gpuhal_text_copy(name);
+    char *copy = gpuhal_text_copy(desc->name);
     if (!kernel || !copy) {
         free(kernel);
         free(copy);
@@ -183,12 +160,15 @@ static gpuhal_kernel *make(gpuhal_program *program, const char *name, const gpuh
                               .binding_max = gpuhal_facts_u64(facts, GPUHAL_FACT_BINDING_MAX_BYTES, UINT64_MAX),
                               .name = copy};
     atomic_init(&kernel->references, 1);
-    atomic_init(&kernel->launched_bits, 0);
+    memcpy(kernel->own_size.threads, info->group_size, sizeof kernel->own_size.threads);
+    atomic_init(&kernel->own_size.launched_bits, 0);
+    atomic_init(&kernel->other_sizes, NULL);
     kernel->local_bytes = !info->local_max_bytes                      ? UINT64_MAX
                           : info->local_max_bytes < info->local_bytes ? 0
                                                                       : info->local_max_bytes - info->local_bytes;
     for (uint32_t i = 0; i < info->parameter_count; i++) {
         kernel->parameters[i] = info->parameters[i];
+        kernel->parameters[i].flags = desc->parameters ? desc->parameters[i].flags : 0;
         if (kernel->parameters[i].kind == GPUHAL_PARAMETER_BUFFER && kernel->parameters[i].access == 0) {
             kernel->parameters[i].access = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
         }
@@ -217,7 +197,7 @@ gpuhal_status gpuhal_kernel_create(gpuhal_program *program, const gpuhal_kernel_
     if (status) {
         return status;
     }
-    *out_kernel = make(program, desc.name, &info, handle);
+    *out_kernel = make(program, &desc, &info, handle);
     if (!*out_kernel) {
         destroy_in_plugin(program->device, handle);
         return gpuhal_error_host_memory();
@@ -247,6 +227,7 @@ void gpuhal_kernel_release(gpuhal_kernel *kernel)
     }
     gpuhal_program *program = kernel->program;
     destroy_in_plugin(program->device, kernel->handle);
+    gpuhal_group_size_free_all(kernel);
     free(kernel->name);
     free(kernel);
     gpuhal_program_release(program);

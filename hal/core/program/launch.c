@@ -15,7 +15,7 @@
 /* Maximum number of arguments and used buffers of a launch whose lists are on the stack. */
 enum { FEW = 12 };
 typedef struct lists {
-    struct gpuhal_use buffers[FEW];
+    struct gpuhal_use buffers[FEW + 1]; /* one for the groups */
     gpuhal_plugin_argument arguments[FEW];
     const gpuhal_memory *memories[FEW];
 } lists;
@@ -126,6 +126,14 @@ static void put_in_order(gpuhal_uses *uses)
     uses->count = count;
 }
 
+void gpuhal_launch_set_groups(gpuhal_plugin_launch *launch, const uint32_t groups[3], const uint32_t threads[3])
+{
+    for (uint32_t d = 0; d < 3; d++) {
+        launch->groups[d] = groups[d];
+        launch->threads[d] = threads[d] ? threads[d] : (uint64_t)groups[d] * launch->group_size[d];
+    }
+}
+
 void gpuhal_launch_fill_in(gpuhal_launch_record *own, gpuhal_kernel *kernel, const gpuhal_launch *launch,
                            struct gpuhal_use *buffers, gpuhal_plugin_argument *arguments,
                            const gpuhal_memory **memories)
@@ -137,7 +145,7 @@ void gpuhal_launch_fill_in(gpuhal_launch_record *own, gpuhal_kernel *kernel, con
         const gpuhal_parameter *parameter = &kernel->parameters[i];
         arguments[i] = (gpuhal_plugin_argument){
             .kind = parameter->kind, .access = parameter->access, .bytes = from->bytes, .value = from->value};
-        if (parameter->kind == GPUHAL_PARAMETER_BUFFER) {
+        if (parameter->kind == GPUHAL_PARAMETER_BUFFER && from->buffer) {
             gpuhal_buffer *whole = from->buffer->whole;
             arguments[i].memory = &whole->memory;
             arguments[i].offset = from->buffer->begin + from->offset;
@@ -154,8 +162,13 @@ void gpuhal_launch_fill_in(gpuhal_launch_record *own, gpuhal_kernel *kernel, con
         own->uses.needs_clean |= whole->needs_clean;
         own->uses_parts |= launch->uses[i]->is_part;
     }
+    if (launch->groups_buffer) {
+        gpuhal_buffer *whole = launch->groups_buffer->whole;
+        buffers[count++] = (struct gpuhal_use){whole, false};
+        own->uses.needs_clean |= whole->needs_clean;
+        own->uses_parts |= launch->groups_buffer->is_part;
+    }
     own->uses.count = count;
-    own->uses.first = gpuhal_launch_is_first(kernel, launch->groups);
     own->uses.alone = false;
     own->uses.kernel = kernel;
     own->uses.buffers = buffers;
@@ -166,11 +179,18 @@ void gpuhal_launch_fill_in(gpuhal_launch_record *own, gpuhal_kernel *kernel, con
     atomic_init(&own->uses.next, NULL);
     own->launch = (gpuhal_plugin_launch){.size = sizeof own->launch,
                                          .argument_count = launch->argument_count,
-                                         .arguments = arguments,
-                                         .groups = {launch->groups[0], launch->groups[1], launch->groups[2]},
                                          .local_bytes = launch->local_bytes,
-                                         .uses = memories,
-                                         .uses_count = launch->uses_count};
+                                         .uses_count = launch->uses_count,
+                                         .arguments = arguments,
+                                         .uses = memories};
+    memcpy(own->launch.group_size, launch->group_size, sizeof own->launch.group_size);
+    memcpy(own->launch.offset, launch->offset, sizeof own->launch.offset);
+    if (__builtin_expect(launch->groups_buffer != NULL, 0)) {
+        own->launch.indirect = &launch->groups_buffer->whole->memory;
+        own->launch.indirect_offset = launch->groups_buffer->begin + launch->groups_offset;
+    }
+    gpuhal_launch_set_groups(&own->launch, launch->groups, launch->threads);
+    own->uses.first = gpuhal_launch_is_first(kernel, &own->launch);
     if (__builtin_expect(own->uses.needs_clean, 0)) {
         put_in_order(&own->uses);
     }
@@ -186,21 +206,22 @@ static gpuhal_status failed(const gpuhal_launch_record *own, gpuhal_status statu
                  : status;
 }
 
-/* Drivers compile at a kernel's first launch (lavapipe, PoCL), and again for wide grids (PoCL, from 65535 threads). A
- * launch with a wider grid than all previous launches therefore counts as a first launch. Only the bit lengths of
- * widths are compared, so that not every launch of a slowly growing grid counts. */
-void gpuhal_launch_note(gpuhal_kernel *kernel, const uint32_t *groups)
+/* Drivers compile at a kernel's first launch (lavapipe, PoCL), and again for another group size and for wide grids
+ * (PoCL, from 65535 threads). A launch with a wider grid than all previous launches therefore counts as a first launch.
+ * Only the bit lengths of widths are compared, so that not every launch of a slowly growing grid counts. */
+void gpuhal_launch_note(gpuhal_kernel *kernel, const gpuhal_plugin_launch *launch)
 {
-    const uint32_t bits = gpuhal_launch_width_bits(kernel, groups);
-    uint32_t before = atomic_load(&kernel->launched_bits);
-    while (before < bits && !atomic_compare_exchange_weak(&kernel->launched_bits, &before, bits)) {
+    const uint32_t bits = gpuhal_launch_width_bits(launch);
+    gpuhal_group_size *size = gpuhal_group_size_add(kernel, launch->group_size);
+    uint32_t before = size ? atomic_load(&size->launched_bits) : bits;
+    while (before < bits && !atomic_compare_exchange_weak(&size->launched_bits, &before, bits)) {
     }
 }
 
 static void note_launched(const gpuhal_launch_record *own)
 {
     if (__builtin_expect(own->uses.first, 0)) {
-        gpuhal_launch_note(own->uses.kernel, own->launch.groups);
+        gpuhal_launch_note(own->uses.kernel, &own->launch);
     }
 }
 
@@ -262,7 +283,11 @@ gpuhal_status gpuhal_launch_name_to_pools(gpuhal_queue *queue, const gpuhal_kern
     gpuhal_status status = GPUHAL_OK;
     for (uint32_t i = 0; i < launch->argument_count && !status; i++) {
         const bool is_buffer = kernel->parameters[i].kind == GPUHAL_PARAMETER_BUFFER;
-        status = is_buffer ? gpuhal_queue_uses(queue, launch->arguments[i].buffer) : GPUHAL_OK;
+        const bool has = is_buffer && launch->arguments[i].buffer;
+        status = has ? gpuhal_queue_uses(queue, launch->arguments[i].buffer) : GPUHAL_OK;
+    }
+    if (!status && launch->groups_buffer) {
+        status = gpuhal_queue_uses(queue, launch->groups_buffer);
     }
     for (uint32_t i = 0; i < launch->uses_count && !status; i++) {
         status = gpuhal_queue_uses(queue, launch->uses[i]);
@@ -286,7 +311,7 @@ static gpuhal_status pass_on(gpuhal_queue *queue, gpuhal_launch_record *own, con
 
 static gpuhal_status launch_many(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_launch *launch)
 {
-    const size_t arguments = launch->argument_count, all = arguments + launch->uses_count;
+    const size_t arguments = launch->argument_count, all = arguments + launch->uses_count + 1;
     const size_t arguments_bytes = arguments * sizeof(gpuhal_plugin_argument);
     const size_t buffers_bytes = all * sizeof(struct gpuhal_use);
     char *block = malloc(arguments_bytes + buffers_bytes + launch->uses_count * sizeof(gpuhal_memory *));

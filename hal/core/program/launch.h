@@ -14,16 +14,36 @@ typedef struct gpuhal_launch_record {
 
 /* ---- launch_check.c: sets the error detail */
 
-/* Reads the members that this library version knows, and checks the launch. A launch with `recorded` runs later, so its
+/* Reads the members that this library version knows, and checks the launch. The result has the real group size and
+ * number of groups; this number is 1 if the device reads it from a buffer. A launch with `recorded` runs later, so its
  * buffers may be mapped now. */
 gpuhal_status gpuhal_launch_take(const gpuhal_kernel *kernel, const gpuhal_launch *given, bool recorded,
                                  gpuhal_launch *out);
 /* Checks one argument of a recorded launch. Local memory is not checked against the device's limit. */
 gpuhal_status gpuhal_launch_check_argument(const gpuhal_kernel *kernel, const gpuhal_argument *argument,
                                            uint32_t index);
-gpuhal_status gpuhal_launch_check_groups(const gpuhal_kernel *kernel, const uint32_t groups[3]);
+/* Checks other groups of a launch that was taken. */
+gpuhal_status gpuhal_launch_check_groups(const gpuhal_kernel *kernel, const gpuhal_launch *launch,
+                                         const uint32_t groups[3]);
 /* Checks that the queue's device is the kernel's. */
 gpuhal_status gpuhal_launch_check_device(const gpuhal_kernel *kernel, const gpuhal_device *device);
+
+/* Special argument numbers: the launch itself, its groups_buffer, and, combined with an index, an entry of `uses`. */
+#define GPUHAL_LAUNCH_WHOLE  UINT32_MAX
+#define GPUHAL_LAUNCH_GROUPS (UINT32_MAX - 1)
+#define GPUHAL_LAUNCH_USES   (UINT32_C(1) << 31)
+
+__attribute__((format(printf, 4, 5))) gpuhal_status
+gpuhal_launch_refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, const char *format, ...);
+/* Checks that kernels can use the buffer now, or later if `recorded`. */
+gpuhal_status gpuhal_launch_check_used(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t argument,
+                                       bool recorded);
+
+/* ---- launch_form.c */
+
+gpuhal_status gpuhal_launch_take_form(const gpuhal_kernel *kernel, gpuhal_launch *launch, bool recorded);
+/* Checks the offset and the number of threads. */
+gpuhal_status gpuhal_launch_check_grid(const gpuhal_kernel *kernel, const gpuhal_launch *launch);
 
 /* ---- launch.c */
 
@@ -34,11 +54,13 @@ extern const gpuhal_op_kind gpuhal_launch_kind;
 void gpuhal_launch_fill_in(gpuhal_launch_record *own, gpuhal_kernel *kernel, const gpuhal_launch *launch,
                            struct gpuhal_use *buffers, gpuhal_plugin_argument *arguments,
                            const gpuhal_memory **memories);
+/* Sets the groups and the threads, after the group size. If `threads` are 0, the groups are full. */
+void gpuhal_launch_set_groups(gpuhal_plugin_launch *launch, const uint32_t groups[3], const uint32_t threads[3]);
 /* Notifies pools of the queue, because a pool must know which queues use its parts. */
 gpuhal_status gpuhal_launch_name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel,
                                           const gpuhal_launch *launch);
 /* Records that the driver has launched the kernel with this grid. */
-void gpuhal_launch_note(gpuhal_kernel *kernel, const uint32_t *groups);
+void gpuhal_launch_note(gpuhal_kernel *kernel, const gpuhal_plugin_launch *launch);
 
 /* Returns the room of a value or a list in a block of several: a multiple of an alignment that suits any type. */
 static inline size_t gpuhal_launch_padded(uint64_t bytes)
@@ -47,20 +69,17 @@ static inline size_t gpuhal_launch_padded(uint64_t bytes)
 }
 
 /* Returns the bit length of the number of threads in the grid's longest dimension. */
-static inline uint32_t gpuhal_launch_width_bits(const gpuhal_kernel *kernel, const uint32_t *groups)
+static inline uint32_t gpuhal_launch_width_bits(const gpuhal_plugin_launch *launch)
 {
-    uint64_t width = 0;
-    for (uint32_t d = 0; d < 3; d++) {
-        width |= (uint64_t)groups[d] * kernel->info.group_size[d];
-    }
+    const uint64_t width = launch->threads[0] | launch->threads[1] | launch->threads[2];
     return width ? 64u - (uint32_t)__builtin_clzll(width) : 0;
 }
 
 /* Returns whether the driver may compile the kernel for this launch. */
-static inline bool gpuhal_launch_is_first(const gpuhal_kernel *kernel, const uint32_t *groups)
+static inline bool gpuhal_launch_is_first(const gpuhal_kernel *kernel, const gpuhal_plugin_launch *launch)
 {
-    return gpuhal_launch_width_bits(kernel, groups) >
-           atomic_load_explicit(&kernel->launched_bits, memory_order_relaxed);
+    const gpuhal_group_size *size = gpuhal_group_size_find(kernel, launch->group_size);
+    return !size || gpuhal_launch_width_bits(launch) > atomic_load_explicit(&size->launched_bits, memory_order_relaxed);
 }
 
 #endif

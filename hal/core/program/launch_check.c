@@ -11,19 +11,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Special argument numbers. WHOLE means the launch itself. USES combined with an index means an entry of `uses`. */
-#define WHOLE UINT32_MAX
-#define USES  (UINT32_C(1) << 31)
+#define WHOLE  GPUHAL_LAUNCH_WHOLE
+#define USES   GPUHAL_LAUNCH_USES
+#define refuse gpuhal_launch_refuse
 
-static __attribute__((noinline, format(printf, 4, 5))) gpuhal_status
-refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, const char *format, ...)
+__attribute__((noinline)) gpuhal_status gpuhal_launch_refuse(const gpuhal_kernel *kernel, gpuhal_status status,
+                                                             uint32_t argument, const char *format, ...)
 {
     char where[32] = "", why[256];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
-    if (argument != WHOLE) {
+    if (argument == GPUHAL_LAUNCH_GROUPS) {
+        snprintf(where, sizeof where, ", groups_buffer");
+    } else if (argument != WHOLE) {
         snprintf(where, sizeof where, argument < USES ? ", argument %u" : ", uses[%u]", argument & ~USES);
     }
     const gpuhal_device *device = kernel->program->device;
@@ -47,8 +49,8 @@ gpuhal_status gpuhal_launch_check_device(const gpuhal_kernel *kernel, const gpuh
     return __builtin_expect(device == kernel->program->device, 1) ? GPUHAL_OK : refuse_foreign(kernel, device, WHOLE);
 }
 
-static gpuhal_status check_used(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t argument,
-                                bool recorded)
+gpuhal_status gpuhal_launch_check_used(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t argument,
+                                       bool recorded)
 {
     if (__builtin_expect(buffer->device != kernel->program->device, 0)) {
         return refuse_foreign(kernel, buffer->device, argument);
@@ -67,7 +69,7 @@ static inline __attribute__((always_inline)) gpuhal_status
 check_buffer(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index, bool recorded)
 {
     const gpuhal_buffer *buffer = argument->buffer;
-    const gpuhal_status status = check_used(kernel, buffer, index, recorded);
+    const gpuhal_status status = gpuhal_launch_check_used(kernel, buffer, index, recorded);
     if (__builtin_expect(status != GPUHAL_OK, 0)) {
         return status;
     }
@@ -106,7 +108,7 @@ static gpuhal_status check_addressed(const gpuhal_kernel *kernel, const gpuhal_b
     if (!buffer) {
         return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, USES | index, "the buffer is NULL");
     }
-    const gpuhal_status status = check_used(kernel, buffer, USES | index, recorded);
+    const gpuhal_status status = gpuhal_launch_check_used(kernel, buffer, USES | index, recorded);
     return status || buffer->whole->memory.address
                ? status
                : refuse(kernel, GPUHAL_ERROR_NOT_SUPPORTED, USES | index,
@@ -131,6 +133,23 @@ static gpuhal_status refuse_kind(const gpuhal_kernel *kernel, const gpuhal_argum
                   kind_name(argument));
 }
 
+static gpuhal_status check_null(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index)
+{
+    if (!(kernel->parameters[index].flags & GPUHAL_PARAMETER_OPTIONAL)) {
+        return refuse_kind(kernel, argument, index);
+    }
+    if (!(kernel->info.flags & GPUHAL_KERNEL_NULL_BUFFERS)) {
+        return refuse(kernel, GPUHAL_ERROR_NOT_SUPPORTED, index,
+                      "the buffer is NULL, and on this device each parameter needs a buffer: pass any buffer that the "
+                      "code then does not use");
+    }
+    return argument->offset == 0 && argument->bytes == 0
+               ? GPUHAL_OK
+               : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
+                        "the buffer is NULL, and offset and bytes are %" PRIu64 " and %" PRIu64 ": both must be 0",
+                        argument->offset, argument->bytes);
+}
+
 /* Checks an argument, and adds its local memory size to *local. Inline, because each launch calls it for each
  * argument. */
 static inline __attribute__((always_inline)) gpuhal_status check_argument(const gpuhal_kernel *kernel,
@@ -142,7 +161,8 @@ static inline __attribute__((always_inline)) gpuhal_status check_argument(const 
     const bool is_buffer = parameter->kind == GPUHAL_PARAMETER_BUFFER,
                is_value = parameter->kind == GPUHAL_PARAMETER_VALUE;
     if (__builtin_expect(is_buffer != (argument->buffer != NULL) || is_value != (argument->value != NULL), 0)) {
-        return refuse_kind(kernel, argument, index);
+        return is_buffer && !argument->buffer && !argument->value ? check_null(kernel, argument, index)
+                                                                  : refuse_kind(kernel, argument, index);
     }
     if (is_buffer) {
         return check_buffer(kernel, argument, index, recorded);
@@ -202,10 +222,24 @@ static inline __attribute__((always_inline)) gpuhal_status check_groups(const gp
                : GPUHAL_OK;
 }
 
-static gpuhal_status check_launch(const gpuhal_kernel *kernel, const gpuhal_launch *launch, bool recorded)
+/* Most launches have only groups. */
+static inline bool has_form(const gpuhal_launch *launch)
+{
+    const uint32_t *size = launch->group_size, *threads = launch->threads, *offset = launch->offset;
+    return (size[0] | size[1] | size[2] | threads[0] | threads[1] | threads[2] | offset[0] | offset[1] | offset[2] |
+            launch->reserved2) != 0 ||
+           launch->groups_offset != 0 || launch->groups_buffer != NULL;
+}
+
+static gpuhal_status check_launch(const gpuhal_kernel *kernel, gpuhal_launch *launch, bool recorded)
 {
     uint64_t local = launch->local_bytes;
     gpuhal_status status = check_lists(kernel, launch);
+    if (__builtin_expect(has_form(launch), 0)) {
+        status = status ? status : gpuhal_launch_take_form(kernel, launch, recorded);
+    } else {
+        memcpy(launch->group_size, kernel->info.group_size, sizeof launch->group_size);
+    }
     for (uint32_t i = 0; i < launch->argument_count && !status; i++) {
         status = check_argument(kernel, &launch->arguments[i], i, recorded, &local);
     }
@@ -249,7 +283,11 @@ gpuhal_status gpuhal_launch_check_argument(const gpuhal_kernel *kernel, const gp
     return check_argument(kernel, argument, index, true, &local);
 }
 
-gpuhal_status gpuhal_launch_check_groups(const gpuhal_kernel *kernel, const uint32_t groups[3])
+gpuhal_status gpuhal_launch_check_groups(const gpuhal_kernel *kernel, const gpuhal_launch *launch,
+                                         const uint32_t groups[3])
 {
-    return check_groups(kernel, groups);
+    gpuhal_launch other = *launch;
+    memcpy(other.groups, groups, sizeof other.groups);
+    const gpuhal_status status = check_groups(kernel, groups);
+    return status ? status : gpuhal_launch_check_grid(kernel, &other);
 }

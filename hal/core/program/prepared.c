@@ -141,7 +141,7 @@ static gpuhal_status create_parts(const gpuhal_recording *recording, gpuhal_prep
         own->steps[count].flags = has_slot(launch) ? GPUHAL_STEP_CHANGES : 0;
         if (nothing) {
             without_groups[count] = launch->record.launch;
-            memcpy(without_groups[count].groups, (uint32_t[]){1, 1, 1}, sizeof without_groups[count].groups);
+            gpuhal_launch_set_groups(&without_groups[count], (uint32_t[]){1, 1, 1}, (uint32_t[]){0, 0, 0});
             own->steps[count].launch = &without_groups[count];
         }
         count++;

@@ -51,6 +51,14 @@ struct gpuhal_program {
     uint64_t kept_bytes; /* size of the cached code; a driver never removes code */
 };
 
+/* A group size of a kernel. */
+typedef struct gpuhal_group_size {
+    struct gpuhal_group_size *next;
+    uint32_t threads[3];
+    /* bit length of the largest grid width (in threads) of all launches so far; 0 if never launched */
+    _Atomic uint32_t launched_bits;
+} gpuhal_group_size;
+
 struct gpuhal_kernel {
     _Atomic uint32_t references;
     gpuhal_program *program;
@@ -58,8 +66,8 @@ struct gpuhal_kernel {
     gpuhal_kernel_info info; /* `info.parameters` points to `parameters` */
     uint64_t binding_mask, binding_max;
     uint64_t local_bytes; /* maximum number of bytes that a launch may add; UINT64_MAX if unknown */
-    /* bit length of the largest grid width (in threads) of all launches so far; 0 if never launched */
-    _Atomic uint32_t launched_bits;
+    gpuhal_group_size own_size;
+    _Atomic(gpuhal_group_size *) other_sizes; /* prepared, or launched at least once */
     char *name;
     gpuhal_parameter parameters[];
 };
@@ -78,6 +86,19 @@ void gpuhal_program_key_make(gpuhal_device *device, const gpuhal_code *code, gpu
 /* Returns whether the environment is still the same as when the key was created. */
 bool gpuhal_program_key_is_current(gpuhal_device *device, const gpuhal_program_key *key);
 void gpuhal_program_key_finish(gpuhal_program_key *key);
+
+/* ---- group_size.c */
+
+/* If any dimension has a size, a size of 0 in another dimension counts as 1. Returns TOO_LARGE above the device's
+ * limits. */
+gpuhal_status gpuhal_group_size_take(const gpuhal_device *device, const char *kernel, uint32_t threads[3]);
+/* Returns NULL for a size that was neither prepared nor launched. */
+gpuhal_group_size *gpuhal_group_size_find(const gpuhal_kernel *kernel, const uint32_t threads[3]);
+/* Checks that launches may have the size. */
+gpuhal_status gpuhal_group_size_check(const gpuhal_kernel *kernel, const uint32_t threads[3]);
+/* Returns the size of the list, which gets it if necessary; NULL if the list is full, or without memory. */
+gpuhal_group_size *gpuhal_group_size_add(gpuhal_kernel *kernel, const uint32_t threads[3]);
+void gpuhal_group_size_free_all(gpuhal_kernel *kernel);
 
 /* ---- cache.c */
 

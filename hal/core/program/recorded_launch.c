@@ -36,7 +36,7 @@ gpuhal_recorded_launch *gpuhal_recorded_launch_create(gpuhal_kernel *kernel, con
     const size_t arguments = launch->argument_count, uses = launch->uses_count;
     const size_t at_lists = gpuhal_launch_padded(sizeof(gpuhal_recorded_launch) + arguments * sizeof(gpuhal_argument));
     const size_t at_buffers = at_lists + gpuhal_launch_padded(arguments * sizeof(gpuhal_plugin_argument));
-    const size_t at_memories = at_buffers + gpuhal_launch_padded((arguments + uses) * sizeof(struct gpuhal_use));
+    const size_t at_memories = at_buffers + gpuhal_launch_padded((arguments + uses + 1) * sizeof(struct gpuhal_use));
     const size_t at_used = at_memories + gpuhal_launch_padded(uses * sizeof(gpuhal_memory *));
     const size_t at_slots = at_used + gpuhal_launch_padded(uses * sizeof(gpuhal_buffer *));
     const size_t at_values = at_slots + gpuhal_launch_padded(arguments * sizeof(uint32_t));
@@ -68,6 +68,7 @@ gpuhal_recorded_launch *gpuhal_recorded_launch_create(gpuhal_kernel *kernel, con
     for (uint32_t i = 0; i < launch->uses_count; i++) {
         used[i] = gpuhal_buffer_retain(launch->uses[i]);
     }
+    (void)gpuhal_buffer_retain(launch->groups_buffer);
     prepare(own, kernel);
     return own;
 }
@@ -83,6 +84,7 @@ void gpuhal_recorded_launch_release(gpuhal_recorded_launch *launch)
     for (uint32_t i = 0; i < launch->given.uses_count; i++) {
         gpuhal_buffer_drop(launch->given.uses[i]);
     }
+    gpuhal_buffer_drop(launch->given.groups_buffer);
     gpuhal_kernel_release(launch->record.uses.kernel);
     free(launch);
 }
@@ -106,5 +108,5 @@ void gpuhal_recorded_launch_set_argument(gpuhal_recorded_launch *launch, uint32_
 void gpuhal_recorded_launch_set_groups(gpuhal_recorded_launch *launch, const uint32_t groups[3])
 {
     memcpy(launch->given.groups, groups, sizeof launch->given.groups);
-    memcpy(launch->record.launch.groups, groups, sizeof launch->record.launch.groups);
+    gpuhal_launch_set_groups(&launch->record.launch, groups, launch->given.threads);
 }

@@ -337,8 +337,14 @@ static gpuhal_status find_place(const gpuhal_recording *recording, uint32_t step
     const gpuhal_kernel *kernel = launch->record.uses.kernel;
     *out_launch = launch;
     if (argument == GPUHAL_SLOT_GROUPS) {
+        const uint32_t *threads = launch->given.threads;
+        const char *instead = launch->given.groups_buffer              ? "its groups in a buffer"
+                              : threads[0] || threads[1] || threads[2] ? "a number of threads"
+                                                                       : NULL;
         *out_kind = GPUHAL_SLOT_OF_GROUPS;
-        return GPUHAL_OK;
+        return instead ? gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                                 "step %u has %s, so a slot cannot change its groups", step, instead)
+                       : GPUHAL_OK;
     }
     if (argument >= launch->given.argument_count) {
         return gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
@@ -347,6 +353,11 @@ static gpuhal_status find_place(const gpuhal_recording *recording, uint32_t step
     }
     const uint32_t kind = kernel->parameters[argument].kind;
     *out_kind = kind == GPUHAL_PARAMETER_BUFFER ? GPUHAL_SLOT_BUFFER : GPUHAL_SLOT_VALUE;
+    if (kind == GPUHAL_PARAMETER_BUFFER && !launch->given_arguments[argument].buffer) {
+        return gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "step %u: argument %u of kernel %s is NULL, which cannot change", step, argument,
+                                       kernel->name);
+    }
     return kind != GPUHAL_PARAMETER_LOCAL
                ? GPUHAL_OK
                : gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,

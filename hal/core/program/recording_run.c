@@ -40,7 +40,7 @@ static void note_step(run *own, const gpuhal_op *step)
 {
     const gpuhal_recorded_launch *launch = own->uses.first ? gpuhal_step_launch(step) : NULL;
     if (launch) {
-        gpuhal_launch_note(launch->record.uses.kernel, launch->given.groups);
+        gpuhal_launch_note(launch->record.uses.kernel, &launch->record.launch);
     }
     own->next++;
 }
@@ -213,11 +213,16 @@ static gpuhal_status check_value(const gpuhal_recording *recording, const gpuhal
                                        "slot %u is for groups, and the argument has %s", value->slot,
                                        value->argument.value ? "a value" : "a buffer");
     }
+    if (slot->kind == GPUHAL_SLOT_BUFFER && !value->argument.buffer && !value->argument.value) {
+        return gpuhal_recording_refuse(recording, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "slot %u is for a buffer, and the buffer is NULL", value->slot);
+    }
     for (uint32_t k = 0; k < slot->place_count && !status; k++) {
         const struct gpuhal_slot_place *place = &slot->places[k];
-        const gpuhal_kernel *kernel = gpuhal_step_launch(&recording->steps->ops[place->step])->record.uses.kernel;
+        const gpuhal_recorded_launch *launch = gpuhal_step_launch(&recording->steps->ops[place->step]);
+        const gpuhal_kernel *kernel = launch->record.uses.kernel;
         status = slot->kind == GPUHAL_SLOT_OF_GROUPS
-                     ? gpuhal_launch_check_groups(kernel, value->groups)
+                     ? gpuhal_launch_check_groups(kernel, &launch->given, value->groups)
                      : gpuhal_launch_check_argument(kernel, &value->argument, place->argument);
         if (status) {
             char where[48];

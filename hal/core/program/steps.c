@@ -136,7 +136,7 @@ bool gpuhal_steps_may_compile(gpuhal_steps *steps)
     for (uint32_t i = 0; i < steps->count && !may && !atomic_load(&steps->launched); i++) {
         const gpuhal_recorded_launch *launch = gpuhal_step_launch(&steps->ops[i]);
         may = launch && !gpuhal_step_does_nothing(&steps->ops[i]) &&
-              gpuhal_launch_is_first(launch->record.uses.kernel, launch->given.groups);
+              gpuhal_launch_is_first(launch->record.uses.kernel, &launch->record.launch);
     }
     return may;
 }
@@ -174,6 +174,10 @@ static size_t list_fixed(const gpuhal_steps *steps, struct gpuhal_use *out)
         for (uint32_t k = 0; launch && k < launch->given.uses_count; k++) {
             gpuhal_buffer *whole = launch->given.uses[k]->whole;
             out ? (void)(out[count] = (struct gpuhal_use){whole, !whole->read_only}) : (void)0;
+            count++;
+        }
+        if (launch && launch->given.groups_buffer) {
+            out ? (void)(out[count] = (struct gpuhal_use){launch->given.groups_buffer->whole, false}) : (void)0;
             count++;
         }
     }

@@ -263,7 +263,7 @@ gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_dat
         return result;
     }
     /* The last record states the number of records between the first record and itself. If the number differs, the last
-     * record is missing or records follow it, the file was truncated or concatenated, or a record is damaged. */
+     * record is missing, or records follow it, then the file was truncated or concatenated, or a record is damaged. */
     out_report->cut = usable && (expected != records || next_piece(&at, &found));
     out_report->damaged = at.damaged;
     gpuhal_database_trim(out_content);

@@ -1,5 +1,5 @@
-/* telemetry/walk.c: walks the processes, for clients.h. If a file disappears before it is read, the process has
- * ended. */
+/* telemetry/walk.c: walks the processes, for clients.h. A file that disappears before it is read
+ * is ignored: the process has ended, or has closed the descriptor. */
 #include "telemetry/clients.h"
 
 #include "base/config.h"

@@ -1,6 +1,7 @@
 /* tests/fakes/cuda/nvml_links.c: the fake NVML's NVLinks, the switches at their ends, and field values. These values of
  * the machine are used: links_down (how many of a device's last links are down), link_replays and link_recoveries
- * (total numbers of errors), fabric (the fabric manager's state, 0 to 3), and fabric_status. */
+ * (total numbers of errors), temperature_memory, fabric (state of the GPU's registration with the fabric, 0 to 3), and
+ * fabric_status. */
 #include "nvml.h"
 
 /* A device's links lead to its neighbours in the order of the machine, or all links lead to switches. */

@@ -34,8 +34,8 @@ fake_code fake_end(fake_code code);
 fake_context *fake_current(void);
 /* Creates the devices that are visible according to the environment variables. */
 void fake_devices_find(void);
-/* Returns a device attribute that is not in the machine's text. Returns false if the device does not have the
- * attribute. */
+/* Returns a device attribute that the machine's text does not set by its number. Returns false if the device does not
+ * have the attribute. */
 bool fake_attribute(const fake_plan *plan, unsigned number, int *out_value);
 
 /* Returns the stream of a call, or NULL if the handle is not a stream. The handle NULL means the context's NULL stream.
