@@ -76,12 +76,14 @@ typedef struct gpuhal_mock_device {
     const char *formats; /* program formats, see mock_program.c; NULL for no programs */
     uint32_t keeps_compiled; /* offers program_compiled */
     uint32_t compiles_kernels; /* each kernel is compiled separately, and cached in its program */
+    uint32_t launch_forms; /* flags of the kernels' info; with GPUHAL_KERNEL_PREPARED_SIZES offers kernel_prepare */
+    uint32_t no_prepare_slot; /* does not offer it even so */
     const char *compiler; /* library that the first compilation loads, or NULL */
     uint32_t compiler_is_late; /* loads `compiler` only when the program's binary is requested */
     uint32_t range_host, range_skewed; /* reserved ranges have a host address; begin 64 bytes into a page */
     /* Faults; may be set at any time. */
     gpuhal_mock_value values[4];
-    _Atomic gpuhal_status fail_load, fail_kernel, fail_launch;
+    _Atomic gpuhal_status fail_load, fail_kernel, fail_prepare, fail_launch;
     _Atomic gpuhal_status fail_compiled; /* result of the core's request for the binary */
     _Atomic int64_t compiled_more; /* growth of the binary after its size was requested; < 0 if it becomes empty */
     _Atomic uint32_t no_group_size; /* kernels are created without a group size */
@@ -92,6 +94,7 @@ typedef struct gpuhal_mock_device {
     _Atomic int64_t openings, allocations, allocated_bytes, copies, reads, writes, fills, rects, maps, imports, cleans;
     _Atomic int64_t programs, kernels; /* number of existing objects */
     _Atomic int64_t loads, compilations, launches, launches_held; /* number of calls; number of waiting calls */
+    gpuhal_plugin_launch last_launch; /* its lists are gone; groups are those that ran */
     _Atomic int64_t ranges, commits, decommits; /* number of existing ranges; numbers of successful calls */
     _Atomic int64_t staging_bytes, staging_bytes_most; /* memory of kinds UPLOAD and READBACK */
 } gpuhal_mock_device;

@@ -23,7 +23,6 @@ struct gpuhal_plugin_program {
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
     bool adds;
-    uint32_t threads; /* number of threads in a group */
 };
 
 static const gpuhal_parameter add_parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
@@ -153,10 +152,10 @@ static gpuhal_status kernel_create(gpuhal_plugin_program *program, const gpuhal_
     }
     out_info->local_bytes = 24;
     out_info->local_max_bytes = 1024;
-    out_info->flags = adds ? 0 : GPUHAL_KERNEL_ADDS_LOCAL;
+    out_info->group_size_max = 64;
+    out_info->flags = (adds ? 0 : GPUHAL_KERNEL_ADDS_LOCAL) | device->mock->launch_forms;
     compile_kernel(program, desc->name);
-    *kernel = (gpuhal_plugin_kernel){program, adds,
-                                     out_info->group_size[0] * out_info->group_size[1] * out_info->group_size[2]};
+    *kernel = (gpuhal_plugin_kernel){program, adds};
     device->mock->kernels++;
     *out_kernel = kernel;
     return GPUHAL_OK;
@@ -173,10 +172,22 @@ static uint32_t *numbers(const gpuhal_plugin_device *device, const gpuhal_plugin
     return (uint32_t *)(void *)gpuhal_mock_range(device->mock, argument->memory, argument->offset, argument->bytes);
 }
 
-static void run_add(const gpuhal_plugin_launch *launch, uint32_t *to, uint32_t threads)
+static gpuhal_status kernel_prepare(gpuhal_plugin_kernel *kernel, const uint32_t group_size[3])
 {
-    const uint64_t all = (uint64_t)launch->groups[0] * launch->groups[1] * launch->groups[2] * threads;
-    for (uint64_t i = 0; i < all && i < launch->arguments[0].bytes / 4; i++) {
+    gpuhal_plugin_device *device = kernel->program->device;
+    if (group_size[0] > 64) {
+        return refuse(device, GPUHAL_ERROR_DRIVER, "mockPrepare", "the core broke a rule of plugin.h");
+    }
+    device->mock->compilations++;
+    return device->mock->fail_prepare ? refuse(device, device->mock->fail_prepare, "mockPrepare", "made to fail")
+                                      : GPUHAL_OK;
+}
+
+static void run_add(const gpuhal_plugin_launch *launch, uint32_t *to)
+{
+    const uint64_t begin = (uint64_t)launch->offset[0] * launch->group_size[0];
+    const uint64_t all = launch->threads[0] * launch->threads[1] * launch->threads[2];
+    for (uint64_t i = begin; i < begin + all && i < launch->arguments[0].bytes / 4; i++) {
         to[i] += *(const uint32_t *)launch->arguments[1].value;
     }
 }
@@ -191,13 +202,28 @@ static void run_sum(const gpuhal_plugin_launch *launch, uint32_t *out, const uin
     out[0] = sum;
 }
 
+/* Reads groups from memory. Returns false if the core broke a rule. */
+static bool read_groups(const gpuhal_plugin_device *device, gpuhal_plugin_launch *launch)
+{
+    const uint32_t *groups = launch->indirect ? (uint32_t *)(void *)gpuhal_mock_range(device->mock, launch->indirect,
+                                                                                      launch->indirect_offset, 12)
+                                              : launch->groups;
+    for (uint32_t d = 0; groups && d < 3; d++) {
+        launch->threads[d] = launch->indirect ? (uint64_t)groups[d] * launch->group_size[d] : launch->threads[d];
+        launch->groups[d] = groups[d];
+    }
+    return groups != NULL;
+}
+
 static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {
     gpuhal_plugin_device *device = kernel->program->device;
-    uint32_t *first = numbers(device, &launch->arguments[0]);
+    uint32_t none = 0;
+    uint32_t *first = launch->arguments[0].memory ? numbers(device, &launch->arguments[0]) : &none;
     const uint32_t *second = kernel->adds ? first : numbers(device, &launch->arguments[1]);
-    if (queue || !first || !second) {
+    gpuhal_plugin_launch real = *launch;
+    if (queue || !first || !second || !read_groups(device, &real)) {
         return refuse(device, GPUHAL_ERROR_DRIVER, "mockLaunch", "the core broke a rule of plugin.h");
     }
     device->mock->launches_held++;
@@ -209,8 +235,9 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
         return refuse(device, device->mock->fail_launch, "mockLaunch", "made to fail");
     }
     device->mock->launches++;
+    device->mock->last_launch = real;
     if (kernel->adds) {
-        run_add(launch, first, kernel->threads);
+        run_add(&real, first);
     } else {
         run_sum(launch, first, second);
     }
@@ -223,9 +250,13 @@ void gpuhal_mock_describe_programs(const gpuhal_mock_device *mock, gpuhal_ops *o
     .version = GPUHAL_PROGRAMS_VERSION, .program_load = program_load, .program_unload = program_unload,                \
     .kernel_create = kernel_create, .kernel_destroy = kernel_destroy, .launch = launch_kernel
     static const gpuhal_program_ops programs = {.size = GPUHAL_PROGRAM_OPS_MINIMUM, SLOTS};
-    static const gpuhal_program_ops keeping = {.size = sizeof keeping, SLOTS, .program_compiled = program_compiled};
+    static const gpuhal_program_ops keeping = {
+        .size = offsetof(gpuhal_program_ops, kernel_prepare), SLOTS, .program_compiled = program_compiled};
+    static const gpuhal_program_ops preparing = {
+        .size = sizeof preparing, SLOTS, .program_compiled = program_compiled, .kernel_prepare = kernel_prepare};
 #undef SLOTS
     if (mock->formats) {
-        out_ops->programs = mock->keeps_compiled ? &keeping : &programs;
+        const bool prepares = (mock->launch_forms & GPUHAL_KERNEL_PREPARED_SIZES) && !mock->no_prepare_slot;
+        out_ops->programs = prepares ? &preparing : mock->keeps_compiled ? &keeping : &programs;
     }
 }

@@ -105,7 +105,7 @@ static size_t heap_in_use(void)
 /* docs/programs.md promises this limit to applications that enqueue many launches without a wait. */
 TEST(a_launch_that_waits_for_its_turn_keeps_little_host_memory_until_it_has_ended)
 {
-    enum { LAUNCHES = 2000, BYTES_EACH = 448, BYTES_MORE = 4096 };
+    enum { LAUNCHES = 2000, BYTES_EACH = 512, BYTES_MORE = 4096 };
     objects o = begin();
     gpuhal_event *go = NULL;
     assert_ok(gpuhal_event_create(o.gpu, GPUHAL_EVENT_HOST, &go));

@@ -35,6 +35,13 @@ static const char *data_type_name(uint32_t bit)
     return gpuhal_data_type_name(bit);
 }
 
+static const char *launch_form_name(uint32_t bit)
+{
+    static const char *const names[] = {"local_memory", "group_size", "prepared_sizes", "threads",
+                                        "offset",       "indirect",   "null_buffers"};
+    return bit < sizeof names / sizeof *names ? names[bit] : "other";
+}
+
 static const char *compute_mode_name(uint32_t value)
 {
     static const char *const names[] = {"unknown", "shared", "exclusive", "prohibited"};
@@ -61,6 +68,7 @@ static const struct {
     {GPUHAL_FACT_HOST_VISIBLE_KINDS, memory_kind_name, true},
     {GPUHAL_FACT_HOST_COHERENT_KINDS, memory_kind_name, true},
     {GPUHAL_FACT_KERNEL_KINDS, memory_kind_name, true},
+    {GPUHAL_FACT_LAUNCH_FORMS, launch_form_name, true},
     {GPUHAL_VALUE_THROTTLE_REASONS, throttle_name, true},
     {GPUHAL_FACT_PAGEABLE_ACCESS, pageable_name, false},
     {GPUHAL_FACT_COMPUTE_MODE, compute_mode_name, false},

@@ -2,6 +2,7 @@
 #ifndef GPUHAL_PROGRAM_LAUNCH_H
 #define GPUHAL_PROGRAM_LAUNCH_H
 
+#include "memory/buffer.h"
 #include "program/program.h"
 #include "queue/queue.h"
 
@@ -11,6 +12,30 @@ typedef struct gpuhal_launch_record {
     gpuhal_plugin_launch launch;
     bool uses_parts; /* a buffer is a part of a pool */
 } gpuhal_launch_record;
+
+/* ---- launch_refusal.c: sets the error detail */
+
+/* Special argument numbers: the launch itself, its groups_buffer, and, combined with an index, an entry of `uses`. */
+#define GPUHAL_LAUNCH_WHOLE  UINT32_MAX
+#define GPUHAL_LAUNCH_GROUPS (UINT32_MAX - 1)
+#define GPUHAL_LAUNCH_USES   (UINT32_C(1) << 31)
+
+__attribute__((noinline, format(printf, 4, 5))) gpuhal_status
+gpuhal_launch_refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, const char *format, ...);
+/* Refuses a buffer that kernels cannot use now. */
+gpuhal_status gpuhal_launch_refuse_buffer(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t argument);
+/* Checks that the queue's device is the kernel's. */
+gpuhal_status gpuhal_launch_check_device(const gpuhal_kernel *kernel, const gpuhal_device *device);
+
+/* Checks that kernels can use the buffer now, or later if `recorded`. */
+static inline gpuhal_status gpuhal_launch_check_used(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer,
+                                                     uint32_t argument, bool recorded)
+{
+    const bool usable = buffer->device == kernel->program->device &&
+                        !(buffer->whole->memory.flags & GPUHAL_MEMORY_NO_KERNELS) &&
+                        (recorded || !gpuhal_buffer_is_mapped(buffer->whole));
+    return __builtin_expect(usable, 1) ? GPUHAL_OK : gpuhal_launch_refuse_buffer(kernel, buffer, argument);
+}
 
 /* ---- launch_check.c: sets the error detail */
 
@@ -25,20 +50,6 @@ gpuhal_status gpuhal_launch_check_argument(const gpuhal_kernel *kernel, const gp
 /* Checks other groups of a launch that was taken. */
 gpuhal_status gpuhal_launch_check_groups(const gpuhal_kernel *kernel, const gpuhal_launch *launch,
                                          const uint32_t groups[3]);
-/* Checks that the queue's device is the kernel's. */
-gpuhal_status gpuhal_launch_check_device(const gpuhal_kernel *kernel, const gpuhal_device *device);
-
-/* Special argument numbers: the launch itself, its groups_buffer, and, combined with an index, an entry of `uses`. */
-#define GPUHAL_LAUNCH_WHOLE  UINT32_MAX
-#define GPUHAL_LAUNCH_GROUPS (UINT32_MAX - 1)
-#define GPUHAL_LAUNCH_USES   (UINT32_C(1) << 31)
-
-__attribute__((format(printf, 4, 5))) gpuhal_status
-gpuhal_launch_refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, const char *format, ...);
-/* Checks that kernels can use the buffer now, or later if `recorded`. */
-gpuhal_status gpuhal_launch_check_used(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t argument,
-                                       bool recorded);
-
 /* ---- launch_form.c */
 
 gpuhal_status gpuhal_launch_take_form(const gpuhal_kernel *kernel, gpuhal_launch *launch, bool recorded);

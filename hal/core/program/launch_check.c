@@ -6,64 +6,12 @@
 #include "memory/buffer.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #define WHOLE  GPUHAL_LAUNCH_WHOLE
 #define USES   GPUHAL_LAUNCH_USES
 #define refuse gpuhal_launch_refuse
-
-__attribute__((noinline)) gpuhal_status gpuhal_launch_refuse(const gpuhal_kernel *kernel, gpuhal_status status,
-                                                             uint32_t argument, const char *format, ...)
-{
-    char where[32] = "", why[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(why, sizeof why, format, arguments);
-    va_end(arguments);
-    if (argument == GPUHAL_LAUNCH_GROUPS) {
-        snprintf(where, sizeof where, ", groups_buffer");
-    } else if (argument != WHOLE) {
-        snprintf(where, sizeof where, argument < USES ? ", argument %u" : ", uses[%u]", argument & ~USES);
-    }
-    const gpuhal_device *device = kernel->program->device;
-    gpuhal_error_set(status, "%s: kernel %s%s: %s", device->id, kernel->name, where, why);
-    gpuhal_error_add_device(device->candidate->name, device->id);
-    return status;
-}
-
-static gpuhal_status refuse_foreign(const gpuhal_kernel *kernel, const gpuhal_device *device, uint32_t argument)
-{
-    const char *what = argument == WHOLE ? "queue" : "buffer";
-    return device->gpu == kernel->program->device->gpu
-               ? refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, argument, "the %s is of %s", what, device->id)
-           : gpuhal_is_inherited(device->gpu)
-               ? gpuhal_error_forked()
-               : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, argument, "the %s is of another gpuhal object", what);
-}
-
-gpuhal_status gpuhal_launch_check_device(const gpuhal_kernel *kernel, const gpuhal_device *device)
-{
-    return __builtin_expect(device == kernel->program->device, 1) ? GPUHAL_OK : refuse_foreign(kernel, device, WHOLE);
-}
-
-gpuhal_status gpuhal_launch_check_used(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t argument,
-                                       bool recorded)
-{
-    if (__builtin_expect(buffer->device != kernel->program->device, 0)) {
-        return refuse_foreign(kernel, buffer->device, argument);
-    }
-    if (__builtin_expect(buffer->whole->memory.flags & GPUHAL_MEMORY_NO_KERNELS, 0)) {
-        return refuse(kernel, GPUHAL_ERROR_NOT_SUPPORTED, argument,
-                      "kernels cannot use this memory: pass memory of a kind that the fact kernel_kinds names");
-    }
-    if (__builtin_expect(gpuhal_buffer_is_mapped(buffer->whole), 0) && !recorded) {
-        return refuse(kernel, GPUHAL_ERROR_BUSY, argument, "the buffer is mapped: unmap it first");
-    }
-    return GPUHAL_OK;
-}
 
 static inline __attribute__((always_inline)) gpuhal_status
 check_buffer(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index, bool recorded)
