@@ -313,8 +313,9 @@ static char *all_options(const char *options, bool reflects)
     return text;
 }
 
-/* Returns whether the options choose OpenCL C 2.0 or later, and leave -cl-uniform-work-group-size out. If the options
- * choose several versions, the last one counts. */
+/* Returns whether the last group of a dimension may be smaller: only if the options choose OpenCL C 2.0 or later, and
+ * leave -cl-uniform-work-group-size out. If the options choose several versions, the last one counts. The options of
+ * SPIR-V choose none. */
 static bool allows_non_uniform(const char *options)
 {
     static const char version[] = "-cl-std=CL", uniform[] = "-cl-uniform-work-group-size";
