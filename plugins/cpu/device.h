@@ -21,6 +21,10 @@
 /* Local memory of a group: about the size of a core's L2 cache. Each CPU thread of a launch has its own. */
 #define GPUHAL_CPU_GROUP_MEMORY (UINT64_C(1) << 20)
 #define GPUHAL_CPU_FORMATS      "host-library host-function"
+/* The flags of every kernel. */
+#define GPUHAL_CPU_LAUNCH_FORMS                                                                                        \
+    (GPUHAL_KERNEL_ADDS_LOCAL | GPUHAL_KERNEL_GROUP_SIZE | GPUHAL_KERNEL_THREADS | GPUHAL_KERNEL_OFFSET |              \
+     GPUHAL_KERNEL_INDIRECT | GPUHAL_KERNEL_NULL_BUFFERS)
 
 /* A device. All opened devices with the same index share it. */
 typedef struct gpuhal_cpu_entry {

@@ -212,6 +212,7 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
         host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, gpuhal_cpu_system_data_types(instance->root));
         host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, every_kind);
         host->u64(host, sink, GPUHAL_FACT_KERNEL_KINDS, every_kind);
+        host->u64(host, sink, GPUHAL_FACT_LAUNCH_FORMS, GPUHAL_CPU_LAUNCH_FORMS);
         host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, every_kind);
         host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, every_kind);
         host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 1);

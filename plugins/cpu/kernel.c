@@ -14,10 +14,11 @@
 #define VALUE_ALIGNMENT 16u
 #define VALUES_MAX      (UINT64_C(1) << 30)
 
+static const uint32_t groups_max[3] = {UINT32_MAX, UINT16_MAX, UINT16_MAX};
+
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_device *device;
     gpuhal_host_kernel_fn *run;
-    uint32_t group_size[3];
     uint32_t parameter_count;
     uint64_t value_bytes; /* size of all values, including alignment padding */
     bool has_local;       /* the kernel has a local memory parameter */
@@ -27,9 +28,11 @@ struct gpuhal_plugin_kernel {
 /* State shared by the groups of a launch. */
 typedef struct launch {
     const gpuhal_plugin_kernel *kernel;
-    const uint32_t *groups;
-    void **arguments; /* argument pointers; for local memory, the offset in the slot's memory */
-    char *slots;      /* NULL if there is no local memory */
+    const gpuhal_plugin_launch *what;
+    uint32_t groups[3];
+    uint32_t last_size[3]; /* size of the last group in each dimension */
+    void **arguments;      /* argument pointers; for local memory, the offset in the slot's memory */
+    char *slots;           /* NULL if there is no local memory */
     uint64_t slot_bytes, local_offset, local_bytes;
 } launch;
 
@@ -52,38 +55,57 @@ static void *const *arguments_of(const launch *own, char *slot)
     return arguments;
 }
 
+/* @p index counts from 0 in this dimension. */
+static void move_to(const launch *own, uint32_t dimension, uint32_t index, gpuhal_host_group *group)
+{
+    const bool is_last = index + 1 == own->groups[dimension];
+    group->group[dimension] = own->what->offset[dimension] + index;
+    group->group_size[dimension] = is_last ? own->last_size[dimension] : own->what->group_size[dimension];
+}
+
 /* Groups are numbered along the first dimension, then the second, then the third. */
+static void move_to_next(const launch *own, gpuhal_host_group *group)
+{
+    for (uint32_t d = 0; d < 3; d++) {
+        const uint32_t index = group->group[d] - own->what->offset[d] + 1;
+        if (index < own->groups[d]) {
+            move_to(own, d, index, group);
+            return;
+        }
+        move_to(own, d, 0, group);
+    }
+}
+
 static void run_groups(void *user, uint32_t slot, uint64_t first, uint64_t end)
 {
     const launch *own = user;
     const gpuhal_plugin_kernel *kernel = own->kernel;
+    const gpuhal_plugin_launch *what = own->what;
     const uint32_t *count = own->groups;
     char *memory = own->slots != NULL ? own->slots + slot * own->slot_bytes : NULL;
     void *const *arguments = arguments_of(own, memory);
     const uint64_t row = first / count[0];
     gpuhal_host_group group = {
         .size = sizeof group,
-        .group = {(uint32_t)(first % count[0]), (uint32_t)(row % count[1]), (uint32_t)(row / count[1])},
         .groups = {count[0], count[1], count[2]},
-        .group_size = {kernel->group_size[0], kernel->group_size[1], kernel->group_size[2]},
         .local = own->local_bytes > 0 ? memory + own->local_offset : NULL,
+        .offset = {what->offset[0], what->offset[1], what->offset[2]},
+        .full_size = {what->group_size[0], what->group_size[1], what->group_size[2]},
     };
+    move_to(own, 0, (uint32_t)(first % count[0]), &group);
+    move_to(own, 1, (uint32_t)(row % count[1]), &group);
+    move_to(own, 2, (uint32_t)(row / count[1]), &group);
     for (uint64_t at = first; at < end; at++) {
         kernel->run(arguments, &group);
-        if (++group.group[0] == count[0]) {
-            group.group[0] = 0;
-            if (++group.group[1] == count[1]) {
-                group.group[1] = 0;
-                group.group[2]++;
-            }
-        }
+        move_to_next(own, &group);
     }
 }
 
 /* Computes the layout of a launch's memory: the pointers, the values, the slots. Returns its size in bytes. */
-static uint64_t lay_out(const gpuhal_plugin_launch *what, launch *own, uint64_t slots)
+static uint64_t lay_out(launch *own, uint64_t slots)
 {
     const gpuhal_plugin_kernel *kernel = own->kernel;
+    const gpuhal_plugin_launch *what = own->what;
     const uint64_t pointers = kernel->parameter_count * (uint64_t)sizeof(void *);
     own->local_offset = kernel->has_local ? align_local(pointers) : 0;
     for (uint32_t i = 0; kernel->has_local && i < kernel->parameter_count; i++) {
@@ -95,9 +117,10 @@ static uint64_t lay_out(const gpuhal_plugin_launch *what, launch *own, uint64_t 
     return align_local(gpuhal_cpu_round_up(pointers, VALUE_ALIGNMENT) + kernel->value_bytes) + slots * own->slot_bytes;
 }
 
-static void fill_in(const gpuhal_plugin_launch *what, launch *own, char *memory)
+static void fill_in(launch *own, char *memory)
 {
     const gpuhal_plugin_kernel *kernel = own->kernel;
+    const gpuhal_plugin_launch *what = own->what;
     const uint64_t pointers = kernel->parameter_count * (uint64_t)sizeof(void *);
     char *value = memory + gpuhal_cpu_round_up(pointers, VALUE_ALIGNMENT);
     uint64_t local = align_local(pointers);
@@ -105,7 +128,7 @@ static void fill_in(const gpuhal_plugin_launch *what, launch *own, char *memory)
     for (uint32_t i = 0; i < kernel->parameter_count; i++) {
         const gpuhal_plugin_argument *argument = &what->arguments[i];
         if (kernel->parameters[i].kind == GPUHAL_PARAMETER_BUFFER) {
-            own->arguments[i] = (char *)argument->memory->host + argument->offset;
+            own->arguments[i] = argument->memory ? (char *)argument->memory->host + argument->offset : NULL;
         } else if (kernel->parameters[i].kind == GPUHAL_PARAMETER_VALUE) {
             own->arguments[i] = memcpy(value, argument->value, (size_t)argument->bytes);
             value += gpuhal_cpu_round_up(argument->bytes, VALUE_ALIGNMENT);
@@ -117,33 +140,68 @@ static void fill_in(const gpuhal_plugin_launch *what, launch *own, char *memory)
     own->slots = own->slot_bytes > 0 ? memory + align_local((uint64_t)(value - memory)) : NULL;
 }
 
-static gpuhal_status cpu_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
-                                const gpuhal_plugin_launch *what)
+static gpuhal_status refuse_groups(const gpuhal_host *host, const uint32_t groups[3])
 {
-    (void)queue; /* always NULL: this plugin has no queues, and the core calls this slot after earlier work has
-                  * finished */
-    gpuhal_plugin_instance *instance = kernel->device->instance;
-    const uint64_t total = (uint64_t)what->groups[0] * what->groups[1] * what->groups[2];
+    char text[192];
+    snprintf(text, sizeof text,
+             "the numbers of groups in memory are %u x %u x %u; a launch can have %u x %u x %u, and %u in all",
+             groups[0], groups[1], groups[2], groups_max[0], groups_max[1], groups_max[2], UINT32_MAX);
+    return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
+}
+
+/* Only a launch with numbers of groups in memory can have 0 groups, or more than the kernel can have. */
+static gpuhal_status find_groups(launch *own)
+{
+    const gpuhal_plugin_launch *what = own->what;
+    for (int i = 0; i < 3; i++) {
+        const uint64_t before_last = (uint64_t)(what->groups[i] - 1) * what->group_size[i];
+        own->groups[i] = what->groups[i];
+        own->last_size[i] = (uint32_t)(what->threads[i] - before_last);
+    }
+    if (what->indirect) {
+        memcpy(own->groups, (const char *)what->indirect->host + what->indirect_offset, sizeof own->groups);
+    }
+    const uint32_t *groups = own->groups;
+    const bool is_empty = groups[0] == 0 || groups[1] == 0 || groups[2] == 0;
+    const bool fits = groups[0] <= groups_max[0] && groups[1] <= groups_max[1] && groups[2] <= groups_max[2] &&
+                      (is_empty || (uint64_t)groups[0] * groups[1] <= UINT32_MAX / groups[2]);
+    return is_empty || fits ? GPUHAL_OK : refuse_groups(own->kernel->device->host, groups);
+}
+
+static gpuhal_status run_launch(launch *own, uint64_t total)
+{
+    const gpuhal_host *host = own->kernel->device->host;
+    gpuhal_plugin_instance *instance = own->kernel->device->instance;
     const uint32_t slots = total < instance->threads ? (uint32_t)total : instance->threads;
-    launch own = {.kernel = kernel, .groups = what->groups};
     _Alignas(GPUHAL_CPU_BINDING_ALIGNMENT) char frame[FRAME_BYTES];
     void *memory = frame;
-    const uint64_t bytes = lay_out(what, &own, slots);
+    const uint64_t bytes = lay_out(own, slots);
     if (bytes > SIZE_MAX ||
         (bytes > sizeof frame && posix_memalign(&memory, GPUHAL_CPU_BINDING_ALIGNMENT, (size_t)bytes) != 0)) {
-        return kernel->device->host->report(kernel->device->host, GPUHAL_ERROR_HOST_MEMORY, "posix_memalign", 0,
-                                            "the arguments and the local memory of all threads do not fit");
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "posix_memalign", 0,
+                            "the arguments and the local memory of all threads do not fit");
     }
-    fill_in(what, &own, memory);
+    fill_in(own, memory);
     if (total == 1) {
-        run_groups(&own, 0, 0, 1);
+        run_groups(own, 0, 0, 1);
     } else {
-        gpuhal_cpu_pool_run(instance, slots, total, run_groups, &own);
+        gpuhal_cpu_pool_run(instance, slots, total, run_groups, own);
     }
     if (memory != frame) {
         free(memory);
     }
     return GPUHAL_OK;
+}
+
+static gpuhal_status cpu_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                                const gpuhal_plugin_launch *what)
+{
+    (void)queue; /* always NULL: this plugin has no queues, and the core calls this slot after earlier work has
+                  * finished */
+    launch own = {.kernel = kernel, .what = what};
+    const gpuhal_status status = find_groups(&own);
+    const uint64_t total = (uint64_t)own.groups[0] * own.groups[1] * own.groups[2];
+    return status == GPUHAL_OK && total > 0 ? run_launch(&own, total) : status;
 }
 
 static gpuhal_status read_group_size(const gpuhal_host *host, const gpuhal_kernel_desc *desc, uint32_t out_size[3])
@@ -201,18 +259,16 @@ static gpuhal_status check_desc(const gpuhal_host *host, const gpuhal_kernel_des
     return GPUHAL_OK;
 }
 
-/* The product of the maximum numbers of groups fits into 64 bits. */
-static void describe(const gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out_info)
+static void describe(const gpuhal_plugin_kernel *kernel, const uint32_t group_size[3], gpuhal_kernel_info *out_info)
 {
     out_info->parameter_count = kernel->parameter_count;
     out_info->parameters = kernel->parameters;
-    memcpy(out_info->group_size, kernel->group_size, sizeof kernel->group_size);
+    memcpy(out_info->group_size, group_size, sizeof out_info->group_size);
     out_info->group_size_max = UINT32_MAX;
     out_info->group_multiple = 1;
-    out_info->groups_max[0] = UINT32_MAX;
-    out_info->groups_max[1] = out_info->groups_max[2] = UINT16_MAX;
+    memcpy(out_info->groups_max, groups_max, sizeof groups_max);
     out_info->local_max_bytes = GPUHAL_CPU_GROUP_MEMORY;
-    out_info->flags = GPUHAL_KERNEL_ADDS_LOCAL;
+    out_info->flags = GPUHAL_CPU_LAUNCH_FORMS;
 }
 
 /* Lists the names in a table; the exports of a library are not listed. */
@@ -253,16 +309,13 @@ static gpuhal_status cpu_kernel_create(gpuhal_plugin_program *program, const gpu
     if (!kernel) {
         return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
     }
-    *kernel = (gpuhal_plugin_kernel){.device = program->device,
-                                     .run = run,
-                                     .group_size = {group_size[0], group_size[1], group_size[2]},
-                                     .parameter_count = desc->parameter_count,
-                                     .value_bytes = value_bytes};
+    *kernel = (gpuhal_plugin_kernel){
+        .device = program->device, .run = run, .parameter_count = desc->parameter_count, .value_bytes = value_bytes};
     for (uint32_t i = 0; i < desc->parameter_count; i++) {
         kernel->parameters[i] = desc->parameters[i];
         kernel->has_local = kernel->has_local || desc->parameters[i].kind == GPUHAL_PARAMETER_LOCAL;
     }
-    describe(kernel, out_info);
+    describe(kernel, group_size, out_info);
     *out_kernel = kernel;
     return GPUHAL_OK;
 }

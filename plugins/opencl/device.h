@@ -42,6 +42,7 @@ typedef struct gpuhal_opencl_entry {
     bool software;                      /* a software implementation on the CPU */
     bool shares;                        /* a software device whose memory is always host-visible */
     bool compiles;                      /* has a compiler for OpenCL C */
+    bool non_uniform;                   /* the last group of a dimension may have fewer threads than the others */
     uint32_t defects;                   /* GPUHAL_OPENCL_ bits of defects.c */
     gpuhal_opencl_create_il *create_il; /* loads SPIR-V; NULL if not supported */
 } gpuhal_opencl_entry;
@@ -101,6 +102,7 @@ struct gpuhal_plugin_program {
     cl_program program;
     bool spirv;        /* SPIR-V rather than OpenCL C */
     bool reflects;     /* built so that kernels describe their arguments */
+    bool non_uniform;  /* built so that the last group of a dimension may have fewer threads than the others */
     uint64_t identity; /* hash of code, options, device and driver */
 };
 

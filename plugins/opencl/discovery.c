@@ -59,6 +59,14 @@ static bool can_share(cl_device_id id, uint32_t version, bool software)
            (can & CL_DEVICE_SVM_FINE_GRAIN_BUFFER);
 }
 
+/* Every device of OpenCL 2.0 to 2.2 has such groups; since 3.0 they are optional. */
+static bool has_non_uniform_groups(cl_device_id id, uint32_t version)
+{
+    cl_bool can = CL_FALSE;
+    (void)gpuhal_opencl_ask(id, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, &can, sizeof can);
+    return version >= 300 ? can : version >= 200;
+}
+
 /* Returns the function of OpenCL 2.1 or of cl_khr_il_program that loads SPIR-V; both use the same query. Returns NULL
  * if the device does not support SPIR-V. */
 static gpuhal_opencl_create_il *find_create_il(cl_platform_id platform, cl_device_id id, uint32_t version)
@@ -109,6 +117,7 @@ static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
         .software = software,
         .shares = can_share(id, version, software),
         .compiles = compiler,
+        .non_uniform = has_non_uniform_groups(id, version),
         .defects = gpuhal_opencl_find_defects(platform, id),
         .create_il = find_create_il(platform, id, version),
     };

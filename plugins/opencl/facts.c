@@ -156,6 +156,9 @@ void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
     if (gpuhal_opencl_formats(entry)) {
         host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, gpuhal_opencl_formats(entry));
         host->u64(host, sink, GPUHAL_FACT_KERNEL_KINDS, 1u << GPUHAL_MEMORY_DEVICE); /* the others stay mapped */
+        host->u64(host, sink, GPUHAL_FACT_LAUNCH_FORMS,
+                  GPUHAL_KERNEL_GROUP_SIZE | GPUHAL_KERNEL_OFFSET | GPUHAL_KERNEL_NULL_BUFFERS |
+                      (entry->non_uniform ? (uint32_t)GPUHAL_KERNEL_THREADS : 0u));
     } else {
         host->missing(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, GPUHAL_MISSING_NOT_SUPPORTED,
                       "the driver has no compiler for the device, or is older than OpenCL 1.2");

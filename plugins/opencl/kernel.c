@@ -6,8 +6,8 @@
  *
  * No OpenCL call makes a driver compile completely before the first launch. PoCL compiles a kernel for a group size
  * when the first launch with this size runs, in the process or since the on-disk cache was emptied. It compiles the
- * kernel again for the first grid of 65535 threads in a dimension. A launch without threads does not cause a
- * compilation. Querying the program's binary causes a compilation, but only for the group size in
+ * kernel again for the first grid of 65535 threads in a dimension, and for the first offset. A launch without threads
+ * does not cause a compilation. Querying the program's binary causes a compilation, but only for the group size in
  * POCL_BINARY_SPECIALIZE_WG (PoCL 3.1), and only the user may set this variable.
  */
 #include "device.h"
@@ -27,8 +27,7 @@ typedef struct instance {
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
-    char *name; /* stored after the parameters */
-    size_t group_size[3];
+    char *name;                         /* stored after the parameters */
     _Atomic(instance *) idle[IDLE_MAX]; /* NULL if the instance is used by a launch, or not created yet */
     uint32_t parameter_count;
     gpuhal_parameter parameters[];
@@ -178,9 +177,6 @@ gpuhal_status gpuhal_opencl_kernel_create(gpuhal_plugin_program *program, const 
         gpuhal_opencl_kernel_destroy(kernel);
         return status;
     }
-    for (int i = 0; i < 3; i++) {
-        kernel->group_size[i] = out_info->group_size[i];
-    }
     out_info->parameters = kernel->parameters;
     out_info->parameter_count = count;
     *out_kernel = kernel;
@@ -193,9 +189,9 @@ gpuhal_status gpuhal_opencl_kernel_create(gpuhal_plugin_program *program, const 
  * the offset is 0, since a kernel is not passed a size. */
 static cl_int set_buffer(instance *own, uint32_t index, const gpuhal_plugin_argument *argument, const char **out_call)
 {
-    gpuhal_opencl_buffer *buffer = argument->memory->object;
-    cl_mem mem = buffer->mem;
-    if (buffer->shared) {
+    gpuhal_opencl_buffer *buffer = argument->memory ? argument->memory->object : NULL;
+    cl_mem mem = buffer ? buffer->mem : NULL; /* the kernel's pointer is NULL, too */
+    if (buffer && buffer->shared) {
         *out_call = "clSetKernelArgSVMPointer";
         return gpuhal_opencl_api.clSetKernelArgSVMPointer(own->kernel, index,
                                                           (char *)argument->memory->host + argument->offset);
@@ -229,7 +225,9 @@ static cl_int set_arguments(instance *own, const gpuhal_plugin_launch *launch, c
     return code;
 }
 
-/* The driver retains the objects that an enqueued kernel uses, including sub-buffers, so the instance can be released
+/* For the driver, all numbers are threads. A kernel's get_group_id() does not include the offset.
+ *
+ * The driver retains the objects that an enqueued kernel uses, including sub-buffers, so the instance can be released
  * immediately. Only memory that host and device share is set by address. It requires no clSetKernelExecInfo(), because
  * on the CPU nothing has to be made resident. In PoCL 3.1 this function also writes beyond an array if it gets more
  * pointers than the kernel has arguments. */
@@ -238,6 +236,12 @@ gpuhal_status gpuhal_opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
 {
     gpuhal_plugin_device *device = kernel->program->device;
     const char *call = "clCreateKernel";
+    size_t offset[3], threads[3], group_size[3];
+    for (int i = 0; i < 3; i++) {
+        group_size[i] = launch->group_size[i];
+        threads[i] = (size_t)launch->threads[i];
+        offset[i] = launch->offset[i] * group_size[i];
+    }
     cl_int code = CL_SUCCESS;
     instance *own = take(kernel, &code);
     if (!own || (code = set_arguments(own, launch, &call)) != CL_SUCCESS) {
@@ -246,14 +250,13 @@ gpuhal_status gpuhal_opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
         }
         return gpuhal_opencl_result(device, call, code);
     }
-    const size_t *size = kernel->group_size;
-    const size_t threads[3] = {launch->groups[0] * size[0], launch->groups[1] * size[1], launch->groups[2] * size[2]};
     gpuhal_opencl_track t = gpuhal_opencl_begin(device, queue);
     if (!gpuhal_opencl_take_turn(device, t.commands, queue == NULL)) {
         give(kernel, own);
         return GPUHAL_NOT_READY;
     }
-    code = gpuhal_opencl_api.clEnqueueNDRangeKernel(t.commands, own->kernel, 3, NULL, threads, size, 0, NULL, &t.last);
+    code = gpuhal_opencl_api.clEnqueueNDRangeKernel(t.commands, own->kernel, 3, offset, threads, group_size, 0, NULL,
+                                                    &t.last);
     gpuhal_opencl_give_turn(device, t.commands, t.last);
     give(kernel, own);
     return gpuhal_opencl_end(device, &t, "clEnqueueNDRangeKernel", code);

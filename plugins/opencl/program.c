@@ -313,6 +313,25 @@ static char *all_options(const char *options, bool reflects)
     return text;
 }
 
+/* Returns whether the last group of a dimension may be smaller: only if the options choose OpenCL C 2.0 or later, and
+ * leave -cl-uniform-work-group-size out. If the options choose several versions, the last one counts. The options of
+ * SPIR-V choose none. */
+static bool allows_non_uniform(const char *options)
+{
+    static const char version[] = "-cl-std=CL", uniform[] = "-cl-uniform-work-group-size";
+    bool allows = false;
+    for (const char *at = options + strspn(options, " "); *at; at += strspn(at, " ")) {
+        const size_t length = strcspn(at, " ");
+        if (strncmp(at, version, sizeof version - 1) == 0) {
+            allows = at[sizeof version - 1] >= '2' && at[sizeof version - 1] <= '9';
+        } else if (length == sizeof uniform - 1 && strncmp(at, uniform, length) == 0) {
+            return false;
+        }
+        at += length;
+    }
+    return allows;
+}
+
 static gpuhal_status opencl_program_load(gpuhal_plugin_device *device, const gpuhal_code *code,
                                          gpuhal_plugin_build *build, gpuhal_plugin_program **out_program)
 {
@@ -340,6 +359,7 @@ static gpuhal_status opencl_program_load(gpuhal_plugin_device *device, const gpu
     program->device = device;
     program->spirv = spirv;
     program->reflects = reflects;
+    program->non_uniform = device->entry->non_uniform && !spirv && allows_non_uniform(options);
     program->identity = identify(device->entry, code, options);
     if (take_compiled(program, built_with, build)) {
         build->used_compiled = 1;

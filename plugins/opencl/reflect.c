@@ -277,12 +277,13 @@ static bool ask_groups(const gpuhal_plugin_program *program, cl_kernel kernel, c
 
 /* Uses the group size of the description or of the code. The two must not differ. */
 static gpuhal_status choose_group_size(const gpuhal_plugin_program *program, cl_kernel kernel,
-                                       const gpuhal_kernel_desc *desc, uint32_t out_size[3])
+                                       const gpuhal_kernel_desc *desc, uint32_t out_size[3], bool *out_fixed)
 {
     size_t fixed[3] = {0, 0, 0};
     const uint32_t *wanted = desc->group_size;
     const bool stated = wanted[0] || wanted[1] || wanted[2];
     (void)ask_groups(program, kernel, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, fixed, sizeof fixed);
+    *out_fixed = fixed[0] != 0;
     if (!stated && fixed[0] == 0) {
         return gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_INVALID_ARGUMENT,
                                     "group_size is 0 0 0, and the code does not fix it (reqd_work_group_size)");
@@ -361,6 +362,7 @@ gpuhal_status gpuhal_opencl_fill_limits(const gpuhal_plugin_program *program, cl
 {
     const cl_device_id id = program->device->entry->id;
     size_t most = 0, multiple = 0;
+    bool fixed = false;
     cl_ulong local = 0, private_bytes = 0, local_max = 0;
     if (!ask_groups(program, kernel, CL_KERNEL_WORK_GROUP_SIZE, &most, sizeof most) || most == 0) {
         (void)gpuhal_opencl_ask(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, &most, sizeof most);
@@ -369,7 +371,7 @@ gpuhal_status gpuhal_opencl_fill_limits(const gpuhal_plugin_program *program, cl
     (void)ask_groups(program, kernel, CL_KERNEL_LOCAL_MEM_SIZE, &local, sizeof local);
     (void)ask_groups(program, kernel, CL_KERNEL_PRIVATE_MEM_SIZE, &private_bytes, sizeof private_bytes);
     (void)gpuhal_opencl_ask(id, CL_DEVICE_LOCAL_MEM_SIZE, &local_max, sizeof local_max);
-    gpuhal_status status = choose_group_size(program, kernel, desc, info->group_size);
+    gpuhal_status status = choose_group_size(program, kernel, desc, info->group_size, &fixed);
     status = status ? status : check_group_size(program, info->group_size, most);
     status = status ? status : check_subgroups(program, kernel, desc->subgroup_size, &info->subgroup_size);
     for (int i = 0; status == GPUHAL_OK && i < 3; i++) {
@@ -380,5 +382,9 @@ gpuhal_status gpuhal_opencl_fill_limits(const gpuhal_plugin_program *program, cl
     info->local_bytes = local;
     info->local_max_bytes = local_max;
     info->private_bytes = private_bytes;
+    info->flags = GPUHAL_KERNEL_OFFSET | GPUHAL_KERNEL_NULL_BUFFERS;
+    if (!fixed) {
+        info->flags |= GPUHAL_KERNEL_GROUP_SIZE | (program->non_uniform ? (uint32_t)GPUHAL_KERNEL_THREADS : 0u);
+    }
     return status;
 }

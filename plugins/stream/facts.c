@@ -73,6 +73,7 @@ static void list_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal
     }
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, kinds);
     host->u64(host, sink, GPUHAL_FACT_KERNEL_KINDS, kinds); /* page-locked memory is mapped into the device */
+    host->u64(host, sink, GPUHAL_FACT_LAUNCH_FORMS, GPUHAL_STREAM_LAUNCH_FORMS);
     /* Page-locked memory keeps its address and is coherent (memory.c). */
     host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
     host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));

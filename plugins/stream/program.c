@@ -17,7 +17,6 @@
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
-    uint32_t group_size[3];
     vendor_function function;
     gpuhal_parameter parameters[]; /* as described by the caller */
 };
@@ -188,7 +187,8 @@ static gpuhal_status check_desc(const gpuhal_plugin_device *device, const gpuhal
 
 /* Inside the context: fills in the function attributes that the driver reports, and prepares the function. On failure
  * @p out_call is the failed call. */
-static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out, const char **out_call)
+static vendor_code describe(const gpuhal_plugin_kernel *kernel, const uint32_t group_size[3], gpuhal_kernel_info *out,
+                            const char **out_call)
 {
     const gpuhal_plugin_device *device = kernel->program->device;
     uint32_t threads = 0, local = 0, private_bytes = 0, registers = 0;
@@ -216,11 +216,11 @@ static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *ou
     out->local_bytes = local;
     out->private_bytes = private_bytes;
     out->local_max_bytes = most ? most : INT32_MAX;
-    out->flags = GPUHAL_KERNEL_ADDS_LOCAL;
-    memcpy(out->group_size, kernel->group_size, sizeof out->group_size);
+    out->flags = GPUHAL_STREAM_LAUNCH_FORMS;
+    memcpy(out->group_size, group_size, sizeof out->group_size);
     for (uint32_t i = 0; i < 3; i++) {
         const uint32_t groups = limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_GROUPS_X + i);
-        const uint64_t fit = GPUHAL_VENDOR_THREADS_MAX / kernel->group_size[i];
+        const uint64_t fit = GPUHAL_VENDOR_THREADS_MAX / group_size[i];
         out->groups_max[i] = groups < fit ? groups : (uint32_t)fit;
     }
     return code == GPUHAL_VENDOR_OK ? GPUHAL_OWN(prepare_function)(kernel->function, own, most, out_call) : code;
@@ -294,7 +294,7 @@ static gpuhal_status find_function(gpuhal_plugin_kernel *kernel, const gpuhal_ke
     if (code != GPUHAL_VENDOR_OK) {
         return get_failed(device, desc->name, call, code);
     }
-    code = describe(kernel, out_info, &call);
+    code = describe(kernel, desc->group_size, out_info, &call);
     if (code != GPUHAL_VENDOR_OK) {
         return GPUHAL_OWN(result_of_lookup)(device, call, code);
     }
@@ -322,7 +322,6 @@ static gpuhal_status kernel_create(gpuhal_plugin_program *program, const gpuhal_
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     kernel->program = program;
-    memcpy(kernel->group_size, desc->group_size, sizeof kernel->group_size);
     if (bytes != 0) {
         memcpy(kernel->parameters, desc->parameters, bytes);
     }
@@ -355,7 +354,7 @@ void GPUHAL_OWN(gather)(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_
     uint32_t count = 0;
     out->function = kernel->function;
     out->groups = launch->groups;
-    out->group_size = kernel->group_size;
+    out->group_size = launch->group_size;
     out->shared_bytes = launch->local_bytes;
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const gpuhal_plugin_argument *argument = &launch->arguments[i];
@@ -364,7 +363,7 @@ void GPUHAL_OWN(gather)(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_
         } else if (argument->kind == GPUHAL_PARAMETER_VALUE) {
             out->pointers[count++] = (void *)(uintptr_t)argument->value;
         } else {
-            out->addresses[count] = argument->memory->address + argument->offset;
+            out->addresses[count] = argument->memory ? argument->memory->address + argument->offset : 0;
             out->pointers[count] = &out->addresses[count];
             count++;
         }
@@ -386,7 +385,7 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     }
     const char *name = GPUHAL_VENDOR_LAUNCH_CALL;
     vendor_code code = GPUHAL_VENDOR_LAUNCH(kernel->function, launch->groups[0], launch->groups[1], launch->groups[2],
-                                            kernel->group_size[0], kernel->group_size[1], kernel->group_size[2],
+                                            launch->group_size[0], launch->group_size[1], launch->group_size[2],
                                             with.shared_bytes, call.stream, with.pointers, NULL);
     const bool refused = GPUHAL_VENDOR_REFUSES_LAUNCH(code);
     code = GPUHAL_OWN(end)(&call, code, UINT64_MAX, &name);

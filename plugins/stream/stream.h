@@ -82,6 +82,9 @@ static inline uint64_t gpuhal_stream_piece(const void *host, uint64_t bytes)
     return host && piece < bytes ? piece : bytes;
 }
 
+/* The flags of every kernel. */
+#define GPUHAL_STREAM_LAUNCH_FORMS (GPUHAL_KERNEL_ADDS_LOCAL | GPUHAL_KERNEL_GROUP_SIZE | GPUHAL_KERNEL_NULL_BUFFERS)
+
 /* The core does not accept kernels with more parameters. */
 #define GPUHAL_STREAM_ARGUMENTS_MAX 1024u
 

@@ -103,8 +103,12 @@ static inline gpuhal_memory memory_or_fail(const cpu *with, uint64_t bytes)
 static inline gpuhal_status launch(const cpu *with, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_argument *arguments, uint32_t count, uint32_t groups)
 {
-    const gpuhal_plugin_launch what = {
-        .size = sizeof what, .arguments = arguments, .argument_count = count, .groups = {groups, 1, 1}};
+    const gpuhal_plugin_launch what = {.size = sizeof what,
+                                       .arguments = arguments,
+                                       .argument_count = count,
+                                       .groups = {groups, 1, 1},
+                                       .group_size = {4, 1, 1},
+                                       .threads = {4 * (uint64_t)groups, 1, 1}};
     return with->ops.programs->launch(NULL, kernel, &what);
 }
 

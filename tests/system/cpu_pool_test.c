@@ -188,7 +188,9 @@ TEST(every_group_runs_once_and_is_given_its_numbers)
         const gpuhal_plugin_launch what = {.size = sizeof what,
                                            .arguments = &argument,
                                            .argument_count = 1,
-                                           .groups = {shapes[i][0], shapes[i][1], shapes[i][2]}};
+                                           .groups = {shapes[i][0], shapes[i][1], shapes[i][2]},
+                                           .group_size = {4, 1, 1},
+                                           .threads = {4 * shapes[i][0], shapes[i][1], shapes[i][2]}};
         memset(memory.host, 0, 400000);
         expect_fine(&with, with.ops.programs->launch(NULL, kernel, &what), "launch");
         for (uint32_t k = 0; k < 100000; k++) {
@@ -223,6 +225,8 @@ TEST(local_memory_is_of_one_group_at_a_time)
                                            .arguments = arguments,
                                            .argument_count = 4,
                                            .groups = {groups[i % 3], 1, 1},
+                                           .group_size = {4, 1, 1},
+                                           .threads = {4 * groups[i % 3], 1, 1},
                                            .local_bytes = bytes};
         expect_fine(&with, with.ops.programs->launch(NULL, kernel, &what), "launch");
         assert_int_equal(all.done, groups[i % 3]);

@@ -166,7 +166,12 @@ TEST(a_kernel_with_its_own_shared_memory_gets_the_bytes_of_the_launch)
     uint32_t count = 64, value = 7;
     const gpuhal_plugin_argument arguments[] = {memory_argument(&memory, 0), value_argument(&value, sizeof value),
                                                 value_argument(&count, sizeof count)};
-    gpuhal_plugin_launch how = {.size = sizeof how, .groups = {1, 1, 1}, .arguments = arguments, .argument_count = 3};
+    gpuhal_plugin_launch how = {.size = sizeof how,
+                                .groups = {1, 1, 1},
+                                .group_size = {64, 1, 1},
+                                .threads = {64, 1, 1},
+                                .arguments = arguments,
+                                .argument_count = 3};
     static const uint32_t asked[] = {28672, 40960, 1024, 200000};
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         how.local_bytes = asked[i];

@@ -47,8 +47,12 @@ static gpuhal_status launch_hold(machine *m, gpuhal_plugin_queue *queue, uint32_
 {
     const gpuhal_plugin_argument arguments[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .memory = &m->d.far, .bytes = BYTES},
                                                 value_of(&at, sizeof at)};
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 2, .arguments = arguments, .groups = {groups, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 2,
+                                         .arguments = arguments,
+                                         .groups = {groups, 1, 1},
+                                         .group_size = {FEW, 1, 1},
+                                         .threads = {groups * FEW, 1, 1}};
     return m->d.ops->programs->launch(queue, m->kernel, &launch);
 }
 
@@ -159,7 +163,8 @@ TEST(launches_of_one_queue_may_be_enqueued_on_drivers_that_forbid_overlap)
 
 TEST(a_launch_that_the_driver_refuses_leaves_the_turn_with_the_one_that_runs)
 {
-    const gpuhal_plugin_launch nothing = {.size = sizeof nothing, .groups = {1, 1, 1}};
+    const gpuhal_plugin_launch nothing = {
+        .size = sizeof nothing, .groups = {1, 1, 1}, .group_size = {FEW, 1, 1}, .threads = {FEW, 1, 1}};
     const gpuhal_kernel_desc desc = described("hold", NULL, 0);
     gpuhal_plugin_program *program = NULL;
     machine m;

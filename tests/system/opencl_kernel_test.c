@@ -218,8 +218,12 @@ static gpuhal_status launch_reverse(const fixture *d, gpuhal_plugin_queue *queue
 {
     const gpuhal_plugin_argument arguments[] = {part_of(memory, offset),
                                                 {.kind = GPUHAL_PARAMETER_LOCAL, .bytes = FEW * sizeof(uint32_t)}};
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 2, .arguments = arguments, .groups = {1, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 2,
+                                         .arguments = arguments,
+                                         .groups = {1, 1, 1},
+                                         .group_size = {FEW, 1, 1},
+                                         .threads = {FEW, 1, 1}};
     return d->ops->programs->launch(queue, kernel, &launch);
 }
 
@@ -276,8 +280,12 @@ TEST(a_structure_is_a_value_of_its_size)
     desc.group_size[0] = 1;
     gpuhal_plugin_kernel *kernel = kernel_or_fail(&d, program, &desc, NULL);
     const gpuhal_plugin_argument arguments[] = {part_of(&d.far, 0), value_of(&pair, sizeof pair)};
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 2, .arguments = arguments, .groups = {1, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 2,
+                                         .arguments = arguments,
+                                         .groups = {1, 1, 1},
+                                         .group_size = {1, 1, 1},
+                                         .threads = {1, 1, 1}};
     expect_fine(&d, d.ops->programs->launch(NULL, kernel, &launch), "launch");
     read_numbers(&d, &d.far, 0, numbers);
     assert_int_equal(numbers[0], 1234);
@@ -468,6 +476,8 @@ TEST(shared_memory_is_reached_by_its_address)
                                          .argument_count = 1,
                                          .arguments = &argument,
                                          .groups = {1, 1, 1},
+                                         .group_size = {1, 1, 1},
+                                         .threads = {1, 1, 1},
                                          .uses = uses,
                                          .uses_count = 3};
     expect_fine(&d, d.ops->programs->launch(d.queue, kernel, &launch), "launch");

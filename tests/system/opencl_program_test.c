@@ -302,8 +302,12 @@ TEST(spirv_with_kernels_is_loaded_if_the_device_takes_it)
     gpuhal_plugin_kernel *kernel = kernel_or_fail(&d, program, &desc, NULL);
     expect_fine(&d, d.ops->fill(d.device, NULL, &d.far, 0, BYTES, 1, 4), "fill");
     const gpuhal_plugin_argument argument = part_of(&d.far, 0);
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 1, .arguments = &argument, .groups = {1, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 1,
+                                         .arguments = &argument,
+                                         .groups = {1, 1, 1},
+                                         .group_size = {FEW, 1, 1},
+                                         .threads = {FEW, 1, 1}};
     expect_fine(&d, d.ops->programs->launch(NULL, kernel, &launch), "launch");
     read_numbers(&d, &d.far, 0, numbers);
     assert_int_equal(numbers[FEW - 1], 8);

@@ -120,8 +120,12 @@ static inline gpuhal_status launch_add(const fixture *d, gpuhal_plugin_queue *qu
 {
     const gpuhal_plugin_argument arguments[] = {part_of(to, to_offset), part_of(from, from_offset),
                                                 value_of(&plus, sizeof plus)};
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 3, .arguments = arguments, .groups = {1, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 3,
+                                         .arguments = arguments,
+                                         .groups = {1, 1, 1},
+                                         .group_size = {FEW, 1, 1},
+                                         .threads = {FEW, 1, 1}};
     return d->ops->programs->launch(queue, kernel, &launch);
 }
 

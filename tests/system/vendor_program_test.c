@@ -345,6 +345,8 @@ TEST(a_launch_reaches_the_driver_as_it_was_described)
                                       .arguments = arguments,
                                       .argument_count = 5,
                                       .groups = {3, 2, 1},
+                                      .group_size = {16, 4, 2},
+                                      .threads = {48, 8, 2},
                                       .local_bytes = 28,
                                       .uses = used,
                                       .uses_count = 1};
@@ -391,8 +393,12 @@ static void make_fill(const bench *with, filled *out)
     out->arguments[0] = memory_argument(&out->memory, 0);
     out->arguments[1] = value_argument(&out->value, 4);
     out->arguments[2] = value_argument(&out->count, 4);
-    out->how = (gpuhal_plugin_launch){
-        .size = sizeof out->how, .arguments = out->arguments, .argument_count = 3, .groups = {1, 1, 1}};
+    out->how = (gpuhal_plugin_launch){.size = sizeof out->how,
+                                      .arguments = out->arguments,
+                                      .argument_count = 3,
+                                      .groups = {1, 1, 1},
+                                      .group_size = {64, 1, 1},
+                                      .threads = {64, 1, 1}};
 }
 
 static void end_fill(const bench *with, filled *own)
@@ -461,6 +467,24 @@ TEST(a_launch_that_the_driver_refuses_leaves_queue_and_device_usable)
     finish(&with, queue);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
     with.ops.queues->queue_destroy(queue);
+    end_fill(&with, &own);
+    end_clean(&with);
+}
+
+/* The core refuses such groups itself. */
+TEST(the_driver_refuses_groups_that_are_larger_than_the_device_can_have)
+{
+    static const uint32_t sizes[][3] = {{1025, 1, 1}, {64, 32, 1}, {1, 1, OF(65, 1025)}, {0, 1, 1}};
+    bench with = begin_on("devices 1", 1);
+    filled own;
+    make_fill(&with, &own);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        memcpy(own.how.group_size, sizes[i], sizeof own.how.group_size);
+        expect_refused(&with, with.ops.programs->launch(NULL, own.kernel, &own.how), GPUHAL_ERROR_INVALID_ARGUMENT,
+                       "does not take these groups, sizes or local memory");
+    }
+    memcpy(own.how.group_size, (uint32_t[]){4, 4, 4}, sizeof own.how.group_size);
+    expect_fine(with.ops.programs->launch(NULL, own.kernel, &own.how), &with, "launch");
     end_fill(&with, &own);
     end_clean(&with);
 }

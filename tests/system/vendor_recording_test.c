@@ -93,8 +93,12 @@ static void set_fill(recorded *r, uint32_t i, const gpuhal_memory *to, uint32_t 
     r->arguments[i][0] = memory_argument(to, 0);
     r->arguments[i][1] = value_argument(&r->values[i][0], 4);
     r->arguments[i][2] = value_argument(&r->values[i][1], 4);
-    r->launches[i] = (gpuhal_plugin_launch){
-        .size = sizeof r->launches[i], .argument_count = 3, .arguments = r->arguments[i], .groups = {groups, 1, 1}};
+    r->launches[i] = (gpuhal_plugin_launch){.size = sizeof r->launches[i],
+                                            .argument_count = 3,
+                                            .arguments = r->arguments[i],
+                                            .groups = {groups, 1, 1},
+                                            .group_size = {NUMBERS, 1, 1},
+                                            .threads = {groups * NUMBERS, 1, 1}};
 }
 
 /* The kernel fills all numbers, with one group of 64 threads. */
@@ -118,8 +122,12 @@ static gpuhal_plugin_step *launch_add(recorded *r, const gpuhal_memory *to, cons
     r->arguments[i][1] = memory_argument(one, 0);
     r->arguments[i][2] = memory_argument(other, 0);
     r->arguments[i][3] = value_argument(&r->values[i][0], 4);
-    r->launches[i] = (gpuhal_plugin_launch){
-        .size = sizeof r->launches[i], .argument_count = 4, .arguments = r->arguments[i], .groups = {1, 1, 1}};
+    r->launches[i] = (gpuhal_plugin_launch){.size = sizeof r->launches[i],
+                                            .argument_count = 4,
+                                            .arguments = r->arguments[i],
+                                            .groups = {1, 1, 1},
+                                            .group_size = {NUMBERS, 1, 1},
+                                            .threads = {NUMBERS, 1, 1}};
     step->kernel = r->add;
     step->launch = &r->launches[i];
     return step;

@@ -183,6 +183,8 @@ static void launch(const bench *with, gpuhal_plugin_queue *queue, gpuhal_plugin_
 {
     const gpuhal_plugin_launch how = {.size = sizeof how,
                                       .groups = {(threads + 63) / 64, 1, 1},
+                                      .group_size = {64, 1, 1},
+                                      .threads = {(threads + 63) / 64 * 64, 1, 1},
                                       .argument_count = count,
                                       .arguments = arguments};
     expect_fine(with->ops.programs->launch(queue, kernel, &how), with, "launch");

@@ -163,16 +163,23 @@ TEST(a_kernel_that_must_prepare_sizes_needs_the_plugins_slot)
     end(&o);
 }
 
-/* PoCL compiles for each size. Sizes above a limit are forgotten, and then count as first launches for ever. */
+/* PoCL compiles for each size, and again for an offset. Sizes above a limit are forgotten, and then count as first
+ * launches for ever. */
 TEST(the_first_launch_of_each_group_size_counts_as_one_that_may_compile)
 {
-    objects o = begin(GPUHAL_KERNEL_GROUP_SIZE);
+    objects o = begin(GPUHAL_KERNEL_GROUP_SIZE | GPUHAL_KERNEL_OFFSET);
     gpuhal_plugin_launch launch = {.groups = {1, 1, 1}, .group_size = {16, 1, 1}, .threads = {16, 1, 1}};
     assert_ok(try_launch(&o, (gpuhal_launch){.groups = {4, 1, 1}}));
     assert_true(gpuhal_launch_is_first(o.add, &launch));
     assert_ok(try_launch(&o, (gpuhal_launch){.groups = {1, 1, 1}, .group_size = {16}}));
     assert_false(gpuhal_launch_is_first(o.add, &launch));
+    launch.offset[1] = 1;
+    assert_true(gpuhal_launch_is_first(o.add, &launch));
+    assert_ok(try_launch(&o, (gpuhal_launch){.groups = {1, 1, 1}, .group_size = {16}, .offset = {0, 0, 1}}));
+    assert_false(gpuhal_launch_is_first(o.add, &launch));
     launch.threads[0] = 32;
+    assert_true(gpuhal_launch_is_first(o.add, &launch));
+    launch.offset[1] = 0;
     assert_true(gpuhal_launch_is_first(o.add, &launch));
     for (uint32_t y = 1; y <= 64; y++) {
         assert_ok(try_launch(&o, (gpuhal_launch){.groups = {1, 1, 1}, .group_size = {1, y, 1}}));
@@ -385,6 +392,5 @@ TEST(an_older_program_without_the_new_members_launches_as_before)
     refused(gpuhal_kernel_launch(o.queue, o.add, &launch), GPUHAL_ERROR_INVALID_ARGUMENT, "reserved2 is 7");
     end(&o);
 }
-
 
 #include "test_main.h"

@@ -87,7 +87,8 @@ static gpuhal_group_size *make(const uint32_t threads[3])
     gpuhal_group_size *size = malloc(sizeof *size);
     if (size) {
         memcpy(size->threads, threads, sizeof size->threads);
-        atomic_init(&size->launched_bits, 0);
+        atomic_init(&size->launched_bits[0], 0);
+        atomic_init(&size->launched_bits[1], 0);
     }
     return size;
 }

@@ -161,7 +161,8 @@ static gpuhal_kernel *make(gpuhal_program *program, const gpuhal_kernel_desc *de
                               .name = copy};
     atomic_init(&kernel->references, 1);
     memcpy(kernel->own_size.threads, info->group_size, sizeof kernel->own_size.threads);
-    atomic_init(&kernel->own_size.launched_bits, 0);
+    atomic_init(&kernel->own_size.launched_bits[0], 0);
+    atomic_init(&kernel->own_size.launched_bits[1], 0);
     atomic_init(&kernel->other_sizes, NULL);
     kernel->local_bytes = !info->local_max_bytes                      ? UINT64_MAX
                           : info->local_max_bytes < info->local_bytes ? 0

@@ -206,15 +206,17 @@ static gpuhal_status failed(const gpuhal_launch_record *own, gpuhal_status statu
                  : status;
 }
 
-/* Drivers compile at a kernel's first launch (lavapipe, PoCL), and again for another group size and for wide grids
- * (PoCL, from 65535 threads). A launch with a wider grid than all previous launches therefore counts as a first launch.
- * Only the bit lengths of widths are compared, so that not every launch of a slowly growing grid counts. */
+/* Drivers compile at a kernel's first launch (lavapipe, PoCL), and again for another group size, for an offset and for
+ * wide grids (PoCL, from 65535 threads). A launch with a wider grid than all previous launches therefore counts as a
+ * first launch. Only the bit lengths of widths are compared, so that not every launch of a slowly growing grid
+ * counts. */
 void gpuhal_launch_note(gpuhal_kernel *kernel, const gpuhal_plugin_launch *launch)
 {
     const uint32_t bits = gpuhal_launch_width_bits(launch);
     gpuhal_group_size *size = gpuhal_group_size_add(kernel, launch->group_size);
-    uint32_t before = size ? atomic_load(&size->launched_bits) : bits;
-    while (before < bits && !atomic_compare_exchange_weak(&size->launched_bits, &before, bits)) {
+    _Atomic uint32_t *launched = size ? &size->launched_bits[gpuhal_launch_has_offset(launch)] : NULL;
+    uint32_t before = launched ? atomic_load(launched) : bits;
+    while (before < bits && !atomic_compare_exchange_weak(launched, &before, bits)) {
     }
 }
 

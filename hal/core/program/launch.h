@@ -86,11 +86,18 @@ static inline uint32_t gpuhal_launch_width_bits(const gpuhal_plugin_launch *laun
     return width ? 64u - (uint32_t)__builtin_clzll(width) : 0;
 }
 
+static inline bool gpuhal_launch_has_offset(const gpuhal_plugin_launch *launch)
+{
+    return (launch->offset[0] | launch->offset[1] | launch->offset[2]) != 0;
+}
+
 /* Returns whether the driver may compile the kernel for this launch. */
 static inline bool gpuhal_launch_is_first(const gpuhal_kernel *kernel, const gpuhal_plugin_launch *launch)
 {
     const gpuhal_group_size *size = gpuhal_group_size_find(kernel, launch->group_size);
-    return !size || gpuhal_launch_width_bits(launch) > atomic_load_explicit(&size->launched_bits, memory_order_relaxed);
+    return !size ||
+           gpuhal_launch_width_bits(launch) >
+               atomic_load_explicit(&size->launched_bits[gpuhal_launch_has_offset(launch)], memory_order_relaxed);
 }
 
 #endif

@@ -120,17 +120,18 @@ static gpuhal_status take_buffer(const gpuhal_kernel *kernel, gpuhal_launch *lau
     return GPUHAL_OK;
 }
 
-/* Plugins get 64 bits, but most APIs count the threads of a dimension in 32 bits. groups_max is the limit for the
- * kernel's own size. */
+/* Plugins get 64 bits, but most APIs count the threads of a dimension, with those before the offset, in 32 bits.
+ * groups_max is the limit for the kernel's own size. */
 static gpuhal_status check_width(const gpuhal_kernel *kernel, const gpuhal_launch *launch)
 {
     for (uint32_t d = 0; d < 3; d++) {
-        const uint64_t threads = (uint64_t)launch->groups[d] * launch->group_size[d];
-        if (threads > UINT32_MAX && launch->group_size[d] > kernel->info.group_size[d]) {
+        const uint64_t size = launch->group_size[d];
+        const uint64_t threads = launch->threads[d] ? launch->threads[d] : launch->groups[d] * size;
+        if (launch->offset[d] * size + threads > UINT32_MAX && size > kernel->info.group_size[d]) {
             return gpuhal_launch_refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, GPUHAL_LAUNCH_WHOLE,
-                                        "%u groups of %u threads in dimension %u; with another group size than the "
-                                        "kernel's there can be %u threads",
-                                        launch->groups[d], launch->group_size[d], d, UINT32_MAX);
+                                        "%u groups of %u threads from group %u on in dimension %u; with another group "
+                                        "size than the kernel's there can be %u threads",
+                                        launch->groups[d], launch->group_size[d], launch->offset[d], d, UINT32_MAX);
         }
     }
     return GPUHAL_OK;

@@ -55,8 +55,9 @@ struct gpuhal_program {
 typedef struct gpuhal_group_size {
     struct gpuhal_group_size *next;
     uint32_t threads[3];
-    /* bit length of the largest grid width (in threads) of all launches so far; 0 if never launched */
-    _Atomic uint32_t launched_bits;
+    /* bit length of the largest grid width (in threads) of all launches so far, without and with an offset; 0 if never
+     * launched */
+    _Atomic uint32_t launched_bits[2];
 } gpuhal_group_size;
 
 struct gpuhal_kernel {

@@ -27,6 +27,15 @@
 #define cuStreamBeginCapture cuStreamBeginCapture_v2
 #define cuStreamDestroy      cuStreamDestroy_v2
 
+/* The limits of a launch, and the driver's codes: for a block or grid that the device does not have, and for a block
+ * that is larger than the code's limit. */
+#define VENDOR_ATTRIBUTE_THREADS CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+#define VENDOR_ATTRIBUTE_BLOCK_X CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X
+#define VENDOR_ATTRIBUTE_GRID_X  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X
+#define VENDOR_THREADS_MAX       UINT64_MAX /* in one dimension of a grid */
+#define VENDOR_ERROR_GROUPS      CUDA_ERROR_INVALID_VALUE
+#define VENDOR_ERROR_BOUNDS      CUDA_ERROR_INVALID_VALUE
+
 typedef CUdevice vendor_device;
 typedef CUstream vendor_stream;
 typedef CUevent vendor_event;

@@ -15,6 +15,8 @@
  *   argument=I:N   argument I of any kernel accepts only values of N bytes
  *   svmalloc       clSVMAlloc fails
  *   gone=CODE      clSetMemObjectDestructorCallback returns CODE and does nothing
+ *   ragged=BOOL    devices report whether the last group of a dimension may have fewer threads than the others. With 1,
+ *                  a launch with such groups fails if the specification says so, or is split into several launches.
  *   migrate=CODE   clEnqueueMigrateMemObjects returns CODE and does nothing
  *   copy=CODE      the next copy fails with CODE during execution, and all later commands in its command queue fail
  *                  with the same code, as with rusticl
@@ -97,6 +99,11 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clGetDeviceInfo(cl_dev
     if (what == CL_DEVICE_PCI_BUS_INFO_KHR && address &&
         sscanf(address, "%x:%x:%x.%x", &pci.pci_domain, &pci.pci_bus, &pci.pci_device, &pci.pci_function) == 4) {
         return give(&pci, sizeof pci, room, to, out_bytes);
+    }
+    const char *ragged = word("ragged");
+    const cl_bool can = ragged && strcmp(ragged, "1") == 0;
+    if (what == CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT && ragged) {
+        return give(&can, sizeof can, room, to, out_bytes);
     }
     static const char il[] = "SPIR-V_1.2";
     if (what == CL_DEVICE_IL_VERSION && word("il")) {
@@ -235,6 +242,70 @@ clCreateProgramWithIL(cl_context context, const void *code, size_t bytes, cl_int
     const char *source = "__kernel void from_il(__global uint *x) { x[get_global_id(0)] += 7; }";
     return word("il") ? INSTALLED(clCreateProgramWithSource)(context, 1, &source, NULL, out_code)
                       : INSTALLED(clCreateProgramWithIL)(context, code, bytes, out_code);
+}
+
+/* "Options Controlling the OpenCL version" and "Optimization Options" of the OpenCL API Specification, and
+ * reqd_work_group_size of the C Specification. */
+static bool takes_ragged_groups(cl_kernel kernel)
+{
+    size_t fixed[3] = {0};
+    char options[512] = "";
+    cl_program program = NULL;
+    cl_device_id id = NULL;
+    (void)INSTALLED(clGetKernelInfo)(kernel, CL_KERNEL_PROGRAM, sizeof program, &program, NULL);
+    (void)INSTALLED(clGetProgramInfo)(program, CL_PROGRAM_DEVICES, sizeof id, &id, NULL);
+    (void)INSTALLED(clGetProgramBuildInfo)(program, id, CL_PROGRAM_BUILD_OPTIONS, sizeof options, options, NULL);
+    (void)INSTALLED(clGetKernelWorkGroupInfo)(kernel, id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof fixed, fixed, NULL);
+    return (strstr(options, "-cl-std=CL2.0") || strstr(options, "-cl-std=CL3.0")) &&
+           !strstr(options, "-cl-uniform-work-group-size") && fixed[0] == 0;
+}
+
+/* Each of the up to eight launches has the whole groups, or the threads of the last group, in each dimension. The queue
+ * must be in order. */
+static cl_int launch_pieces(cl_command_queue queue, cl_kernel kernel, const size_t offset[3], const size_t threads[3],
+                            const size_t group_size[3], cl_event *out_event)
+{
+    cl_int code = CL_SUCCESS;
+    *out_event = NULL;
+    for (unsigned piece = 0; piece < 8 && code == CL_SUCCESS; piece++) {
+        size_t from[3], count[3], size[3];
+        bool is_empty = false;
+        for (unsigned i = 0; i < 3; i++) {
+            const bool is_last = piece >> i & 1;
+            const size_t rest = threads[i] % group_size[i];
+            from[i] = offset[i] + (is_last ? threads[i] - rest : 0);
+            count[i] = is_last ? rest : threads[i] - rest;
+            size[i] = is_last ? rest : group_size[i];
+            is_empty = is_empty || count[i] == 0;
+        }
+        if (is_empty) {
+            continue;
+        }
+        if (*out_event) {
+            (void)INSTALLED(clReleaseEvent)(*out_event);
+        }
+        code = INSTALLED(clEnqueueNDRangeKernel)(queue, kernel, 3, from, count, size, 0, NULL, out_event);
+    }
+    return code;
+}
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL clEnqueueNDRangeKernel(
+    cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset, const size_t *threads,
+    const size_t *group_size, cl_uint wait_count, const cl_event *waits, cl_event *out_event)
+{
+    const char *ragged = word("ragged");
+    const bool splits = ragged && strcmp(ragged, "1") == 0;
+    bool is_ragged = false;
+    for (cl_uint i = 0; i < dimensions && splits; i++) {
+        is_ragged = is_ragged || threads[i] % group_size[i] != 0;
+    }
+    if (!is_ragged) {
+        return INSTALLED(clEnqueueNDRangeKernel)(queue, kernel, dimensions, offset, threads, group_size, wait_count,
+                                                 waits, out_event);
+    }
+    return dimensions == 3 && takes_ragged_groups(kernel)
+               ? launch_pieces(queue, kernel, offset, threads, group_size, out_event)
+               : CL_INVALID_WORK_GROUP_SIZE;
 }
 
 static void note(const char *call)

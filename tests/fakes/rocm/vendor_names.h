@@ -20,6 +20,15 @@
 #define hipMemFree      hipFree
 #define hipStreamCreate hipStreamCreateWithFlags
 
+/* The limits of a launch, and the runtime's codes: for a block or grid that the device does not have, and for a block
+ * that is larger than the code's launch bounds (ihipLaunchKernel_validate() of hip_module.cpp). */
+#define VENDOR_ATTRIBUTE_THREADS hipDeviceAttributeMaxThreadsPerBlock
+#define VENDOR_ATTRIBUTE_BLOCK_X hipDeviceAttributeMaxBlockDimX
+#define VENDOR_ATTRIBUTE_GRID_X  hipDeviceAttributeMaxGridDimX
+#define VENDOR_THREADS_MAX       UINT32_MAX /* in one dimension of a grid */
+#define VENDOR_ERROR_GROUPS      hipErrorInvalidConfiguration
+#define VENDOR_ERROR_BOUNDS      hipErrorLaunchFailure
+
 typedef hipDevice_t vendor_device;
 typedef hipStream_t vendor_stream;
 typedef hipEvent_t vendor_event;

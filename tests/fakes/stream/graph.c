@@ -138,8 +138,9 @@ static fake_code read_kernel(const vendor_kernel_node *from, const fake_context 
     if (!fake_function_find(out->function) || (context && out->function->module->context != context)) {
         return FAKE_ERROR_INVALID_VALUE;
     }
-    if (!fake_launch_fits(out->function, &out->launch, parameters, extra)) {
-        return FAKE_ERROR_INVALID_VALUE;
+    const fake_code code = fake_launch_check(out->function, &out->launch, parameters, extra);
+    if (code) {
+        return code;
     }
     snprintf(out->launch.name, sizeof out->launch.name, "%.31s", out->function->name);
     fake_launch_read(&out->launch, parameters);

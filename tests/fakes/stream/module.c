@@ -119,12 +119,37 @@ fake_function *fake_function_find(const fake_function *function)
     return NULL;
 }
 
-bool fake_launch_fits(const fake_function *function, const fake_launch *as, void **parameters, void **extra)
+/* The attributes of the three dimensions have consecutive numbers. */
+static bool is_within(const fake_plan *plan, unsigned attribute, const uint32_t size[3])
 {
+    bool fits = true;
+    for (unsigned i = 0; i < 3; i++) {
+        int most = 0;
+        fits = fits && fake_attribute_of(plan, attribute + i, &most) && size[i] > 0 && size[i] <= (uint32_t)most;
+    }
+    return fits;
+}
+
+/* As HIP does, checks the limits of the device before those of the code. */
+fake_code fake_launch_check(const fake_function *function, const fake_launch *as, void **parameters, void **extra)
+{
+    const fake_plan *plan = fake.devices[function->module->context->device].plan;
     const uint64_t block = (uint64_t)as->group_size[0] * as->group_size[1] * as->group_size[2];
-    const uint64_t grid = (uint64_t)as->groups[0] * as->groups[1] * as->groups[2];
-    return block && block <= fake_code_threads(function->module->code) && grid &&
-           as->shared_bytes <= function->shared_bytes && !extra && parameters;
+    int most = 0;
+    if (extra || !parameters || as->shared_bytes > function->shared_bytes) {
+        return FAKE_ERROR_INVALID_VALUE;
+    }
+    (void)fake_attribute_of(plan, VENDOR_ATTRIBUTE_THREADS, &most);
+    for (unsigned i = 0; i < 3; i++) {
+        if ((uint64_t)as->groups[i] * as->group_size[i] > VENDOR_THREADS_MAX) {
+            return VENDOR_ERROR_GROUPS;
+        }
+    }
+    if (!is_within(plan, VENDOR_ATTRIBUTE_BLOCK_X, as->group_size) ||
+        !is_within(plan, VENDOR_ATTRIBUTE_GRID_X, as->groups) || block > (uint64_t)most) {
+        return VENDOR_ERROR_GROUPS;
+    }
+    return block <= fake_code_threads(function->module->code) ? FAKE_OK : VENDOR_ERROR_BOUNDS;
 }
 
 /* Function and stream must belong to CUDA's current context, or to HIP's current device. */
@@ -143,8 +168,9 @@ fake_code VENDOR(LaunchKernel)(vendor_function function, unsigned grid_x, unsign
     }
     fake_launch as = {
         .groups = {grid_x, grid_y, grid_z}, .group_size = {block_x, block_y, block_z}, .shared_bytes = shared_bytes};
-    if (!fake_launch_fits(function, &as, parameters, extra)) {
-        return fake_end(FAKE_ERROR_INVALID_VALUE);
+    code = fake_launch_check(function, &as, parameters, extra);
+    if (code) {
+        return fake_end(code);
     }
     snprintf(as.name, sizeof as.name, "%.31s", function->name);
     fake_launch_read(&as, parameters);

@@ -101,8 +101,8 @@ fake_code fake_module_new(fake_context *context, const char *code, vendor_module
  * violation. */
 fake_function *fake_function_find(const fake_function *function);
 
-/* Returns whether the function can be launched like this. */
-bool fake_launch_fits(const fake_function *function, const fake_launch *as, void **parameters, void **extra);
+/* Returns 0 if the function can be launched like this, otherwise the driver's code. */
+fake_code fake_launch_check(const fake_function *function, const fake_launch *as, void **parameters, void **extra);
 
 /* ---- graph.c */
 
