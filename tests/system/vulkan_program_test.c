@@ -118,6 +118,36 @@ TEST(launches_that_only_read_the_same_bytes_need_no_barrier_between_them)
     end_saxpy(&f);
 }
 
+static void expect_barriers(const fixture *f, unsigned count)
+{
+    if (f->p.faked) {
+        assert_int_equal(f->p.fake.calls("vkCmdPipelineBarrier"), count);
+    }
+}
+
+/* A barrier between copies does not order launches. The validation layer reports a missing barrier on lavapipe. */
+TEST(the_first_launch_is_ordered_after_all_that_earlier_barriers_ordered)
+{
+    const gpuhal_kernel_desc desc = saxpy_desc();
+    fixture f = begin_saxpy(&desc);
+    const gpuhal_ops *ops = &f.p.o.ops;
+    gpuhal_memory ones = allocate_words(&f.p.o, COUNT);
+    const uint32_t one = 0x3f800000u; /* 1.0f */
+    if (f.p.faked) {
+        f.p.fake.fail_call("vkCmdPipelineBarrier", 0, 0);
+    }
+    assert_int_equal(ops->fill(f.p.o.device, f.p.queue, &ones, 0, COUNT * 4, one, 4), GPUHAL_OK);
+    expect_barriers(&f, 1); /* at the beginning */
+    assert_int_equal(ops->copy(f.p.o.device, f.p.queue, &f.x, 0, &ones, 0, COUNT * 4), GPUHAL_OK);
+    expect_barriers(&f, 2);
+    assert_ok(launch_saxpy(&f.p.o, f.p.queue, f.kernel, &ones, &f.y, 0, COUNT, 1));
+    expect_barriers(&f, 3);
+    finish_queue(&f.p);
+    expect_y(&f, 0, 2);
+    release_direct(&f.p.o, &ones);
+    end_saxpy(&f);
+}
+
 TEST(constants_and_the_size_of_groups_are_fixed_when_the_kernel_is_created)
 {
     const gpuhal_constant constants[] = {{.id = 1, .value = 3}, {.id = 77, .value = 1}};
