@@ -26,8 +26,11 @@ static gpuhal_status launch_scale(const opening *o, gpuhal_plugin_queue *queue, 
     const gpuhal_plugin_argument arguments[] = {
         buffer_argument(words, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
         value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 3, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 3,
+                                         .arguments = arguments,
+                                         .groups = {(COUNT + 63) / 64, 1, 1},
+                                         .group_size = {32, 2, 1}};
     gpuhal_status status = o->ops.programs->launch(queue, kernel, &launch);
     return status < 0 ? gpuhal_direct_failed(o->plugin, status, "launch") : status;
 }
@@ -43,8 +46,11 @@ static gpuhal_status launch_sets(const opening *o, gpuhal_plugin_queue *queue, g
         arguments[i] = i < 7 ? buffer_argument(words, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE)
                              : value_argument(zeros, i == 7 || i == 10 ? 16 : 4);
     }
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 13, .arguments = arguments, .groups = {1, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 13,
+                                         .arguments = arguments,
+                                         .groups = {1, 1, 1},
+                                         .group_size = {64, 1, 1}};
     gpuhal_status status = o->ops.programs->launch(queue, kernel, &launch);
     return status < 0 ? gpuhal_direct_failed(o->plugin, status, "launch") : status;
 }
@@ -361,6 +367,7 @@ TEST(memory_that_a_kernel_reaches_by_address_is_ordered_with_everything)
                                    .argument_count = 3,
                                    .arguments = arguments,
                                    .groups = {1, 1, 1},
+                                   .group_size = {32, 2, 1},
                                    .uses = many,
                                    .uses_count = 1};
     p.fake.fail_call("vkCmdPipelineBarrier", 0, 0);

@@ -159,7 +159,7 @@ TEST(constants_and_the_size_of_groups_are_fixed_when_the_kernel_is_created)
     assert_int_equal(f.info.group_size[0], 32);
     assert_int_equal(f.info.group_size[1], 1);
     assert_int_equal(f.info.group_size[2], 1);
-    assert_ok(launch_saxpy(&f.p.o, NULL, f.kernel, &f.x, &f.y, 0, 512, 2));
+    assert_ok(launch_saxpy_sized(&f.p.o, NULL, f.kernel, &f.x, &f.y, 0, 512, 2, 32));
     for (uint32_t i = 0; i < COUNT; i++) { /* 512 threads in eight groups of 64; here the group size is 32 */
         assert_true(((const float *)f.y.host)[i] == (i < 256 ? 6 * (float)i + 1 : 1));
     }
@@ -207,8 +207,11 @@ TEST(values_go_to_a_uniform_block_if_the_code_has_one)
         const gpuhal_plugin_argument arguments[] = {
             buffer_argument(&words, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
             value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
-        const gpuhal_plugin_launch launch = {
-            .size = sizeof launch, .argument_count = 3, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
+        const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                             .argument_count = 3,
+                                             .arguments = arguments,
+                                             .groups = {(COUNT + 63) / 64, 1, 1},
+                                             .group_size = {32, 2, 1}};
         assert_int_equal(p.o.ops.programs->launch(round == 7 ? NULL : p.queue, kernel, &launch), GPUHAL_OK);
         if (round == 6 || round == 7) {
             finish_queue(&p); /* the launch without a queue is not ordered with the others */
@@ -324,8 +327,7 @@ TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not
                                                     {.kind = GPUHAL_PARAMETER_BUFFER},
                                                     {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 320},
                                                     {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
-    const gpuhal_kernel_desc desc = {
-        .size = sizeof desc, .name = "main", .parameters = more, .parameter_count = 5};
+    const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "main", .parameters = more, .parameter_count = 5};
     gpuhal_kernel_desc wrong = {.size = sizeof wrong, .name = "main", .parameters = fewer, .parameter_count = 2};
     fixture f = begin_saxpy(&desc);
     gpuhal_plugin_program *scale = NULL;
@@ -339,8 +341,11 @@ TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not
         buffer_argument(&f.y, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
         buffer_argument(&surplus, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
         value_argument(&count, sizeof count), value_argument(&slope, sizeof slope)};
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 5, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 5,
+                                         .arguments = arguments,
+                                         .groups = {(COUNT + 63) / 64, 1, 1},
+                                         .group_size = {64, 1, 1}};
     assert_int_equal(f.info.parameter_count, 5);
     assert_int_equal(f.p.o.ops.programs->launch(f.p.queue, f.kernel, &launch), GPUHAL_OK);
     finish_queue(&f.p);

@@ -40,8 +40,11 @@ static gpuhal_status launch(const opening *o, work *w, gpuhal_plugin_queue *queu
     const gpuhal_plugin_argument arguments[] = {
         buffer_argument(&w->words, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
         value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
-    const gpuhal_plugin_launch one = {
-        .size = sizeof one, .argument_count = 3, .arguments = arguments, .groups = {1, 1, 1}};
+    const gpuhal_plugin_launch one = {.size = sizeof one,
+                                      .argument_count = 3,
+                                      .arguments = arguments,
+                                      .groups = {1, 1, 1},
+                                      .group_size = {32, 2, 1}};
     const gpuhal_plugin_step step = {
         .kind = GPUHAL_STEP_LAUNCH, .flags = GPUHAL_STEP_CHANGES, .kernel = w->kernel, .launch = &one};
     const gpuhal_recording_ops *recordings = o->ops.recordings;
