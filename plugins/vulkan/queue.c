@@ -239,14 +239,14 @@ gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulk
         return status;
     }
     /* The hazards belong to the open batch, because opening a batch clears them. They do not have the commands before
-     * the last barrier, but that barrier does not order the first launch after them. */
+     * the last barrier, but that barrier does not order the first launch, or the first indirect launch, after them. */
     gpuhal_vulkan_batch *batch = queue->open;
-    if (piece == GPUHAL_VULKAN_DISPATCH && !batch->dispatches) {
-        queue->hazards.all = queue->hazards.all || batch->ordered;
-        batch->dispatches = true;
+    if (piece > batch->most) {
+        queue->hazards.all = queue->hazards.all || (batch->ordered && piece >= GPUHAL_VULKAN_DISPATCH);
+        batch->most = piece;
     }
     if (gpuhal_vulkan_hazards_add(&queue->hazards, touches, count)) {
-        gpuhal_vulkan_order_commands(queue->device, batch->commands, batch->dispatches);
+        gpuhal_vulkan_order_commands(queue->device, batch->commands, batch->most);
         batch->ordered = true;
     }
     batch->recorded++;

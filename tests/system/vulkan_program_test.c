@@ -125,26 +125,50 @@ static void expect_barriers(const fixture *f, unsigned count)
     }
 }
 
-/* A barrier between copies does not order launches. The validation layer reports a missing barrier on lavapipe. */
-TEST(the_first_launch_is_ordered_after_all_that_earlier_barriers_ordered)
+/* A barrier between copies does not order launches, and a barrier between launches does not order the groups of an
+ * indirect launch. The validation layer reports what is missing on lavapipe. */
+TEST(the_first_launch_of_each_kind_is_ordered_after_all_that_earlier_barriers_ordered)
 {
     const gpuhal_kernel_desc desc = saxpy_desc();
     fixture f = begin_saxpy(&desc);
     const gpuhal_ops *ops = &f.p.o.ops;
-    gpuhal_memory ones = allocate_words(&f.p.o, COUNT);
-    const uint32_t one = 0x3f800000u; /* 1.0f */
+    gpuhal_memory ones = allocate_words(&f.p.o, COUNT), numbers = allocate_words(&f.p.o, 64),
+                  z = allocate_words(&f.p.o, COUNT);
+    const uint32_t one = 0x3f800000u, count = COUNT; /* 1.0f */
+    const float a = 2;
+    const gpuhal_plugin_argument arguments[] = {
+        buffer_argument(&f.x, 0, COUNT * 4, GPUHAL_ACCESS_READ),
+        buffer_argument(&z, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
+        value_argument(&count, sizeof count), value_argument(&a, sizeof a)};
+    const gpuhal_plugin_launch indirect = {.size = sizeof indirect,
+                                           .argument_count = 4,
+                                           .arguments = arguments,
+                                           .groups = {1, 1, 1},
+                                           .group_size = {64, 1, 1},
+                                           .indirect = &numbers,
+                                           .indirect_offset = 12};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        ((float *)z.host)[i] = 5;
+    }
     if (f.p.faked) {
         f.p.fake.fail_call("vkCmdPipelineBarrier", 0, 0);
     }
+    assert_int_equal(ops->fill(f.p.o.device, f.p.queue, &numbers, 12, 12, 1, 4), GPUHAL_OK);
     assert_int_equal(ops->fill(f.p.o.device, f.p.queue, &ones, 0, COUNT * 4, one, 4), GPUHAL_OK);
     expect_barriers(&f, 1); /* at the beginning */
     assert_int_equal(ops->copy(f.p.o.device, f.p.queue, &f.x, 0, &ones, 0, COUNT * 4), GPUHAL_OK);
     expect_barriers(&f, 2);
-    assert_ok(launch_saxpy(&f.p.o, f.p.queue, f.kernel, &ones, &f.y, 0, COUNT, 1));
+    assert_ok(launch_saxpy(&f.p.o, f.p.queue, f.kernel, &ones, &f.y, 0, COUNT, 1)); /* y = 1 + 1 */
     expect_barriers(&f, 3);
+    assert_int_equal(ops->programs->launch(f.p.queue, f.kernel, &indirect), GPUHAL_OK); /* z = 2 * 1 + 5 in one group */
+    expect_barriers(&f, 4);
     finish_queue(&f.p);
-    expect_y(&f, 0, 2);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(((const float *)f.y.host)[i] == 2 && ((const float *)z.host)[i] == (i < 64 ? 7 : 5));
+    }
     release_direct(&f.p.o, &ones);
+    release_direct(&f.p.o, &numbers);
+    release_direct(&f.p.o, &z);
     end_saxpy(&f);
 }
 
