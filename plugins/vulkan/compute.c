@@ -2,6 +2,7 @@
  * must not use them.
  */
 #include "memory.h"
+#include "program.h"
 
 static const struct {
     gpuhal_key key;
@@ -61,6 +62,7 @@ void gpuhal_vulkan_list_compute(const gpuhal_host *host, gpuhal_sink *sink, cons
     if (gpuhal_vulkan_computes(hardware, gpuhal_vulkan_plan_wrappers(hardware).wrappers[0].family)) {
         host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, "spirv");
         host->u64(host, sink, GPUHAL_FACT_KERNEL_KINDS, hardware->memory_kinds);
+        host->u64(host, sink, GPUHAL_FACT_LAUNCH_FORMS, GPUHAL_VULKAN_FORMS | GPUHAL_VULKAN_SIZES);
     } else {
         host->missing(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, GPUHAL_MISSING_NOT_SUPPORTED,
                       "none of its queue families computes");

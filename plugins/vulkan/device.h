@@ -283,6 +283,14 @@ void gpuhal_vulkan_wrapper_give(gpuhal_plugin_device *device, gpuhal_vulkan_wrap
 VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, const VkSubmitInfo *submit,
                               VkFence fence);
 
+/* A command, in the order of the stages that it needs. */
+typedef enum gpuhal_vulkan_piece {
+    GPUHAL_VULKAN_TRANSFER,
+    GPUHAL_VULKAN_TRANSFER_BEGUN, /* a later command of the same transfer */
+    GPUHAL_VULKAN_DISPATCH,
+    GPUHAL_VULKAN_DISPATCH_INDIRECT
+} gpuhal_vulkan_piece;
+
 /* internal_stream.c: blocking submissions. */
 
 /* Returns whether to retry a wait that returned @p code, after a short sleep. @p tries is the number of retries so
@@ -294,10 +302,9 @@ bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries);
 gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands,
                                           VkCommandBufferUsageFlags usage);
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
-/* Adds the barrier between two commands of one command buffer that access the same bytes. It covers transfers and, with
- * @p dispatches, launches.
- */
-void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands, bool dispatches);
+/* Adds the barrier between two commands of one command buffer that access the same bytes. It covers the commands up to
+ * @p most. */
+void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands, gpuhal_vulkan_piece most);
 /* Acquires an internal stream and begins its command buffer with the barrier against earlier work. The stream uses the
  * copy wrapper. With @p dispatches, it uses the first wrapper, because that wrapper supports compute. */
 gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, bool dispatches, gpuhal_vulkan_stream **out_stream);
@@ -371,11 +378,6 @@ typedef struct gpuhal_vulkan_touch {
     gpuhal_vulkan_span span;
     bool writes;
 } gpuhal_vulkan_touch;
-typedef enum gpuhal_vulkan_piece {
-    GPUHAL_VULKAN_TRANSFER,
-    GPUHAL_VULKAN_TRANSFER_BEGUN, /* a later command of the same transfer */
-    GPUHAL_VULKAN_DISPATCH
-} gpuhal_vulkan_piece;
 gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulkan_piece piece,
                                          const gpuhal_vulkan_touch *touches, uint32_t count,
                                          VkCommandBuffer *out_commands);

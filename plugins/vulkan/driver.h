@@ -84,6 +84,8 @@
     REQUIRED(vkCmdBindDescriptorSets)                                                                                 \
     REQUIRED(vkCmdPushConstants)                                                                                      \
     REQUIRED(vkCmdDispatch)                                                                                           \
+    REQUIRED(vkCmdDispatchBase)                                                                                       \
+    REQUIRED(vkCmdDispatchIndirect)                                                                                   \
     OPTIONAL(vkCmdPushDescriptorSetKHR)  /* VK_KHR_push_descriptor */                                                 \
     OPTIONAL(vkGetSemaphoreCounterValue) /* 1.2 or VK_KHR_timeline_semaphore */                                       \
     OPTIONAL(vkWaitSemaphores)                                                                                        \

@@ -228,13 +228,17 @@ gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkComma
     return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_result(device, "vkEndCommandBuffer", code);
 }
 
-/* The compute stage is named only if there are launches, because transfer-only queues do not support it. */
-void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands, bool dispatches)
+/* The stages of launches are named only if there are launches, because transfer-only queues do not support them, and
+ * that of indirect launches only if there are such launches, because it may make the device wait longer. */
+void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands, gpuhal_vulkan_piece most)
 {
-    const VkAccessFlags reads = VK_ACCESS_TRANSFER_READ_BIT | (dispatches ? VK_ACCESS_SHADER_READ_BIT : 0u),
+    const bool dispatches = most >= GPUHAL_VULKAN_DISPATCH, indirect = most >= GPUHAL_VULKAN_DISPATCH_INDIRECT;
+    const VkAccessFlags reads = VK_ACCESS_TRANSFER_READ_BIT | (dispatches ? VK_ACCESS_SHADER_READ_BIT : 0u) |
+                                (indirect ? VK_ACCESS_INDIRECT_COMMAND_READ_BIT : 0u),
                         writes = VK_ACCESS_TRANSFER_WRITE_BIT | (dispatches ? VK_ACCESS_SHADER_WRITE_BIT : 0u);
-    const VkPipelineStageFlags stages =
-        VK_PIPELINE_STAGE_TRANSFER_BIT | (dispatches ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0u);
+    const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_TRANSFER_BIT |
+                                        (dispatches ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0u) |
+                                        (indirect ? VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT : 0u);
     const VkMemoryBarrier memory = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
         .srcAccessMask = writes,

@@ -369,6 +369,7 @@ static bool fix_group(gpuhal_vulkan_kernel_plan *p)
                                            "specialization constants");
         }
         const uint32_t fixed = fixed_extent(p, d);
+        p->sizes = p->sizes || !fixed;
         if (given && fixed && p->group[d] != fixed) {
             return gpuhal_vulkan_fault_set(
                 &p->fault, GPUHAL_ERROR_INVALID_ARGUMENT, "group_size[%" PRIu32 "] is %" PRIu32 "; %s fixes %" PRIu32,
@@ -494,7 +495,24 @@ static void add_run(gpuhal_plugin_kernel *kernel, const gpuhal_vulkan_binding *b
     *next_number = binding->number + 1;
 }
 
-gpuhal_plugin_kernel *gpuhal_vulkan_kernel_plan_kernel(gpuhal_vulkan_kernel_plan *p)
+/* Copies the description, with its name and its constants, into one allocation. Its parameters are those of the kernel,
+ * or NULL if they are reflected. */
+static gpuhal_kernel_desc *copy_desc(const gpuhal_kernel_desc *desc, const gpuhal_plugin_kernel *kernel)
+{
+    const size_t constants = desc->constant_count * sizeof *desc->constants, name = strlen(desc->name) + 1;
+    gpuhal_kernel_desc *copy = malloc(sizeof *copy + constants + name);
+    if (!copy) {
+        return NULL;
+    }
+    char *end = (char *)(copy + 1);
+    *copy = *desc;
+    copy->constants = constants ? memcpy(end, desc->constants, constants) : NULL;
+    copy->name = memcpy(end + constants, desc->name, name);
+    copy->parameters = desc->parameters ? kernel->parameters : NULL;
+    return copy;
+}
+
+static gpuhal_plugin_kernel *make_kernel(gpuhal_vulkan_kernel_plan *p)
 {
     const gpuhal_vulkan_interface *interface = &p->interface;
     const bool reflects = !p->desc->parameters;
@@ -508,6 +526,8 @@ gpuhal_plugin_kernel *gpuhal_vulkan_kernel_plan_kernel(gpuhal_vulkan_kernel_plan
         return NULL;
     }
     kernel->device = p->program->device;
+    kernel->program = p->program;
+    memcpy(kernel->group, p->group, sizeof kernel->group);
     kernel->places = (gpuhal_vulkan_place *)(void *)&kernel->parameters[count];
     kernel->runs = (gpuhal_vulkan_run *)(void *)&kernel->places[count];
     kernel->parameter_count = count;
@@ -524,4 +544,34 @@ gpuhal_plugin_kernel *gpuhal_vulkan_kernel_plan_kernel(gpuhal_vulkan_kernel_plan
         return NULL;
     }
     return kernel;
+}
+
+gpuhal_plugin_kernel *gpuhal_vulkan_kernel_plan_kernel(gpuhal_vulkan_kernel_plan *p)
+{
+    gpuhal_plugin_kernel *kernel = make_kernel(p);
+    if (kernel && p->sizes && !(kernel->desc = copy_desc(p->desc, kernel))) {
+        (void)gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_HOST_MEMORY, "no host memory for the kernel");
+        free(kernel);
+        return NULL;
+    }
+    return kernel;
+}
+
+/* A group size may also be the length of an array of buffers, or of an array in a block. */
+bool gpuhal_vulkan_kernel_plan_fits(gpuhal_vulkan_kernel_plan *p, const gpuhal_plugin_kernel *kernel)
+{
+    gpuhal_plugin_kernel *other = make_kernel(p);
+    if (!other) {
+        return false;
+    }
+    const bool fits =
+        other->parameter_count == kernel->parameter_count && other->run_count == kernel->run_count &&
+        memcmp(other->parameters, kernel->parameters, kernel->parameter_count * sizeof *kernel->parameters) == 0 &&
+        memcmp(other->places, kernel->places, kernel->parameter_count * sizeof *kernel->places) == 0 &&
+        memcmp(other->runs, kernel->runs, kernel->run_count * sizeof *kernel->runs) == 0 &&
+        memcmp(other->blocks, kernel->blocks, sizeof kernel->blocks) == 0;
+    free(other);
+    return fits || gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
+                                           "with this group size the kernel has other buffers or values, because the "
+                                           "size is also the length of an array");
 }

@@ -82,6 +82,19 @@ gpuhal_status gpuhal_vulkan_launch_resources(const gpuhal_plugin_kernel *kernel,
                  : GPUHAL_OK;
 }
 
+/* Not inlined, because most launches have only a number of groups. */
+static __attribute__((noinline)) void dispatch_form(const gpuhal_plugin_device *device,
+                                                    const gpuhal_plugin_launch *launch, VkCommandBuffer commands)
+{
+    const uint32_t *groups = launch->groups, *offset = launch->offset;
+    if (launch->indirect) {
+        device->api.vkCmdDispatchIndirect(commands, gpuhal_vulkan_buffer_of(launch->indirect)->buffer,
+                                          launch->indirect_offset);
+    } else {
+        device->api.vkCmdDispatchBase(commands, offset[0], offset[1], offset[2], groups[0], groups[1], groups[2]);
+    }
+}
+
 void gpuhal_vulkan_record_launch(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
                                  VkCommandBuffer commands, const gpuhal_vulkan_resources *resources)
 {
@@ -105,7 +118,11 @@ void gpuhal_vulkan_record_launch(const gpuhal_plugin_kernel *kernel, const gpuha
     if (kernel->used_sets) {
         write_descriptors(kernel, commands, resources->sets, &from);
     }
-    device->api.vkCmdDispatch(commands, launch->groups[0], launch->groups[1], launch->groups[2]);
+    if (launch->indirect || launch->offset[0] | launch->offset[1] | launch->offset[2]) {
+        dispatch_form(device, launch, commands);
+    } else {
+        device->api.vkCmdDispatch(commands, launch->groups[0], launch->groups[1], launch->groups[2]);
+    }
 }
 
 /* A launch may access any byte of memory that it reaches by address (launch->uses). A launch with more spans than the
@@ -129,6 +146,11 @@ uint32_t gpuhal_vulkan_launch_touches(const gpuhal_plugin_launch *launch,
                 .span = {gpuhal_vulkan_buffer_of(launch->uses[i])->buffer, 0, launch->uses[i]->bytes}, .writes = true};
         }
     }
+    if (launch->indirect && count++ < GPUHAL_VULKAN_HAZARDS) {
+        out_touches[count - 1] =
+            (gpuhal_vulkan_touch){.span = gpuhal_vulkan_span_of(launch->indirect, launch->indirect_offset,
+                                                                sizeof(VkDispatchIndirectCommand))};
+    }
     return count;
 }
 
@@ -139,21 +161,23 @@ static gpuhal_status launch_queued(gpuhal_plugin_queue *queue, const gpuhal_plug
     gpuhal_vulkan_resources resources;
     VkCommandBuffer commands = VK_NULL_HANDLE;
     const uint32_t count = gpuhal_vulkan_launch_touches(launch, touches);
-    gpuhal_status status = gpuhal_vulkan_queue_record(queue, GPUHAL_VULKAN_DISPATCH, touches, count, &commands);
+    const gpuhal_vulkan_piece piece = launch->indirect ? GPUHAL_VULKAN_DISPATCH_INDIRECT : GPUHAL_VULKAN_DISPATCH;
+    gpuhal_status status = gpuhal_vulkan_queue_record(queue, piece, touches, count, &commands);
     status = status == GPUHAL_OK ? gpuhal_vulkan_launch_resources(kernel, &queue->open->arena, &resources) : status;
     if (status != GPUHAL_OK) {
         return status;
     }
     gpuhal_vulkan_batch *batch = queue->open;
-    if (batch->pipeline != kernel->pipeline) {
-        queue->device->api.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
-        batch->pipeline = kernel->pipeline;
+    const VkPipeline pipeline = gpuhal_vulkan_pipeline(kernel, launch->group_size);
+    if (batch->pipeline != pipeline) {
+        queue->device->api.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+        batch->pipeline = pipeline;
     }
     gpuhal_vulkan_record_launch(kernel, launch, commands, &resources);
     return GPUHAL_OK;
 }
 
-/* The stream records nothing else, so its opening and closing barriers suffice. */
+/* The stream records nothing else, so its opening and closing barriers suffice, also for an indirect launch. */
 static gpuhal_status launch_and_wait(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch)
 {
     gpuhal_plugin_device *device = kernel->device;
@@ -165,7 +189,8 @@ static gpuhal_status launch_and_wait(const gpuhal_plugin_kernel *kernel, const g
     }
     status = gpuhal_vulkan_launch_resources(kernel, &stream->arena, &resources);
     if (status == GPUHAL_OK) {
-        device->api.vkCmdBindPipeline(stream->commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+        device->api.vkCmdBindPipeline(stream->commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                                      gpuhal_vulkan_pipeline(kernel, launch->group_size));
         gpuhal_vulkan_record_launch(kernel, launch, stream->commands, &resources);
     }
     const gpuhal_status ended = gpuhal_vulkan_finish(device, stream);

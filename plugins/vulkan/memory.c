@@ -383,7 +383,8 @@ gpuhal_status gpuhal_vulkan_wrap_memory(gpuhal_plugin_device *device, const gpuh
     buffer->memory_bytes = native->values[2] + bytes;
     buffer->wrapped = true;
     buffer->wrapped_usage = native->values[3];
-    out_memory->flags = native->values[3] & VK_BUFFER_USAGE_STORAGE_BUFFER_BIT ? 0 : GPUHAL_MEMORY_NO_KERNELS;
+    out_memory->flags = (native->values[3] & VK_BUFFER_USAGE_STORAGE_BUFFER_BIT ? 0 : GPUHAL_MEMORY_NO_KERNELS) |
+                        (native->values[3] & VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT ? 0 : GPUHAL_MEMORY_NO_INDIRECT);
     out_memory->object = buffer;
     out_memory->bytes = bytes;
     if ((device->enabled & GPUHAL_VULKAN_BUFFER_ADDRESS) &&

@@ -15,6 +15,10 @@
 /* Maximum size of push constants; few devices support more. */
 #define GPUHAL_VULKAN_PUSH_BYTES 256u
 
+/* What launches of all kernels may have, and of those whose code does not fix the group size. */
+#define GPUHAL_VULKAN_FORMS (GPUHAL_KERNEL_OFFSET | GPUHAL_KERNEL_INDIRECT)
+#define GPUHAL_VULKAN_SIZES (GPUHAL_KERNEL_GROUP_SIZE | GPUHAL_KERNEL_PREPARED_SIZES)
+
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
     gpuhal_vulkan_module code;
@@ -39,13 +43,24 @@ typedef struct gpuhal_vulkan_place {
     uint32_t block, offset;
 } gpuhal_vulkan_place;
 
+/* Another group size of a kernel. */
+typedef struct gpuhal_vulkan_size {
+    struct gpuhal_vulkan_size *next;
+    uint32_t group[3];
+    VkPipeline pipeline;
+} gpuhal_vulkan_size;
+
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_device *device;
+    gpuhal_plugin_program *program;
+    gpuhal_kernel_desc *desc; /* a copy, malloc'ed; NULL if the code fixes the group size */
+    uint32_t group[3];
+    _Atomic(gpuhal_vulkan_size *) sizes; /* that were prepared; sizes are added at the front, and not removed */
     VkDescriptorSetLayout set_layouts[GPUHAL_VULKAN_SETS]; /* also of unused sets below the last */
     uint32_t set_count;
     uint32_t used_sets; /* a bit for each set with bindings */
     VkPipelineLayout layout;
-    VkPipeline pipeline;
+    VkPipeline pipeline;    /* of its own group size */
     uint32_t buffer_count;  /* buffer parameters that the code can use */
     uint32_t storage_count; /* storage descriptors, without those of unused bindings */
     uint32_t block_count;   /* uniform blocks */
@@ -69,6 +84,7 @@ typedef struct gpuhal_vulkan_kernel_plan {
     const gpuhal_kernel_desc *desc;
     gpuhal_vulkan_interface interface;
     uint32_t group[3];
+    bool sizes;                 /* the kernel can have other group sizes */
     uint32_t required_subgroup; /* 0 for any */
     /* The specialization constants that the code declares. Each constant has 8 bytes in `data`. `entries` and `data`
      * are malloc'ed and must be freed, even after a fault. */
@@ -83,11 +99,24 @@ bool gpuhal_vulkan_kernel_plan_make(gpuhal_vulkan_kernel_plan *plan);
 /* Allocates the kernel with its parameters, without Vulkan objects. Returns NULL with the fault. Owner: caller,
  * free(). */
 gpuhal_plugin_kernel *gpuhal_vulkan_kernel_plan_kernel(gpuhal_vulkan_kernel_plan *plan);
+/* Checks that the layout and the arguments of @p kernel also fit the plan's group size. Returns false with the
+ * fault. */
+bool gpuhal_vulkan_kernel_plan_fits(gpuhal_vulkan_kernel_plan *plan, const gpuhal_plugin_kernel *kernel);
 
 /* kernel.c */
 gpuhal_status gpuhal_vulkan_kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
                                           gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel);
 void gpuhal_vulkan_kernel_destroy(gpuhal_plugin_kernel *kernel);
+gpuhal_status gpuhal_vulkan_kernel_prepare(gpuhal_plugin_kernel *kernel, const uint32_t group_size[3]);
+/* Finds the pipeline of the kernel's own size or of a prepared size. */
+VkPipeline gpuhal_vulkan_find_pipeline(const gpuhal_plugin_kernel *kernel, const uint32_t group_size[3]);
+
+/* Returns the pipeline of a launch, whose size is the kernel's own unless sizes were prepared. */
+static inline VkPipeline gpuhal_vulkan_pipeline(const gpuhal_plugin_kernel *kernel, const uint32_t group_size[3])
+{
+    return atomic_load_explicit(&kernel->sizes, memory_order_relaxed) ? gpuhal_vulkan_find_pipeline(kernel, group_size)
+                                                                      : kernel->pipeline;
+}
 
 /* launch.c */
 

@@ -238,13 +238,19 @@ gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulk
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* The hazards belong to the open batch, because opening a batch clears them. */
-    queue->open->dispatches = queue->open->dispatches || piece == GPUHAL_VULKAN_DISPATCH;
-    if (gpuhal_vulkan_hazards_add(&queue->hazards, touches, count)) {
-        gpuhal_vulkan_order_commands(queue->device, queue->open->commands, queue->open->dispatches);
+    /* The hazards belong to the open batch, because opening a batch clears them. They do not have the commands before
+     * the last barrier, but that barrier does not order the first launch, or the first indirect launch, after them. */
+    gpuhal_vulkan_batch *batch = queue->open;
+    if (piece > batch->most) {
+        queue->hazards.all = queue->hazards.all || (batch->ordered && piece >= GPUHAL_VULKAN_DISPATCH);
+        batch->most = piece;
     }
-    queue->open->recorded++;
-    *out_commands = queue->open->commands;
+    if (gpuhal_vulkan_hazards_add(&queue->hazards, touches, count)) {
+        gpuhal_vulkan_order_commands(queue->device, batch->commands, batch->most);
+        batch->ordered = true;
+    }
+    batch->recorded++;
+    *out_commands = batch->commands;
     return GPUHAL_OK;
 }
 

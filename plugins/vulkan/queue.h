@@ -43,7 +43,8 @@ typedef struct gpuhal_vulkan_batch {
     gpuhal_vulkan_timeline *awaited[GPUHAL_VULKAN_AWAITED];
     uint64_t awaited_values[GPUHAL_VULKAN_AWAITED];
     gpuhal_vulkan_stamp *stamp; /* the stamp that the batch writes, or NULL */
-    bool dispatches;            /* the batch contains launches */
+    gpuhal_vulkan_piece most;   /* the largest of its commands */
+    bool ordered;               /* there is a barrier between its commands */
     VkPipeline pipeline;        /* bound pipeline, or NULL */
     gpuhal_vulkan_arena arena;  /* resources of its launches */
     VkCommandBuffer *runs;      /* [0]: `commands`; from [1] on: command buffers of recordings */

@@ -54,6 +54,7 @@ typedef struct last_run {
 struct gpuhal_plugin_recording {
     gpuhal_plugin_device *device;
     uint32_t step_count, part_count;
+    gpuhal_vulkan_piece most; /* the largest of its commands, and at least a launch */
     part *parts;
     last_run *runs; /* one for each queue, except for those whose run has ended */
     form *forms[GPUHAL_VULKAN_FAMILIES]; /* by family; NULL if the family does not compute */
@@ -67,6 +68,7 @@ static gpuhal_status out_of_memory(const gpuhal_plugin_device *device)
 static gpuhal_status divide(gpuhal_plugin_recording *recording, const gpuhal_plugin_step *steps, uint32_t count)
 {
     recording->step_count = count;
+    recording->most = GPUHAL_VULKAN_DISPATCH;
     recording->parts = calloc(count, sizeof *recording->parts);
     if (!recording->parts) {
         return out_of_memory(recording->device);
@@ -79,6 +81,9 @@ static gpuhal_status divide(gpuhal_plugin_recording *recording, const gpuhal_plu
         } else {
             recording->parts[recording->part_count++] =
                 (part){.first = i, .count = 1, .kernel = changes ? steps[i].kernel : NULL};
+        }
+        if (steps[i].kind == GPUHAL_STEP_LAUNCH && steps[i].launch->indirect) {
+            recording->most = GPUHAL_VULKAN_DISPATCH_INDIRECT;
         }
     }
     return GPUHAL_OK;
@@ -98,7 +103,7 @@ static gpuhal_status begin_part(const gpuhal_plugin_recording *recording, uint32
     }
     const VkResult code = device->api.vkBeginCommandBuffer(commands, &begin);
     if (code == VK_SUCCESS && (!own->kernel || own[-1].kernel)) {
-        gpuhal_vulkan_order_commands(device, commands, true);
+        gpuhal_vulkan_order_commands(device, commands, recording->most);
     }
     return gpuhal_vulkan_result(device, "vkBeginCommandBuffer", code);
 }
@@ -110,7 +115,7 @@ static gpuhal_status end_part(const gpuhal_plugin_recording *recording, uint32_t
         return gpuhal_vulkan_close_commands(device, commands);
     }
     if (!recording->parts[index].kernel) {
-        gpuhal_vulkan_order_commands(device, commands, true);
+        gpuhal_vulkan_order_commands(device, commands, recording->most);
     }
     return gpuhal_vulkan_result(device, "vkEndCommandBuffer", device->api.vkEndCommandBuffer(commands));
 }
@@ -138,9 +143,10 @@ static gpuhal_status record_launch(const gpuhal_plugin_step *step, form *to, VkC
     if (status != GPUHAL_OK) {
         return status;
     }
-    if (*bound != kernel->pipeline) {
-        kernel->device->api.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
-        *bound = kernel->pipeline;
+    const VkPipeline pipeline = gpuhal_vulkan_pipeline(kernel, step->launch->group_size);
+    if (*bound != pipeline) {
+        kernel->device->api.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+        *bound = pipeline;
     }
     gpuhal_vulkan_record_launch(kernel, step->launch, commands, &resources);
     return GPUHAL_OK;
@@ -159,7 +165,7 @@ static gpuhal_status record_fixed(const gpuhal_plugin_recording *recording, form
     for (uint32_t i = own->first; i < own->first + own->count && status == GPUHAL_OK; i++) {
         const gpuhal_plugin_step *step = &steps[i];
         if (gpuhal_vulkan_hazards_add(&hazards, touches, list_touches(step, touches))) {
-            gpuhal_vulkan_order_commands(device, commands, true);
+            gpuhal_vulkan_order_commands(device, commands, recording->most);
         }
         if (step->kind == GPUHAL_STEP_LAUNCH) {
             status = record_launch(step, to, commands, &bound);
@@ -182,7 +188,8 @@ static gpuhal_status record_version(const gpuhal_plugin_recording *recording, ui
     if (status != GPUHAL_OK) {
         return status;
     }
-    recording->device->api.vkCmdBindPipeline(to->commands, VK_PIPELINE_BIND_POINT_COMPUTE, step->kernel->pipeline);
+    recording->device->api.vkCmdBindPipeline(to->commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                                             gpuhal_vulkan_pipeline(step->kernel, step->launch->group_size));
     gpuhal_vulkan_record_launch(step->kernel, step->launch, to->commands, &to->resources);
     return end_part(recording, index, to->commands);
 }

@@ -19,6 +19,7 @@ static const gpuhal_program_ops programs = {
     .kernel_destroy = gpuhal_vulkan_kernel_destroy,
     .launch = gpuhal_vulkan_launch,
     .program_compiled = gpuhal_vulkan_program_compiled,
+    .kernel_prepare = gpuhal_vulkan_kernel_prepare,
 };
 
 static const gpuhal_recording_ops recordings = {

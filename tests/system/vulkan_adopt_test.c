@@ -94,7 +94,8 @@ static void dispatch(const shader *s)
     const VkMemoryBarrier into = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                   .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
                                   .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT};
-    const VkMemoryBarrier out = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
+    const VkMemoryBarrier out = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                                 .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
                                  .dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_HOST_READ_BIT};
     VkCommandPool pool = vk_pool(v, 0);
     VkCommandBuffer commands = vk_begin(v, pool);
@@ -257,6 +258,64 @@ TEST(a_buffer_of_the_program_is_wrapped_used_and_left_alone)
     gpuhal_buffer_release(ours);
     v->vkDestroyBuffer(v->device, own, NULL);
     v->vkFreeMemory(v->device, memory, NULL);
+    end(gpu);
+}
+
+static gpuhal_status launch_with_groups(gpuhal_device *device, gpuhal_buffer *words, gpuhal_buffer *groups)
+{
+    const gpuhal_code code = {.size = sizeof code, .format = "spirv", .code = mix_spirv, .bytes = sizeof mix_spirv};
+    const gpuhal_program_desc program_desc = {.size = sizeof program_desc, .codes = &code, .code_count = 1};
+    const gpuhal_kernel_desc kernel_desc = {.size = sizeof kernel_desc, .name = "main"};
+    const gpuhal_argument argument = {.buffer = words};
+    const gpuhal_launch launch = {.size = sizeof launch,
+                                  .arguments = &argument,
+                                  .argument_count = 1,
+                                  .groups_buffer = groups,
+                                  .groups_offset = 4};
+    gpuhal_program *mix = NULL;
+    gpuhal_kernel *kernel = NULL;
+    assert_ok(gpuhal_program_create(device, &program_desc, &mix));
+    assert_ok(gpuhal_kernel_create(mix, &kernel_desc, &kernel));
+    const gpuhal_status status = gpuhal_kernel_launch(NULL, kernel, &launch);
+    gpuhal_kernel_release(kernel);
+    gpuhal_program_release(mix);
+    return status;
+}
+
+TEST(a_wrapped_buffer_has_the_groups_of_a_launch_only_if_its_usage_says_so)
+{
+    gpuhal *gpu = NULL;
+    gpuhal_device *device = begin(VK_API_VERSION_1_2, true, &gpu);
+    const vk *v = &program.v;
+    gpuhal_buffer *words = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 256 * 4);
+    assert_ok(gpuhal_fill(NULL, words, 0, 256 * 4, 1, 4));
+    for (int indirect = 0; indirect < 2; indirect++) {
+        const VkBufferUsageFlags usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                                         VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+                                         (indirect ? VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT : 0u);
+        VkBuffer own = vk_buffer(v, 16, usage);
+        VkDeviceMemory memory = vk_memory(v, own, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
+        gpuhal_native native = native_of_buffer(own, memory);
+        gpuhal_buffer *wrapped = NULL;
+        native.values[3] = usage;
+        assert_ok(gpuhal_buffer_wrap(device, &native, 16, NULL, NULL, &wrapped));
+        assert_ok(gpuhal_fill(NULL, wrapped, 0, 16, 1, 4));
+        const gpuhal_status status = launch_with_groups(device, words, wrapped);
+        if (indirect) {
+            assert_ok(status);
+        } else {
+            expect_error(status, GPUHAL_ERROR_NOT_SUPPORTED, "groups");
+        }
+        gpuhal_buffer_release(wrapped);
+        v->vkDestroyBuffer(v->device, own, NULL);
+        v->vkFreeMemory(v->device, memory, NULL);
+    }
+    uint32_t found[256];
+    assert_ok(gpuhal_read(NULL, found, words, 0, sizeof found));
+    for (uint32_t i = 0; i < 256; i++) {
+        assert_int_equal(found[i], i < 64 ? 3 + i : 1);
+    }
+    gpuhal_buffer_release(words);
     end(gpu);
 }
 

@@ -105,19 +105,31 @@ static inline gpuhal_plugin_argument value_argument(const void *value, uint64_t 
     return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_VALUE, .bytes = bytes, .value = value};
 }
 
-/* Computes y = a * x + y for the first `count` floats of x and those of y from `y_offset` on. */
-static inline gpuhal_status launch_saxpy(const opening *o, gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
-                                         const gpuhal_memory *x, const gpuhal_memory *y, uint64_t y_offset,
-                                         uint32_t count, float a)
+/* Computes y = a * x + y for the first `count` floats of x and those of y from `y_offset` on, in groups of @p size
+ * threads, of which there are as many as `count` would need in groups of 64. */
+static inline gpuhal_status launch_saxpy_sized(const opening *o, gpuhal_plugin_queue *queue,
+                                               gpuhal_plugin_kernel *kernel, const gpuhal_memory *x,
+                                               const gpuhal_memory *y, uint64_t y_offset, uint32_t count, float a,
+                                               uint32_t size)
 {
     const gpuhal_plugin_argument arguments[] = {
         buffer_argument(x, 0, count * sizeof a, GPUHAL_ACCESS_READ),
         buffer_argument(y, y_offset, count * sizeof a, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
         value_argument(&count, sizeof count), value_argument(&a, sizeof a)};
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 4, .arguments = arguments, .groups = {(count + 63) / 64, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 4,
+                                         .arguments = arguments,
+                                         .groups = {(count + 63) / 64, 1, 1},
+                                         .group_size = {size, 1, 1}};
     gpuhal_status status = o->ops.programs->launch(queue, kernel, &launch);
     return status ? gpuhal_direct_failed(o->plugin, status, "launch") : GPUHAL_OK;
+}
+
+static inline gpuhal_status launch_saxpy(const opening *o, gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                                         const gpuhal_memory *x, const gpuhal_memory *y, uint64_t y_offset,
+                                         uint32_t count, float a)
+{
+    return launch_saxpy_sized(o, queue, kernel, x, y, y_offset, count, a, 64);
 }
 
 static inline gpuhal_memory allocate_words(const opening *o, uint32_t count)

@@ -1,5 +1,6 @@
 /* Tests programs of the Vulkan plugin with the fake driver (tests/fakes/vulkan), in situations that real drivers cannot
  * produce on demand: each driver call fails once, devices are lost or hang, and devices have other properties. */
+#include "shaders/lengths_spirv.h"
 #include "shaders/sets_spirv.h"
 #include "vulkan_program.h"
 
@@ -26,8 +27,11 @@ static gpuhal_status launch_scale(const opening *o, gpuhal_plugin_queue *queue, 
     const gpuhal_plugin_argument arguments[] = {
         buffer_argument(words, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
         value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 3, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 3,
+                                         .arguments = arguments,
+                                         .groups = {(COUNT + 63) / 64, 1, 1},
+                                         .group_size = {32, 2, 1}};
     gpuhal_status status = o->ops.programs->launch(queue, kernel, &launch);
     return status < 0 ? gpuhal_direct_failed(o->plugin, status, "launch") : status;
 }
@@ -43,8 +47,11 @@ static gpuhal_status launch_sets(const opening *o, gpuhal_plugin_queue *queue, g
         arguments[i] = i < 7 ? buffer_argument(words, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE)
                              : value_argument(zeros, i == 7 || i == 10 ? 16 : 4);
     }
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 13, .arguments = arguments, .groups = {1, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 13,
+                                         .arguments = arguments,
+                                         .groups = {1, 1, 1},
+                                         .group_size = {64, 1, 1}};
     gpuhal_status status = o->ops.programs->launch(queue, kernel, &launch);
     return status < 0 ? gpuhal_direct_failed(o->plugin, status, "launch") : status;
 }
@@ -62,7 +69,7 @@ static gpuhal_status make_kernels(const opening *o, work *w)
         status = load_code(o, codes[i].code, codes[i].bytes, NULL, &w->programs[i]);
         status = status ? status : create_kernel(o, w->programs[i], &descs[i], NULL, &w->kernels[i]);
     }
-    return status;
+    return status ? status : o->ops.programs->kernel_prepare(w->kernels[0], (uint32_t[3]){32, 1, 1});
 }
 
 static gpuhal_status launch_all(const opening *o, work *w)
@@ -72,6 +79,7 @@ static gpuhal_status launch_all(const opening *o, work *w)
     for (unsigned round = 0; round < 3 && !status; round++) {
         gpuhal_plugin_queue *queue = round == 2 ? NULL : w->queue;
         status = launch_saxpy(o, queue, w->kernels[0], &w->x, &w->y, 0, COUNT, 1);
+        status = status ? status : launch_saxpy_sized(o, queue, w->kernels[0], &w->x, &w->y, 0, COUNT, 1, 32);
         status = status ? status : launch_scale(o, queue, w->kernels[1], &w->x);
         status = status ? status : launch_sets(o, queue, w->kernels[2], &w->x);
         if (!status && queue && (status = ops->queues->event_record(queue, w->event)) == GPUHAL_OK) {
@@ -220,6 +228,7 @@ TEST(a_kernel_that_never_ends_keeps_its_objects)
     assert_ok(make_kernels(&p.o, &w));
     p.fake.hang(1);
     assert_ok(launch_scale(&p.o, w.queue, w.kernels[1], &w.x));
+    assert_ok(launch_saxpy_sized(&p.o, w.queue, w.kernels[0], &w.x, &w.y, 0, COUNT, 1, 32));
     assert_int_equal(p.o.ops.queues->queue_flush(w.queue), GPUHAL_OK);
     static work kept; /* leak checkers find the objects through it */
     kept = w;
@@ -361,6 +370,7 @@ TEST(memory_that_a_kernel_reaches_by_address_is_ordered_with_everything)
                                    .argument_count = 3,
                                    .arguments = arguments,
                                    .groups = {1, 1, 1},
+                                   .group_size = {32, 2, 1},
                                    .uses = many,
                                    .uses_count = 1};
     p.fake.fail_call("vkCmdPipelineBarrier", 0, 0);
@@ -373,6 +383,75 @@ TEST(memory_that_a_kernel_reaches_by_address_is_ordered_with_everything)
     assert_ok(launch_saxpy(&p.o, w.queue, w.kernels[0], &w.y, &w.y, 512, 16, 1));
     assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 4);
     give_back(&p.o, &w);
+    end_programs(&p);
+}
+
+/* ---- other group sizes */
+
+static uint64_t pipelines_in_cache(const opening *o, gpuhal_plugin_program *program)
+{
+    unsigned char data[64];
+    uint64_t bytes = sizeof data, count = 0;
+    assert_int_equal(o->ops.programs->program_compiled(program, data, &bytes), GPUHAL_OK);
+    assert_int_equal(bytes, 40);
+    memcpy(&count, data + 32, sizeof count);
+    return count;
+}
+
+TEST(a_size_is_compiled_once_with_the_programs_cache_and_the_kernels_constants)
+{
+    programs p = open_programs("discrete");
+    const gpuhal_program_ops *ops = p.o.ops.programs;
+    gpuhal_plugin_program *program = NULL;
+    gpuhal_plugin_kernel *kernel = NULL;
+    gpuhal_kernel_desc desc = saxpy_desc();
+    gpuhal_constant thrice[] = {{.id = 1, .value = 3}};
+    gpuhal_parameter parameters[4];
+    char name[] = "main";
+    gpuhal_memory x = allocate_words(&p.o, COUNT), y = allocate_words(&p.o, COUNT);
+    memcpy(parameters, saxpy_parameters, sizeof parameters);
+    desc.parameters = parameters;
+    desc.name = name;
+    desc.constants = thrice;
+    desc.constant_count = 1;
+    assert_ok(load_code(&p.o, saxpy_spirv, sizeof saxpy_spirv, NULL, &program));
+    assert_ok(create_kernel(&p.o, program, &desc, NULL, &kernel));
+    memset(thrice, 0xaa, sizeof thrice); /* the plugin must not read the description after the call */
+    memset(parameters, 0xaa, sizeof parameters);
+    memset(name, 'x', sizeof name);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(ops->kernel_prepare(kernel, (uint32_t[3]){64, 1, 1}), GPUHAL_OK);
+        assert_int_equal(ops->kernel_prepare(kernel, (uint32_t[3]){32, 1, 1}), GPUHAL_OK);
+    }
+    assert_int_equal(pipelines_in_cache(&p.o, program), 2);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        ((float *)x.host)[i] = (float)i;
+        ((float *)y.host)[i] = 1;
+    }
+    assert_ok(launch_saxpy_sized(&p.o, NULL, kernel, &x, &y, 0, COUNT, 2, 32));
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(((const float *)y.host)[i] == (i < (COUNT + 63) / 64 * 32 ? 6 * (float)i + 1 : 1));
+    }
+    release_direct(&p.o, &x);
+    release_direct(&p.o, &y);
+    ops->kernel_destroy(kernel);
+    ops->program_unload(program);
+    end_programs(&p);
+}
+
+TEST(a_size_that_changes_the_number_of_buffers_is_refused)
+{
+    programs p = open_programs("discrete");
+    const gpuhal_program_ops *ops = p.o.ops.programs;
+    gpuhal_plugin_program *program = NULL;
+    gpuhal_plugin_kernel *kernel = NULL;
+    const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "main", .group_size = {4, 1, 1}};
+    assert_ok(load_code(&p.o, lengths_spirv, sizeof lengths_spirv, NULL, &program));
+    assert_ok(create_kernel(&p.o, program, &desc, NULL, &kernel));
+    gpuhal_status status = ops->kernel_prepare(kernel, (uint32_t[3]){5, 1, 1});
+    expect_error(gpuhal_direct_failed(p.o.plugin, status, "kernel_prepare"), GPUHAL_ERROR_NOT_SUPPORTED, "array");
+    ops->kernel_destroy(kernel);
+    ops->program_unload(program);
     end_programs(&p);
 }
 

@@ -118,6 +118,60 @@ TEST(launches_that_only_read_the_same_bytes_need_no_barrier_between_them)
     end_saxpy(&f);
 }
 
+static void expect_barriers(const fixture *f, unsigned count)
+{
+    if (f->p.faked) {
+        assert_int_equal(f->p.fake.calls("vkCmdPipelineBarrier"), count);
+    }
+}
+
+/* A barrier between copies does not order launches, and a barrier between launches does not order the groups of an
+ * indirect launch. The validation layer reports what is missing on lavapipe. */
+TEST(the_first_launch_of_each_kind_is_ordered_after_all_that_earlier_barriers_ordered)
+{
+    const gpuhal_kernel_desc desc = saxpy_desc();
+    fixture f = begin_saxpy(&desc);
+    const gpuhal_ops *ops = &f.p.o.ops;
+    gpuhal_memory ones = allocate_words(&f.p.o, COUNT), numbers = allocate_words(&f.p.o, 64),
+                  z = allocate_words(&f.p.o, COUNT);
+    const uint32_t one = 0x3f800000u, count = COUNT; /* 1.0f */
+    const float a = 2;
+    const gpuhal_plugin_argument arguments[] = {
+        buffer_argument(&f.x, 0, COUNT * 4, GPUHAL_ACCESS_READ),
+        buffer_argument(&z, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
+        value_argument(&count, sizeof count), value_argument(&a, sizeof a)};
+    const gpuhal_plugin_launch indirect = {.size = sizeof indirect,
+                                           .argument_count = 4,
+                                           .arguments = arguments,
+                                           .groups = {1, 1, 1},
+                                           .group_size = {64, 1, 1},
+                                           .indirect = &numbers,
+                                           .indirect_offset = 12};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        ((float *)z.host)[i] = 5;
+    }
+    if (f.p.faked) {
+        f.p.fake.fail_call("vkCmdPipelineBarrier", 0, 0);
+    }
+    assert_int_equal(ops->fill(f.p.o.device, f.p.queue, &numbers, 12, 12, 1, 4), GPUHAL_OK);
+    assert_int_equal(ops->fill(f.p.o.device, f.p.queue, &ones, 0, COUNT * 4, one, 4), GPUHAL_OK);
+    expect_barriers(&f, 1); /* at the beginning */
+    assert_int_equal(ops->copy(f.p.o.device, f.p.queue, &f.x, 0, &ones, 0, COUNT * 4), GPUHAL_OK);
+    expect_barriers(&f, 2);
+    assert_ok(launch_saxpy(&f.p.o, f.p.queue, f.kernel, &ones, &f.y, 0, COUNT, 1)); /* y = 1 + 1 */
+    expect_barriers(&f, 3);
+    assert_int_equal(ops->programs->launch(f.p.queue, f.kernel, &indirect), GPUHAL_OK); /* z = 2 * 1 + 5 in one group */
+    expect_barriers(&f, 4);
+    finish_queue(&f.p);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(((const float *)f.y.host)[i] == 2 && ((const float *)z.host)[i] == (i < 64 ? 7 : 5));
+    }
+    release_direct(&f.p.o, &ones);
+    release_direct(&f.p.o, &numbers);
+    release_direct(&f.p.o, &z);
+    end_saxpy(&f);
+}
+
 TEST(constants_and_the_size_of_groups_are_fixed_when_the_kernel_is_created)
 {
     const gpuhal_constant constants[] = {{.id = 1, .value = 3}, {.id = 77, .value = 1}};
@@ -129,7 +183,7 @@ TEST(constants_and_the_size_of_groups_are_fixed_when_the_kernel_is_created)
     assert_int_equal(f.info.group_size[0], 32);
     assert_int_equal(f.info.group_size[1], 1);
     assert_int_equal(f.info.group_size[2], 1);
-    assert_ok(launch_saxpy(&f.p.o, NULL, f.kernel, &f.x, &f.y, 0, 512, 2));
+    assert_ok(launch_saxpy_sized(&f.p.o, NULL, f.kernel, &f.x, &f.y, 0, 512, 2, 32));
     for (uint32_t i = 0; i < COUNT; i++) { /* 512 threads in eight groups of 64; here the group size is 32 */
         assert_true(((const float *)f.y.host)[i] == (i < 256 ? 6 * (float)i + 1 : 1));
     }
@@ -177,8 +231,11 @@ TEST(values_go_to_a_uniform_block_if_the_code_has_one)
         const gpuhal_plugin_argument arguments[] = {
             buffer_argument(&words, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
             value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
-        const gpuhal_plugin_launch launch = {
-            .size = sizeof launch, .argument_count = 3, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
+        const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                             .argument_count = 3,
+                                             .arguments = arguments,
+                                             .groups = {(COUNT + 63) / 64, 1, 1},
+                                             .group_size = {32, 2, 1}};
         assert_int_equal(p.o.ops.programs->launch(round == 7 ? NULL : p.queue, kernel, &launch), GPUHAL_OK);
         if (round == 6 || round == 7) {
             finish_queue(&p); /* the launch without a queue is not ordered with the others */
@@ -294,8 +351,7 @@ TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not
                                                     {.kind = GPUHAL_PARAMETER_BUFFER},
                                                     {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 320},
                                                     {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
-    const gpuhal_kernel_desc desc = {
-        .size = sizeof desc, .name = "main", .parameters = more, .parameter_count = 5};
+    const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "main", .parameters = more, .parameter_count = 5};
     gpuhal_kernel_desc wrong = {.size = sizeof wrong, .name = "main", .parameters = fewer, .parameter_count = 2};
     fixture f = begin_saxpy(&desc);
     gpuhal_plugin_program *scale = NULL;
@@ -309,8 +365,11 @@ TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not
         buffer_argument(&f.y, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
         buffer_argument(&surplus, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
         value_argument(&count, sizeof count), value_argument(&slope, sizeof slope)};
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 5, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 5,
+                                         .arguments = arguments,
+                                         .groups = {(COUNT + 63) / 64, 1, 1},
+                                         .group_size = {64, 1, 1}};
     assert_int_equal(f.info.parameter_count, 5);
     assert_int_equal(f.p.o.ops.programs->launch(f.p.queue, f.kernel, &launch), GPUHAL_OK);
     finish_queue(&f.p);

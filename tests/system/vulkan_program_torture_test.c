@@ -25,8 +25,8 @@ static gpuhal_status open_linked(opening *o)
 }
 
 typedef struct work {
-    gpuhal_plugin_program *program;
-    gpuhal_plugin_kernel *kernel;
+    gpuhal_plugin_program *program, *open_program;
+    gpuhal_plugin_kernel *kernel, *open_kernel; /* saxpy, whose group size is open */
     gpuhal_plugin_queue *queue;
     gpuhal_plugin_event *event;
     gpuhal_plugin_recording *recording;
@@ -41,7 +41,7 @@ static gpuhal_status launch(const opening *o, work *w, gpuhal_plugin_queue *queu
         buffer_argument(&w->words, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
         value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
     const gpuhal_plugin_launch one = {
-        .size = sizeof one, .argument_count = 3, .arguments = arguments, .groups = {1, 1, 1}};
+        .size = sizeof one, .argument_count = 3, .arguments = arguments, .groups = {1, 1, 1}, .group_size = {32, 2, 1}};
     const gpuhal_plugin_step step = {
         .kind = GPUHAL_STEP_LAUNCH, .flags = GPUHAL_STEP_CHANGES, .kernel = w->kernel, .launch = &one};
     const gpuhal_recording_ops *recordings = o->ops.recordings;
@@ -58,14 +58,19 @@ static gpuhal_status work_on(const opening *o, work *w)
 {
     const gpuhal_ops *ops = &o->ops;
     const gpuhal_constant constants[] = {{.id = 3, .value = 1}};
-    gpuhal_kernel_desc desc = scale_desc();
+    gpuhal_kernel_desc desc = scale_desc(), open_desc = saxpy_desc();
     desc.constants = constants;
     desc.constant_count = 1;
+    open_desc.constants = constants;
+    open_desc.constant_count = 1;
     gpuhal_status status = allocate_direct(o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w->words);
     status = status ? status : ops->queues->queue_create(o->device, QUEUE_DESC(.flags = 0), &w->queue);
     status = status ? status : ops->queues->event_create(o->device, EVENT_DESC(.flags = 0), &w->event);
     status = status ? status : load_code(o, scale_spirv, sizeof scale_spirv, NULL, &w->program);
     status = status ? status : create_kernel(o, w->program, &desc, NULL, &w->kernel);
+    status = status ? status : load_code(o, saxpy_spirv, sizeof saxpy_spirv, NULL, &w->open_program);
+    status = status ? status : create_kernel(o, w->open_program, &open_desc, NULL, &w->open_kernel);
+    status = status ? status : ops->programs->kernel_prepare(w->open_kernel, (uint32_t[3]){32, 1, 1});
     status = status ? status : launch(o, w, NULL, false);
     status = status ? status : launch(o, w, w->queue, false);
     status = status ? status : launch(o, w, w->queue, true);
@@ -97,6 +102,12 @@ static gpuhal_status load_and_launch(void)
     }
     if (w.program) {
         o.ops.programs->program_unload(w.program);
+    }
+    if (w.open_kernel) {
+        o.ops.programs->kernel_destroy(w.open_kernel);
+    }
+    if (w.open_program) {
+        o.ops.programs->program_unload(w.open_program);
     }
     release_direct(&o, &w.words);
     o.plugin->close(o.device);

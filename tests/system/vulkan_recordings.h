@@ -91,7 +91,8 @@ static inline gpuhal_plugin_step step_of(fixture *f, uint32_t index, int set)
         d->launch = (gpuhal_plugin_launch){.size = sizeof d->launch,
                                            .argument_count = d->scales ? 3 : 4,
                                            .arguments = d->arguments,
-                                           .groups = {1, 1, 1}};
+                                           .groups = {1, 1, 1},
+                                           .group_size = {d->scales ? 32 : 64, d->scales ? 2 : 1, 1}};
         step.kernel = d->scales ? f->scale : f->saxpy;
         step.launch = &d->launch;
         return step;

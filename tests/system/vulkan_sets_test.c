@@ -82,8 +82,11 @@ static uint32_t members(const fixture *f, gpuhal_plugin_argument arguments[BUFFE
 
 static void launch_everywhere(fixture *f, const gpuhal_plugin_argument *arguments, uint32_t count)
 {
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = count, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = count,
+                                         .arguments = arguments,
+                                         .groups = {(COUNT + 63) / 64, 1, 1},
+                                         .group_size = {64, 1, 1}};
     for (unsigned i = 0; i < 200; i++) { /* more sets than one pool has */
         assert_int_equal(f->p.o.ops.programs->launch(f->p.queue, f->kernel, &launch), GPUHAL_OK);
     }
@@ -159,7 +162,8 @@ TEST(buffers_at_one_binding_are_one_parameter)
     const gpuhal_plugin_launch launch = {.size = sizeof launch,
                                          .argument_count = count - 1,
                                          .arguments = arguments,
-                                         .groups = {(COUNT + 63) / 64, 1, 1}};
+                                         .groups = {(COUNT + 63) / 64, 1, 1},
+                                         .group_size = {64, 1, 1}};
     assert_int_equal(f.p.o.ops.programs->launch(NULL, f.kernel, &launch), GPUHAL_OK);
     expect_sums(&f, 5, 5);
     end(&f);
@@ -183,8 +187,11 @@ TEST(a_group_size_that_is_also_the_length_of_an_array_of_buffers_sets_both)
     for (uint32_t b = 0; b < 5; b++) {
         arguments[b] = buffer_argument(&f.memory[b], 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE);
     }
-    const gpuhal_plugin_launch launch = {
-        .size = sizeof launch, .argument_count = 5, .arguments = arguments, .groups = {1, 1, 1}};
+    const gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                         .argument_count = 5,
+                                         .arguments = arguments,
+                                         .groups = {1, 1, 1},
+                                         .group_size = {4, 1, 1}};
     assert_int_equal(f.p.o.ops.programs->launch(NULL, f.kernel, &launch), GPUHAL_OK);
     for (uint32_t b = 0; b < 5 && !f.p.faked; b++) {
         assert_int_equal(((const uint32_t *)f.memory[b].host)[0], b == 3 ? 7 : b == 4 ? 9 : 1000000 * b);

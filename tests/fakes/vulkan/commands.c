@@ -235,17 +235,17 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdPipelineBarrier(VkCommandBuffer object, VkP
     if (!from || !to) {
         fake_violation("vkCmdPipelineBarrier: no stages");
     }
-    const VkPipelineStageFlags launches = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    const VkPipelineStageFlags launches = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
     const fake_command_buffer *commands = fake_find(object, A_COMMAND_BUFFER, "vkCmdPipelineBarrier");
     if (commands && ((from | to) & launches) &&
         !(fake_get_script()->families[commands->pool->family].queueFlags & VK_QUEUE_COMPUTE_BIT)) {
-        fake_violation("vkCmdPipelineBarrier: the stage of compute shaders in a family without");
+        fake_violation("vkCmdPipelineBarrier: a stage of launches in a family without");
     }
     fake_command *command = fake_record(object, "vkCmdPipelineBarrier");
     if (command) {
-        const VkPipelineStageFlags any = launches | VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
         command->what = BARRIER;
-        command->orders_launches = (from & any) && (to & any);
+        command->earlier = from;
+        command->later = to;
     }
     for (uint32_t b = 0; b < buffer_count && command; b++) {
         fake_buffer *buffer = fake_find(buffers[b].buffer, A_BUFFER, "vkCmdPipelineBarrier");

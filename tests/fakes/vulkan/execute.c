@@ -94,10 +94,31 @@ static bool moves_bytes(const fake_command *command)
     return command->what == COPY || command->what == FILL || command->what == DISPATCH;
 }
 
-/* A barrier orders launches only if both its stage masks include the compute shader stage or all commands. */
-static bool passes_by(const fake_command *command, bool launches)
+static VkPipelineStageFlags last_stage(const fake_command *command)
 {
-    return command->what == BARRIER && launches && !command->orders_launches;
+    return command->what == DISPATCH ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : VK_PIPELINE_STAGE_TRANSFER_BIT;
+}
+
+static VkPipelineStageFlags first_stage(const fake_command *command)
+{
+    const bool indirect = command->what == DISPATCH && command->launch->indirect;
+    return indirect ? VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT : last_stage(command);
+}
+
+/* Returns whether the command is a barrier that does not order all earlier commands, which end with the stages
+ * @p earlier, before the next command that moves bytes. */
+static bool passes_by(fake_command *const *command, fake_command *const *end, VkPipelineStageFlags earlier)
+{
+    const fake_command *barrier = *command;
+    while (command < end && (*command)->what == BARRIER) {
+        command++;
+    }
+    if (barrier->what != BARRIER || command == end || !moves_bytes(*command)) {
+        return false;
+    }
+    const VkPipelineStageFlags all = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+    return (!(barrier->earlier & all) && (barrier->earlier & earlier) != earlier) ||
+           !(barrier->later & (all | first_stage(*command)));
 }
 
 /* Lists the commands of all command buffers. Returns NULL if out of memory. Owner: caller, free(). */
@@ -126,10 +147,10 @@ void fake_execute(fake_command_buffer *const *buffers, uint32_t count, bool stop
     const uint32_t end = stop_halfway ? (total + 1) / 2 : total;
     for (uint32_t begin = 0, next = 0; begin < end; begin = next) {
         next = begin + 1;
-        bool launches = all[begin]->what == DISPATCH;
+        VkPipelineStageFlags stages = last_stage(all[begin]);
         while (fake_get_script()->reorder && next < end && moves_bytes(all[begin]) &&
-               (moves_bytes(all[next]) || passes_by(all[next], launches))) {
-            launches = launches || all[next]->what == DISPATCH;
+               (moves_bytes(all[next]) || passes_by(&all[next], &all[end], stages))) {
+            stages |= moves_bytes(all[next]) ? last_stage(all[next]) : 0;
             next++;
         }
         for (uint32_t c = next; c-- > begin;) {

@@ -151,6 +151,7 @@ typedef struct fake_pipeline {
     fake_pipeline_layout *layout;
     enum { UNKNOWN_CODE, SAXPY, SCALE } code; /* tests/system/shaders */
     uint32_t threads, repeat;                 /* of saxpy: specialization constants 0 and 1 */
+    bool has_base;                            /* VK_PIPELINE_CREATE_DISPATCH_BASE_BIT */
 } fake_pipeline;
 
 typedef struct fake_descriptor_set {
@@ -167,13 +168,15 @@ typedef struct fake_launch {
     fake_descriptor_set *sets[FAKE_SETS]; /* NULL if pushed */
     fake_binding bindings[FAKE_SETS][FAKE_BINDINGS];
     unsigned char constants[FAKE_CONSTANTS];
-    uint32_t groups[3];
+    uint32_t base[3], groups[3];
+    fake_buffer *indirect; /* has the groups, from `indirect_offset` on; NULL for a dispatch with numbers */
+    VkDeviceSize indirect_offset;
 } fake_launch;
 
 typedef struct fake_command {
     enum { COPY, FILL, BARRIER, TRANSFER_OWNER, TIMESTAMP, DISPATCH } what;
     fake_launch *launch;
-    bool orders_launches; /* both stage masks of the barrier include the compute shader stage or all commands */
+    VkPipelineStageFlags earlier, later; /* the stage masks of a barrier */
     fake_buffer *from, *to;
     VkDeviceSize from_offset, to_offset, bytes;
     uint32_t data;

@@ -13,7 +13,7 @@ typedef struct fake_module {
     uint32_t *words;
 } fake_module;
 
-enum { CACHE_HEADER = 32, SCALE_GROUP = 64, SCALE_ADDED = 304, SCALE_FACTOR = 320 };
+enum { CACHE_HEADER = 32, GROUPS_MAX = 65535, SCALE_GROUP = 64, SCALE_ADDED = 304, SCALE_FACTOR = 320 };
 
 typedef struct fake_cache {
     fake_object object;
@@ -187,6 +187,7 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateComputePipelines(VkDevice handle, Vk
                                                                             : UNKNOWN_CODE;
         pipeline->threads = pipeline->code == SAXPY ? 64 : SCALE_GROUP;
         pipeline->repeat = 1;
+        pipeline->has_base = infos[i].flags & VK_PIPELINE_CREATE_DISPATCH_BASE_BIT;
         specialize(pipeline, infos[i].stage.pSpecializationInfo);
         pthread_mutex_lock(&fake_lock);
         if (cache) {
@@ -253,37 +254,71 @@ static const char *fault_of_launch(const fake_launch *launch)
         }
     }
     for (unsigned d = 0; d < 3; d++) {
-        if (launch->groups[d] > 65535) {
+        if (launch->base[d] >= GROUPS_MAX || launch->groups[d] > GROUPS_MAX - launch->base[d]) {
             return "more groups than maxComputeWorkGroupCount";
         }
+        if (launch->base[d] > 0 && !launch->pipeline->has_base) {
+            return "a base, and the pipeline was made without one";
+        }
+    }
+    const fake_buffer *indirect = launch->indirect;
+    if (indirect && (!(indirect->usage & VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT) || launch->indirect_offset % 4 ||
+                     launch->indirect_offset > indirect->bytes || indirect->bytes - launch->indirect_offset < 12)) {
+        return "the groups are not inside of a buffer that was made for this, or not at a multiple of 4";
     }
     return NULL;
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkCmdDispatch(VkCommandBuffer object, uint32_t x, uint32_t y, uint32_t z)
+/* @p how has the groups. */
+static void record_launch(VkCommandBuffer object, const char *call, const fake_launch *how)
 {
-    fake_count(FN_vkCmdDispatch);
-    fake_command_buffer *commands = fake_find(object, A_COMMAND_BUFFER, "vkCmdDispatch");
+    fake_command_buffer *commands = fake_find(object, A_COMMAND_BUFFER, call);
     fake_launch *launch = malloc(sizeof *launch);
     if (!commands || !launch) {
         free(launch);
         return;
     }
     *launch = commands->bound;
-    memcpy(launch->groups, (const uint32_t[]){x, y, z}, sizeof launch->groups);
+    memcpy(launch->base, how->base, sizeof launch->base);
+    memcpy(launch->groups, how->groups, sizeof launch->groups);
+    launch->indirect = how->indirect;
+    launch->indirect_offset = how->indirect_offset;
     const char *fault = fault_of_launch(launch);
     if (!(fake_get_script()->families[commands->pool->family].queueFlags & VK_QUEUE_COMPUTE_BIT)) {
         fault = "the family of the command buffer does not compute";
     }
-    fake_command *command = fault ? NULL : fake_record(object, "vkCmdDispatch");
+    fake_command *command = fault ? NULL : fake_record(object, call);
     if (!command) {
-        fake_violation("vkCmdDispatch: %s", fault ? fault : "no memory");
+        fake_violation("%s: %s", call, fault ? fault : "no memory");
         free(launch);
         return;
     }
     launch->next = commands->launches;
     commands->launches = launch;
     *command = (fake_command){.what = DISPATCH, .launch = launch};
+}
+
+VKAPI_ATTR void VKAPI_CALL fake_vkCmdDispatch(VkCommandBuffer object, uint32_t x, uint32_t y, uint32_t z)
+{
+    fake_count(FN_vkCmdDispatch);
+    record_launch(object, "vkCmdDispatch", &(fake_launch){.groups = {x, y, z}});
+}
+
+VKAPI_ATTR void VKAPI_CALL fake_vkCmdDispatchBase(VkCommandBuffer object, uint32_t base_x, uint32_t base_y,
+                                                  uint32_t base_z, uint32_t x, uint32_t y, uint32_t z)
+{
+    fake_count(FN_vkCmdDispatchBase);
+    record_launch(object, "vkCmdDispatchBase", &(fake_launch){.base = {base_x, base_y, base_z}, .groups = {x, y, z}});
+}
+
+VKAPI_ATTR void VKAPI_CALL fake_vkCmdDispatchIndirect(VkCommandBuffer object, VkBuffer buffer_object,
+                                                      VkDeviceSize offset)
+{
+    fake_count(FN_vkCmdDispatchIndirect);
+    fake_buffer *buffer = fake_find(buffer_object, A_BUFFER, "vkCmdDispatchIndirect");
+    if (buffer) {
+        record_launch(object, "vkCmdDispatchIndirect", &(fake_launch){.indirect = buffer, .indirect_offset = offset});
+    }
 }
 
 void fake_forget_launches(fake_command_buffer *commands)
@@ -299,7 +334,7 @@ void fake_forget_launches(fake_command_buffer *commands)
 
 bool fake_may_launch_locked(const fake_launch *launch, uint32_t family, bool is_usable(fake_buffer *, uint32_t))
 {
-    bool good = !launch->pipeline->object.dead;
+    bool good = !launch->pipeline->object.dead && (!launch->indirect || is_usable(launch->indirect, family));
     for (uint32_t i = 0; i < FAKE_SETS * FAKE_BINDINGS && good; i++) {
         const fake_descriptor_set *set = launch->sets[i / FAKE_BINDINGS];
         fake_buffer *buffer = launch->bindings[i / FAKE_BINDINGS][i % FAKE_BINDINGS].buffer;
@@ -311,6 +346,7 @@ bool fake_may_launch_locked(const fake_launch *launch, uint32_t family, bool is_
 void fake_hold_launch(const fake_launch *launch, int change, void hold_buffer(fake_buffer *, int))
 {
     launch->pipeline->object.in_use += (unsigned)change;
+    hold_buffer(launch->indirect, change);
     for (unsigned s = 0; s < FAKE_SETS; s++) {
         if (launch->sets[s]) {
             launch->sets[s]->object.in_use += (unsigned)change;
@@ -326,14 +362,15 @@ static unsigned char *bytes_of(const fake_binding *binding)
     return binding->buffer->memory->device_bytes + binding->buffer->memory_offset + binding->offset;
 }
 
-static void run_saxpy(const fake_launch *launch, uint64_t threads)
+/* Both run the threads from @p first up to @p end. */
+static void run_saxpy(const fake_launch *launch, uint64_t first, uint64_t end)
 {
     const fake_binding *x = &launch->bindings[0][0], *y = &launch->bindings[0][1];
     uint32_t count = 0;
     float a = 0;
     memcpy(&count, launch->constants, sizeof count);
     memcpy(&a, launch->constants + 4, sizeof a);
-    for (uint64_t i = 0; i < count && i < threads; i++) {
+    for (uint64_t i = first; i < count && i < end; i++) {
         float from = 0, sum = 0;
         if (4 * (i + 1) > x->bytes || 4 * (i + 1) > y->bytes) {
             fake_violation("vkCmdDispatch: word %llu lies outside of a binding", (unsigned long long)i);
@@ -348,7 +385,7 @@ static void run_saxpy(const fake_launch *launch, uint64_t threads)
     }
 }
 
-static void run_scale(const fake_launch *launch, uint64_t threads)
+static void run_scale(const fake_launch *launch, uint64_t first, uint64_t end)
 {
     const fake_binding *words = &launch->bindings[0][0], *values = &launch->bindings[0][1];
     uint32_t factor = 0, added = 0;
@@ -358,7 +395,7 @@ static void run_scale(const fake_launch *launch, uint64_t threads)
     }
     memcpy(&factor, bytes_of(values) + SCALE_FACTOR, 4);
     memcpy(&added, bytes_of(values) + SCALE_ADDED, 4);
-    for (uint64_t i = 0; i < threads && 4 * (i + 1) <= words->bytes; i++) {
+    for (uint64_t i = first; i < end && 4 * (i + 1) <= words->bytes; i++) {
         uint32_t word = 0;
         memcpy(&word, bytes_of(words) + 4 * i, 4);
         word = word * factor + added;
@@ -368,11 +405,21 @@ static void run_scale(const fake_launch *launch, uint64_t threads)
 
 void fake_run_launch(const fake_launch *launch)
 {
-    const uint64_t threads =
-        (uint64_t)launch->groups[0] * launch->groups[1] * launch->groups[2] * launch->pipeline->threads;
+    uint32_t groups[3];
+    memcpy(groups, launch->groups, sizeof groups);
+    if (launch->indirect) {
+        const fake_binding at = {.buffer = launch->indirect, .offset = launch->indirect_offset};
+        memcpy(groups, bytes_of(&at), sizeof groups);
+    }
+    if (groups[0] > GROUPS_MAX || groups[1] > GROUPS_MAX || groups[2] > GROUPS_MAX) {
+        fake_violation("vkCmdDispatchIndirect: more groups than maxComputeWorkGroupCount");
+        return;
+    }
+    const uint64_t threads = launch->pipeline->threads, first = launch->base[0] * threads,
+                   end = first + (uint64_t)groups[0] * groups[1] * groups[2] * threads;
     if (launch->pipeline->code == SAXPY) {
-        run_saxpy(launch, threads);
+        run_saxpy(launch, first, end);
     } else if (launch->pipeline->code == SCALE) {
-        run_scale(launch, threads);
+        run_scale(launch, first, end);
     }
 }
