@@ -84,10 +84,11 @@ static gpuhal_status submit_end(gpuhal_plugin_queue *queue, gpuhal_plugin_event 
 }
 
 /* If the queue has no new work and no timestamp is to be written, the event uses the value of the last submission, and
- * nothing is submitted. */
+ * nothing is submitted. A queue that has failed has no open batch, and its event shows the end of the earlier
+ * submissions. */
 gpuhal_status gpuhal_vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
-    gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
+    gpuhal_status status = gpuhal_vulkan_alive(queue->device);
     uint32_t bits = event->timed ? stamp_bits(&queue->device->hardware, queue->wrapper->family) : 0;
     bool submits = bits > 0 || queue->foreign || queue->open;
     if (status == GPUHAL_OK && submits && (status = gpuhal_vulkan_queue_enter(queue)) == GPUHAL_OK) {

@@ -391,6 +391,45 @@ TEST(waiting_for_a_device_that_hangs_ends_with_the_time_and_the_queue_stays_usab
     close_fixture(&d);
 }
 
+/* The caller's own submissions need one more submission to show their end. */
+static void record_after_a_failure(bool foreign)
+{
+    fixture d = open_fixture("discrete", 0);
+    const gpuhal_ops *ops = &d.o.ops;
+    fill_randomly(d.near.host, BYTES, 11);
+    d.fake.hang(1);
+    assert_int_equal(copy(&d, &d.result, &d.near, BYTES), GPUHAL_OK);
+    assert_int_equal(ops->queues->queue_flush(d.queue), GPUHAL_OK);
+    if (foreign) {
+        assert_int_equal(ops->native->native_lock(d.queue, 0), GPUHAL_OK);
+        ops->native->native_unlock(d.queue);
+    }
+    d.fake.fail_call("vkQueueSubmit", 1, -1);
+    assert_int_equal(copy(&d, &d.far, &d.near, BYTES), GPUHAL_OK);
+    assert_int_equal(ops->queues->queue_flush(d.queue), GPUHAL_ERROR_HOST_MEMORY);
+    assert_int_equal(copy(&d, &d.far, &d.near, BYTES), GPUHAL_ERROR_CANCELLED);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(ops->queues->event_record(d.queue, d.event), GPUHAL_OK);
+    }
+    assert_int_equal(d.fake.calls("vkQueueSubmit"), 1 + foreign);
+    assert_int_equal(ops->queues->event_query(d.event), GPUHAL_NOT_READY);
+    d.fake.go_on();
+    assert_int_equal(ops->queues->event_block(d.event, 5 * second_ns), GPUHAL_OK);
+    assert_memory_equal(d.result.host, d.near.host, BYTES);
+    assert_int_equal(ops->queues->queue_flush(d.queue), GPUHAL_ERROR_CANCELLED);
+    close_fixture(&d);
+}
+
+TEST(an_event_of_a_queue_that_has_failed_shows_the_end_of_the_earlier_submissions)
+{
+    record_after_a_failure(false);
+}
+
+TEST(an_event_of_a_queue_that_has_failed_shows_the_end_of_the_callers_own_submissions)
+{
+    record_after_a_failure(true);
+}
+
 /* The plugin does not destroy objects that may still be in use. So the fake must report leaked objects, but no
  * destroyed object that was in use. */
 TEST(work_that_never_ends_holds_up_closing_for_seconds_alone)

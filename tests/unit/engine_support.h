@@ -43,9 +43,11 @@ static struct {
     _Atomic int64_t peer_copies;
     _Atomic int calls[SLOTS];
     int fail_at[SLOTS]; /* number of the call that fails, or 0 */
-    gpuhal_status failure;
+    _Atomic gpuhal_status failure;
+    _Atomic bool records_nothing; /* event_record fails */
     bool peers, peers_get_stuck, peers_take_no_queue, peers_take_nothing;
     _Atomic bool never_done;  /* event_query always returns NOT_READY */
+    _Atomic bool query_fails; /* the next event_query fails */
     _Atomic bool block_lies;  /* event_block returns OK although the work is not done */
     _Atomic gpuhal_status block_says; /* result of event_block after its timeout; with OK it runs the work */
     _Atomic int busy;         /* number of records and queued copies that return NOT_READY */
@@ -81,11 +83,11 @@ static void perform(const work *w)
                      GPUHAL_OK);
 }
 
-/* Locks, because several threads may query one event. */
+/* Locks, because several threads may query one event. A lost device does no work. */
 static void finish(gpuhal_plugin_queue *queue)
 {
     pthread_mutex_lock(&queue->mutex);
-    for (uint32_t i = 0; i < queue->count; i++) {
+    for (uint32_t i = 0; i < queue->count && engine.failure != GPUHAL_ERROR_DEVICE_LOST; i++) {
         perform(&queue->pending[i]);
     }
     queue->count = 0;
@@ -145,7 +147,7 @@ static void event_destroy(gpuhal_plugin_event *event)
 
 static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
-    if (fails(RECORD)) {
+    if (fails(RECORD) || engine.records_nothing) {
         return failed("engineRecord");
     }
     if (engine.busy > 0) {
@@ -168,6 +170,9 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
 
 static gpuhal_status event_query(gpuhal_plugin_event *event)
 {
+    if (atomic_exchange(&engine.query_fails, false)) {
+        return failed("engineQuery");
+    }
     if (event->queue->stuck || engine.never_done || ++event->asked < 3) {
         return GPUHAL_NOT_READY;
     }

@@ -27,7 +27,7 @@ TEST(a_change_that_is_drawn_passes_and_any_other_stops_the_process)
     assert_true(passes(GPUHAL_QUEUE_NATIVE, GPUHAL_QUEUE_CALLED));
     assert_false(passes(GPUHAL_QUEUE_OPEN, GPUHAL_QUEUE_CLOSED));
     assert_false(passes(GPUHAL_QUEUE_FINISHED, GPUHAL_QUEUE_OPEN));
-    assert_false(passes(GPUHAL_QUEUE_SILENT, GPUHAL_QUEUE_USABLE));
+    assert_false(passes(GPUHAL_QUEUE_RESETTING, GPUHAL_QUEUE_RESETTING));
     assert_false(passes(GPUHAL_QUEUE_FREE, GPUHAL_QUEUE_NATIVE));
     assert_false(passes(GPUHAL_QUEUE_UNATTENDED, GPUHAL_QUEUE_RUNNING));
     assert_false(passes(GPUHAL_QUEUE_OPEN, GPUHAL_QUEUE_FAILED));

@@ -168,6 +168,65 @@ TEST(a_run_that_ends_may_free_memory_of_a_pool_that_another_queue_uses)
     in_both_forms(a_run_that_ends_may_free_memory_of_a_pool_that_another_queue_uses_in);
 }
 
+/* The driver records no event after the failure, so only its queue_destroy, which a timed event delays and which stops
+ * in this test, shows that the run has ended. */
+static void a_run_of_a_failed_queue_does_not_overlap_the_next_run_in(driver_form form)
+{
+    for (int destroys = 0; destroys < 2; destroys++) {
+        objects o = begin(form);
+        const gpuhal_queue_desc desc = {.size = sizeof desc, .flags = GPUHAL_QUEUE_TIMED};
+        const char *const why = "its previous run is in another queue that has failed";
+        gpuhal_queue *failed = NULL;
+        gpuhal_event *timed = NULL;
+        gpuhal_recording *recording = new_recording(o.device, 0);
+        (void)record_add(recording, o.add, o.one, 1);
+        assert_ok(gpuhal_recording_finish(recording));
+        assert_ok(gpuhal_queue_create(o.device, &desc, &failed));
+        assert_ok(gpuhal_event_create(o.gpu, GPUHAL_EVENT_TIMED, &timed));
+        assert_ok(gpuhal_event_record(timed, failed));
+        assert_ok(gpuhal_event_wait(timed, PATIENCE_NS));
+        assert_ok(gpuhal_recording_run(failed, recording, NULL, 0));
+        gpuhal_halting.launch_says = gpuhal_halting.run_says = gpuhal_halting.record_says = GPUHAL_ERROR_DRIVER;
+        assert_int_equal(gpuhal_recording_run(failed, recording, NULL, 0), GPUHAL_ERROR_DRIVER);
+        gpuhal_halting.launch_says = gpuhal_halting.run_says = GPUHAL_OK;
+        gpuhal_halting.slot = "queue_destroy";
+        if (destroys) {
+            gpuhal_queue_destroy(failed);
+        }
+        for (int kept = 1; kept >= 0; kept--) {
+            if (!kept) {
+                gpuhal_event_destroy(timed);
+            }
+            const gpuhal_status reset = destroys ? GPUHAL_ERROR_TIMEOUT : gpuhal_queue_reset(failed, 50000000);
+            assert_int_equal(reset, GPUHAL_ERROR_TIMEOUT);
+            for (int i = 0; i < 20000 && gpuhal_halting.stopped == 0 && (!kept || i < 50); i++) {
+                gpuhal_os_sleep(1000000);
+            }
+            assert_int_equal(gpuhal_halting.stopped, !kept);
+            refused(gpuhal_recording_run(o.queue, recording, NULL, 0), GPUHAL_ERROR_BUSY, why);
+        }
+        gpuhal_halting.slot = NULL;
+        gpuhal_halting.record_says = GPUHAL_OK;
+        if (!destroys) {
+            assert_ok(gpuhal_queue_reset(failed, PATIENCE_NS));
+            gpuhal_queue_destroy(failed);
+        }
+        gpuhal_status status = GPUHAL_ERROR_BUSY;
+        for (int i = 0; i < 20000 && (status = gpuhal_recording_run(o.queue, recording, NULL, 0)); i++) {
+            assert_int_equal(status, GPUHAL_ERROR_BUSY);
+            gpuhal_os_sleep(1000000);
+        }
+        expect(o.queue, o.one, 2);
+        gpuhal_recording_release(recording);
+        end(&o);
+    }
+}
+
+TEST(a_run_of_a_failed_queue_does_not_overlap_the_next_run)
+{
+    in_both_forms(a_run_of_a_failed_queue_does_not_overlap_the_next_run_in);
+}
+
 static void the_order_of_runs_holds_after_a_queue_between_them_has_failed_in(driver_form form)
 {
     objects o = begin(form);

@@ -28,7 +28,8 @@ typedef struct gpuhal_observer {
     gpuhal_transition_fn *dropped; /* with the mutex held; in the enqueuing call, or while the work is deferred */
     void (*waits)(gpuhal_queue *queue, const gpuhal_timepoint *timepoint); /* the application makes the queue wait for
                                                                             * the timepoint */
-    void (*ends)(gpuhal_queue *queue); /* the queue is closed */
+    void (*ends)(gpuhal_queue *queue); /* the queue is closed, or has failed and its plugin queue must be destroyed; the
+                                        * observer releases its timepoints that are done */
 } gpuhal_observer;
 
 #endif

@@ -194,7 +194,7 @@ struct gpuhal_queue {
     gpuhal_queue_state life, health, worker;
     gpuhal_queue_state right; /* the fast path grants the right to call without this member */
     bool joined;       /* the current call adds its work to the newest submission, which has the same buffers */
-    uint64_t retry_ns; /* the newest pause after NOT_READY or BUSY; 0 once the first deferred work was submitted or
+    uint64_t retry_ns; /* the newest pause before a retry; 0 once the first deferred work was submitted or
                         * has failed */
 
     gpuhal_deferred *deferred, **deferred_end;
@@ -388,6 +388,9 @@ gpuhal_vendor_queue *gpuhal_vendor_queue_create(void);
 /* Destroys the spare events and releases the plugin's queue, which is destroyed with the last event that was recorded
  * in it. The caller has the right to call, or the queue is closed. */
 void gpuhal_queue_drop_vendor(gpuhal_queue *queue);
+/* Returns whether there are events of the plugin's queue other than spare events, so that releasing the plugin's queue
+ * would not destroy it. The caller holds the mutex. */
+bool gpuhal_queue_has_events(const gpuhal_queue *queue);
 /* Returns NULL if there is no spare event. The caller has the right to call. */
 gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed);
 /* Keeps an unrecorded event for the next timepoint, or destroys it. The caller has the right to call. */
@@ -579,6 +582,14 @@ void gpuhal_queue_await_followed(gpuhal_queue *queue);
 
 /* Creates a plugin queue with this queue's settings, if the plugin has queues. */
 gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_vendor_queue **out_vendor);
+/* Waits until all submitted timepoints of a failed queue have ended. If there still are events of the plugin's queue,
+ * then waits for a while. Returns true if there is none left or the device is lost. Then releasing the plugin's queue
+ * destroys it, which shows the end of all its work. Runs on the worker, which holds the mutex. */
+bool gpuhal_queue_await_events_unlocks(gpuhal_queue *queue);
+/* Releases the plugin's queue of a failed queue, and counts all its work as ended. If `renews` is set, first creates a
+ * new plugin queue. The work must have ended, or gpuhal_queue_await_events_unlocks() must have returned true. Runs on
+ * the worker, which holds the mutex. */
+gpuhal_status gpuhal_queue_replace_vendor_unlocks(gpuhal_queue *queue, bool renews);
 /* Releases all plugin objects of a closed queue, and removes it from the gpuhal object's list. */
 void gpuhal_queue_finish(gpuhal_queue *queue);
 

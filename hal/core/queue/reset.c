@@ -10,44 +10,53 @@
  * captures the vendor's queue. */
 #define RETRY_NS UINT64_C(1000000)
 
-/* Waits until the driver has finished the remaining work of the old plugin queue. If the plugin refuses to record an
- * event, only destroying the plugin's queue shows the end of the work, and the reset goes on. Fails if there is no
- * event, because a later reset may get one. The caller has the right to call. */
-static gpuhal_status drain(gpuhal_queue *queue)
+/* Records an event after all work of the old plugin queue, and waits until it is done. Sets *out_refused if the plugin
+ * does not record the event. Fails if there is no event, because a later reset may get one. */
+static gpuhal_status record_and_wait_unlocks(gpuhal_queue *queue, bool *out_refused)
 {
-    gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
     gpuhal_plugin_event *event = NULL;
-    gpuhal_status made = timepoint ? gpuhal_queue_make_event(queue, false, &event) : gpuhal_error_host_memory();
-    gpuhal_status status = made ? made : gpuhal_queue_record_event_in(queue, timepoint, event);
-    while ((status == GPUHAL_NOT_READY || status == GPUHAL_ERROR_BUSY) && !made &&
-           gpuhal_queue_check(queue) == GPUHAL_OK) {
-        gpuhal_os_sleep(RETRY_NS);
+    gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
+    gpuhal_status made = timepoint ? gpuhal_queue_begin_late_call(queue) : gpuhal_error_host_memory();
+    gpuhal_status status = made;
+    if (!made) {
+        gpuhal_mutex_unlock(&queue->mutex);
         made = gpuhal_queue_make_event(queue, false, &event);
         status = made ? made : gpuhal_queue_record_event_in(queue, timepoint, event);
-    }
-    if (status == GPUHAL_OK) {
         gpuhal_queue_lock(queue);
-        gpuhal_queue_append_timepoint(queue, timepoint);
-        gpuhal_mutex_unlock(&queue->mutex);
+        if (!status) {
+            gpuhal_queue_append_timepoint(queue, timepoint);
+        }
+        gpuhal_queue_end_call(queue);
+    }
+    const bool later = !made && (status == GPUHAL_NOT_READY || status == GPUHAL_ERROR_BUSY);
+    *out_refused = status && !later;
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (!status) {
         gpuhal_timepoint_block(timepoint);
+    } else if (later) {
+        gpuhal_os_sleep(RETRY_NS);
     }
     gpuhal_timepoint_release(timepoint);
+    gpuhal_queue_lock(queue);
     return made ? made : gpuhal_queue_check(queue);
 }
 
-/* The old plugin queue is released only after the new one was created. If the creation fails, the queue keeps the
- * old one. The caller has the right to call. */
-static gpuhal_status replace(gpuhal_queue *queue, gpuhal_vendor_queue **out_fresh)
+/* Waits until the old plugin queue's work has ended, or no event keeps the old plugin queue, and replaces the old
+ * plugin queue. An event can also end because an earlier one failed; then work after the earlier one may not have
+ * ended. */
+static gpuhal_status renew_unlocks(gpuhal_queue *queue)
 {
-    gpuhal_status status = gpuhal_queue_make_vendor(queue, out_fresh);
-    if (!status) {
-        gpuhal_queue_drop_vendor(queue);
-    }
-    return status;
+    const uint64_t number = queue->submitted;
+    bool refused = false;
+    gpuhal_status status = GPUHAL_OK;
+    do {
+        status = record_and_wait_unlocks(queue, &refused);
+    } while (!status && queue->done < number && !(refused && gpuhal_queue_await_events_unlocks(queue)));
+    return status ? status : gpuhal_queue_replace_vendor_unlocks(queue, true);
 }
 
-/* The queue has no work in flight any more. So all its work counts as done, and the objects that the work kept alive
- * can be released. The caller holds the mutex. */
+/* All work of the queue has ended. So the objects that the work kept alive can be released. The caller holds the
+ * mutex. */
 static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     gpuhal_queue_fail(queue, queue->failure, true, completions);
@@ -59,49 +68,34 @@ static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
     gpuhal_queue_note_busy(queue);
 }
 
-/* First finishes this queue's work in flight, because other queues may wait for it. Then waits for the work that this
- * queue follows. Holds the right to call only during plugin calls. */
+/* First ends this queue's work, because other queues may wait for it. Then waits for the work that this queue
+ * follows. */
 static gpuhal_status settle_unlocks(gpuhal_queue *queue)
 {
-    gpuhal_status status = queue->vendor ? gpuhal_queue_begin_late_call(queue) : GPUHAL_OK;
-    if (!status && queue->vendor) {
-        gpuhal_mutex_unlock(&queue->mutex);
-        status = drain(queue);
-        gpuhal_queue_lock(queue);
-        gpuhal_queue_end_call(queue);
-    }
+    gpuhal_status status = queue->vendor ? renew_unlocks(queue) : GPUHAL_OK;
     if (!status) {
         atomic_store(&queue->in_flight, false);
         gpuhal_mutex_unlock(&queue->mutex);
         gpuhal_queue_await_followed(queue);
         gpuhal_queue_lock(queue);
     }
-    return status;
+    return status ? status : gpuhal_queue_check(queue);
 }
 
 void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue)
 {
-    gpuhal_vendor_queue *fresh = NULL;
     gpuhal_completion *completions = NULL;
     gpuhal_status status = settle_unlocks(queue);
     status = status ? status : gpuhal_queue_begin_late_call(queue);
-    bool may_call = !status;
-    if (may_call && queue->vendor) {
-        gpuhal_mutex_unlock(&queue->mutex);
-        status = replace(queue, &fresh);
-        gpuhal_queue_lock(queue);
-    }
     if (queue->health != GPUHAL_QUEUE_RESETTING) {
         /* another thread has reset the queue in the meantime; possible only without a plugin queue */
     } else if (status) {
         queue->refusal = gpuhal_failure_create();
         gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_FAILED);
     } else {
-        queue->counted = fresh;
-        queue->vendor = fresh ? fresh->queue : NULL;
         clear_failure(queue, &completions);
     }
-    if (may_call) {
+    if (!status) {
         gpuhal_queue_end_call(queue);
     }
     gpuhal_condition_signal_all(&queue->condition);
@@ -151,6 +145,10 @@ gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns)
     while (!status && queue->health == GPUHAL_QUEUE_RESETTING) {
         status = gpuhal_queue_wait_until(queue, GPUHAL_WAITS_RESET, deadline);
         status = status ? status : gpuhal_queue_check(queue);
+    }
+    if (status == GPUHAL_ERROR_TIMEOUT && !queue->timepoints && gpuhal_queue_has_events(queue)) {
+        status = gpuhal_queue_late(queue, "the driver records no event in the queue that has failed: destroy its timed "
+                                          "events, and wait for the queues that have waited for its events");
     }
     if (!status && gpuhal_queue_has_failed(queue)) {
         status = gpuhal_failure_status(queue->refusal ? queue->refusal : queue->failure);

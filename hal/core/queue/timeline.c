@@ -186,7 +186,7 @@ void gpuhal_timeline_take(gpuhal_queue *queue)
             finish(queue, traced);
             gpuhal_queue_lock(queue);
         }
-        base = gpuhal_queue_is_closed(queue) ? own->base : NULL;
+        base = gpuhal_queue_is_closed(queue) || gpuhal_queue_has_failed(queue) ? own->base : NULL;
         own->base = base ? NULL : own->base;
         own->taking = false;
     }

@@ -84,8 +84,8 @@ void gpuhal_timeline_destroy(gpuhal_timeline *timeline);
 gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces);
 /* Makes the trace the observer of a new queue. If there is no memory for a piece later, the trace omits the piece. */
 void gpuhal_timeline_observe(gpuhal_queue *queue);
-/* Takes pieces that have ended from the queue's list, or all pieces if the queue is closed. The caller must not hold
- * the mutex. */
+/* Takes pieces that have ended from the queue's list, or all pieces if the queue is closed. If the queue is closed or
+ * has failed, keeps no timepoint of a piece that was taken. The caller must not hold the mutex. */
 void gpuhal_timeline_take(gpuhal_queue *queue);
 
 /* ---- timeline_file.c */

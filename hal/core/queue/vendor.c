@@ -45,6 +45,55 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_vendor_queue 
     return GPUHAL_OK;
 }
 
+/* How long to wait for other users of the plugin queue's events. */
+#define EVENTS_NS UINT64_C(100000000)
+
+/* The observer also uses events. Work of a lost device counts as ended. */
+bool gpuhal_queue_await_events_unlocks(gpuhal_queue *queue)
+{
+    while (queue->timepoints) {
+        gpuhal_timepoint *oldest = gpuhal_timepoint_retain(queue->timepoints);
+        gpuhal_mutex_unlock(&queue->mutex);
+        gpuhal_timepoint_block(oldest);
+        gpuhal_timepoint_release(oldest);
+        gpuhal_queue_lock(queue);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    queue->observer->ends(queue);
+    gpuhal_queue_lock(queue);
+    (void)gpuhal_queue_retire_unlocks(queue);
+    if (gpuhal_queue_has_events(queue) && !atomic_load(&queue->device->lost)) {
+        gpuhal_queue_wait_at(queue, GPUHAL_WAITS_RETRY, gpuhal_deadline(EVENTS_NS));
+    }
+    return !gpuhal_queue_has_events(queue) || atomic_load(&queue->device->lost);
+}
+
+/* The old plugin queue is released only after the new one was created. If the creation fails, the queue keeps the old
+ * one. */
+gpuhal_status gpuhal_queue_replace_vendor_unlocks(gpuhal_queue *queue, bool renews)
+{
+    gpuhal_vendor_queue *fresh = NULL;
+    gpuhal_status status = gpuhal_queue_begin_late_call(queue);
+    if (status) {
+        return status;
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    status = renews ? gpuhal_queue_make_vendor(queue, &fresh) : GPUHAL_OK;
+    if (!status) {
+        gpuhal_queue_drop_vendor(queue);
+    }
+    gpuhal_queue_lock(queue);
+    if (!status) {
+        queue->counted = fresh;
+        queue->vendor = fresh ? fresh->queue : NULL;
+        queue->done = queue->recorded = queue->submitted;
+        gpuhal_queue_note_busy(queue);
+    }
+    gpuhal_queue_end_call(queue);
+    (void)gpuhal_queue_retire_unlocks(queue);
+    return status;
+}
+
 void gpuhal_queue_finish(gpuhal_queue *queue)
 {
     atomic_store(&queue->in_flight, false);

@@ -55,6 +55,11 @@ void gpuhal_queue_drop_vendor(gpuhal_queue *queue)
     }
 }
 
+bool gpuhal_queue_has_events(const gpuhal_queue *queue)
+{
+    return queue->counted && atomic_load_explicit(&queue->counted->references, memory_order_acquire) > 1;
+}
+
 gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed)
 {
     gpuhal_queue_lock(queue);

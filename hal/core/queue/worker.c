@@ -101,9 +101,11 @@ static void sleep_before_retry_unlocks(gpuhal_queue *queue)
 }
 
 /* Records a timepoint after all submissions. If the plugin cannot accept it now, sleeps before the next attempt; if
- * recording fails otherwise, fails the queue. */
+ * recording fails otherwise, fails the queue. If the queue had failed before, it is being destroyed, and then the
+ * destruction of the plugin's queue can also show that its work has ended. */
 static void record_tail_unlocks(gpuhal_queue *queue)
 {
+    const bool had_failed = gpuhal_queue_has_failed(queue);
     gpuhal_completion *completions = NULL;
     gpuhal_failure *failure = NULL;
     gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
@@ -117,14 +119,16 @@ static void record_tail_unlocks(gpuhal_queue *queue)
         }
         gpuhal_queue_end_call(queue);
     }
-    if (status == GPUHAL_NOT_READY || status == GPUHAL_ERROR_BUSY) {
+    if (status == GPUHAL_NOT_READY || status == GPUHAL_ERROR_BUSY ||
+        (status == GPUHAL_ERROR_HOST_MEMORY && had_failed)) {
         sleep_before_retry_unlocks(queue);
+    } else if (status && had_failed) {
+        if (gpuhal_queue_await_events_unlocks(queue)) {
+            (void)gpuhal_queue_replace_vendor_unlocks(queue, false);
+        }
     } else if (status) {
         failure = gpuhal_failure_create();
         gpuhal_queue_fail(queue, failure, false, &completions);
-        if (queue->health == GPUHAL_QUEUE_FAILED) { /* a reset may have begun in the meantime */
-            gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_SILENT);
-        }
     }
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_completions_notify(completions);
@@ -133,14 +137,14 @@ static void record_tail_unlocks(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Returns whether all submissions so far have ended. If not, first waits for some of the submissions, or, unless the
- * queue is SILENT, records a timepoint. */
+/* Returns whether all submissions so far have ended. If not, first waits for some of the submissions, or records a
+ * timepoint. */
 static bool tail_has_ended_unlocks(gpuhal_queue *queue)
 {
     if (!queue->vendor || (queue->done == queue->submitted && !queue->timepoints)) {
         return true;
     }
-    if (queue->timepoints && (queue->health == GPUHAL_QUEUE_SILENT || queue->recorded == queue->submitted)) {
+    if (queue->timepoints && queue->recorded == queue->submitted) {
         gpuhal_timepoint *last = queue->timepoints;
         while (last->next) {
             last = last->next;
@@ -148,9 +152,7 @@ static bool tail_has_ended_unlocks(gpuhal_queue *queue)
         wait_for_unlocks(queue, last);
         return false;
     }
-    if (queue->health != GPUHAL_QUEUE_SILENT) {
-        record_tail_unlocks(queue);
-    }
+    record_tail_unlocks(queue);
     return false;
 }
 
@@ -304,7 +306,7 @@ static bool step(gpuhal_queue *queue)
     }
     queue->probed = queue->probed && !gpuhal_queue_has_failed(queue);
     if (queue->probed && queue->vendor) {
-        queue->probed = !tail_has_ended_unlocks(queue) && (queue->timepoints || queue->health != GPUHAL_QUEUE_SILENT);
+        queue->probed = !tail_has_ended_unlocks(queue);
         return true;
     }
     gpuhal_timepoint *notify_requested = queue->timepoints;
@@ -326,7 +328,7 @@ static bool may_end(gpuhal_queue *queue)
     if (!gpuhal_device_is_reachable(queue->device)) {
         return true;
     }
-    if (!tail_has_ended_unlocks(queue) && !(queue->health == GPUHAL_QUEUE_SILENT && !queue->timepoints)) {
+    if (!tail_has_ended_unlocks(queue)) {
         return false;
     }
     if (queue->ended || gpuhal_queue_is_called(queue)) { /* the plugin must still call back, or a thread is calling

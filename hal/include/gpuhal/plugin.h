@@ -447,10 +447,10 @@ struct gpuhal_queue_ops {
 
     gpuhal_status (GPUHAL_CALL *queue_create)(gpuhal_plugin_device *device, const gpuhal_plugin_queue_desc *desc,
                                               gpuhal_plugin_queue **out_queue);
-    /** BLOCKS until the work has ended. The core has already waited for the work, so a plugin may abandon work that
-     *  continues for seconds after this call; in this case the device counts as lost. No event outlives its queue: all
-     *  events whose latest recording is in this queue have already been destroyed, and other queues' work that waits
-     *  for such an event has ended. */
+    /** BLOCKS until the work has ended. The core has already waited for the work, unless event_record failed after it.
+     *  So a plugin may abandon work that continues for seconds after this call; in this case the device counts as lost.
+     *  No event outlives its queue: all events whose latest recording is in this queue have already been destroyed, and
+     *  other queues' work that waits for such an event has ended. */
     void (GPUHAL_CALL *queue_destroy)(gpuhal_plugin_queue *queue);
     /** Submits enqueued work to the device. Returns NOT_READY, before any side effect and without report(), if the call
      *  would have to wait (because the ring is full, or the vendor's queue is in native access). The core then calls
@@ -462,7 +462,8 @@ struct gpuhal_queue_ops {
     /** May be called before the event is done, and while an earlier recording is pending in another queue. */
     void (GPUHAL_CALL *event_destroy)(gpuhal_plugin_event *event);
     /** Records the event, which may have been recorded before, and flushes. May return NOT_READY as queue_flush
-     *  does. */
+     *  does. After another call on the queue has failed, the event shows the end of the work that was enqueued before;
+     *  if that is impossible, the core waits for this work in queue_destroy. */
     gpuhal_status (GPUHAL_CALL *event_record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
     /** Returns OK, NOT_READY, or the error of the work that precedes the event. */
     gpuhal_status (GPUHAL_CALL *event_query)(gpuhal_plugin_event *event);

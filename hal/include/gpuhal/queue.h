@@ -88,7 +88,8 @@ GPUHAL_API gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal
                                              gpuhal_queue **out_queue);
 
 /** Destroys the queue, and ends its native access. Enqueued work is flushed and completes; buffers stay alive until it
- *  has completed, and events become done. After gpuhal_close(), destroying the last queue waits for this work, for at
+ *  has completed, and events become done. The end of a failed queue's work is known when gpuhal_queue_reset() would
+ *  know it. After gpuhal_close(), destroying the last queue waits for this work, for at
  *  most gpuhal_config.hang_ns. If work still waits for an event that the host has not signalled, it continues, and
  *  calls its functions, once the event is signalled. If the event is destroyed instead, this work fails with CANCELLED.
  *  Owner: @p queue is invalid afterwards. Threads: any, with no other call on @p queue in progress. Blocks: no, except
@@ -117,8 +118,11 @@ GPUHAL_API gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t 
 
 /** Makes a failed queue usable again, once the driver has ended the queue's remaining work. If the queue got pool
  *  memory that another queue's work was still using (pool.h), this work must have ended as well, or, if the other queue
- *  has failed, the other queue must have been reset or destroyed. Other queues are not affected. After TIMEOUT the
- *  reset continues, and another call waits for its end.
+ *  has failed, the other queue must have been reset or destroyed. If the driver does not record an event in the failed
+ *  queue, only the destruction of the vendor's queue shows the end of the work. Then the queue's events with
+ *  GPUHAL_EVENT_TIMED must have been destroyed or recorded elsewhere, and queues that have waited for its events must
+ *  have been synchronized, reset or destroyed. Other queues are not affected. After TIMEOUT the reset continues, and
+ *  another call waits for its end.
  *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY during native access and in a function called by this queue,
  *  HOST_MEMORY, DEVICE_LOST, FORKED, or the reason why no event or no new queue could be created
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
