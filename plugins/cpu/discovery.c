@@ -219,6 +219,7 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
                   1u << GPUHAL_HANDLE_HOST_POINTER | 1u << GPUHAL_HANDLE_OPAQUE_FD);
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS,
                   1u << GPUHAL_HANDLE_HOST_POINTER | 1u << GPUHAL_HANDLE_OPAQUE_FD);
+        host->u64(host, sink, GPUHAL_FACT_EXPORTABLE_KINDS, every_kind);
         for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
             host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
         }

@@ -82,6 +82,7 @@ static void list_sharing(const gpuhal_host *host, gpuhal_sink *sink, const gpuha
 {
     if (entry->exports_fd) {
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_OPAQUE_FD);
+        host->u64(host, sink, GPUHAL_FACT_EXPORTABLE_KINDS, 1u << GPUHAL_MEMORY_DEVICE);
     } else {
         host->missing(host, sink, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_MISSING_NOT_SUPPORTED,
                       GPUHAL_VENDOR_SPEAKER " does not export memory of this device");

@@ -191,7 +191,7 @@ static bool offered(const gpuhal_alloc *alloc)
     }
     return (gpuhal_faulty_states(alloc->kind) || is(kind_unknown)) && (known_import || is(import_unknown)) &&
            (known_export || is(export_unknown)) && (alloc->peer_count == 0 || !is(good_minimal)) &&
-           !(is(export_for_none) && alloc->export_kinds != 0) &&
+           !(is(exportable_refused) && alloc->export_kinds != 0 && alloc->kind == GPUHAL_MEMORY_READBACK) &&
            !(is(good_exports_host) && alloc->export_kinds != 0 && alloc->kind != GPUHAL_MEMORY_UPLOAD) &&
            !(is(kind_refused) && alloc->kind == GPUHAL_MEMORY_READBACK);
 }

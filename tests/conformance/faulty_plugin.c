@@ -175,6 +175,12 @@ static void report_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t 
                   is(identity_missing) || is(identity_twice) || is(sample_first_device) ? 0 : 1);
     }
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, stated);
+    if (!is(good_minimal) && !is(exportable_silent)) {
+        host->u64(host, sink, GPUHAL_FACT_EXPORTABLE_KINDS,
+                  is(good_exports_host)   ? 1u << GPUHAL_MEMORY_UPLOAD
+                  : is(exportable_beyond) ? stated << 1
+                                          : stated);
+    }
     host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, is(fact_zero_total) ? 0 : TOTAL_BYTES);
     host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, TOTAL_BYTES / 2);
     host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 64);

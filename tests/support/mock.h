@@ -56,6 +56,7 @@ typedef struct gpuhal_mock_device {
     uint32_t spurious_report;               /* writes report an error detail even if they succeed */
     uint32_t refuses;              /* slots that exist and return NOT_SUPPORTED: GPUHAL_MOCK_… bits */
     uint32_t import_kinds, export_kinds, adopt_kinds; /* facts, missing if 0; OPAQUE_FD uses a memfd */
+    uint32_t exportable_kinds;     /* missing if 0; the mock itself exports memory of every kind */
     uint64_t import_alignment;     /* missing if 0 */
     const char *driver_uuid;       /* missing if NULL */
     uint32_t slow_write_us;        /* delay of write and fill after the bytes are moved */

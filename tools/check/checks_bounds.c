@@ -153,8 +153,10 @@ static void check_native(const gpuhal_context *context, const gpuhal_memory *mem
 static void check_export(const gpuhal_context *context, uint64_t bytes)
 {
     const gpuhal_slots *slots = &context->opened.slots;
-    const gpuhal_alloc alloc = {
-        .size = sizeof alloc, .bytes = bytes, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
+    const gpuhal_alloc alloc = {.size = sizeof alloc,
+                                .kind = gpuhal_exportable_first(context),
+                                .bytes = bytes,
+                                .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
     gpuhal_memory probe = {.size = sizeof probe};
     gpuhal_step("the slot allocate for export");
     if (!(gpuhal_device_fact(context, GPUHAL_FACT_EXPORT_KINDS, 0) >> GPUHAL_HANDLE_OPAQUE_FD & 1) ||

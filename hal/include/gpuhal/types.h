@@ -194,6 +194,9 @@ enum {
     /** number: GPUHAL_KERNEL_ bits (code.h) that kernels of the device can have; a kernel's own are in its
      *  gpuhal_kernel_info. Missing means none. */
     GPUHAL_FACT_LAUNCH_FORMS = 50,
+    /** number: bit 1 << gpuhal_memory_kind of the memory that can be allocated for export with the handles of
+     *  EXPORT_KINDS, other than HOST_POINTER. Missing means memory of kind DEVICE only. */
+    GPUHAL_FACT_EXPORTABLE_KINDS = 51,
 
     /* Values: they change over time; gpuhal_device_sample() reads them (gpuhal/telemetry.h). */
     /** number: currently free memory of the physical device, whose total is the preferred interface's
