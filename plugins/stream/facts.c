@@ -71,9 +71,10 @@ static void list_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal
     if (entry->maps_host) {
         kinds |= 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
     }
+    kinds |= entry->has_managed ? 1u << GPUHAL_MEMORY_MIGRATING : 0;
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, kinds);
     host->u64(host, sink, GPUHAL_FACT_KERNEL_KINDS, kinds); /* page-locked memory is mapped into the device */
-    /* Page-locked memory keeps its address and is coherent (memory.c). */
+    /* Page-locked and managed memory keep their addresses and are coherent (memory.c). */
     host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
     host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
 }

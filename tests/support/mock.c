@@ -73,6 +73,7 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     if (!mock->no_staging_kinds) {
         kinds |= 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
     }
+    kinds |= mock->migrating ? 1u << GPUHAL_MEMORY_MIGRATING : 0;
     host->device(host, sink, index);
     host->text(host, sink, GPUHAL_FACT_NAME, mock->name ? mock->name : "mock");
     host->u64(host, sink, GPUHAL_FACT_TYPE, mock->type ? mock->type : GPUHAL_DEVICE_GPU);

@@ -52,6 +52,7 @@ typedef struct gpuhal_mock_device {
     uint32_t no_read_write, no_fill, no_rect;
     uint32_t mappable;             /* offers map and unmap */
     uint32_t no_staging_kinds;     /* no memory of kinds UPLOAD and READBACK */
+    uint32_t migrating;            /* also memory of kind MIGRATING */
     uint32_t quiet_failures;       /* opens and copies that fail do not report an error detail */
     uint32_t spurious_report;               /* writes report an error detail even if they succeed */
     uint32_t refuses;              /* slots that exist and return NOT_SUPPORTED: GPUHAL_MOCK_… bits */

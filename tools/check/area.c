@@ -25,8 +25,8 @@ bool gpuhal_states_kind(const gpuhal_context *context, gpuhal_memory_kind kind)
 
 const char *gpuhal_kind_name(gpuhal_memory_kind kind)
 {
-    static const char *const names[] = {"device", "upload", "readback", "device-mapped"};
-    return kind < 4 ? names[kind] : "unknown";
+    static const char *const names[] = {"device", "upload", "readback", "device-mapped", "migrating"};
+    return kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }
 
 gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes,

@@ -56,7 +56,7 @@ void gpuhal_check_allocate_kinds(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_area_usual(context),
                    exports = gpuhal_device_fact(context, GPUHAL_FACT_EXPORT_KINDS, 0);
-    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
+    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_MIGRATING; kind++) {
         const bool has_address = kind != GPUHAL_MEMORY_DEVICE || (exports >> GPUHAL_HANDLE_HOST_POINTER & 1) != 0;
         if (!gpuhal_states_kind(context, kind)) {
             continue;
@@ -79,6 +79,12 @@ void gpuhal_check_allocate_kinds(gpuhal_context *context)
             gpuhal_fail("memory of kind %s has a host address that is not coherent, and the slots memory_flush and "
                         "memory_invalidate are missing",
                         gpuhal_kind_name(kind));
+        }
+        if (kind == GPUHAL_MEMORY_MIGRATING &&
+            (memory.address != (uintptr_t)memory.host || (memory.flags & GPUHAL_MEMORY_HOST_COHERENT) == 0)) {
+            gpuhal_fail_by(22, "memory of kind migrating %s",
+                           memory.address == (uintptr_t)memory.host ? "is not coherent"
+                                                                    : "has another address on the host");
         }
         expect_visible(context, &memory, kind);
         if (memory.size != sizeof memory) {
@@ -108,7 +114,7 @@ void gpuhal_check_allocate_unknown(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(context));
     const gpuhal_alloc usual = {.size = sizeof usual, .bytes = bytes};
-    static const uint32_t kinds[] = {1, 2, 3, 4, 7, 31, 0x80000000u, UINT32_MAX};
+    static const uint32_t kinds[] = {1, 2, 3, 4, 5, 7, 31, 0x80000000u, UINT32_MAX};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (kinds[i] > 31 || !gpuhal_states_kind(context, kinds[i])) {
             gpuhal_alloc alloc = usual;

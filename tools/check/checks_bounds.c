@@ -67,7 +67,7 @@ static gpuhal_memory allocate(const gpuhal_opened *opened, const gpuhal_alloc *m
 
 static void check_kinds(const gpuhal_context *context, uint64_t bytes)
 {
-    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
+    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_MIGRATING; kind++) {
         if (gpuhal_states_kind(context, kind)) {
             gpuhal_memory memory = allocate(
                 &context->opened, &(gpuhal_alloc){.size = sizeof(gpuhal_alloc), .kind = kind, .bytes = bytes},

@@ -11,7 +11,7 @@
 
 const char *gpuhal_memory_kind_name(gpuhal_memory_kind kind)
 {
-    static const char *const names[] = {"device", "upload", "readback", "device_mapped"};
+    static const char *const names[] = {"device", "upload", "readback", "device_mapped", "migrating"};
     const bool vendors = kind >= GPUHAL_VENDOR_KIND_FIRST && kind < 32;
     return kind < sizeof names / sizeof *names ? names[kind] : vendors ? "vendor" : "unknown";
 }
@@ -36,7 +36,7 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the alignment %" PRIu64 " is not a power of two",
                                 call, out->alignment);
     }
-    if (out->kind > GPUHAL_MEMORY_DEVICE_MAPPED && (out->kind < GPUHAL_VENDOR_KIND_FIRST || out->kind > 31)) {
+    if (out->kind > GPUHAL_MEMORY_MIGRATING && (out->kind < GPUHAL_VENDOR_KIND_FIRST || out->kind > 31)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %u is not a memory kind", call, out->kind);
     }
     return GPUHAL_OK;
@@ -95,7 +95,9 @@ static gpuhal_status check_export_kinds(gpuhal_device *device, const gpuhal_buff
 {
     const uint32_t pointer = 1u << GPUHAL_HANDLE_HOST_POINTER, exportable = gpuhal_exportable_kinds(device);
     const uint32_t handles = (uint32_t)gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_EXPORT_KINDS, 0);
-    const uint32_t by_kind = desc->kind == GPUHAL_MEMORY_DEVICE ? handles & pointer : pointer;
+    const uint32_t by_kind = desc->kind == GPUHAL_MEMORY_DEVICE      ? handles & pointer
+                             : desc->kind == GPUHAL_MEMORY_MIGRATING ? 0
+                                                                     : pointer;
     const uint32_t offered = by_kind | (exportable >> desc->kind & 1 ? handles & ~pointer : 0);
     const uint32_t lacking = desc->export_kinds & ~offered;
     if (lacking == 0) {
@@ -104,7 +106,8 @@ static gpuhal_status check_export_kinds(gpuhal_device *device, const gpuhal_buff
     gpuhal_handle_kind kind = (gpuhal_handle_kind)__builtin_ctz(lacking);
     char kinds[64], why[96] = "";
     if (kind == GPUHAL_HANDLE_HOST_POINTER) {
-        snprintf(why, sizeof why, ": it has no host address");
+        snprintf(why, sizeof why, "%s",
+                 desc->kind == GPUHAL_MEMORY_MIGRATING ? ": its pages may move" : ": it has no host address");
     } else if (handles >> kind & 1) {
         gpuhal_format_kinds(exportable, kinds, sizeof kinds);
         snprintf(why, sizeof why, ": the exportable_kinds are %s", kinds);

@@ -46,6 +46,9 @@ static bool is_software(const gpuhal_device *device)
 
 static bool can_point(const offer *o, reasons *why)
 {
+    if (o->kind == GPUHAL_MEMORY_MIGRATING) {
+        return refuse(why, "the pages of memory of kind migrating of %s may move%s", o->owner->id, "");
+    }
     if (!o->has_host) {
         return refuse(why, "the memory of %s%s", o->owner->id, " has no host address");
     }
@@ -134,7 +137,7 @@ gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, 
     if (out_why) {
         *out_why = why.text;
     }
-    if (!owner || !user || !out_kind || kind > GPUHAL_MEMORY_DEVICE_MAPPED || owner == user) {
+    if (!owner || !user || !out_kind || kind > GPUHAL_MEMORY_MIGRATING || owner == user) {
         return gpuhal_error_set(
             GPUHAL_ERROR_INVALID_ARGUMENT,
             "gpuhal_share_query: an argument is NULL, kind is not a memory kind, or the two devices are the same");

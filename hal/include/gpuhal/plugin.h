@@ -355,9 +355,9 @@ typedef struct gpuhal_ops {
 
     /* Memory. Mandatory. */
 
-    /** BLOCKS. Commits the memory: if the API allocates lazily, the plugin must touch it now. Returns NOT_SUPPORTED for
-     *  unknown kinds, imports, exports and peers, TOO_LARGE for a size above the largest allocation, and OUT_OF_MEMORY
-     *  for any other lack of memory, after which the device must stay usable. */
+    /** BLOCKS. Commits the memory: if the API allocates lazily, the plugin must touch it now, unless it is of kind
+     *  MIGRATING. Returns NOT_SUPPORTED for unknown kinds, imports, exports and peers, TOO_LARGE for a size above the
+     *  largest allocation, and OUT_OF_MEMORY for any other lack of memory, after which the device must stay usable. */
     gpuhal_status (GPUHAL_CALL *allocate)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                           gpuhal_memory *out_memory);
     /** BLOCKS. Frees memory that no transfer uses any more. */

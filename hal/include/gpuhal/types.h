@@ -391,7 +391,14 @@ enum {
     GPUHAL_MEMORY_UPLOAD = 1,
     /** Page-locked, cached host memory that the device writes and the host reads. It always has a host address. */
     GPUHAL_MEMORY_READBACK = 2,
-    GPUHAL_MEMORY_DEVICE_MAPPED = 3 /**< Device memory that has a host address (resizable BAR, unified memory). */
+    GPUHAL_MEMORY_DEVICE_MAPPED = 3, /**< Device memory that has a host address (resizable BAR, unified memory). */
+    /** Memory with the same address on host and device, which is always coherent. The driver may move its pages to the
+     *  side that accesses them (CUDA and HIP managed memory, Level Zero shared memory). The host may access it at any
+     *  time, also while the device works, even beside bytes that the device accesses. Of the same bytes, the host sees
+     *  the device's writes once the work has ended, and later work sees the host's writes. A device that does not
+     *  allow this has no such memory. It cannot be shared with other devices, exported or imported, since other drivers
+     *  would pin its pages. */
+    GPUHAL_MEMORY_MIGRATING = 4
 };
 
 /** Flags of imported host memory. Bits. */
