@@ -66,7 +66,8 @@ enum {
     GPUHAL_ERROR_TIMEOUT = -6,           /**< Wait again or give up: the time ran out, the work may still finish. */
     GPUHAL_ERROR_BUSY = -7,              /**< Retry later: the object is in use (a mapping, exclusive mode, a lease). */
     GPUHAL_ERROR_DEVICE_LOST = -8,       /**< Use another device: this one failed, hung, or was unplugged. */
-    GPUHAL_ERROR_NO_DRIVER = -9, /**< Install the vendor's driver: its library was not found or does not load. */
+    /** Install the vendor's driver: its library was not found or does not load, or is a loader that finds no driver. */
+    GPUHAL_ERROR_NO_DRIVER = -9,
     GPUHAL_ERROR_NO_DEVICE = -10,        /**< The driver is installed, but offers no such device. */
     GPUHAL_ERROR_NO_PERMISSION = -11,    /**< Get access to the device node (usually: join group render or video). */
     GPUHAL_ERROR_INCOMPATIBLE = -12,     /**< Update one side: versions do not match; the detail names both. */
