@@ -185,8 +185,10 @@ static void list_system(const gpuhal_host *host, const char *root, gpuhal_sink *
 
 gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
-    const uint64_t every_kind = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK |
+    /* There is one memory, at one address, so it is of every kind. */
+    const uint64_t exportable = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK |
                                 1u << GPUHAL_MEMORY_DEVICE_MAPPED;
+    const uint64_t every_kind = exportable | 1u << GPUHAL_MEMORY_MIGRATING;
     for (uint32_t index = 0; index < instance->count; index++) {
         uint64_t total = instance->entries[index].total;
         host->device(host, sink, index);
@@ -220,6 +222,7 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
                   1u << GPUHAL_HANDLE_HOST_POINTER | 1u << GPUHAL_HANDLE_OPAQUE_FD);
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS,
                   1u << GPUHAL_HANDLE_HOST_POINTER | 1u << GPUHAL_HANDLE_OPAQUE_FD);
+        host->u64(host, sink, GPUHAL_FACT_EXPORTABLE_KINDS, exportable);
         for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
             host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
         }

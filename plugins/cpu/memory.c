@@ -97,8 +97,10 @@ static gpuhal_status allocate_own(gpuhal_plugin_device *device, const gpuhal_all
 
 static gpuhal_status cpu_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    if (alloc->kind > GPUHAL_MEMORY_DEVICE_MAPPED || (alloc->export_kinds & ~(1u << GPUHAL_HANDLE_OPAQUE_FD)) != 0 ||
-        alloc->peer_count != 0 || (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY) != 0) {
+    const bool shared = alloc->export_kinds != 0 || alloc->handle.kind != 0;
+    if (alloc->kind > GPUHAL_MEMORY_MIGRATING || (shared && alloc->kind == GPUHAL_MEMORY_MIGRATING) ||
+        (alloc->export_kinds & ~(1u << GPUHAL_HANDLE_OPAQUE_FD)) != 0 || alloc->peer_count != 0 ||
+        (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY) != 0) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {

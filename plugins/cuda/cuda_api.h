@@ -42,6 +42,7 @@
     REQUIRED(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total_bytes)) \
     REQUIRED(cuMemAlloc_v2, (CUdeviceptr *address, size_t bytes)) \
     REQUIRED(cuMemFree_v2, (CUdeviceptr address)) \
+    OPTIONAL(cuMemAllocManaged, (CUdeviceptr *address, size_t bytes, unsigned int flags)) \
     REQUIRED(cuMemHostAlloc, (void **memory, size_t bytes, unsigned int flags)) \
     REQUIRED(cuMemFreeHost, (void *memory)) \
     REQUIRED(cuMemHostGetDevicePointer_v2, (CUdeviceptr *address, void *memory, unsigned int flags)) \
@@ -248,6 +249,8 @@
     VALUE(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 40) \
     VALUE(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75) \
     VALUE(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76) \
+    VALUE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 83) \
+    VALUE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 89) \
     VALUE(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 91) \
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97) \
     VALUE(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 99) \
@@ -258,6 +261,7 @@
     VALUE(CU_COMPUTEMODE_DEFAULT, 0) \
     VALUE(CU_COMPUTEMODE_PROHIBITED, 2) \
     VALUE(CU_COMPUTEMODE_EXCLUSIVE_PROCESS, 3) \
+    VALUE(CU_MEM_ATTACH_GLOBAL, 1) \
     VALUE(CU_MEMHOSTALLOC_PORTABLE, 1) \
     VALUE(CU_MEMHOSTALLOC_DEVICEMAP, 2) \
     VALUE(CU_MEMHOSTREGISTER_PORTABLE, 1) \

@@ -40,6 +40,7 @@ typedef struct gpuhal_cuda_entry {
     bool maps_host;           /* the device can read and write page-locked memory */
     bool registers_host;      /* the device can also access page-locked memory of the caller */
     bool registers_read_only; /* the device can also access read-only memory of the caller */
+    bool has_managed;         /* managed memory, which the host may access while the device works */
     bool has_ranges;          /* virtual memory management */
     bool exports_fd;
     char pci[24];          /* canonical; "" if unknown */

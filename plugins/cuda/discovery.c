@@ -154,6 +154,10 @@ static void fill_in(gpuhal_cuda_entry *entry, const survey *known)
     entry->registers_read_only =
         entry->registers_host &&
         gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0) != 0;
+    /* Without concurrent access (before Pascal, WSL), the host must not touch managed memory while a kernel runs. */
+    entry->has_managed = gpuhal_cuda_api.cuMemAllocManaged &&
+                         gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0) != 0 &&
+                         gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0) != 0;
     entry->has_ranges = has_range_functions() &&
                         gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0) != 0;
     entry->exports_fd =

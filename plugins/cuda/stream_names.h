@@ -59,15 +59,18 @@ typedef CUDA_KERNEL_NODE_PARAMS_v1 vendor_kernel_node;
 #define GPUHAL_VENDOR_SLEPT_FOR(recorded)     ((recorded)->event)
 
 /* memory.c */
-#define GPUHAL_VENDOR_MEMORY_INFO         gpuhal_cuda_api.cuMemGetInfo_v2
-#define GPUHAL_VENDOR_ALLOCATE            gpuhal_cuda_api.cuMemAlloc_v2
-#define GPUHAL_VENDOR_ALLOCATE_CALL       "cuMemAlloc"
-#define GPUHAL_VENDOR_ALLOCATE_HOST       gpuhal_cuda_api.cuMemHostAlloc
-#define GPUHAL_VENDOR_ALLOCATE_HOST_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
-#define GPUHAL_VENDOR_ALLOCATE_HOST_CALL  "cuMemHostAlloc"
-#define GPUHAL_VENDOR_FREE_HOST           gpuhal_cuda_api.cuMemFreeHost
-#define GPUHAL_VENDOR_HOST_ADDRESS_CALL   "cuMemHostGetDevicePointer"
-#define GPUHAL_VENDOR_MEMORY_TYPE         "GPUHAL_NATIVE_CUDA_MEMORY"
+#define GPUHAL_VENDOR_MEMORY_INFO           gpuhal_cuda_api.cuMemGetInfo_v2
+#define GPUHAL_VENDOR_ALLOCATE              gpuhal_cuda_api.cuMemAlloc_v2
+#define GPUHAL_VENDOR_ALLOCATE_CALL         "cuMemAlloc"
+#define GPUHAL_VENDOR_ALLOCATE_HOST         gpuhal_cuda_api.cuMemHostAlloc
+#define GPUHAL_VENDOR_ALLOCATE_HOST_FLAGS   (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
+#define GPUHAL_VENDOR_ALLOCATE_HOST_CALL    "cuMemHostAlloc"
+#define GPUHAL_VENDOR_ALLOCATE_MANAGED      gpuhal_cuda_api.cuMemAllocManaged
+#define GPUHAL_VENDOR_ALLOCATE_MANAGED_CALL "cuMemAllocManaged"
+#define GPUHAL_VENDOR_MANAGED_FOR_ALL       CU_MEM_ATTACH_GLOBAL
+#define GPUHAL_VENDOR_FREE_HOST             gpuhal_cuda_api.cuMemFreeHost
+#define GPUHAL_VENDOR_HOST_ADDRESS_CALL     "cuMemHostGetDevicePointer"
+#define GPUHAL_VENDOR_MEMORY_TYPE           "GPUHAL_NATIVE_CUDA_MEMORY"
 
 /* virtual_memory.c and share.c */
 #define GPUHAL_VENDOR_FREE                gpuhal_cuda_api.cuMemFree_v2

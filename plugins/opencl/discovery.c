@@ -3,6 +3,7 @@
  * Devices of all platforms are numbered when they are first seen. A cl_device_id keeps its index until the process
  * exits: later enumerations skip missing devices and append new ones. No context is created here.
  */
+#include "../common/nodes.h"
 #include "device.h"
 
 #include <stdio.h>
@@ -161,15 +162,30 @@ static uint32_t list_platform(const gpuhal_host *host, gpuhal_sink *sink, cl_pla
     return usable;
 }
 
+/* Drivers list a device only if they can open its node, and do not report why one is missing. The loader leaves out
+ * drivers that fail to start, some of which do so without a device. */
+static gpuhal_status nothing(const gpuhal_host *host, gpuhal_status status, const char *call, cl_int code,
+                             const char *text)
+{
+    char root[256] = "", whole[512];
+    (void)host->option(host, "opencl.system_root", root, sizeof root);
+    const bool refused = gpuhal_plugin_nodes_refuse(root);
+    snprintf(whole, sizeof whole, "%s%s", text,
+             refused ? "; this user may open none of /dev/dri/renderD*: add the user to the group render, or map the "
+                       "nodes into the container"
+                     : "");
+    return host->report(host, refused ? GPUHAL_ERROR_NO_PERMISSION : status, call, code, whole);
+}
+
 static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
 {
     cl_platform_id platforms[PLATFORMS_MAX];
     cl_uint count = 0;
     cl_int code = gpuhal_opencl_api.clGetPlatformIDs(PLATFORMS_MAX, platforms, &count);
     if (code == CL_PLATFORM_NOT_FOUND_KHR || (code == CL_SUCCESS && count == 0)) {
-        return host->report(host, GPUHAL_ERROR_NO_DRIVER, "clGetPlatformIDs", code,
-                            "the OpenCL loader is installed, but found no platform: no vendor's driver is registered "
-                            "in /etc/OpenCL/vendors or in OCL_ICD_VENDORS, or each driver failed to start");
+        return nothing(host, GPUHAL_ERROR_NO_DRIVER, "clGetPlatformIDs", code,
+                       "the OpenCL loader is installed, but found no platform: no vendor's driver is registered in "
+                       "/etc/OpenCL/vendors or in OCL_ICD_VENDORS, or each driver failed to start");
     }
     if (code != CL_SUCCESS) {
         return gpuhal_opencl_report(host, "clGetPlatformIDs", code);
@@ -180,8 +196,8 @@ static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
         usable += list_platform(host, sink, platforms[i], listed);
     }
     if (usable == 0) {
-        return host->report(host, GPUHAL_ERROR_NO_DEVICE, "clGetDeviceIDs", 0,
-                            "OpenCL drivers are installed, but none lists a device");
+        return nothing(host, GPUHAL_ERROR_NO_DEVICE, "clGetDeviceIDs", 0,
+                       "OpenCL drivers are installed, but none lists a device");
     }
     return GPUHAL_OK;
 }

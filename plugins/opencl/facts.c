@@ -140,6 +140,7 @@ void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 1);
+    /* MIGRATING is not offered: only shared virtual memory has one address, and it is not a cl_mem. */
     /* DEVICE_MAPPED is not offered, even with unified memory. A permanent address requires a permanent mapping, and
      * kernels may not use memory that is mapped for writing ("Mapping Buffer Objects" of the OpenCL specification). */
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,

@@ -47,6 +47,7 @@ typedef struct gpuhal_rocm_entry {
     uint32_t pitch_max;
     bool maps_host;      /* the device can access page-locked memory */
     bool registers_host; /* the device can also access page-locked memory of the caller */
+    bool has_managed;    /* managed memory, which the host may access while the device works */
     bool has_ranges;     /* virtual memory management */
     bool exports_fd;
     bool has_address;

@@ -129,6 +129,10 @@ static void fill_in(gpuhal_rocm_entry *entry)
     entry->registers_host =
         entry->maps_host && (!runtime->has_attribute_host_register ||
                              gpuhal_rocm_attribute(device, GPUHAL_ROCM_ATTRIBUTE_HOST_REGISTER, 1) != 0);
+    /* HIP reports both attributes if the kernel can move pages (HMM). */
+    entry->has_managed = gpuhal_rocm_api.hipMallocManaged &&
+                         gpuhal_rocm_attribute(device, hipDeviceAttributeManagedMemory, 0) != 0 &&
+                         gpuhal_rocm_attribute(device, hipDeviceAttributeConcurrentManagedAccess, 0) != 0;
     entry->has_ranges = has_range_functions() && runtime->has_attribute_virtual_memory &&
                         gpuhal_rocm_attribute(device, GPUHAL_ROCM_ATTRIBUTE_VIRTUAL_MEMORY, 0) != 0;
     entry->exports_fd = entry->has_ranges && gpuhal_rocm_api.hipMemExportToShareableHandle &&

@@ -33,6 +33,7 @@
     REQUIRED(hipError_t, hipMemGetInfo, (size_t *free_bytes, size_t *total_bytes)) \
     REQUIRED(hipError_t, hipMalloc, (void **address, size_t bytes)) \
     REQUIRED(hipError_t, hipFree, (void *address)) \
+    OPTIONAL(hipError_t, hipMallocManaged, (void **memory, size_t bytes, unsigned int flags)) \
     REQUIRED(hipError_t, hipHostMalloc, (void **memory, size_t bytes, unsigned int flags)) \
     REQUIRED(hipError_t, hipHostFree, (void *memory)) \
     REQUIRED(hipError_t, hipHostGetDevicePointer, (void **address, void *memory, unsigned int flags)) \
@@ -204,8 +205,10 @@
     VALUE(hipDeviceAttributeCanMapHostMemory, 3) \
     VALUE(hipDeviceAttributeClockRate, 5) \
     VALUE(hipDeviceAttributeComputeMode, 6) \
+    VALUE(hipDeviceAttributeConcurrentManagedAccess, 9) \
     VALUE(hipDeviceAttributeIntegrated, 16) \
     VALUE(hipDeviceAttributeComputeCapabilityMajor, 23) \
+    VALUE(hipDeviceAttributeManagedMemory, 24) \
     VALUE(hipDeviceAttributeMaxBlockDimX, 26) \
     VALUE(hipDeviceAttributeMaxBlockDimY, 27) \
     VALUE(hipDeviceAttributeMaxBlockDimZ, 28) \
@@ -238,6 +241,7 @@
     VALUE(hipMemcpyDeviceToHost, 2) \
     VALUE(hipMemcpyDeviceToDevice, 3) \
     VALUE(hipMemcpyDefault, 4) \
+    VALUE(hipMemAttachGlobal, 1) \
     VALUE(hipHostMallocPortable, 1) \
     VALUE(hipHostMallocMapped, 2) \
     VALUE(hipHostRegisterPortable, 1) \

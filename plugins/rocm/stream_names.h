@@ -62,15 +62,18 @@ typedef hipKernelNodeParams vendor_kernel_node;
 #define GPUHAL_VENDOR_SLEPT_FOR(recorded) ((recorded)->twin)
 
 /* memory.c */
-#define GPUHAL_VENDOR_MEMORY_INFO         gpuhal_rocm_api.hipMemGetInfo
-#define GPUHAL_VENDOR_ALLOCATE            gpuhal_rocm_api.hipMalloc
-#define GPUHAL_VENDOR_ALLOCATE_CALL       "hipMalloc"
-#define GPUHAL_VENDOR_ALLOCATE_HOST       gpuhal_rocm_api.hipHostMalloc
-#define GPUHAL_VENDOR_ALLOCATE_HOST_FLAGS (hipHostMallocPortable | hipHostMallocMapped)
-#define GPUHAL_VENDOR_ALLOCATE_HOST_CALL  "hipHostMalloc"
-#define GPUHAL_VENDOR_FREE_HOST           gpuhal_rocm_api.hipHostFree
-#define GPUHAL_VENDOR_HOST_ADDRESS_CALL   "hipHostGetDevicePointer"
-#define GPUHAL_VENDOR_MEMORY_TYPE         "GPUHAL_NATIVE_HIP_MEMORY"
+#define GPUHAL_VENDOR_MEMORY_INFO           gpuhal_rocm_api.hipMemGetInfo
+#define GPUHAL_VENDOR_ALLOCATE              gpuhal_rocm_api.hipMalloc
+#define GPUHAL_VENDOR_ALLOCATE_CALL         "hipMalloc"
+#define GPUHAL_VENDOR_ALLOCATE_HOST         gpuhal_rocm_api.hipHostMalloc
+#define GPUHAL_VENDOR_ALLOCATE_HOST_FLAGS   (hipHostMallocPortable | hipHostMallocMapped)
+#define GPUHAL_VENDOR_ALLOCATE_HOST_CALL    "hipHostMalloc"
+#define GPUHAL_VENDOR_ALLOCATE_MANAGED      gpuhal_rocm_api.hipMallocManaged
+#define GPUHAL_VENDOR_ALLOCATE_MANAGED_CALL "hipMallocManaged"
+#define GPUHAL_VENDOR_MANAGED_FOR_ALL       hipMemAttachGlobal
+#define GPUHAL_VENDOR_FREE_HOST             gpuhal_rocm_api.hipHostFree
+#define GPUHAL_VENDOR_HOST_ADDRESS_CALL     "hipHostGetDevicePointer"
+#define GPUHAL_VENDOR_MEMORY_TYPE           "GPUHAL_NATIVE_HIP_MEMORY"
 
 /* virtual_memory.c and share.c */
 #define GPUHAL_VENDOR_FREE                gpuhal_rocm_api.hipFree

@@ -71,10 +71,11 @@ static void list_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal
     if (entry->maps_host) {
         kinds |= 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
     }
+    kinds |= entry->has_managed ? 1u << GPUHAL_MEMORY_MIGRATING : 0;
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, kinds);
     host->u64(host, sink, GPUHAL_FACT_KERNEL_KINDS, kinds); /* page-locked memory is mapped into the device */
     host->u64(host, sink, GPUHAL_FACT_LAUNCH_FORMS, GPUHAL_STREAM_LAUNCH_FORMS);
-    /* Page-locked memory keeps its address and is coherent (memory.c). */
+    /* Page-locked and managed memory keep their addresses and are coherent (memory.c). */
     host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
     host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
 }
@@ -83,6 +84,7 @@ static void list_sharing(const gpuhal_host *host, gpuhal_sink *sink, const gpuha
 {
     if (entry->exports_fd) {
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_OPAQUE_FD);
+        host->u64(host, sink, GPUHAL_FACT_EXPORTABLE_KINDS, 1u << GPUHAL_MEMORY_DEVICE);
     } else {
         host->missing(host, sink, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_MISSING_NOT_SUPPORTED,
                       GPUHAL_VENDOR_SPEAKER " does not export memory of this device");

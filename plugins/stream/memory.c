@@ -42,6 +42,24 @@ static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_a
     return GPUHAL_OK;
 }
 
+/* The driver takes pages at the first access. Its address is valid on the host, too. */
+static gpuhal_status allocate_managed(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+                                      gpuhal_memory *out_memory)
+{
+    gpuhal_stream_block *block = out_memory->object;
+    const uint64_t bytes = with_slack(alloc, ALLOCATION_ALIGNMENT);
+    const vendor_code code =
+        GPUHAL_VENDOR_ALLOCATE_MANAGED(&block->plain, (size_t)bytes, GPUHAL_VENDOR_MANAGED_FOR_ALL);
+    if (code != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(allocation_failed)(device, GPUHAL_VENDOR_ALLOCATE_MANAGED_CALL, code, bytes);
+    }
+    block->kind = GPUHAL_BLOCK_PLAIN;
+    out_memory->address = align_up(GPUHAL_VENDOR_NUMBER(block->plain), alloc->alignment);
+    out_memory->host = (void *)(uintptr_t)out_memory->address;
+    out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_DEVICE_LOCAL;
+    return GPUHAL_OK;
+}
+
 /* Called inside the context. Sets memory->address to the device's address of the host memory. Asks the driver only for
  * the starts of blocks and pieces. Fails unless every piece of the registration has the same offset on the device as on
  * the host. */
@@ -147,8 +165,9 @@ static bool offers(const gpuhal_stream_entry *entry, const gpuhal_alloc *alloc)
     const bool import_known = alloc->handle.kind == 0 ||
                               (alloc->handle.kind == GPUHAL_HANDLE_HOST_POINTER && entry->registers_host) ||
                               (alloc->handle.kind == GPUHAL_HANDLE_OPAQUE_FD && entry->exports_fd);
-    const bool kind_known =
-        alloc->kind == GPUHAL_MEMORY_DEVICE || (alloc->kind <= GPUHAL_MEMORY_READBACK && entry->maps_host);
+    const bool kind_known = alloc->kind == GPUHAL_MEMORY_DEVICE ||
+                            (alloc->kind <= GPUHAL_MEMORY_READBACK && entry->maps_host) ||
+                            (alloc->kind == GPUHAL_MEMORY_MIGRATING && entry->has_managed && alloc->handle.kind == 0);
     const bool shared =
         alloc->export_kinds != 0 || alloc->peer_count != 0 || alloc->handle.kind == GPUHAL_HANDLE_OPAQUE_FD;
     return kind_known && import_known && (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY) == 0 &&
@@ -170,8 +189,9 @@ static gpuhal_status take(gpuhal_plugin_device *device, const gpuhal_alloc *allo
     if (alloc->export_kinds != 0 || alloc->peer_count != 0) {
         return GPUHAL_OWN(allocate_shared)(device, alloc, out_memory);
     }
-    return alloc->kind == GPUHAL_MEMORY_DEVICE ? allocate_plain(device, alloc, out_memory)
-                                               : allocate_host(device, alloc, out_memory);
+    return alloc->kind == GPUHAL_MEMORY_DEVICE      ? allocate_plain(device, alloc, out_memory)
+           : alloc->kind == GPUHAL_MEMORY_MIGRATING ? allocate_managed(device, alloc, out_memory)
+                                                    : allocate_host(device, alloc, out_memory);
 }
 
 static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
@@ -241,7 +261,7 @@ static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 /* ---- the vendor's objects */
 
 gpuhal_status GPUHAL_OWN(wrap_memory)(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
-                                 gpuhal_memory *out_memory)
+                                      gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;
     if (native->type != GPUHAL_VENDOR_NATIVE(MEMORY) || native->values[0] == 0) {
@@ -271,7 +291,7 @@ gpuhal_status GPUHAL_OWN(wrap_memory)(gpuhal_plugin_device *device, const gpuhal
 }
 
 gpuhal_status GPUHAL_OWN(native_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory,
-                                   gpuhal_native *out_native)
+                                        gpuhal_native *out_native)
 {
     (void)device;
     out_native->type = GPUHAL_VENDOR_NATIVE(MEMORY);

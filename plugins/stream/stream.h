@@ -57,10 +57,18 @@ typedef struct gpuhal_stream_place {
     uint64_t device;
 } gpuhal_stream_place;
 
+/* Returns the host address at which copies and fills use the memory, or NULL. They use managed memory, which alone has
+ * both this flag and a host address, at its address on the device: so the device does the work, where the pages are. */
+static inline char *gpuhal_stream_host_of(const gpuhal_memory *memory)
+{
+    return memory->flags & GPUHAL_MEMORY_DEVICE_LOCAL ? NULL : memory->host;
+}
+
 static inline gpuhal_stream_place gpuhal_stream_place_in(const gpuhal_memory *memory, uint64_t offset)
 {
-    return memory->host ? (gpuhal_stream_place){.host = (char *)memory->host + offset}
-                        : (gpuhal_stream_place){.device = memory->address + offset};
+    char *const host = gpuhal_stream_host_of(memory);
+    return host ? (gpuhal_stream_place){.host = host + offset}
+                : (gpuhal_stream_place){.device = memory->address + offset};
 }
 
 /* An address range of `bytes`. If an alignment was requested, the range may lie inside a larger reservation. */
@@ -106,7 +114,7 @@ typedef struct gpuhal_stream_mapping {
 } gpuhal_stream_mapping;
 
 typedef enum {
-    GPUHAL_BLOCK_PLAIN,      /* cuMemAlloc, hipMalloc */
+    GPUHAL_BLOCK_PLAIN,      /* cuMemAlloc, hipMalloc, and managed memory, which is freed in the same way */
     GPUHAL_BLOCK_HOST,       /* cuMemHostAlloc, hipHostMalloc */
     GPUHAL_BLOCK_REGISTERED, /* the caller's host memory */
     GPUHAL_BLOCK_MAPPED,     /* a mapping of exportable or imported memory */

@@ -89,7 +89,7 @@ static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
 static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                  uint64_t offset, const void *from, uint64_t bytes)
 {
-    if (queue && GPUHAL_OWN(waits)(device, to->host, from, bytes)) {
+    if (queue && GPUHAL_OWN(waits)(device, gpuhal_stream_host_of(to), from, bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     return move(device, queue, gpuhal_stream_place_in(to, offset),
@@ -99,7 +99,7 @@ static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_que
 static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
                                 const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
-    if (queue && GPUHAL_OWN(waits)(device, to, from->host, bytes)) {
+    if (queue && GPUHAL_OWN(waits)(device, to, gpuhal_stream_host_of(from), bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     return move(device, queue, (gpuhal_stream_place){.host = to}, gpuhal_stream_place_in(from, offset), bytes);
@@ -109,7 +109,7 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
                           uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     /* The plugin's host memory is page-locked, so only host-to-host copies make the driver wait. */
-    if (queue && to->host && from->host) {
+    if (queue && gpuhal_stream_host_of(to) && gpuhal_stream_host_of(from)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     return move(device, queue, gpuhal_stream_place_in(to, to_offset), gpuhal_stream_place_in(from, from_offset), bytes);
@@ -168,11 +168,12 @@ static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
                           uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
     unsigned char twice[8];
+    char *const start = gpuhal_stream_host_of(memory), *const host = start ? start + offset : NULL;
     gpuhal_plugin_twice(pattern, pattern_bytes, twice);
-    if (memory->host && host_may(device, queue)) {
+    if (host && host_may(device, queue)) {
         const gpuhal_status status = GPUHAL_OWN(check_host)(device);
         if (status == GPUHAL_OK) {
-            gpuhal_plugin_fill_host((char *)memory->host + offset, bytes, twice, pattern_bytes);
+            gpuhal_plugin_fill_host(host, bytes, twice, pattern_bytes);
         }
         return status;
     }
@@ -182,7 +183,6 @@ static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
         return status;
     }
     const char *name;
-    const char *host = memory->host ? (char *)memory->host + offset : NULL;
     vendor_code code = fill_device(call.stream, memory->address + offset, host, bytes, twice, pattern_bytes, &name);
     code = GPUHAL_OWN(end)(&call, code, bytes, &name);
     return GPUHAL_OWN(result)(device, name, code);

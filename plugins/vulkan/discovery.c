@@ -3,6 +3,7 @@
  * Devices are numbered when they are first seen. A VkPhysicalDevice keeps its index until the process exits: later
  * enumerations skip missing devices and append new ones. No VkDevice is created here.
  */
+#include "../common/nodes.h"
 #include "device.h"
 
 #include <stdio.h>
@@ -43,6 +44,20 @@ static const gpuhal_vulkan_entry *find_or_add(const gpuhal_vulkan_hardware *hard
     return &entries[count];
 }
 
+/* Drivers list a device only if they can open its node, and do not report why one is missing. */
+static gpuhal_status no_device(const gpuhal_host *host, VkResult code)
+{
+    char root[256] = "";
+    (void)host->option(host, "vulkan.system_root", root, sizeof root);
+    const bool refused = gpuhal_plugin_nodes_refuse(root);
+    return host->report(host, refused ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NO_DEVICE,
+                        "vkEnumeratePhysicalDevices", code,
+                        refused ? "Vulkan drivers are installed, but none lists a device, and this user may open none "
+                                  "of /dev/dri/renderD*: add the user to the group render, or map the nodes into the "
+                                  "container"
+                                : "Vulkan drivers are installed, but none lists a device");
+}
+
 /* An unusable device does not affect the others. If no device is usable, the last reason is reported. */
 static gpuhal_status list_devices(const gpuhal_host *host, gpuhal_sink *sink)
 {
@@ -52,8 +67,7 @@ static gpuhal_status list_devices(const gpuhal_host *host, gpuhal_sink *sink)
     char why[192] = "", line[512] = "";
     VkResult code = instance->api.vkEnumeratePhysicalDevices(instance->handle, &count, handles);
     if (code == VK_ERROR_INITIALIZATION_FAILED || (code == VK_SUCCESS && count == 0)) {
-        return host->report(host, GPUHAL_ERROR_NO_DEVICE, "vkEnumeratePhysicalDevices", code,
-                            "Vulkan drivers are installed, but none lists a device");
+        return no_device(host, code);
     }
     if (code != VK_SUCCESS && code != VK_INCOMPLETE) {
         return gpuhal_vulkan_report(host, "vkEnumeratePhysicalDevices", code);

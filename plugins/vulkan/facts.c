@@ -201,6 +201,9 @@ static void list_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_
         host->missing(host, sink, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_MISSING_NOT_SUPPORTED,
                       "the driver exports no buffers (VK_KHR_external_memory_fd)");
     }
+    if (fds) {
+        host->u64(host, sink, GPUHAL_FACT_EXPORTABLE_KINDS, 1u << GPUHAL_MEMORY_DEVICE);
+    }
     if (fds | pointers) {
         host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, fds | pointers);
     } else {

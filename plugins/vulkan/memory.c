@@ -195,6 +195,11 @@ static gpuhal_status check(gpuhal_plugin_device *device, gpuhal_vulkan_request *
         alloc->peer_count != 0 || (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY) != 0) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
+    /* A driver says only for a VkBuffer of an opened device which types of memory it exports, so the list of devices
+     * cannot have the other kinds. */
+    if (alloc->export_kinds != 0 && alloc->kind != GPUHAL_MEMORY_DEVICE) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
     if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }

@@ -80,6 +80,7 @@ bool gpuhal_vulkan_shows_host(gpuhal_memory_kind kind, VkMemoryPropertyFlags fla
     return (flags & VISIBLE) && ((flags & COHERENT) || kind == GPUHAL_MEMORY_READBACK);
 }
 
+/* MIGRATING is not offered: Vulkan gives memory no common address. */
 uint32_t gpuhal_vulkan_memory_kinds(const gpuhal_vulkan_hardware *hardware)
 {
     uint32_t kinds = 0;

@@ -90,7 +90,10 @@ void gpuhal_faulty_give_back(uint32_t index, uint64_t bytes)
 
 bool gpuhal_faulty_states(gpuhal_memory_kind kind)
 {
-    return kind <= (is(good_minimal) ? GPUHAL_MEMORY_READBACK : GPUHAL_MEMORY_DEVICE_MAPPED);
+    const bool coherent = !is(good_incoherent) && !is(clean_nothing);
+    return kind <= (is(good_minimal) ? GPUHAL_MEMORY_READBACK
+                    : coherent       ? GPUHAL_MEMORY_MIGRATING
+                                     : GPUHAL_MEMORY_DEVICE_MAPPED);
 }
 
 static bool take_shared(gpuhal_faulty_memory *memory, int descriptor)
@@ -191,7 +194,8 @@ static bool offered(const gpuhal_alloc *alloc)
     }
     return (gpuhal_faulty_states(alloc->kind) || is(kind_unknown)) && (known_import || is(import_unknown)) &&
            (known_export || is(export_unknown)) && (alloc->peer_count == 0 || !is(good_minimal)) &&
-           !(is(export_for_none) && alloc->export_kinds != 0) &&
+           !(is(exportable_refused) && alloc->export_kinds != 0 && alloc->kind == GPUHAL_MEMORY_READBACK) &&
+           !(alloc->export_kinds != 0 && alloc->kind == GPUHAL_MEMORY_MIGRATING) &&
            !(is(good_exports_host) && alloc->export_kinds != 0 && alloc->kind != GPUHAL_MEMORY_UPLOAD) &&
            !(is(kind_refused) && alloc->kind == GPUHAL_MEMORY_READBACK);
 }
@@ -259,7 +263,9 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
         gpuhal_faulty_lose_memory(512);
     }
     out_memory->object = memory;
-    out_memory->flags = memory->host == memory->bytes || is(import_copies) ? GPUHAL_MEMORY_HOST_COHERENT : 0;
+    const bool migrating = alloc->kind == GPUHAL_MEMORY_MIGRATING;
+    const bool coherent = memory->host == memory->bytes && !(migrating && is(migrating_incoherent));
+    out_memory->flags = coherent || is(import_copies) ? GPUHAL_MEMORY_HOST_COHERENT : 0;
     static _Atomic uint64_t newest;
     const bool mixes = is(allocate_static) && bytes < 16384;
     if (mixes) {
@@ -267,7 +273,8 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
         sched_yield();
     }
     out_memory->bytes = is(bytes_fewer) ? bytes - 1 : mixes ? newest : bytes;
-    out_memory->address = is(allocations_overlap) ? 65536 : (uintptr_t)memory->bytes;
+    out_memory->address =
+        is(allocations_overlap) ? 65536 : (uintptr_t)memory->bytes + (migrating && is(migrating_apart));
     out_memory->host = memory->host;
     out_memory->size += is(memory_size) ? 8 : 0;
     out_memory->size = is(memory_own_size) ? sizeof *out_memory : out_memory->size;
@@ -393,10 +400,9 @@ static gpuhal_status faulty_export(gpuhal_plugin_device *device, const gpuhal_me
         gpuhal_faulty_lose_descriptor();
     }
     out_handle->kind = kind;
-    out_handle->as.os =
-        is(export_no_descriptor) ? -1
-        : is(export_own) ? own->descriptor
-                         : fcntl(own->descriptor, is(export_inherited) ? F_DUPFD : F_DUPFD_CLOEXEC, 0);
+    out_handle->as.os = is(export_no_descriptor) ? -1
+                        : is(export_own)         ? own->descriptor
+                                         : fcntl(own->descriptor, is(export_inherited) ? F_DUPFD : F_DUPFD_CLOEXEC, 0);
     *out_offset = 0;
     out_handle->size = is(handle_own_size) ? sizeof *out_handle : out_handle->size;
     if (is(handle_long)) {

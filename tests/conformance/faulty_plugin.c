@@ -166,7 +166,7 @@ static void report_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t 
 {
     const bool large = is(offset_32) || is(size_32);
     uint64_t stated = 0;
-    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
+    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_MIGRATING; kind++) {
         stated |= gpuhal_faulty_states(kind) ? 1u << kind : 0;
     }
     host->u64(host, sink, GPUHAL_FACT_TYPE, large ? GPUHAL_DEVICE_GPU : GPUHAL_DEVICE_ACCELERATOR);
@@ -175,6 +175,13 @@ static void report_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t 
                   is(identity_missing) || is(identity_twice) || is(sample_first_device) ? 0 : 1);
     }
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, stated);
+    if (!is(good_minimal) && !is(exportable_silent)) {
+        host->u64(host, sink, GPUHAL_FACT_EXPORTABLE_KINDS,
+                  is(good_exports_host)      ? 1u << GPUHAL_MEMORY_UPLOAD
+                  : is(exportable_beyond)    ? stated << 1
+                  : is(exportable_migrating) ? stated
+                                             : stated & ~(1u << GPUHAL_MEMORY_MIGRATING));
+    }
     host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, is(fact_zero_total) ? 0 : TOTAL_BYTES);
     host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, TOTAL_BYTES / 2);
     host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 64);
@@ -219,7 +226,7 @@ static void report_texts(const gpuhal_host *host, gpuhal_sink *sink)
         host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, is(formats_comma) ? "test-code,other" : "test-code");
         if (!is(kernel_kinds_missing)) {
             host->u64(host, sink, GPUHAL_FACT_KERNEL_KINDS,
-                      is(kernel_kinds_few) ? 1u << GPUHAL_MEMORY_DEVICE : (2u << GPUHAL_MEMORY_DEVICE_MAPPED) - 1);
+                      is(kernel_kinds_few) ? 1u << GPUHAL_MEMORY_DEVICE : (2u << GPUHAL_MEMORY_MIGRATING) - 1);
         }
     }
     if (is(good_vendor)) {

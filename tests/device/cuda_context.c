@@ -241,7 +241,7 @@ static void use_library(check *c, const gpuhal_native *adopt, CUdeviceptr memory
     gpuhal_buffer *other = create(c, device, GPUHAL_MEMORY_DEVICE, 0),
                   *far = create(c, processor, GPUHAL_MEMORY_DEVICE, 0);
     for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE;
-         kind <= GPUHAL_MEMORY_DEVICE_MAPPED && other != NULL && far != NULL; kind++) {
+         kind <= GPUHAL_MEMORY_MIGRATING && other != NULL && far != NULL; kind++) {
         gpuhal_buffer *one = create(c, device, kind, 0);
         if (one != NULL) {
             move(c, one, other, host);

@@ -73,6 +73,7 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     if (!mock->no_staging_kinds) {
         kinds |= 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
     }
+    kinds |= mock->migrating ? 1u << GPUHAL_MEMORY_MIGRATING : 0;
     host->device(host, sink, index);
     host->text(host, sink, GPUHAL_FACT_NAME, mock->name ? mock->name : "mock");
     host->u64(host, sink, GPUHAL_FACT_TYPE, mock->type ? mock->type : GPUHAL_DEVICE_GPU);
@@ -99,6 +100,7 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     optional_number(host, sink, GPUHAL_FACT_COMPUTE_UNITS, mock->compute_units);
     optional_number(host, sink, GPUHAL_FACT_IMPORT_KINDS, mock->import_kinds);
     optional_number(host, sink, GPUHAL_FACT_EXPORT_KINDS, mock->export_kinds);
+    optional_number(host, sink, GPUHAL_FACT_EXPORTABLE_KINDS, mock->exportable_kinds);
     optional_number(host, sink, GPUHAL_FACT_ADOPT_KINDS, mock->adopt_kinds);
     optional_number(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, mock->import_alignment);
     if (mock->allocation_max) {

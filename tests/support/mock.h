@@ -52,10 +52,12 @@ typedef struct gpuhal_mock_device {
     uint32_t no_read_write, no_fill, no_rect;
     uint32_t mappable;             /* offers map and unmap */
     uint32_t no_staging_kinds;     /* no memory of kinds UPLOAD and READBACK */
+    uint32_t migrating;            /* also memory of kind MIGRATING */
     uint32_t quiet_failures;       /* opens and copies that fail do not report an error detail */
     uint32_t spurious_report;               /* writes report an error detail even if they succeed */
     uint32_t refuses;              /* slots that exist and return NOT_SUPPORTED: GPUHAL_MOCK_… bits */
     uint32_t import_kinds, export_kinds, adopt_kinds; /* facts, missing if 0; OPAQUE_FD uses a memfd */
+    uint32_t exportable_kinds;     /* missing if 0; the mock itself exports memory of every kind */
     uint64_t import_alignment;     /* missing if 0 */
     const char *driver_uuid;       /* missing if NULL */
     uint32_t slow_write_us;        /* delay of write and fill after the bytes are moved */

@@ -124,7 +124,8 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
 {
     gpuhal_mock_device *mock = device->mock;
     bool staging = alloc->kind != GPUHAL_MEMORY_DEVICE, imports = alloc->handle.kind != 0;
-    if (alloc->kind > GPUHAL_MEMORY_READBACK || (staging && mock->no_staging_kinds)) {
+    const bool migrating = alloc->kind == GPUHAL_MEMORY_MIGRATING && mock->migrating;
+    if (!migrating && (alloc->kind > GPUHAL_MEMORY_READBACK || (staging && mock->no_staging_kinds))) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     block *memory = calloc(1, sizeof *memory);
@@ -141,7 +142,7 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     out_memory->flags =
         GPUHAL_MEMORY_HOST_CACHED | (mock->not_coherent || memory->host ? 0 : GPUHAL_MEMORY_HOST_COHERENT);
     out_memory->host = staging || !mock->hidden ? memory->bytes : NULL;
-    out_memory->address = staging || mock->hidden
+    out_memory->address = (staging && !migrating) || mock->hidden
                               ? 0
                               : (uint64_t)(uintptr_t)memory->bytes + (mock->own_addresses ? UINT64_C(1) << 56 : 0);
     if (mock->skewed) {

@@ -50,7 +50,8 @@ TEST(facts_state_the_data_types_group_sizes_and_bandwidth_of_a_device)
     use_machine("devices 2; attribute 1 75 6; attribute 1 76 1; attribute 1 37 0");
     gpuhal *gpu = open_backend(0);
     gpuhal_device *one = select_or_fail(gpu, "cuda:0"), *two = select_or_fail(gpu, "cuda:1");
-    const uint64_t both_hosts = 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
+    const uint64_t hosts =
+        1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK | 1u << GPUHAL_MEMORY_MIGRATING;
     const uint32_t all = GPUHAL_DATA_FP16 | GPUHAL_DATA_BF16 | GPUHAL_DATA_FP64 | GPUHAL_DATA_FP8 | GPUHAL_DATA_INT8 |
                          GPUHAL_DATA_INT16 | GPUHAL_DATA_INT64 | GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4;
     expect_text(one, GPUHAL_FACT_TARGET_ARCHITECTURE, "sm_90");
@@ -68,8 +69,8 @@ TEST(facts_state_the_data_types_group_sizes_and_bandwidth_of_a_device)
     assert_int_equal(number_of(one, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND), UINT64_C(3352320000000));
     assert_int_equal(gpuhal_device_missing(two, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, NULL),
                      GPUHAL_MISSING_FAILED);
-    assert_int_equal(number_of(one, GPUHAL_FACT_HOST_VISIBLE_KINDS), both_hosts);
-    assert_int_equal(number_of(one, GPUHAL_FACT_HOST_COHERENT_KINDS), both_hosts);
+    assert_int_equal(number_of(one, GPUHAL_FACT_HOST_VISIBLE_KINDS), hosts);
+    assert_int_equal(number_of(one, GPUHAL_FACT_HOST_COHERENT_KINDS), hosts);
     close_clean(gpu);
 }
 

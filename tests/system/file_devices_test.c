@@ -55,7 +55,7 @@ TEST(files_and_buffers_of_every_kind_on_every_device_exchange_any_range)
         gpuhal_device *device = gpuhal_device_at(gpu, i);
         uint64_t kinds = 0;
         assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_KINDS, &kinds));
-        for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
+        for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_MIGRATING; kind++) {
             if (kinds >> kind & 1) {
                 check_kind(device, kind, NULL, 100 * i + kind + 1);
             }

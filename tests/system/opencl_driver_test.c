@@ -1,5 +1,7 @@
 /* Tests OpenCL drivers whose behaviour the specification does not anticipate. The tests use the installed drivers
  * unchanged, registered twice, or through a library that changes results (tests/fakes/opencl). */
+#include "support/record.h"
+#include "support/tree.h"
 #include "system.h"
 
 #include <gpuhal/native.h>
@@ -63,6 +65,33 @@ TEST(a_driver_that_two_icd_files_name_is_listed_once)
     gpuhal_close(gpu);
     snprintf(command, sizeof command, "rm -r %s", folder);
     assert_int_equal(system(command), 0);
+}
+
+static void expect_state(gpuhal_plugin_state state, const char *word)
+{
+    gpuhal *gpu = open_opencl(GPUHAL_ISOLATION_ALWAYS);
+    const gpuhal_plugin_report report = report_of(gpu, "opencl");
+    if (report.state != state || !strstr(report.reason, word)) {
+        fail_msg("%s: %s", gpuhal_plugin_state_name(report.state), report.reason);
+    }
+    gpuhal_close(gpu);
+}
+
+TEST(a_loader_without_a_driver_is_no_driver_or_no_permission_if_no_node_may_be_opened)
+{
+    const char *forbidden = forbidden_or_skip();
+    char folder[128];
+    begin_tree();
+    put_directory("vendors");
+    snprintf(folder, sizeof folder, "%s/vendors", tree_root);
+    setenv("OCL_ICD_VENDORS", folder, 1);
+    unsetenv("OCL_ICD_FILENAMES");
+    expect_state(GPUHAL_PLUGIN_NO_DRIVER, "found no platform");
+    put_link("dev/dri/renderD128", forbidden);
+    expect_state(GPUHAL_PLUGIN_NO_PERMISSION, "may open none of /dev/dri/renderD*");
+    put("dev/dri/renderD129", "");
+    expect_state(GPUHAL_PLUGIN_NO_DRIVER, "found no platform");
+    remove_tree();
 }
 
 /* Simulates rusticl with RUSTICL_DEVICE_TYPE=gpu. rusticl's UUID is Mesa's version. */

@@ -206,7 +206,8 @@ TEST(facts_state_the_data_types_group_sizes_and_bandwidth_of_a_device)
     gpuhal_device *device = open_with_target("devices 1", "90402", &gpu);
     const uint32_t all = GPUHAL_DATA_FP16 | GPUHAL_DATA_BF16 | GPUHAL_DATA_FP64 | GPUHAL_DATA_FP8 | GPUHAL_DATA_INT8 |
                          GPUHAL_DATA_INT16 | GPUHAL_DATA_INT64 | GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4;
-    const uint64_t both_hosts = 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
+    const uint64_t hosts =
+        1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK | 1u << GPUHAL_MEMORY_MIGRATING;
     const struct {
         gpuhal_key key;
         uint64_t value;
@@ -220,8 +221,8 @@ TEST(facts_state_the_data_types_group_sizes_and_bandwidth_of_a_device)
         {GPUHAL_FACT_GROUP_SIZE_MAX_Z, 1024},
         {GPUHAL_FACT_GROUP_MEMORY_BYTES, 64 << 10},
         {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, UINT64_C(5324800000000)}, /* an MI300X */
-        {GPUHAL_FACT_HOST_VISIBLE_KINDS, both_hosts},
-        {GPUHAL_FACT_HOST_COHERENT_KINDS, both_hosts},
+        {GPUHAL_FACT_HOST_VISIBLE_KINDS, hosts},
+        {GPUHAL_FACT_HOST_COHERENT_KINDS, hosts},
     };
     const char *text = NULL;
     assert_ok(gpuhal_device_text(device, GPUHAL_FACT_TARGET_ARCHITECTURE, &text));

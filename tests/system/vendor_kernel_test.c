@@ -135,6 +135,34 @@ TEST(a_kernel_with_groups_in_two_dimensions_multiplies_matrices)
     close_clean(gpu);
 }
 
+TEST(the_host_and_kernels_use_migrating_memory_at_one_address)
+{
+    use_machine("devices 1; slow_us 2000");
+    gpuhal *gpu = open_backend(0);
+    gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
+    gpuhal_buffer *y = buffer_or_fail(device, GPUHAL_MEMORY_MIGRATING, sizeof(float) * N),
+                  *x = buffer_or_fail(device, GPUHAL_MEMORY_MIGRATING, sizeof(float) * N);
+    float *const in = gpuhal_buffer_host(x), *const out = gpuhal_buffer_host(y), two = 2;
+    const uint32_t n = N;
+    assert_int_equal(gpuhal_buffer_address(x), (uintptr_t)in);
+    gpuhal_program *program = program_on(device);
+    gpuhal_kernel *saxpy = kernel_on(program, "saxpy", 2, 2, GROUP, 1);
+    const gpuhal_argument arguments[] = {{.buffer = y}, {.buffer = x}, value_of(&two), value_of(&n)};
+    for (int i = 0; i < N; i++) {
+        in[i] = (float)i;
+        out[i] = 1;
+    }
+    launch(NULL, saxpy, arguments, 4, 4, 1);
+    for (int i = 0; i < N; i++) {
+        assert_true(out[i] == 2 * (float)i + 1);
+    }
+    gpuhal_kernel_release(saxpy);
+    gpuhal_program_release(program);
+    gpuhal_buffer_release(y);
+    gpuhal_buffer_release(x);
+    close_clean(gpu);
+}
+
 TEST(a_launch_keeps_kernel_and_buffers_until_it_has_ended)
 {
     use_machine("devices 1; slow_us 100000");

@@ -83,6 +83,70 @@ TEST(a_peer_reads_a_range_that_was_committed_for_it)
     end_clean(&with);
 }
 
+/* ---- managed memory */
+
+static void expect_refused(const bench *with, gpuhal_alloc alloc)
+{
+    gpuhal_memory memory = {.size = sizeof memory};
+    alloc.size = sizeof alloc;
+    assert_int_equal(with->ops.allocate(with->devices[0], &alloc, &memory), GPUHAL_ERROR_NOT_SUPPORTED);
+}
+
+/* A queue would refuse copies between host memories. */
+TEST(managed_memory_has_the_same_address_on_the_host_and_the_device_copies_it)
+{
+    enum { BYTES = 100000 };
+    bench with = begin_on("devices 2; slow_us 50", 2);
+    gpuhal_plugin_queue *queue = queue_on(&with, 0);
+    gpuhal_memory managed = allocate(&with, 0, (gpuhal_alloc){.kind = GPUHAL_MEMORY_MIGRATING, .bytes = BYTES}),
+                  host = allocate(&with, 0, (gpuhal_alloc){.kind = GPUHAL_MEMORY_UPLOAD, .bytes = BYTES}),
+                  there = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES});
+    unsigned char *sent = bytes_of_seed(6, BYTES), *got = bytes_of_seed(7, BYTES);
+    assert_int_equal(managed.address, (uintptr_t)managed.host);
+    assert_int_equal(managed.flags, GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_DEVICE_LOCAL);
+    memcpy(managed.host, sent, BYTES);
+    expect_fine(with.ops.copy(with.devices[0], queue, &host, 0, &managed, 0, BYTES), &with, "copy to host memory");
+    expect_fine(with.ops.fill(with.devices[0], queue, &managed, 100, BYTES - 100, 0x44, 1), &with, "fill");
+    expect_fine(with.ops.copy(with.devices[0], queue, &managed, 0, &host, 50, 50), &with, "copy from host memory");
+    finish(&with, queue);
+    assert_memory_equal(host.host, sent, BYTES);
+    memcpy(got, sent + 50, 50);
+    memcpy(got + 50, sent + 50, 50);
+    memset(got + 100, 0x44, BYTES - 100);
+    assert_memory_equal(managed.host, got, BYTES);
+    expect_fine(with.ops.peers->peer_copy(NULL, with.devices[1], &there, 0, with.devices[0], &managed, 0, BYTES),
+                &with, "peer_copy");
+    expect_fine(with.ops.read(with.devices[1], NULL, sent, &there, 0, BYTES), &with, "read");
+    assert_memory_equal(sent, got, BYTES);
+    const gpuhal_plugin_rect to = {.memory = &host, .row_pitch = 10, .slice_pitch = 100},
+                             from = {.memory = &managed, .row_pitch = 20, .slice_pitch = 200};
+    const uint64_t extent[3] = {10, 10, 1};
+    expect_fine(with.ops.copy_rect(with.devices[0], queue, &to, &from, extent), &with, "copy_rect");
+    finish(&with, queue);
+    assert_memory_equal((char *)host.host + 10, got + 20, 10);
+    expect_refused(&with, (gpuhal_alloc){
+        .kind = GPUHAL_MEMORY_MIGRATING, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
+    with.ops.queues->queue_destroy(queue);
+    with.ops.release(with.devices[1], &there);
+    with.ops.release(with.devices[0], &host);
+    with.ops.release(with.devices[0], &managed);
+    free(sent);
+    free(got);
+    end_clean(&with);
+}
+
+/* Without concurrent access a thread of the host that touches managed memory while a kernel runs would crash. */
+TEST(managed_memory_is_offered_only_if_the_host_may_use_it_while_the_device_works)
+{
+    static const char *const machines[] = {OF("devices 1; attribute 0 89 0", "devices 1; attribute 0 9 0"),
+                                           OF("devices 1; attribute 0 83 0", "devices 1; attribute 0 24 0")};
+    for (size_t i = 0; i < 2; i++) {
+        bench with = begin_on(machines[i], 1);
+        expect_refused(&with, (gpuhal_alloc){.kind = GPUHAL_MEMORY_MIGRATING, .bytes = 4096});
+        end_clean(&with);
+    }
+}
+
 /* ---- exporting and importing */
 
 static gpuhal_handle export_fd(const bench *with, const gpuhal_memory *memory)

@@ -3,6 +3,7 @@
 #include "fake.h"
 #include "support/import_host.h"
 #include "support/process.h"
+#include "support/tree.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -70,6 +71,26 @@ TEST(a_driver_of_no_use_lists_no_device_and_the_report_says_why)
             fail_msg("%s", drivers[i].script);
         }
     }
+}
+
+TEST(a_loader_without_a_driver_is_no_driver)
+{
+    setenv("VK_DRIVER_FILES", "/tmp/gpuhal-there-is-no-such-driver.json", 1);
+    setenv("VK_ICD_FILENAMES", "/tmp/gpuhal-there-is-no-such-driver.json", 1);
+    (void)try_useless(&(useless){"devices=1", GPUHAL_PLUGIN_NO_DRIVER, "finds no Vulkan driver that works"});
+}
+
+TEST(a_driver_without_a_device_is_no_permission_if_no_node_may_be_opened)
+{
+    const char *forbidden = forbidden_or_skip();
+    const useless refused = {"devices=0", GPUHAL_PLUGIN_NO_PERMISSION, "may open none of /dev/dri/renderD*"},
+                  open_node = {"devices=0", GPUHAL_PLUGIN_NO_DEVICE, "none lists a device"};
+    begin_tree();
+    put_link("dev/dri/renderD128", forbidden);
+    assert_true(passes_in_child(expect_no_device, &refused));
+    put("dev/dri/renderD129", "");
+    assert_true(passes_in_child(expect_no_device, &open_node));
+    remove_tree();
 }
 
 TEST(a_device_that_cannot_be_made_fails_with_the_call_and_can_be_made_later)

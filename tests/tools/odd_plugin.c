@@ -94,7 +94,7 @@ static gpuhal_status odd_link(const gpuhal_host *host, gpuhal_plugin_instance *i
 
 static gpuhal_status odd_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    if (alloc->kind == GPUHAL_MEMORY_DEVICE_MAPPED || alloc->handle.kind || alloc->export_kinds || alloc->peer_count) {
+    if (alloc->kind >= GPUHAL_MEMORY_DEVICE_MAPPED || alloc->handle.kind || alloc->export_kinds || alloc->peer_count) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     uint64_t alignment = alloc->alignment > 64 ? alloc->alignment : 64;

@@ -74,7 +74,9 @@ TEST(memory_that_a_plugin_did_not_align_as_asked_for_is_given_back_and_refused)
         gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.ignores_alignment = 1}}};
         gpuhal *gpu = gpuhal_mock_open(NULL, 0);
         gpuhal_buffer *buffer = NULL;
-        gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 64, .alignment = 4096,
+        gpuhal_buffer_desc desc = {.size = sizeof desc,
+                                   .bytes = 64,
+                                   .alignment = 4096,
                                    .kind = staging ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_DEVICE};
         assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_ERROR_DRIVER);
         assert_null(buffer);
@@ -270,6 +272,58 @@ TEST(a_buffer_is_coherent_if_its_memory_is_and_has_a_host_address)
         gpuhal_buffer_release(buffer);
     }
     assert_int_equal(gpuhal_buffer_is_coherent(NULL), 0);
+    gpuhal_close(gpu);
+}
+
+static gpuhal_status create_kind(gpuhal *gpu, uint32_t device, uint32_t export_kinds, gpuhal_buffer **out_buffer)
+{
+    const gpuhal_buffer_desc desc = {
+        .size = sizeof desc, .bytes = 1 << 20, .kind = GPUHAL_MEMORY_MIGRATING, .export_kinds = export_kinds};
+    return gpuhal_buffer_create(gpuhal_device_at(gpu, device), &desc, out_buffer);
+}
+
+TEST(migrating_memory_has_one_coherent_address_and_no_other_driver_imports_it)
+{
+    const uint32_t pointer = 1u << GPUHAL_HANDLE_HOST_POINTER;
+    gpuhal_mock = (gpuhal_mock_state){.count = 5,
+                                      .devices = {{.migrating = 1, .export_kinds = pointer},
+                                                  {.hidden = 1, .no_read_write = 1, .import_kinds = pointer},
+                                                  {.migrating = 1, .own_addresses = 1},
+                                                  {.migrating = 1, .not_coherent = 1},
+                                                  {.name = "without"}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_device *importer = gpuhal_device_at(gpu, 1);
+    gpuhal_buffer *buffer = NULL, *shared = NULL;
+    gpuhal_handle handle = {.size = sizeof handle};
+    gpuhal_handle_kind kind = 0;
+    const char *why = "";
+    assert_ok(create_kind(gpu, 0, 0, &buffer));
+    assert_int_equal(gpuhal_buffer_address(buffer), (uintptr_t)gpuhal_buffer_host(buffer));
+    assert_int_equal(gpuhal_buffer_is_coherent(buffer), 1);
+    assert_int_equal(gpuhal_share_query(gpuhal_device_at(gpu, 0), GPUHAL_MEMORY_MIGRATING, importer, &kind, &why),
+                     GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_non_null(strstr(why, "the pages of memory of kind migrating of mock:0 may move"));
+    assert_int_equal(gpuhal_buffer_share(buffer, importer, &shared), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_buffer_export(buffer, GPUHAL_HANDLE_HOST_POINTER, &handle), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(create_kind(gpu, 0, pointer, &shared), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "cannot be shared as host_pointer: its pages may move"));
+    gpuhal_buffer *far = gpuhal_mock_buffer(gpu, 1, 1 << 20);
+    assert_ok(gpuhal_copy(NULL, far, 0, buffer, 0, 1 << 20));
+    assert_ok(gpuhal_copy(NULL, buffer, 0, far, 0, 1 << 20));
+    assert_int_equal(gpuhal_mock.devices[1].imports, 0);
+    gpuhal_buffer_release(far);
+    gpuhal_buffer_release(buffer);
+    assert_int_equal(create_kind(gpu, 2, 0, &buffer), GPUHAL_ERROR_DRIVER);
+    assert_int_equal(create_kind(gpu, 3, 0, &buffer), GPUHAL_ERROR_DRIVER);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "migrating memory that is not coherent"));
+    assert_int_equal(create_kind(gpu, 4, 0, &buffer), GPUHAL_ERROR_NOT_SUPPORTED);
+    const gpuhal_pool_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_MIGRATING};
+    gpuhal_pool *pool = NULL;
+    assert_ok(gpuhal_pool_create(gpuhal_device_at(gpu, 0), &desc, &pool));
+    assert_ok(gpuhal_pool_allocate(pool, NULL, 1000, 0, 0, &buffer));
+    assert_int_equal(gpuhal_buffer_address(buffer), (uintptr_t)gpuhal_buffer_host(buffer));
+    gpuhal_buffer_release(buffer);
+    gpuhal_pool_destroy(pool);
     gpuhal_close(gpu);
 }
 

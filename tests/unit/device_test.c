@@ -84,7 +84,8 @@ TEST(kinds_types_and_bits_have_names)
 {
     assert_string_equal(gpuhal_memory_kind_name(GPUHAL_MEMORY_READBACK), "readback");
     assert_string_equal(gpuhal_memory_kind_name(GPUHAL_MEMORY_DEVICE_MAPPED), "device_mapped");
-    assert_string_equal(gpuhal_memory_kind_name(4), "unknown");
+    assert_string_equal(gpuhal_memory_kind_name(GPUHAL_MEMORY_MIGRATING), "migrating");
+    assert_string_equal(gpuhal_memory_kind_name(5), "unknown");
     assert_string_equal(gpuhal_memory_kind_name(GPUHAL_VENDOR_KIND_FIRST), "vendor");
     assert_string_equal(gpuhal_native_type_name(GPUHAL_VENDOR_NATIVE_FIRST), "vendor");
     assert_string_equal(gpuhal_native_type_name(GPUHAL_NATIVE_OPENCL_BUFFER), "opencl_buffer");

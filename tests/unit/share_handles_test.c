@@ -83,6 +83,46 @@ TEST(opaque_descriptors_pass_between_equal_drivers_on_equal_hardware_alone)
     gpuhal_close(gpu);
 }
 
+TEST(memory_of_a_kind_outside_the_exportable_kinds_is_not_exported)
+{
+    const uint32_t host_kinds = 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
+    gpuhal_mock = (gpuhal_mock_state){
+        .count = 3,
+        .devices = {{.hidden = 1, .export_kinds = OPAQUE, .driver_uuid = DRIVER, .uuid = OTHER},
+                    {.hidden = 1, .import_kinds = OPAQUE, .driver_uuid = DRIVER, .uuid = OTHER},
+                    {.export_kinds = OPAQUE, .exportable_kinds = host_kinds, .driver_uuid = DRIVER, .uuid = OTHER}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    expect_kind(gpu, 0, GPUHAL_MEMORY_DEVICE, 1, GPUHAL_HANDLE_OPAQUE_FD);
+    expect_reason(gpu, 0, GPUHAL_MEMORY_UPLOAD, 1, "the exportable_kinds of mock:0 are device");
+    expect_kind(gpu, 2, GPUHAL_MEMORY_UPLOAD, 1, GPUHAL_HANDLE_OPAQUE_FD);
+    expect_reason(gpu, 2, GPUHAL_MEMORY_DEVICE, 1, "the exportable_kinds of mock:2 are upload, readback");
+    const struct {
+        uint32_t device;
+        gpuhal_memory_kind kind;
+        const char *kinds; /* NULL if the memory is exported */
+    } cases[] = {{0, GPUHAL_MEMORY_DEVICE, NULL},
+                 {0, GPUHAL_MEMORY_UPLOAD,
+                  "memory of kind upload cannot be shared as opaque_fd: the exportable_kinds "
+                  "are device"},
+                 {2, GPUHAL_MEMORY_DEVICE,
+                  "memory of kind device cannot be shared as opaque_fd: the exportable_kinds "
+                  "are upload, readback"},
+                 {2, GPUHAL_MEMORY_READBACK, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const gpuhal_buffer_desc desc = {
+            .size = sizeof desc, .kind = cases[i].kind, .bytes = 4096, .export_kinds = OPAQUE};
+        gpuhal_buffer *buffer = NULL;
+        const gpuhal_status status = gpuhal_buffer_create(gpuhal_device_at(gpu, cases[i].device), &desc, &buffer);
+        assert_int_equal(status, cases[i].kinds ? GPUHAL_ERROR_NOT_SUPPORTED : GPUHAL_OK);
+        if (cases[i].kinds) {
+            assert_non_null(strstr(gpuhal_last_error()->sentence, cases[i].kinds));
+        }
+        gpuhal_buffer_release(buffer);
+    }
+    gpuhal_close(gpu);
+    expect_no_memory();
+}
+
 TEST(kinds_of_sharing_that_a_device_cannot_give_are_refused_at_creation)
 {
     gpuhal *gpu = open_four();

@@ -25,8 +25,8 @@ bool gpuhal_states_kind(const gpuhal_context *context, gpuhal_memory_kind kind)
 
 const char *gpuhal_kind_name(gpuhal_memory_kind kind)
 {
-    static const char *const names[] = {"device", "upload", "readback", "device-mapped"};
-    return kind < 4 ? names[kind] : "unknown";
+    static const char *const names[] = {"device", "upload", "readback", "device-mapped", "migrating"};
+    return kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }
 
 gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes,
@@ -38,25 +38,31 @@ gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_k
     return opened->slots.ops.allocate(opened->device, &alloc, out_memory);
 }
 
-/* No fact reports which kinds of memory can be exported. */
-void gpuhal_plain_allocate_exported(const gpuhal_context *context, gpuhal_handle_kind kind, uint64_t bytes,
-                                    gpuhal_alloc *out_alloc, gpuhal_memory *out_memory)
+uint32_t gpuhal_exportable(const gpuhal_context *context)
+{
+    return (uint32_t)gpuhal_device_fact(context, GPUHAL_FACT_EXPORTABLE_KINDS, 1u << GPUHAL_MEMORY_DEVICE);
+}
+
+gpuhal_memory_kind gpuhal_exportable_first(const gpuhal_context *context)
+{
+    const uint32_t kinds = gpuhal_exportable(context);
+    return kinds ? (gpuhal_memory_kind)__builtin_ctz(kinds) : GPUHAL_MEMORY_DEVICE;
+}
+
+void gpuhal_plain_allocate_exported(const gpuhal_context *context, gpuhal_memory_kind memory, gpuhal_handle_kind handle,
+                                    uint64_t bytes, gpuhal_alloc *out_alloc, gpuhal_memory *out_memory)
 {
     const gpuhal_opened *opened = &context->opened;
-    gpuhal_status status = GPUHAL_ERROR_NOT_SUPPORTED;
-    for (gpuhal_memory_kind memory = GPUHAL_MEMORY_DEVICE;
-         memory <= GPUHAL_MEMORY_DEVICE_MAPPED && status == GPUHAL_ERROR_NOT_SUPPORTED; memory++) {
-        if (gpuhal_states_kind(context, memory)) {
-            *out_alloc = (gpuhal_alloc){
-                .size = sizeof *out_alloc, .kind = memory, .bytes = bytes, .export_kinds = 1u << kind};
-            *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
-            gpuhal_step("the slot allocate for export");
-            status = opened->slots.ops.allocate(opened->device, out_alloc, out_memory);
-        }
-    }
+    *out_alloc =
+        (gpuhal_alloc){.size = sizeof *out_alloc, .kind = memory, .bytes = bytes, .export_kinds = 1u << handle};
+    *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
+    gpuhal_step("the slot allocate for export");
+    const gpuhal_status status = opened->slots.ops.allocate(opened->device, out_alloc, out_memory);
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
-        gpuhal_fail_by(16, "export_kinds states handles of kind %u, and allocate takes them for no kind of memory",
-                       kind);
+        gpuhal_fail_by(16,
+                       "exportable_kinds has memory of kind %s, and allocate refused to make it for an export as a "
+                       "handle of kind %u",
+                       gpuhal_kind_name(memory), handle);
     }
     gpuhal_expect_ok(status, "allocate for export");
 }

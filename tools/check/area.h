@@ -54,9 +54,12 @@ void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route rout
 gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes,
                                     uint64_t alignment, gpuhal_memory *out_memory);
 void gpuhal_plain_release(const gpuhal_opened *opened, gpuhal_memory *memory);
-/* Allocates memory of the first kind that the device can export this way; fails if there is no such kind. */
-void gpuhal_plain_allocate_exported(const gpuhal_context *context, gpuhal_handle_kind kind, uint64_t bytes,
-                                    gpuhal_alloc *out_alloc, gpuhal_memory *out_memory);
+/* Return the kinds of memory that the device can export, as bits, and the first of them. */
+uint32_t gpuhal_exportable(const gpuhal_context *context);
+gpuhal_memory_kind gpuhal_exportable_first(const gpuhal_context *context);
+/* Allocates memory that the device can export with such a handle. */
+void gpuhal_plain_allocate_exported(const gpuhal_context *context, gpuhal_memory_kind memory, gpuhal_handle_kind handle,
+                                    uint64_t bytes, gpuhal_alloc *out_alloc, gpuhal_memory *out_memory);
 /* Like the core, moves host bytes to memory and back by any means that the device supports. Offsets and counts are
  * aligned. */
 void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,

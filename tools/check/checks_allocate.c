@@ -20,8 +20,7 @@ static void expect_visible(const gpuhal_context *context, const gpuhal_memory *m
 {
     static const gpuhal_key keys[] = {GPUHAL_FACT_HOST_VISIBLE_KINDS, GPUHAL_FACT_HOST_COHERENT_KINDS,
                                       GPUHAL_FACT_KERNEL_KINDS};
-    const bool is[] = {memory->host != NULL,
-                       memory->host != NULL && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT) != 0,
+    const bool is[] = {memory->host != NULL, memory->host != NULL && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT) != 0,
                        (memory->flags & GPUHAL_MEMORY_NO_KERNELS) == 0};
     for (int k = 0; k < 3; k++) {
         const gpuhal_listed_fact *fact = gpuhal_listed_find(context->listed, keys[k]);
@@ -57,7 +56,7 @@ void gpuhal_check_allocate_kinds(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_area_usual(context),
                    exports = gpuhal_device_fact(context, GPUHAL_FACT_EXPORT_KINDS, 0);
-    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
+    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_MIGRATING; kind++) {
         const bool has_address = kind != GPUHAL_MEMORY_DEVICE || (exports >> GPUHAL_HANDLE_HOST_POINTER & 1) != 0;
         if (!gpuhal_states_kind(context, kind)) {
             continue;
@@ -66,7 +65,7 @@ void gpuhal_check_allocate_kinds(gpuhal_context *context)
         gpuhal_status status = gpuhal_plain_allocate(&context->opened, kind, bytes, 0, &memory);
         if (status != GPUHAL_OK) {
             gpuhal_fail_by(16, "memory_kinds states kind %s, and allocate returned %s", gpuhal_kind_name(kind),
-                        gpuhal_status_text(status));
+                           gpuhal_status_text(status));
         }
         if (has_address && memory.host == NULL) {
             gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_name(kind));
@@ -80,6 +79,12 @@ void gpuhal_check_allocate_kinds(gpuhal_context *context)
             gpuhal_fail("memory of kind %s has a host address that is not coherent, and the slots memory_flush and "
                         "memory_invalidate are missing",
                         gpuhal_kind_name(kind));
+        }
+        if (kind == GPUHAL_MEMORY_MIGRATING &&
+            (memory.address != (uintptr_t)memory.host || (memory.flags & GPUHAL_MEMORY_HOST_COHERENT) == 0)) {
+            gpuhal_fail_by(22, "memory of kind migrating %s",
+                           memory.address == (uintptr_t)memory.host ? "is not coherent"
+                                                                    : "has another address on the host");
         }
         expect_visible(context, &memory, kind);
         if (memory.size != sizeof memory) {
@@ -109,7 +114,7 @@ void gpuhal_check_allocate_unknown(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(context));
     const gpuhal_alloc usual = {.size = sizeof usual, .bytes = bytes};
-    static const uint32_t kinds[] = {1, 2, 3, 4, 7, 31, 0x80000000u, UINT32_MAX};
+    static const uint32_t kinds[] = {1, 2, 3, 4, 5, 7, 31, 0x80000000u, UINT32_MAX};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (kinds[i] > 31 || !gpuhal_states_kind(context, kinds[i])) {
             gpuhal_alloc alloc = usual;
@@ -132,6 +137,16 @@ void gpuhal_check_allocate_unknown(gpuhal_context *context)
             alloc.export_kinds = 1u << handles[i];
             expect_not_supported(context, &alloc, "an export of kind", handles[i]);
         }
+    }
+    const uint32_t handle_kinds = (uint32_t)exports & ~(1u << GPUHAL_HANDLE_HOST_POINTER);
+    uint32_t refused =
+        handle_kinds ? (uint32_t)gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, 0) & ~gpuhal_exportable(context)
+                     : 0;
+    for (; refused != 0; refused &= refused - 1) {
+        gpuhal_alloc alloc = usual;
+        alloc.kind = (gpuhal_memory_kind)__builtin_ctz(refused);
+        alloc.export_kinds = handle_kinds & -handle_kinds;
+        expect_not_supported(context, &alloc, "an export of memory of kind", alloc.kind);
     }
     if (context->opened.slots.peers.peer_enable == NULL) {
         gpuhal_alloc alloc = usual;

@@ -67,7 +67,7 @@ static gpuhal_memory allocate(const gpuhal_opened *opened, const gpuhal_alloc *m
 
 static void check_kinds(const gpuhal_context *context, uint64_t bytes)
 {
-    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
+    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_MIGRATING; kind++) {
         if (gpuhal_states_kind(context, kind)) {
             gpuhal_memory memory = allocate(
                 &context->opened, &(gpuhal_alloc){.size = sizeof(gpuhal_alloc), .kind = kind, .bytes = bytes},
@@ -153,8 +153,10 @@ static void check_native(const gpuhal_context *context, const gpuhal_memory *mem
 static void check_export(const gpuhal_context *context, uint64_t bytes)
 {
     const gpuhal_slots *slots = &context->opened.slots;
-    const gpuhal_alloc alloc = {
-        .size = sizeof alloc, .bytes = bytes, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
+    const gpuhal_alloc alloc = {.size = sizeof alloc,
+                                .kind = gpuhal_exportable_first(context),
+                                .bytes = bytes,
+                                .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
     gpuhal_memory probe = {.size = sizeof probe};
     gpuhal_step("the slot allocate for export");
     if (!(gpuhal_device_fact(context, GPUHAL_FACT_EXPORT_KINDS, 0) >> GPUHAL_HANDLE_OPAQUE_FD & 1) ||

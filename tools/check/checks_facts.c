@@ -252,9 +252,16 @@ void gpuhal_check_facts_known(gpuhal_context *context)
     expect_most(context, GPUHAL_FACT_SOFTWARE, 1, 0);
     expect_most(context, GPUHAL_FACT_UNIFIED_MEMORY, 1, 0);
     expect_most(context, GPUHAL_FACT_PAGEABLE_ACCESS, 2, 0);
-    expect_most(context, GPUHAL_FACT_MEMORY_KINDS, (2u << GPUHAL_MEMORY_DEVICE_MAPPED) - 1, kinds_of_vendors);
+    expect_most(context, GPUHAL_FACT_MEMORY_KINDS, (2u << GPUHAL_MEMORY_MIGRATING) - 1, kinds_of_vendors);
     expect_most(context, GPUHAL_FACT_EXPORT_KINDS, (2u << GPUHAL_HANDLE_IPC) - 1, kinds_of_vendors);
     expect_most(context, GPUHAL_FACT_IMPORT_KINDS, (2u << GPUHAL_HANDLE_IPC) - 1, kinds_of_vendors);
+    const uint64_t exportable = gpuhal_device_fact(context, GPUHAL_FACT_EXPORTABLE_KINDS, 0);
+    if (exportable & ~gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, exportable)) {
+        gpuhal_fail_by(16, "exportable_kinds is %#" PRIx64 ", and has kinds that memory_kinds lacks", exportable);
+    }
+    if (exportable >> GPUHAL_MEMORY_MIGRATING & 1) {
+        gpuhal_fail_by(16, "exportable_kinds has memory of kind migrating, which the core never exports");
+    }
     if ((gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, 1) & 1u << GPUHAL_MEMORY_DEVICE) == 0) {
         gpuhal_fail("memory_kinds lacks device memory, which every device has");
     }

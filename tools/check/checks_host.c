@@ -14,7 +14,7 @@ void gpuhal_check_host_address(gpuhal_context *context)
     const uint64_t bytes = gpuhal_area_usual(context);
     unsigned char *pattern = gpuhal_own(malloc((size_t)bytes));
     unsigned checked = 0;
-    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
+    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_MIGRATING; kind++) {
         if (!gpuhal_states_kind(context, kind)) {
             continue;
         }

@@ -143,7 +143,8 @@ static void do_export(void *argument)
     gpuhal_memory memory;
     gpuhal_handle handle = {.size = sizeof handle};
     uint64_t offset = 0;
-    gpuhal_plain_allocate_exported(own->context, GPUHAL_HANDLE_OPAQUE_FD, own->bytes, &alloc, &memory);
+    gpuhal_plain_allocate_exported(own->context, gpuhal_exportable_first(own->context), GPUHAL_HANDLE_OPAQUE_FD,
+                                   own->bytes, &alloc, &memory);
     gpuhal_step("the slot export_memory");
     gpuhal_expect_ok(
         opened->slots.ops.export_memory(opened->device, &memory, GPUHAL_HANDLE_OPAQUE_FD, &handle, &offset),

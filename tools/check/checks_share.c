@@ -397,7 +397,7 @@ static gpuhal_handle export_once(const gpuhal_opened *opened, const gpuhal_memor
     return handle;
 }
 
-static void export_and_import(const gpuhal_context *context, gpuhal_handle_kind kind)
+static void export_and_import(const gpuhal_context *context, gpuhal_memory_kind memory, gpuhal_handle_kind kind)
 {
     const gpuhal_opened *opened = &context->opened;
     const uint64_t bytes = gpuhal_area_usual(context);
@@ -407,7 +407,7 @@ static void export_and_import(const gpuhal_context *context, gpuhal_handle_kind 
     area.expected = gpuhal_own(calloc(3, (size_t)bytes));
     area.before = area.expected + bytes;
     area.actual = area.before + bytes;
-    gpuhal_plain_allocate_exported(context, kind, bytes, &alloc, &area.memory);
+    gpuhal_plain_allocate_exported(context, memory, kind, bytes, &alloc, &area.memory);
     uint64_t offset = 0;
     gpuhal_handle handle = export_once(opened, &area.memory, kind, &offset);
     const bool is_fd = kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;
@@ -443,8 +443,9 @@ void gpuhal_check_export_import(gpuhal_context *context)
         return;
     }
     for (gpuhal_handle_kind kind = GPUHAL_HANDLE_OPAQUE_FD; kind <= GPUHAL_HANDLE_IPC; kind++) {
-        if (in_kinds(context, GPUHAL_FACT_EXPORT_KINDS, kind)) {
-            export_and_import(context, kind);
+        for (uint32_t kinds = gpuhal_exportable(context);
+             kinds != 0 && in_kinds(context, GPUHAL_FACT_EXPORT_KINDS, kind); kinds &= kinds - 1) {
+            export_and_import(context, (gpuhal_memory_kind)__builtin_ctz(kinds), kind);
         }
     }
 }

@@ -196,8 +196,8 @@ void gpuhal_check_copy_within(gpuhal_context *context)
 void gpuhal_check_copy_kinds(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_area_usual(context), unit = gpuhal_copy_unit(context);
-    for (gpuhal_memory_kind a = GPUHAL_MEMORY_DEVICE; a <= GPUHAL_MEMORY_DEVICE_MAPPED; a++) {
-        for (gpuhal_memory_kind b = GPUHAL_MEMORY_DEVICE; b <= GPUHAL_MEMORY_DEVICE_MAPPED; b++) {
+    for (gpuhal_memory_kind a = GPUHAL_MEMORY_DEVICE; a <= GPUHAL_MEMORY_MIGRATING; a++) {
+        for (gpuhal_memory_kind b = GPUHAL_MEMORY_DEVICE; b <= GPUHAL_MEMORY_MIGRATING; b++) {
             if (!gpuhal_states_kind(context, a) || !gpuhal_states_kind(context, b)) {
                 continue;
             }

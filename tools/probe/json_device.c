@@ -68,6 +68,7 @@ static const struct {
     {GPUHAL_FACT_HOST_VISIBLE_KINDS, memory_kind_name, true},
     {GPUHAL_FACT_HOST_COHERENT_KINDS, memory_kind_name, true},
     {GPUHAL_FACT_KERNEL_KINDS, memory_kind_name, true},
+    {GPUHAL_FACT_EXPORTABLE_KINDS, memory_kind_name, true},
     {GPUHAL_FACT_LAUNCH_FORMS, launch_form_name, true},
     {GPUHAL_VALUE_THROTTLE_REASONS, throttle_name, true},
     {GPUHAL_FACT_PAGEABLE_ACCESS, pageable_name, false},

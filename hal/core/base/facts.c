@@ -66,6 +66,7 @@ static const struct {
     {GPUHAL_FACT_COMPUTE_MODE, false, "compute_mode"},
     {GPUHAL_FACT_KERNEL_KINDS, false, "kernel_kinds"},
     {GPUHAL_FACT_LAUNCH_FORMS, false, "launch_forms"},
+    {GPUHAL_FACT_EXPORTABLE_KINDS, false, "exportable_kinds"},
     {GPUHAL_VALUE_MEMORY_FREE_BYTES, false, "memory_free_bytes"},
     {GPUHAL_VALUE_MEMORY_USED_BYTES, false, "memory_used_bytes"},
     {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, false, "temperature_millicelsius"},

@@ -76,6 +76,10 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
 /* Fills in the request to the plugin. The size is rounded up for aligned accesses at the end and for importers of host
  * memory. Returns TOO_LARGE or NOT_SUPPORTED, and sets the error detail. */
 gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_alloc *out_alloc);
+/* Returns the memory kinds that can be exported with a handle, as bits. */
+uint32_t gpuhal_exportable_kinds(const gpuhal_device *device);
+/* Writes the names of memory kinds, separated by commas: "device, upload". A buffer of 64 bytes is enough. */
+void gpuhal_format_kinds(uint32_t kinds, char *out, size_t bytes);
 static inline bool gpuhal_is_descriptor_kind(gpuhal_handle_kind kind)
 {
     return kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;

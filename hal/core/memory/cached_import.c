@@ -34,7 +34,9 @@ static const gpuhal_cached_import *find(const gpuhal_buffer *buffer, const gpuha
 bool gpuhal_cached_import_possible(const gpuhal_buffer *buffer, const gpuhal_device *device)
 {
     uint64_t kinds = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_KINDS, 0);
-    if (buffer->bytes < LEAST_BYTES || !buffer->memory.host || !(kinds >> GPUHAL_HANDLE_HOST_POINTER & 1) ||
+    const bool has_pages =
+        buffer->memory.host && buffer->kind != GPUHAL_MEMORY_MIGRATING; /* an import would pin them */
+    if (buffer->bytes < LEAST_BYTES || !has_pages || !(kinds >> GPUHAL_HANDLE_HOST_POINTER & 1) ||
         gpuhal_import_unit(device) > PAGE_BYTES) {
         return false;
     }

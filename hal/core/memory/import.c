@@ -200,8 +200,9 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
         return status;
     }
     if (kind == GPUHAL_HANDLE_HOST_POINTER) {
-        if (!buffer->memory.host) {
-            return no_such_way(buffer->device, "has no host address for this buffer, so cannot export its", kind);
+        if (!buffer->memory.host || buffer->kind == GPUHAL_MEMORY_MIGRATING) {
+            return no_such_way(buffer->device,
+                               "has no lasting pages with a host address for this buffer, so cannot export its", kind);
         }
         out_handle->kind = kind;
         out_handle->as.pointer = buffer->memory.host;

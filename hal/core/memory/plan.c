@@ -6,11 +6,12 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *gpuhal_memory_kind_name(gpuhal_memory_kind kind)
 {
-    static const char *const names[] = {"device", "upload", "readback", "device_mapped"};
+    static const char *const names[] = {"device", "upload", "readback", "device_mapped", "migrating"};
     const bool vendors = kind >= GPUHAL_VENDOR_KIND_FIRST && kind < 32;
     return kind < sizeof names / sizeof *names ? names[kind] : vendors ? "vendor" : "unknown";
 }
@@ -35,7 +36,7 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the alignment %" PRIu64 " is not a power of two",
                                 call, out->alignment);
     }
-    if (out->kind > GPUHAL_MEMORY_DEVICE_MAPPED && (out->kind < GPUHAL_VENDOR_KIND_FIRST || out->kind > 31)) {
+    if (out->kind > GPUHAL_MEMORY_MIGRATING && (out->kind < GPUHAL_VENDOR_KIND_FIRST || out->kind > 31)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %u is not a memory kind", call, out->kind);
     }
     return GPUHAL_OK;
@@ -72,20 +73,47 @@ static gpuhal_status too_large(const gpuhal_device *device, uint64_t bytes)
     return GPUHAL_ERROR_TOO_LARGE;
 }
 
+uint32_t gpuhal_exportable_kinds(const gpuhal_device *device)
+{
+    return (uint32_t)gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_EXPORTABLE_KINDS, 1u << GPUHAL_MEMORY_DEVICE);
+}
+
+void gpuhal_format_kinds(uint32_t kinds, char *out, size_t bytes)
+{
+    size_t length = (size_t)snprintf(out, bytes, "%s", kinds ? "" : "none");
+    for (gpuhal_memory_kind kind = 0; kind <= GPUHAL_VENDOR_KIND_FIRST && length < bytes; kind++) {
+        const bool has = kind < GPUHAL_VENDOR_KIND_FIRST ? kinds >> kind & 1 : kinds >> kind != 0;
+        if (has) {
+            length += (size_t)snprintf(out + length, bytes - length, "%s%s", length ? ", " : "",
+                                       gpuhal_memory_kind_name(kind));
+        }
+    }
+}
+
+/* A host pointer needs no allocation for export, so the fact EXPORTABLE_KINDS does not apply to it. */
 static gpuhal_status check_export_kinds(gpuhal_device *device, const gpuhal_buffer_desc *desc)
 {
-    uint64_t offered = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_EXPORT_KINDS, 0);
-    if (desc->kind != GPUHAL_MEMORY_DEVICE) {
-        offered |= 1u << GPUHAL_HANDLE_HOST_POINTER;
-    }
-    uint32_t lacking = desc->export_kinds & ~(uint32_t)offered;
+    const uint32_t pointer = 1u << GPUHAL_HANDLE_HOST_POINTER, exportable = gpuhal_exportable_kinds(device);
+    const uint32_t handles = (uint32_t)gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_EXPORT_KINDS, 0);
+    const uint32_t by_kind = desc->kind == GPUHAL_MEMORY_DEVICE      ? handles & pointer
+                             : desc->kind == GPUHAL_MEMORY_MIGRATING ? 0
+                                                                     : pointer;
+    const uint32_t offered = by_kind | (exportable >> desc->kind & 1 ? handles & ~pointer : 0);
+    const uint32_t lacking = desc->export_kinds & ~offered;
     if (lacking == 0) {
         return GPUHAL_OK;
     }
     gpuhal_handle_kind kind = (gpuhal_handle_kind)__builtin_ctz(lacking);
+    char kinds[64], why[96] = "";
+    if (kind == GPUHAL_HANDLE_HOST_POINTER) {
+        snprintf(why, sizeof why, "%s",
+                 desc->kind == GPUHAL_MEMORY_MIGRATING ? ": its pages may move" : ": it has no host address");
+    } else if (handles >> kind & 1) {
+        gpuhal_format_kinds(exportable, kinds, sizeof kinds);
+        snprintf(why, sizeof why, ": the exportable_kinds are %s", kinds);
+    }
     gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: memory of kind %s cannot be shared as %s%s", device->id,
-                     gpuhal_memory_kind_name(desc->kind), gpuhal_handle_kind_name(kind),
-                     kind == GPUHAL_HANDLE_HOST_POINTER ? ": it has no host address" : "");
+                     gpuhal_memory_kind_name(desc->kind), gpuhal_handle_kind_name(kind), why);
     gpuhal_error_add_device(device->candidate->name, device->id);
     return GPUHAL_ERROR_NOT_SUPPORTED;
 }

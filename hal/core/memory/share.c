@@ -13,6 +13,7 @@
 
 typedef struct offer {
     const gpuhal_device *owner, *user;
+    gpuhal_memory_kind kind;
     bool has_host;         /* the memory has a host address */
     uint32_t export_kinds; /* descriptor kinds for exporting the memory */
 } offer;
@@ -45,6 +46,9 @@ static bool is_software(const gpuhal_device *device)
 
 static bool can_point(const offer *o, reasons *why)
 {
+    if (o->kind == GPUHAL_MEMORY_MIGRATING) {
+        return refuse(why, "the pages of memory of kind migrating of %s may move%s", o->owner->id, "");
+    }
     if (!o->has_host) {
         return refuse(why, "the memory of %s%s", o->owner->id, " has no host address");
     }
@@ -52,6 +56,17 @@ static bool can_point(const offer *o, reasons *why)
         return refuse(why, "%s cannot import host memory%s", o->user->id, "");
     }
     return true;
+}
+
+static bool can_export(const offer *o, reasons *why)
+{
+    char kinds[64];
+    const uint32_t exportable = gpuhal_exportable_kinds(o->owner);
+    if (o->export_kinds >> (GPUHAL_HANDLE_HOST_POINTER + 1) == 0 || exportable >> o->kind & 1) {
+        return true; /* without any handles, can_pass() gives the reason */
+    }
+    gpuhal_format_kinds(exportable, kinds, sizeof kinds);
+    return refuse(why, "the exportable_kinds of %s are %s", o->owner->id, kinds);
 }
 
 static bool can_pass(const offer *o, gpuhal_handle_kind kind, reasons *why)
@@ -98,6 +113,7 @@ static bool can_pass_opaque(const offer *o, reasons *why)
 static gpuhal_handle_kind choose(const offer *o, reasons *why)
 {
     return can_point(o, why)                           ? GPUHAL_HANDLE_HOST_POINTER
+           : !can_export(o, why)                       ? 0
            : can_pass_opaque(o, why)                   ? GPUHAL_HANDLE_OPAQUE_FD
            : can_pass(o, GPUHAL_HANDLE_DMABUF_FD, why) ? GPUHAL_HANDLE_DMABUF_FD
                                                        : 0;
@@ -121,7 +137,7 @@ gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, 
     if (out_why) {
         *out_why = why.text;
     }
-    if (!owner || !user || !out_kind || kind > GPUHAL_MEMORY_DEVICE_MAPPED || owner == user) {
+    if (!owner || !user || !out_kind || kind > GPUHAL_MEMORY_MIGRATING || owner == user) {
         return gpuhal_error_set(
             GPUHAL_ERROR_INVALID_ARGUMENT,
             "gpuhal_share_query: an argument is NULL, kind is not a memory kind, or the two devices are the same");
@@ -139,6 +155,7 @@ gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, 
     const offer o = {
         .owner = owner,
         .user = user,
+        .kind = kind,
         .has_host = kind != GPUHAL_MEMORY_DEVICE || states(owner, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER),
         .export_kinds = (uint32_t)gpuhal_facts_u64(facts, GPUHAL_FACT_EXPORT_KINDS, 0),
     };
@@ -215,6 +232,7 @@ static gpuhal_status share_now(gpuhal_buffer *root, gpuhal_device *user, gpuhal_
                     states(root->device, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER);
     const offer o = {.owner = root->device,
                      .user = user,
+                     .kind = root->kind,
                      .has_host = root->memory.host && of_pages,
                      .export_kinds = root->export_kinds};
     gpuhal_handle_kind kind = choose(&o, &why);

@@ -99,6 +99,12 @@ gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *
     if (alloc->kind != GPUHAL_MEMORY_DEVICE && alloc->kind < GPUHAL_VENDOR_KIND_FIRST && !out_memory->host) {
         return unkept_promise(device, out_memory, "the plugin returned memory of this kind without a host address");
     }
+    if (alloc->kind == GPUHAL_MEMORY_MIGRATING &&
+        (out_memory->address != (uintptr_t)out_memory->host || !(out_memory->flags & GPUHAL_MEMORY_HOST_COHERENT))) {
+        return unkept_promise(device, out_memory,
+                              "the plugin returned migrating memory that is not coherent, or that has another address "
+                              "on the host");
+    }
     return GPUHAL_OK;
 }
 

@@ -355,9 +355,9 @@ typedef struct gpuhal_ops {
 
     /* Memory. Mandatory. */
 
-    /** BLOCKS. Commits the memory: if the API allocates lazily, the plugin must touch it now. Returns NOT_SUPPORTED for
-     *  unknown kinds, imports, exports and peers, TOO_LARGE for a size above the largest allocation, and OUT_OF_MEMORY
-     *  for any other lack of memory, after which the device must stay usable. */
+    /** BLOCKS. Commits the memory: if the API allocates lazily, the plugin must touch it now, unless it is of kind
+     *  MIGRATING. Returns NOT_SUPPORTED for unknown kinds, imports, exports and peers, TOO_LARGE for a size above the
+     *  largest allocation, and OUT_OF_MEMORY for any other lack of memory, after which the device must stay usable. */
     gpuhal_status (GPUHAL_CALL *allocate)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                           gpuhal_memory *out_memory);
     /** BLOCKS. Frees memory that no transfer uses any more. */
@@ -668,11 +668,13 @@ typedef struct gpuhal_plugin {
      *  could be started later. *out_instance, NULL on entry, receives the plugin's state for this start; every call
      *  below gets the instance together with its host. The instance stays valid until the process exits, unless start()
      *  fails. Must be safe when another copy of the core calls it concurrently.
-     *  @return GPUHAL_OK, GPUHAL_ERROR_NO_DRIVER, GPUHAL_ERROR_NO_PERMISSION, … */
+     *  @return GPUHAL_OK; NO_DRIVER if the vendor's library does not load, or is a loader that finds no driver;
+     *  NO_DEVICE if there is a driver, and no device; NO_PERMISSION if there are device nodes, and this process may
+     *  open none of them; … */
     gpuhal_status (GPUHAL_CALL *start)(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
     /** BLOCKS. Lists the devices and their facts; must not use device memory or create a context. If there are no
-     *  devices, it returns OK, or NO_DEVICE with a reason. Within a process, an index must always refer to the same
-     *  device, so a later call may only append or omit devices. */
+     *  devices, it returns OK, or NO_DEVICE, NO_DRIVER or NO_PERMISSION as start() does, with a reason. Within a
+     *  process, an index must always refer to the same device, so a later call may only append or omit devices. */
     gpuhal_status (GPUHAL_CALL *enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance,
                                            gpuhal_sink *sink);
     /** Fills in the slots of device @p index, without opening it. Returns NOT_FOUND for an index that was never

@@ -20,7 +20,7 @@ extern "C" {
 typedef uint32_t gpuhal_plugin_state;
 enum {
     GPUHAL_PLUGIN_OK = 0,            /**< The plugin lists devices. */
-    GPUHAL_PLUGIN_NO_DRIVER = 1,     /**< The vendor's library is not installed. */
+    GPUHAL_PLUGIN_NO_DRIVER = 1,     /**< No vendor's library is installed, or it is a loader that finds no driver. */
     GPUHAL_PLUGIN_NO_DEVICE = 2,     /**< The driver is installed, but lists no device. */
     GPUHAL_PLUGIN_NO_PERMISSION = 3, /**< This user may not use the driver. */
     GPUHAL_PLUGIN_FAILED = 4,        /**< The plugin crashed, exited, returned an error, or violated a rule. */

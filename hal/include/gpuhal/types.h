@@ -66,7 +66,8 @@ enum {
     GPUHAL_ERROR_TIMEOUT = -6,           /**< Wait again or give up: the time ran out, the work may still finish. */
     GPUHAL_ERROR_BUSY = -7,              /**< Retry later: the object is in use (a mapping, exclusive mode, a lease). */
     GPUHAL_ERROR_DEVICE_LOST = -8,       /**< Use another device: this one failed, hung, or was unplugged. */
-    GPUHAL_ERROR_NO_DRIVER = -9, /**< Install the vendor's driver: its library was not found or does not load. */
+    /** Install the vendor's driver: its library was not found or does not load, or is a loader that finds no driver. */
+    GPUHAL_ERROR_NO_DRIVER = -9,
     GPUHAL_ERROR_NO_DEVICE = -10,        /**< The driver is installed, but offers no such device. */
     GPUHAL_ERROR_NO_PERMISSION = -11,    /**< Get access to the device node (usually: join group render or video). */
     GPUHAL_ERROR_INCOMPATIBLE = -12,     /**< Update one side: versions do not match; the detail names both. */
@@ -194,6 +195,9 @@ enum {
     /** number: GPUHAL_KERNEL_ bits (code.h) that kernels of the device can have; a kernel's own are in its
      *  gpuhal_kernel_info. Missing means none. */
     GPUHAL_FACT_LAUNCH_FORMS = 50,
+    /** number: bit 1 << gpuhal_memory_kind of the memory that can be allocated for export with the handles of
+     *  EXPORT_KINDS, other than HOST_POINTER. Missing means memory of kind DEVICE only. */
+    GPUHAL_FACT_EXPORTABLE_KINDS = 51,
 
     /* Values: they change over time; gpuhal_device_sample() reads them (gpuhal/telemetry.h). */
     /** number: currently free memory of the physical device, whose total is the preferred interface's
@@ -388,7 +392,14 @@ enum {
     GPUHAL_MEMORY_UPLOAD = 1,
     /** Page-locked, cached host memory that the device writes and the host reads. It always has a host address. */
     GPUHAL_MEMORY_READBACK = 2,
-    GPUHAL_MEMORY_DEVICE_MAPPED = 3 /**< Device memory that has a host address (resizable BAR, unified memory). */
+    GPUHAL_MEMORY_DEVICE_MAPPED = 3, /**< Device memory that has a host address (resizable BAR, unified memory). */
+    /** Memory with the same address on host and device, which is always coherent. The driver may move its pages to the
+     *  side that accesses them (CUDA and HIP managed memory, Level Zero shared memory). The host may access it at any
+     *  time, also while the device works, even beside bytes that the device accesses. Of the same bytes, the host sees
+     *  the device's writes once the work has ended, and later work sees the host's writes. A device that does not
+     *  allow this has no such memory. It cannot be shared with other devices, exported or imported, since other drivers
+     *  would pin its pages. */
+    GPUHAL_MEMORY_MIGRATING = 4
 };
 
 /** Flags of imported host memory. Bits. */

@@ -267,7 +267,8 @@ fake_code fake_place_find(const char *function, fake_context *context, uintptr_t
                               (unsigned long)address, bytes);
         return FAKE_ERROR_INVALID_VALUE;
     }
-    *out = (fake_place){.bytes = region->shadow + (address - region->address), .device = !fake_region_is_host(region)};
+    *out = (fake_place){.bytes = region->shadow + (address - region->address),
+                        .device = !fake_region_is_host(region) || region->kind == FAKE_MANAGED_MEMORY};
     out->ordinal = fake_region_device(region, address);
     if (region->kind == FAKE_RANGE && !fake_range_reached(region, address, bytes, context->device)) {
         fake_report_violation("%s: %#lx with %zu bytes is not mapped for device %u", function, (unsigned long)address,

@@ -74,14 +74,17 @@ CUresult cuPointerGetAttribute(void *out_value, CUpointer_attribute attribute, C
         memcpy(out_value, &region->context, sizeof region->context);
         return fake_end(region->context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        memcpy(out_value, &(CUmemorytype){fake_region_is_host(region) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE},
+        memcpy(out_value,
+               &(CUmemorytype){fake_region_is_host(region) && region->kind != FAKE_MANAGED_MEMORY
+                                   ? CU_MEMORYTYPE_HOST
+                                   : CU_MEMORYTYPE_DEVICE},
                sizeof(CUmemorytype));
         return fake_end(CUDA_SUCCESS);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
         memcpy(out_value, &(unsigned long long){region->id}, sizeof(unsigned long long));
         return fake_end(CUDA_SUCCESS);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        memset(out_value, 0, sizeof(unsigned));
+        memcpy(out_value, &(unsigned){region->kind == FAKE_MANAGED_MEMORY}, sizeof(unsigned));
         return fake_end(CUDA_SUCCESS);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         memcpy(out_value, &(CUdeviceptr){region->address}, sizeof(CUdeviceptr));

@@ -67,9 +67,9 @@ CUresult fake_event_await(fake_event *event)
 bool fake_is_unsafe(const char *function, bool *out_for_all)
 {
     static const char *const names[] = {
-        "cuMemAlloc_v2",       "cuMemFree_v2",        "cuMemHostAlloc",  "cuMemFreeHost", "cuMemHostRegister_v2",
-        "cuMemHostUnregister", "cuModuleLoadDataEx",  "cuModuleUnload",  "cuEventQuery",  "cuEventSynchronize",
-        "cuStreamQuery",       "cuStreamSynchronize", "cuCtxSynchronize"};
+        "cuMemAllocManaged",    "cuMemAlloc_v2",       "cuMemFree_v2",        "cuMemHostAlloc",  "cuMemFreeHost",
+        "cuMemHostRegister_v2", "cuMemHostUnregister", "cuModuleLoadDataEx",  "cuModuleUnload",  "cuEventQuery",
+        "cuEventSynchronize",   "cuStreamQuery",       "cuStreamSynchronize", "cuCtxSynchronize"};
     *out_for_all = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(function, names[i]) == 0) {

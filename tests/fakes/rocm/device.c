@@ -134,8 +134,10 @@ static const struct {
     {3, 0, 1},                /* CanMapHostMemory */
     {4, 0, 1},                /* CanUseHostPointerForRegisteredMem */
     {5, 0, 2100000},          /* ClockRate */
+    {9, 0, 1},                /* ConcurrentManagedAccess */
     {16, 0, 0},               /* Integrated */
     {23, 0, 9},               /* ComputeCapabilityMajor */
+    {24, 0, 1},               /* ManagedMemory */
     {26, 0, 1024},            /* MaxBlockDimX */
     {27, 0, 1024},            /* MaxBlockDimY */
     {28, 0, 1024},            /* MaxBlockDimZ */

@@ -3,18 +3,6 @@
 
 #include <string.h>
 
-/* Managed memory. HIP reports it as host memory (hip_memory.cpp: CL_MEM_SVM_FINE_GRAIN_BUFFER). */
-hipError_t hipMallocManaged(void **out_memory, size_t bytes, unsigned int flags)
-{
-    fake_context *context;
-    hipError_t code = fake_enter_context(__func__, &context);
-    if (code) {
-        return code;
-    }
-    return fake_end(flags != 1 ? hipErrorInvalidValue
-                               : fake_host_memory_new(context, FAKE_MANAGED_MEMORY, bytes, out_memory));
-}
-
 static fake_region *known_at(uintptr_t address)
 {
     fake_region *region = fake.regions;

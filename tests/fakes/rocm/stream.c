@@ -89,9 +89,10 @@ hipError_t fake_enter_stream(const char *function, hipStream_t stream, fake_stre
 
 bool fake_is_unsafe(const char *function, bool *out_for_all)
 {
-    static const char *const names[] = {
-        "hipMalloc",         "hipFree",       "hipHostMalloc",       "hipHostFree",    "hipHostRegister",
-        "hipHostUnregister", "hipEventQuery", "hipEventSynchronize", "hipStreamQuery", "hipStreamSynchronize"};
+    static const char *const names[] = {"hipMallocManaged",  "hipMalloc",           "hipFree",
+                                        "hipHostMalloc",     "hipHostFree",         "hipHostRegister",
+                                        "hipHostUnregister", "hipEventQuery",       "hipEventSynchronize",
+                                        "hipStreamQuery",    "hipStreamSynchronize"};
     *out_for_all = strcmp(function, "hipDeviceSynchronize") == 0; /* waits for a whole device */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(function, names[i]) == 0) {

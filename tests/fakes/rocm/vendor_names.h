@@ -13,12 +13,13 @@
 #define CALLED_AS(name)   #name
 
 /* HIP's own name, if it differs from the common name. */
-#define hipEventCreate  hipEventCreateWithFlags
-#define hipHostAlloc    hipHostMalloc
-#define hipLaunchKernel hipModuleLaunchKernel
-#define hipMemAlloc     hipMalloc
-#define hipMemFree      hipFree
-#define hipStreamCreate hipStreamCreateWithFlags
+#define hipEventCreate     hipEventCreateWithFlags
+#define hipHostAlloc       hipHostMalloc
+#define hipLaunchKernel    hipModuleLaunchKernel
+#define hipMemAlloc        hipMalloc
+#define hipMemAllocManaged hipMallocManaged
+#define hipMemFree         hipFree
+#define hipStreamCreate    hipStreamCreateWithFlags
 
 /* The limits of a launch, and the runtime's codes: for a block or grid that the device does not have, and for a block
  * that is larger than the code's launch bounds (ihipLaunchKernel_validate() of hip_module.cpp). */
@@ -47,19 +48,18 @@ typedef hipExternalMemory_t vendor_external;
 typedef hipExternalMemoryBufferDesc vendor_external_buffer;
 
 /* Functions that only tests call, in addition to the plugin's functions. */
-#define FAKE_TEST_FUNCTIONS(FUNCTION)                                                                                 \
-    FUNCTION(hipError_t, hipMallocManaged, (void **memory, size_t bytes, unsigned int flags))                         \
-    FUNCTION(hipError_t, hipPeekAtLastError, (void))                                                                  \
-    FUNCTION(hipError_t, hipDeviceSynchronize, (void))                                                                \
-    FUNCTION(hipError_t, hipDeviceReset, (void))                                                                      \
-    FUNCTION(hipError_t, hipStreamBeginCapture, (hipStream_t stream, hipStreamCaptureMode mode))                      \
-    FUNCTION(hipError_t, hipStreamEndCapture, (hipStream_t stream, hipGraph_t * graph))                               \
-    FUNCTION(hipError_t, hipStreamCreateWithFlags, (hipStream_t * stream, unsigned int flags))                        \
+#define FAKE_TEST_FUNCTIONS(FUNCTION)                                                                                  \
+    FUNCTION(hipError_t, hipPeekAtLastError, (void))                                                                   \
+    FUNCTION(hipError_t, hipDeviceSynchronize, (void))                                                                 \
+    FUNCTION(hipError_t, hipDeviceReset, (void))                                                                       \
+    FUNCTION(hipError_t, hipStreamBeginCapture, (hipStream_t stream, hipStreamCaptureMode mode))                       \
+    FUNCTION(hipError_t, hipStreamEndCapture, (hipStream_t stream, hipGraph_t * graph))                                \
+    FUNCTION(hipError_t, hipStreamCreateWithFlags, (hipStream_t * stream, unsigned int flags))                         \
     FUNCTION(hipError_t, hipStreamQuery, (hipStream_t stream))
 
 /* All functions that the fake exports: FAKE_FUNCTION(type, name, parameters). */
-#define FAKE_FUNCTIONS                                                                                                \
-    GPUHAL_HIP_FUNCTIONS(FAKE_FUNCTION, FAKE_FUNCTION)                                                                \
+#define FAKE_FUNCTIONS                                                                                                 \
+    GPUHAL_HIP_FUNCTIONS(FAKE_FUNCTION, FAKE_FUNCTION)                                                                 \
     FAKE_TEST_FUNCTIONS(FAKE_FUNCTION)
 
 #endif

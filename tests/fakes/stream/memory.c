@@ -58,6 +58,21 @@ fake_code VENDOR(HostAlloc)(void **out_memory, size_t bytes, unsigned flags)
                               : fake_host_memory_new(context, FAKE_HOST_MEMORY, bytes, out_memory));
 }
 
+/* HIP reports managed memory as host memory (hip_memory.cpp: CL_MEM_SVM_FINE_GRAIN_BUFFER), CUDA as device memory. Both
+ * copy it like device memory. */
+fake_code VENDOR(MemAllocManaged)(vendor_pointer *out_address, size_t bytes, unsigned flags)
+{
+    fake_context *context;
+    void *memory = NULL;
+    fake_code code = fake_enter_context(__func__, &context);
+    if (code) {
+        return code;
+    }
+    code = flags != 1 ? FAKE_ERROR_INVALID_VALUE : fake_host_memory_new(context, FAKE_MANAGED_MEMORY, bytes, &memory);
+    *out_address = (vendor_pointer)memory;
+    return fake_end(code);
+}
+
 fake_code VENDOR(HostFree)(void *memory)
 {
     return give_back(__func__, (uintptr_t)memory, true);
