@@ -151,6 +151,21 @@ TEST(a_program_whose_format_does_not_show_needs_format_and_one_that_no_device_ta
     expect_printed("# SKIP no kernel was given (--program and --kernel)");
 }
 
+TEST(refused_recordings_are_said_with_the_slot_that_refuses_them)
+{
+    char file[256];
+    snprintf(file, sizeof file, "%s", file_with("kernel.bin", "TESTCODE 1\n"));
+    assert_int_equal(check("--only recording@0 %s", faulty("good_records_nothing")), 0);
+    expect_printed("# SKIP nothing was compared: recording_create returned not supported each time");
+    assert_int_equal(check("--program '%s' --format test-code --kernel mix --only recording_set@0 --only recordings@0 "
+                           "--only recording_order@0 %s",
+                           file, faulty("good_sets_nothing")),
+                     0);
+    expect_printed("# SKIP nothing was compared: recording_set returned not supported each time");
+    expect_printed("# not compared, because recording_set returned not supported (1 of 3 tries): two recordings");
+    expect_printed("# not tested, because recording_set returned not supported: whether calls wait for the device");
+}
+
 #define HINT_FILE "  hint: \"Give the path of a plugin's library, NAME.so, or of its manifest, NAME.gpuhal.\"\n"
 
 TEST(a_file_that_is_not_there_leaves_with_3_and_is_named)

@@ -294,12 +294,20 @@ static void run_in_queue(const void *arguments)
     atomic_fetch_add(&own->recording->ended, 1);
 }
 
+static gpuhal_status refuse(const gpuhal_plugin_device *device)
+{
+    return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "it cannot be recorded");
+}
+
 static gpuhal_status faulty_recording_run(gpuhal_plugin_queue *queue, gpuhal_plugin_recording *recording)
 {
     const run own = {.recording = recording, .steps = is(recordings_share) ? last_created : recording->steps};
     if (forgotten || (is(recording_once) && recording->runs > 0) ||
         (is(recording_skips_overlapping) && recording->runs > recording->ended)) {
         return GPUHAL_OK;
+    }
+    if (is(recording_run_refusal_reported)) {
+        return refuse(recording->steps->device);
     }
     if (is(leak_run)) {
         gpuhal_faulty_lose_memory(512);
@@ -337,6 +345,9 @@ static gpuhal_status faulty_recording_create(gpuhal_plugin_device *device, const
     if (is(recording_refused) || is(good_records_nothing)) {
         *out_recording = is(recording_refused) ? &refused : NULL;
         return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (is(recording_refusal_reported)) {
+        return refuse(device);
     }
     if (is(recording_none)) {
         return GPUHAL_OK;
@@ -404,6 +415,9 @@ static list *use_ring(gpuhal_plugin_recording *recording, list *own)
 static gpuhal_status faulty_recording_set(gpuhal_plugin_recording *recording, const gpuhal_plugin_step *steps,
                                           uint32_t count)
 {
+    if (is(good_sets_nothing) || is(recording_set_refusal_reported)) {
+        return is(good_sets_nothing) ? GPUHAL_ERROR_NOT_SUPPORTED : refuse(recording->steps->device);
+    }
     if (is(recording_set_ignored) || (is(recording_set_once) && recording->is_set)) {
         return GPUHAL_OK;
     }
