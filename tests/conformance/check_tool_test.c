@@ -112,11 +112,12 @@ TEST(a_parameter_that_is_not_in_the_list_of_words_is_named)
     static const char *const good[] = {"''",
                                        "r",
                                        "w4096,b,l,l1",
+                                       "'r?,w64?'",
                                        "i32=-2147483648,u32=4294967295",
                                        "i64=-1,u64=18446744073709551615",
                                        "f32=2.5,f64=-1e9"};
     static const char *const bad[] = {"x", "r0", "r4k", "u32=-1", "u32=4294967296", "i32=2147483648", "u32=", "f32=x",
-                                      "f16=1", "r,", ",r", "i32= 1", "r=1"};
+                                      "f16=1", "r,", ",r", "i32= 1", "r=1", "l?", "r??", "r?4"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(check("--parameters %s --program a.cl --kernel one x.so", good[i]), 2);
         expect_printed("cannot be read");

@@ -114,6 +114,7 @@ void gpuhal_faulty_drop_stale(const void *object);
 /* faulty_program.c */
 void gpuhal_faulty_describe_program(gpuhal_ops *ops);
 bool gpuhal_faulty_launched(void);
+uint32_t gpuhal_faulty_launch_forms(void); /* GPUHAL_KERNEL_ bits */
 
 /* faulty_recording.c */
 void gpuhal_faulty_describe_recordings(gpuhal_ops *ops);

@@ -91,6 +91,30 @@ static const gpuhal_memory *known_memory(kept *own, uint32_t argument, const gpu
     return memory != NULL ? &own->copies[argument] : NULL;
 }
 
+/* Faults of launches with another form than the kernel's own. */
+static void lose_form(gpuhal_plugin_launch *launch, gpuhal_plugin_argument *arguments)
+{
+    enum { OWN_SIZE = 64 };
+    if (is(recording_size)) {
+        launch->group_size[0] = OWN_SIZE;
+    }
+    if (is(recording_offset)) {
+        memset(launch->offset, 0, sizeof launch->offset);
+    }
+    if (is(recording_indirect_early) && launch->indirect != NULL) {
+        memcpy(launch->groups, gpuhal_faulty_of(launch->indirect)->bytes + launch->indirect_offset,
+               sizeof launch->groups);
+        launch->indirect = NULL;
+        launch->threads[0] = (uint64_t)launch->groups[0] * launch->group_size[0];
+    }
+    for (uint32_t d = 0; d < 3 && (is(recording_size) || is(recording_threads)); d++) {
+        launch->threads[d] = (uint64_t)launch->groups[d] * launch->group_size[d];
+    }
+    if (is(recording_null) && arguments[0].memory == NULL) {
+        arguments[0] = arguments[1];
+    }
+}
+
 /* `own` must not move afterwards. */
 static void keep_launch(kept *own, const gpuhal_plugin_launch *launch)
 {
@@ -118,11 +142,13 @@ static void keep_launch(kept *own, const gpuhal_plugin_launch *launch)
             own->arguments[a].memory = old.arguments[a].memory;
         }
     }
+    lose_form(&own->launch, own->arguments);
     if (is(recording_set_values) && old.step.launch != NULL) {
         memcpy(own->values, old.values, sizeof own->values);
     }
     if (is(recording_set_groups) && old.step.launch != NULL) {
         memcpy(own->launch.groups, old.launch.groups, sizeof own->launch.groups);
+        memcpy(own->launch.threads, old.launch.threads, sizeof own->launch.threads);
     }
     if (is(recordings_of_kernel)) {
         move(own, &of_kernel[own->step.index]);
@@ -194,6 +220,7 @@ static void run_launch(const list *steps, uint32_t index)
     }
     if (is(recording_groups_of_first)) {
         memcpy(launch.groups, steps->steps[first].launch.groups, sizeof launch.groups);
+        memcpy(launch.threads, steps->steps[first].launch.threads, sizeof launch.threads);
     }
     if (is(recording_arguments_of_first)) {
         launch.arguments = steps->steps[first].arguments;

@@ -197,7 +197,13 @@ static void pack(const gpuhal_recorder *recorder, const gpuhal_planned_launch *p
             lessen(out_packed->values[p], arguments[p].bytes, planned->minus);
         }
     }
-    out_packed->launch.groups[0] -= out_packed->launch.groups[0] > planned->fewer ? planned->fewer : 0;
+    gpuhal_launch_form form = planned->form;
+    if ((form.groups[0] | form.groups[1] | form.groups[2]) == 0) {
+        memcpy(form.groups, recorder->context->options->given.groups, sizeof form.groups);
+    }
+    form.groups[0] -= form.groups[0] > planned->fewer ? planned->fewer : 0;
+    form.indirect = planned->indirect ? &areas[planned->numbers].memory : NULL;
+    gpuhal_given_apply(out_packed, &recorder->own, &form);
 }
 
 /* Describes step @p index of a plan in place @p at of the room. */

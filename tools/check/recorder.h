@@ -21,6 +21,9 @@ typedef struct gpuhal_planned_launch {
     unsigned memory, place;
     unsigned minus; /* each number that is larger than this is less by this; any kernel accepts a smaller count */
     unsigned fewer; /* so many groups fewer in the first dimension, if at least one remains */
+    gpuhal_launch_form form; /* without `indirect` */
+    bool indirect;           /* the numbers of groups are in memory object `numbers` */
+    unsigned numbers;
 } gpuhal_planned_launch;
 
 typedef struct gpuhal_planned_step {
