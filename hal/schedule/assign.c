@@ -1,5 +1,4 @@
-/* schedule/assign.c: implements gpuhal_assign(): converts steps to items for the search, and converts the search's
- * result to devices. */
+/* schedule/assign.c: implements gpuhal_assign(): converts steps to items for the search, and its result to devices. */
 #include "schedule/assign_call.h"
 
 #include "device/for_schedule.h"
@@ -134,7 +133,7 @@ static gpuhal_status find_former(const gpuhal_assign_call *own, uint32_t index, 
     return GPUHAL_OK;
 }
 
-/* Makes one item of each undivided group, and one item of each remaining step. A step without a need is in no item. */
+/* Makes one item of each group's undivided steps, and one of each other step. A step without a need is in no item. */
 static gpuhal_status make_items(gpuhal_assign_call *own)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -169,8 +168,8 @@ static gpuhal_status make_items(gpuhal_assign_call *own)
 }
 
 /* Returns whether the offer satisfies all steps of the item, ignoring bytes. *out_place is the index of the offer's
- * backend in the first step's list. *out_last is true if the offer's device is the CPU and at least one step does not
- * name the CPU. */
+ * backend in the first step's list, or GPUHAL_NONE. *out_last is true if the device is the CPU, the caller did not pass
+ * it, and a step does not name it. */
 static bool satisfies(const gpuhal_assign_call *own, uint32_t item, const gpuhal_offer *offer, uint32_t *out_place,
                       bool *out_last)
 {
@@ -202,8 +201,8 @@ static gpuhal_assign_place place_at(const gpuhal_offer *offer, uint32_t index, b
                                  .last = last};
 }
 
-/* Chooses one of a unit's interfaces that have room and satisfy the item: by the order of backends in the list of the
- * item's first need, then the preferred interface, then the first interface. */
+/* Chooses one of a unit's interfaces that have room and satisfy the item: by the order of backends in the item's first
+ * need, then the preferred interface, then the first one. */
 static void make_places(gpuhal_assign_call *own)
 {
     const uint32_t units = own->offers.unit_count;
@@ -336,7 +335,7 @@ static gpuhal_device *device_of(const gpuhal_assign_call *own, uint32_t index)
                : NULL;
 }
 
-/* Makes the new entries of the balance. The caller changes the balance only after everything else has succeeded. */
+/* Makes the new entries of the balance. The caller stores them only after everything else has succeeded. */
 static gpuhal_status make_entries(const gpuhal_assign_call *own, struct gpuhal_balance_entry **out_entries)
 {
     struct gpuhal_balance_entry *entries = calloc((size_t)own->item_count + 1, sizeof *entries);

@@ -1,5 +1,5 @@
 /* schedule/assign.h: searches for an assignment. The problem consists of numbers only. assign.c converts steps and
- * devices to a problem, and converts the result to devices and messages.
+ * devices to a problem, and the result to devices and messages.
  *
  * An item is a step, or a group of steps that stay together. A unit is the memory of one physical device or partition.
  * The search assigns the items in order, each to its first unit in the policy's order. If an item has no unit left, the
@@ -24,7 +24,7 @@ typedef struct gpuhal_assign_item {
 
 /* One item on one unit. */
 typedef struct gpuhal_assign_place {
-    uint32_t offer; /* GPUHAL_NONE if no offer satisfies the item */
+    uint32_t offer; /* GPUHAL_NONE if no offer satisfies the item and has room */
     uint64_t room;  /* bytes of room on the unit, or GPUHAL_UNKNOWN_BYTES */
     uint64_t limit; /* bytes left for this offer by the object's limit, minus promises; valid if `limited` */
     bool limited;
@@ -41,7 +41,7 @@ typedef struct gpuhal_assign_problem {
     gpuhal_assign_policy policy;
     bool in_turn;
     uint32_t margin_permille;
-    uint32_t start; /* ROUND_ROBIN: unit of the first item */
+    uint32_t start; /* ROUND_ROBIN: unit tried first */
     uint32_t item_count, unit_count;
     uint32_t offer_count; /* exclusive upper bound of `offer` in limited places */
     const gpuhal_assign_item *items;
@@ -59,8 +59,8 @@ typedef enum gpuhal_assign_result {
 } gpuhal_assign_result;
 
 /* Writes the unit of each item. On failure, *out_stuck is the first item for which the policy's own choices left no
- * unit. Unless the effort is used up or a fallback CPU is needed, PACK minimises the number of units, and SPREAD
- * minimises the largest number of steps on one unit. */
+ * unit. Unless the effort is used up or a fallback CPU is needed, PACK minimises the number of units, and SPREAD the
+ * largest number of steps on one unit. */
 gpuhal_assign_result gpuhal_assign_search(const gpuhal_assign_problem *problem, uint32_t *out_units,
                                           uint32_t *out_stuck);
 

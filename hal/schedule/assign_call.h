@@ -25,8 +25,8 @@ typedef struct gpuhal_assign_call {
 } gpuhal_assign_call;
 
 uint32_t gpuhal_assign_first_step(const gpuhal_assign_call *own, uint32_t item);
-/* Reports a step that would not fit on any device even if there were no other steps. Returns INFEASIBLE if only memory
- * is short, else NOT_FOUND. */
+/* Reports a step that fits on no device, even without other steps. Returns INFEASIBLE if a device lacks only memory,
+ * else NOT_FOUND. */
 gpuhal_status gpuhal_assign_refuse_step(const gpuhal_assign_call *own, uint32_t index, bool by_bytes);
 /* Returns INFEASIBLE. The message says whether no unit can take the whole group, or the other items leave no room for
  * the item. */

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Writes the step's quoted name, or "number 3" if it has no name. */
+/* Writes the step's quoted name, or "number 3". */
 static const char *name_step(const gpuhal_assign_call *own, uint32_t index, char *to, size_t size)
 {
     if (own->steps[index].name) {

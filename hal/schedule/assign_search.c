@@ -1,5 +1,5 @@
 /* schedule/assign_search.c: finds a unit for each item, by depth-first search in the policy's order. The search
- * depends only on the problem, and does not query the machine. */
+ * depends only on the problem. */
 #include "schedule/assign.h"
 
 #include <stdlib.h>
@@ -49,8 +49,7 @@ static uint64_t add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Returns the bytes on the unit with the item. If the item already runs on the unit, its bytes are not counted twice.
- */
+/* Returns the bytes on the unit with the item. If the item already runs there, its bytes are not counted twice. */
 static uint64_t used_with(const search *own, const gpuhal_assign_item *item, uint32_t unit)
 {
     const uint64_t used = own->used[unit], bytes = item->runs && is_former(item, unit) ? 0 : item->bytes;
@@ -262,7 +261,7 @@ static gpuhal_assign_result descend(search *own)
     return GPUHAL_ASSIGN_FOUND;
 }
 
-/* Tries strict limits before weaker limits, so the first feasible limit is the best. */
+/* Tries strict limits first, so the first feasible limit is the best. */
 static gpuhal_assign_result descend_by_limits(search *own)
 {
     const bool packs = own->problem->policy == GPUHAL_ASSIGN_PACK;
@@ -283,7 +282,7 @@ static gpuhal_assign_result descend_by_limits(search *own)
     return result;
 }
 
-/* Sorts items by size, largest first. The search may succeed in this order after it gave up in the original order. */
+/* Sorts items by size, largest first. The search may succeed in this order after giving up in the original one. */
 static void order_by_size(const gpuhal_assign_problem *problem, uint32_t *order)
 {
     for (uint32_t i = 1; i < problem->item_count; i++) {

@@ -1,5 +1,5 @@
-/* schedule/bind.c: binds threads to the processors near a device. The kernel lists these processors for the device's
- * bus address. */
+/* schedule/bind.c: binds threads to the processors near a device. The kernel lists them for the device's bus address.
+ */
 #include "schedule/strategy.h"
 
 #include "device/for_schedule.h"

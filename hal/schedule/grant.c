@@ -1,8 +1,8 @@
 /* schedule/grant.c: decides which request is granted next, and which devices it gets. The decision depends only on the
- * table. The code accesses no files, processes or clocks.
+ * table and the arguments. The code itself accesses no files, processes or clocks.
  *
- * One pass visits the waiting requests in order. It grants each request that fits, and counts one overtaking for each
- * earlier request that waits for one of the granted devices. */
+ * One pass visits the waiting requests in order. It grants each that fits, and counts one overtaking for each earlier
+ * request that waits for a granted device. */
 #include "schedule/ledger.h"
 #include "schedule/need.h"
 
@@ -34,7 +34,7 @@ static uint64_t less(uint64_t from, uint64_t bytes)
     return from > bytes ? from - bytes : 0;
 }
 
-/* With `empty`, nothing counts as leased or used. If a device's memory size is unknown, its room is unlimited. */
+/* With `empty`, nothing counts as leased or used. A device of unknown memory size has unlimited room. */
 static void room_of(const gpuhal_ledger_state *state, bool empty, room *out)
 {
     gpuhal_ledger_use use = {0};
@@ -236,8 +236,8 @@ static void overtake(pass *own, uint64_t mask)
     }
 }
 
-/* Returns whether the request depends on a device that a process without a lease uses exclusively. The end of this use
- * is unknown. Until then, nothing is reserved for the request, and the request does not count as overtaken. */
+/* Returns whether the request depends on a device that another process uses exclusively. The end of this use is
+ * unknown. Until then, nothing is reserved for the request, and it does not count as overtaken. */
 static bool waits_for_stranger(const gpuhal_ledger_record *record, uint64_t wanted)
 {
     return record->count > 0 ? (uint32_t)__builtin_popcountll(record->candidates) < record->count

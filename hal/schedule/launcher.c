@@ -63,7 +63,7 @@ static gpuhal_status read_variable(gpuhal_lookup_fn *lookup, void *user, const c
                                   "%s is \"%s\", which is not a number from 0 to 4294967294", name, out->text);
 }
 
-/* Returns the rest of the string, or NULL if there are no digits or the number is too large. */
+/* Returns the rest of the string, or NULL if the number is missing, too long or too large. */
 static const char *take_number(const char *text, uint64_t *out_number)
 {
     char digits[12];

@@ -1,5 +1,4 @@
-/* schedule/lease.c: implements the public lease functions, which wait until a request (lease_asked.c) is granted, and
- * release leases. */
+/* schedule/lease.c: waits until requests (lease_asked.c) are granted, and releases leases. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -44,8 +43,7 @@ static void take_out(gpuhal_leases *leases, const gpuhal_lease *lease)
 
 /* ---- waiting */
 
-/* Finds a device whose use by other programs is unknown because its driver is late. Skips devices without requested
- * bytes. Returns NULL if there is none. */
+/* Of the devices with requested bytes, finds one whose use by other programs is unknown because its driver is late. */
 static const gpuhal_lease_device *find_late(const gpuhal_lease *lease)
 {
     uint32_t i = 0;
@@ -104,7 +102,7 @@ static gpuhal_status not_in_time(const gpuhal_lease *lease)
                             lease->record.ticket, taken);
 }
 
-/* Retries while another process or another gpuhal object has locked the ledger. */
+/* Retries while the ledger is locked by another process or gpuhal object, or full. */
 static gpuhal_status wait_until_held(gpuhal_lease *lease, bool *out_held)
 {
     uint32_t before = 0, word = 0;
@@ -181,8 +179,8 @@ static gpuhal_status obtain(gpuhal_lease *lease)
     return status;
 }
 
-/* Ends the wait. If the request was cancelled in the meantime, or the gpuhal object is being closed, releases a granted
- * lease and returns CANCELLED. */
+/* Ends the wait. If the request was cancelled, or the gpuhal object is being closed, releases a granted lease and
+ * returns CANCELLED. */
 static gpuhal_status conclude(gpuhal_lease *lease, gpuhal_status status)
 {
     gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);

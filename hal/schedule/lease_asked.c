@@ -38,9 +38,8 @@ static gpuhal_status take_desc(const gpuhal_lease_desc *given, gpuhal_lease_desc
     return GPUHAL_OK;
 }
 
-/* Adds a device, unless another interface of the same device was already added. With `certain`, naming a device twice
- * is an error.
- */
+/* Adds a device, unless an interface of its physical device or partition was already added. With `certain`, this is an
+ * error. */
 static gpuhal_status add_device(gpuhal_lease *lease, gpuhal_device *device, uint64_t bytes, uint32_t slots,
                                 bool certain, bool named)
 {

@@ -27,7 +27,7 @@ static uint64_t number_of(const gpuhal_device *device, gpuhal_key key)
     return found ? number : 0;
 }
 
-/* Returns the key's string from the first interface of the device that reports the key. */
+/* Returns the key's string from the first interface of the device that reports it. */
 static const char *text_of_part(gpuhal_device *device, gpuhal_key key)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(device->gpu); d++) {
@@ -71,9 +71,8 @@ struct gpuhal_known_device *gpuhal_lease_known(gpuhal_leases *leases, const gpuh
     return &leases->known[leases->known_count++];
 }
 
-/* Returns the number of a device's lease slots: the number of work slots, but enough for several processes on a machine
- * with few processors.
- */
+/* Returns the number of lease slots: that of work slots, but enough for several processes on a machine with few
+ * processors. */
 static uint32_t slots_for_leases(const gpuhal_device *device)
 {
     enum { LEAST = 8 };
@@ -82,7 +81,7 @@ static uint32_t slots_for_leases(const gpuhal_device *device)
 }
 
 /* A partition has the PCI address of the whole device, so the address does not identify the partition. AMD partitions
- * also have the whole device's UUID, but NVIDIA partitions have UUIDs of their own. */
+ * also have the whole device's UUID, but NVIDIA partitions have their own. */
 static void describe(gpuhal_device *device, gpuhal_ledger_device *out)
 {
     const char *uuid = text_of_part(device, GPUHAL_FACT_UUID);

@@ -1,7 +1,7 @@
 /* schedule/lease_health.c: excludes unhealthy devices from leasing. Such devices are lost, need a reset, failed their
- * self-test, or have a compute mode that forbids all programs or allows only a program that already uses the device.
- * Also excludes each device on which this process may use fewer bytes than requested. If gpuhal_ailments() reports only
- * a warning, the device is leased after devices of equal rank (grant.c). */
+ * self-test (and the caller did not name them), or have a compute mode that forbids all programs or allows only another
+ * program that already uses the device. Also excludes devices on which this process may use fewer bytes than requested.
+ * If gpuhal_ailments() reports only a warning, the device is leased after devices of equal rank (grant.c). */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -51,8 +51,8 @@ static const char *words_of(gpuhal_lease_left_out reason)
     return words[reason];
 }
 
-/* Counts the devices that are excluded because a limit of this process's control groups is too low. *out_last is
- * the last of these devices. */
+/* Counts the devices excluded because a limit of this process's control groups is too low. *out_last is the last one.
+ */
 static uint32_t count_limited(const gpuhal_lease *lease, const gpuhal_lease_device **out_last)
 {
     uint32_t count = 0;
@@ -74,8 +74,8 @@ static gpuhal_status refuse_bytes(const gpuhal_lease_device *device)
                             strcmp(source, "cgroup") == 0 ? "dmem.max" : source, device->bytes);
 }
 
-/* Writes a list such as "cuda:0 is lost; cuda:3 needs a reset, as its driver reports". The list omits devices in
- * exclusive use, since they will be free again. Returns the number of devices in the list. */
+/* Writes a list such as "cuda:0 is lost; cuda:3 needs a reset, as its driver reports". Omits devices in exclusive
+ * use, since they will be free again. Returns the number of listed devices. */
 static uint32_t find_left_out(gpuhal_lease *lease, gpuhal_text *to)
 {
     uint32_t count = 0;

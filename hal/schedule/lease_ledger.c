@@ -55,8 +55,8 @@ static gpuhal_status find_devices(gpuhal_lease *lease, gpuhal_ledger *ledger)
     return GPUHAL_OK;
 }
 
-/* Locks the byte of a free place. Skips places whose byte is locked, since an expired lease has no record but may still
- * have its byte locked. */
+/* Locks the byte of a free place. Skips locked bytes, since an expired lease has no record but may still have its byte
+ * locked. */
 static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     uint64_t taken[GPUHAL_LEDGER_RECORDS / 64] = {0};
@@ -116,7 +116,7 @@ static bool add(const gpuhal_lease *lease, gpuhal_ledger_state *state)
     return fits;
 }
 
-/* Removes the request that this section entered. The file with the lock on its byte has been closed. */
+/* Removes the request that this section entered. Its byte is already unlocked. */
 static gpuhal_status give_up(gpuhal_ledger *ledger, uint64_t ticket, gpuhal_status status)
 {
     gpuhal_error_detail why;
@@ -311,7 +311,7 @@ gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *o
     return status ? status : ended;
 }
 
-/* If `liveness` was replaced, the record's contents must show that the record belongs to this lease. */
+/* If `liveness` was replaced, the record's contents must show that it belongs to this lease. */
 static const gpuhal_ledger_record *find_own(const gpuhal_lease *lease, const gpuhal_ledger *ledger)
 {
     const gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, lease->record.ticket);

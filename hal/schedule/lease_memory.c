@@ -3,7 +3,7 @@
  * The allocations of lease holders are subtracted from the used bytes, up to their leased bytes. These allocations are
  * known for this object, and for the processes that a source lists. For unknown holders, and for other objects of this
  * process, all leased bytes count as allocated. Therefore, leased memory is never mistaken for memory of other
- * programs. But memory of other programs may be mistaken for a holder's memory until the holder allocates. */
+ * programs. But memory of other programs may be mistaken for a holder's until the holder allocates. */
 #include "schedule/leases.h"
 
 static uint64_t least(uint64_t one, uint64_t other)
@@ -27,7 +27,7 @@ static uint64_t allocated_by(const gpuhal_lease_reading *sample, const gpuhal_le
     return sample->has_processes ? 0 : leased;
 }
 
-/* Returns false for an inherited lease, since other processes allocate under this lease. */
+/* Returns false for an inherited lease, since other processes allocate under it. */
 static bool is_of_object(gpuhal_leases *leases, uint64_t epoch, const gpuhal_ledger_record *record)
 {
     bool found = false;
@@ -66,7 +66,7 @@ static uint64_t foreign_of(gpuhal_leases *leases, const gpuhal_ledger_state *sta
     return device->sample.used_bytes > covered ? device->sample.used_bytes - covered : 0;
 }
 
-/* Ignores small changes, since they do not justify a write of the ledger. */
+/* Ignores changes that are too small to justify a write of the ledger. */
 static bool is_another_load(uint32_t one, uint32_t other)
 {
     enum { NOISE = 50 };

@@ -1,5 +1,5 @@
 /* schedule/lease_order.c: orders the acceptable devices by preference, by the rule of gpuhal_select(). This order
- * depends only on facts. The ledger (grant.c) orders devices of equal rank by their use. */
+ * depends only on facts. The ledger (grant.c) orders devices of equal rank by warnings and use. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"

@@ -1,8 +1,7 @@
 /* schedule/lease_processes.c: finds the processes that have a lease. A lease is a lock on one byte of `liveness`. The
- * lock belongs to the open file description, so every process with a descriptor of this description has the lease. The
- * kernel lists these locks in /proc/PID/fdinfo/FD (proc(5): "lock:", since Linux 4.1), for processes of the same user,
- * or for all processes if this user is root.
- */
+ * lock belongs to the open file description, so every process with a descriptor of it has the lease. The kernel lists
+ * these locks in /proc/PID/fdinfo/FD (proc(5): "lock:", since Linux 4.1), for processes of the same user, or for all
+ * processes if this user is root. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -75,7 +74,7 @@ static bool look_at_descriptor(void *user, const char *name, const char *target)
     }
     snprintf(path, sizeof path, "/proc/%" PRId64 "/fdinfo/%.20s", own->pid, name);
     if (gpuhal_os_kernel_file_read(-1, path, text, sizeof text - 1, &bytes)) {
-        return true; /* the process has closed the file in the meantime */
+        return true; /* the process has closed the file */
     }
     text[bytes] = 0;
     for (char *line = strstr(text, "lock:"); line; line = strstr(line, "lock:")) {
@@ -128,7 +127,7 @@ bool gpuhal_lease_holder_name(int64_t pid, char out_name[GPUHAL_LEASE_COMMAND_BY
 }
 
 /* For an inherited lease or a lease of another pid namespace, every process with the descriptor is a holder. For other
- * leases, only the process that requested the lease is a holder. */
+ * leases, only the process that requested the lease is. */
 static bool is_holder(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record,
                       const gpuhal_lease_holder *holder)
 {

@@ -40,7 +40,7 @@ static void name_processes(const gpuhal_ledger *ledger, const gpuhal_lease_holde
     }
 }
 
-/* The lease was alive when its record was found, because records of ended processes had been removed before. */
+/* The lease or request was alive when it was found, because records of ended processes had been removed before. */
 static gpuhal_status refuse(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record, uint64_t inode)
 {
     gpuhal_lease_holders holders;

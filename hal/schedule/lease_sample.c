@@ -1,6 +1,6 @@
 /* schedule/lease_sample.c: samples the memory, load and health of devices before one of them is leased. Also lists the
- * processes of an exclusive device, of a device whose memory other holders use, and if requested. Reuses recent
- * samples. */
+ * processes if a device is exclusive, if other processes have leased its memory, or on request. Reuses recent samples.
+ */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -48,14 +48,14 @@ static bool is_exclusive(const gpuhal_device *device)
 
 /* In a pid namespace such as a container's, drivers list this process with another pid: NVML lists pids of the machine,
  * and /proc lists only pids of its own namespace. If this process has opened the exclusive device, an unknown process
- * must be this process, since no other process can open the device. */
+ * must be this one, since no other process can open the device. */
 static bool is_stranger(gpuhal_device *device, const gpuhal_process *process, const gpuhal_lease_reading *last)
 {
     const bool is_here = last->own_bytes > 0 || atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN;
     return (process->flags & GPUHAL_PROCESS_COMPUTE) && process->pid != (uint32_t)gpuhal_os_process_own() && !is_here;
 }
 
-/* An exclusive device does not count as taken if one of its users is a service that shares the device. */
+/* An exclusive device does not count as taken if one of its users is a service that shares it. */
 static void sample_processes(gpuhal_device *device, uint64_t until_ns, gpuhal_lease_reading *out)
 {
     gpuhal_process list[GPUHAL_LEASE_PROCESSES] = {{.size = sizeof *list}};

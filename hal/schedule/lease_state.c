@@ -1,4 +1,4 @@
-/* schedule/lease_state.c: reports a lease's state and expiry, and adopts leases held by a parent process. */
+/* schedule/lease_state.c: reports a lease's state, renews the lease, and adopts a parent process's lease. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"

@@ -1,5 +1,5 @@
-/* schedule/lease_view.c: creates a view of the leases. A view contains a copy of the ledger, samples of this object's
- * devices, and the holders. */
+/* schedule/lease_view.c: creates a view of the leases: a copy of the ledger, samples of this object's devices, and the
+ * holders. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"

@@ -60,7 +60,7 @@ typedef struct gpuhal_lease_device {
     uint64_t bytes;       /* requested or leased bytes */
     uint32_t slots;
     bool leased;
-    uint8_t place; /* order of preference among the candidates */
+    uint8_t place; /* position in the order of preference */
     bool lesser;   /* ranks below the device at the previous place; false if both rank equally */
 } gpuhal_lease_device;
 
@@ -77,7 +77,7 @@ typedef struct gpuhal_lease_holders {
 
 /* A copy of the ledger for display. */
 typedef struct gpuhal_lease_view {
-    gpuhal_ledger_state *state;   /* a copy */
+    gpuhal_ledger_state *state;
     gpuhal_lease_device *devices; /* this object's devices; `index` is GPUHAL_LEDGER_DEVICES if no request has named the
                                    * device yet */
     uint32_t device_count;
@@ -107,7 +107,7 @@ struct gpuhal_lease {
     _Atomic bool cancelled;
     /* For requests: */
     struct gpuhal_lease_call *due; /* pending callback, or NULL */
-    _Atomic uint32_t references;   /* one for the user and one for the waiting worker */
+    _Atomic uint32_t references;   /* of the user, the waiting worker, and gpuhal_leases_end() */
     /* Protected by the mutex: */
     bool released;
     gpuhal_lease_phase phase;
@@ -153,7 +153,7 @@ void gpuhal_lease_unreference(gpuhal_lease *lease);
 
 /* ---- lease_order.c: the devices' order of preference. */
 
-/* Sets `place` of each device of the request to the device's position in gpuhal_rank(), by the rule of gpuhal_select().
+/* Sets `place` and `lesser` of the request's devices by their order in gpuhal_rank(), by the rule of gpuhal_select().
  */
 gpuhal_status gpuhal_lease_order(gpuhal_lease *lease);
 
@@ -161,15 +161,13 @@ gpuhal_status gpuhal_lease_order(gpuhal_lease *lease);
 
 /* Initialises the ledger on first use. Returns NOT_SUPPORTED if leases are disabled. */
 gpuhal_status gpuhal_leases_open(gpuhal *gpu);
-/* Enters the request in the ledger. Sets *out_held if the request was granted immediately. If a device must be sampled
- * again, because other processes have leases on it, sets *out_again and does not enter the request. If `out_again` is
- * NULL, no device is sampled again. */
+/* Enters the request in the ledger. Sets *out_held if it was granted immediately. If a device must be sampled again,
+ * because other processes have leases on it, sets *out_again instead, unless `out_again` is NULL. */
 gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held, bool *out_again);
-/* Checks whether the request was granted, and sets *out_held. Removes leases and requests of ended processes.
- * *out_before is the result of gpuhal_ledger_sweep(). */
+/* Sets *out_held if the request was granted. Removes leases and requests of ended processes. *out_before is the result
+ * of gpuhal_ledger_sweep(). */
 gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *out_before, uint32_t *out_word);
-/* Removes the lease or request from the ledger. With `unless_held`, keeps a lease that was granted in the meantime and
- * sets *out_held. */
+/* Removes the lease or request from the ledger. With `unless_held`, keeps a granted lease and sets *out_held. */
 gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *out_held);
 /* Closes this process's descriptor of an inherited lease. Removes the lease if no other process has a descriptor. */
 gpuhal_status gpuhal_lease_leave_to_others(gpuhal_lease *lease);
@@ -188,7 +186,7 @@ bool gpuhal_lease_is_candidate(const gpuhal_device *device);
 bool gpuhal_lease_is_preferred(const gpuhal_device *device);
 /* Returns whether the device's type is CPU: the CPU itself, or a software device that reports this type. */
 bool gpuhal_lease_is_processor(const gpuhal_device *device);
-/* Limits the object's allocations on each device to the bytes that the object has leased on this device. */
+/* Limits the object's allocations on each device to the bytes that the object has leased there. */
 void gpuhal_leases_limit(gpuhal *gpu);
 /* Returns the bytes that this object has allocated on the device, through all its interfaces. */
 uint64_t gpuhal_lease_allocated(gpuhal_device *device);
@@ -196,8 +194,8 @@ uint64_t gpuhal_lease_allocated(gpuhal_device *device);
 /* ---- lease_sample.c: samples of devices. */
 
 /* Samples the devices without a recent sample, all at the same time. With `compares`, also samples the load, which is
- * needed to choose among the devices. Returns OK or HOST_MEMORY. Waits for drivers until at most one second after
- * `deadline_ns`. If the deadline is 0 or distant, waits as long as gpuhal_sample_all() does. */
+ * needed to choose among the devices. Returns OK or HOST_MEMORY. Gives drivers time until `deadline_ns`, but at
+ * least one second. If the deadline is 0 or distant, waits as long as gpuhal_sample_all() does. */
 gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, bool compares,
                                   uint64_t deadline_ns);
 
@@ -233,8 +231,7 @@ bool gpuhal_lease_find_foreign(gpuhal *gpu, const gpuhal_lease_view *view, const
  * that this user may not inspect. The list must be finished even on failure. Returns OK or HOST_MEMORY. */
 gpuhal_status gpuhal_lease_holders_read(uint64_t inode, gpuhal_lease_holders *out_holders);
 void gpuhal_lease_holders_finish(gpuhal_lease_holders *holders);
-/* Returns the lease's next holder after `last`, or the first holder if `last` is NULL. Returns NULL if there are no
- * more. */
+/* Returns the lease's next holder after `last`, or the first if `last` is NULL. Returns NULL if there are no more. */
 const gpuhal_lease_holder *gpuhal_lease_holder_next(const gpuhal_ledger *ledger, const gpuhal_lease_holders *holders,
                                                     const gpuhal_ledger_record *record,
                                                     const gpuhal_lease_holder *last);

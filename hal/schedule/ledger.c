@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A section takes microseconds. A process that is stopped in the middle of a section must not block other processes. */
+/* A section takes microseconds. A process that is stopped in a section must not block other processes. */
 #define LOCK_NS        UINT64_C(2000000000)
 #define FIRST_PAUSE_NS UINT64_C(10000)
 #define PAUSE_NS       UINT64_C(16000000)
@@ -200,9 +200,9 @@ static bool waits(const gpuhal_ledger_record *record)
     return record->state == GPUHAL_RECORD_WAITS;
 }
 
-/* Checks a few requests anywhere in the table, different requests each time. Otherwise, requests of dead processes
- * would stay in the table until they could be granted. Checking the byte is sufficient for this, and takes a tenth of
- * the time of checking the process. */
+/* Checks a few requests anywhere in the table, different ones each time. Otherwise, requests of dead processes would
+ * stay until they could be granted. Checking the byte is sufficient, and takes a tenth of the time of checking the
+ * process. */
 static void sweep_some(gpuhal_ledger *ledger)
 {
     gpuhal_ledger_state *state = ledger->state;
@@ -339,7 +339,7 @@ gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger, uint64_t until_ns)
     return GPUHAL_OK;
 }
 
-/* Changes the words of granted requests, except for this thread's own request. */
+/* Changes the words of granted requests, except this thread's own. */
 static void announce(gpuhal_ledger *ledger)
 {
     const uint32_t word = (uint32_t)ledger->state->generation;

@@ -7,14 +7,14 @@
  * A lock on the first byte of `ledger` makes a critical section between processes. The kernel releases the lock when
  * the owner ends. If another thread forks a child during the section, the child inherits the lock until it closes the
  * file or executes another program. If the owner is killed, other processes return BUSY as long as such a child exists.
- * If a process is killed in the middle of writing, the unfinished copy fails its checksum, and the other copy is valid.
- * Then a locked byte without a lease in the table shows that the valid copy is outdated. Nothing is granted until the
- * lease with this byte has ended. The table identifies the `liveness` file of its bytes. If this file was removed or
+ * If a process is killed while writing, the unfinished copy fails its checksum, and the other copy is valid. Then a
+ * locked byte without a lease in the table shows that the valid copy is outdated. Nothing is granted until the lease
+ * with this byte has ended. The table identifies the `liveness` file of its bytes. If this file was removed or
  * replaced, the bytes of the new file are meaningless, and nothing is granted while a process with an earlier lease
  * exists. All data read from a file is copied and checked before use.
  *
  * Within a process, only one thread at a time is between gpuhal_ledger_begin() and gpuhal_ledger_end(). This thread
- * must not call drivers, plugins or callbacks in between.
+ * must not call drivers, plugins or callbacks there.
  */
 #ifndef GPUHAL_SCHEDULE_LEDGER_H
 #define GPUHAL_SCHEDULE_LEDGER_H
@@ -34,9 +34,9 @@ enum {
     GPUHAL_LEDGER_LABEL_BYTES = GPUHAL_LEASE_LABEL_MAX + 1
 };
 #define GPUHAL_LEDGER_ALL_SLOTS UINT32_MAX
-/* Maximum generation and ticket in a table. Both are limited so that they never wrap. */
+/* Maximum generation and ticket in a table, so that neither ever wraps. */
 #define GPUHAL_LEDGER_COUNTER_MAX (UINT64_C(1) << 63)
-/* Maximum bytes that a request can have on a device. */
+/* Maximum bytes of a request on a device. */
 #define GPUHAL_LEDGER_BYTES_MAX (UINT64_C(1) << 62)
 /* Waiting time that raises a request's priority by one. Even a request of the lowest priority comes before
  * requests that arrive more than 3 s later. */
@@ -50,7 +50,7 @@ typedef struct gpuhal_ledger_device {
     uint64_t bytes;                    /* memory size, or 0 if unknown and therefore unlimited */
     uint64_t foreign_bytes;            /* bytes used beyond leases in the last sample */
     uint32_t slots;
-    uint32_t busy_permille; /* load in the last sample, or UINT32_MAX if unknown */
+    uint32_t busy_permille; /* share of busy time in the last sample, or UINT32_MAX if unknown */
 } gpuhal_ledger_device;
 
 enum { GPUHAL_RECORD_WAITS = 1, GPUHAL_RECORD_HELD = 2 };
@@ -106,10 +106,10 @@ static inline uint64_t gpuhal_ledger_sum(uint64_t bytes, uint64_t more)
 /* Returns whether the table is consistent: counts and indices are valid, places and tickets are unique, and no device
  * has more leases than its bytes and slots allow. */
 bool gpuhal_ledger_is_sound(const gpuhal_ledger_state *state);
-/* Finds the device by key or address. Returns GPUHAL_LEDGER_DEVICES if the table has no entry for the device.
- * Partitions have no address in the table. Other devices are found by address if known, since different drivers report
- * different UUIDs for the same device. If the entry has no UUID, adds the device's UUID. If the entry has another UUID
- * and no record refers to the entry, replaces the entry with the device's description. */
+/* Finds the device by key or address. Returns GPUHAL_LEDGER_DEVICES if it has no entry. Partitions have no address in
+ * the table. Other devices are found by address if known, since different drivers report different UUIDs for the same
+ * device. If the entry has no UUID, adds the device's UUID. If the entry has another UUID and no record refers to it,
+ * replaces the entry with the device's description. */
 uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledger_device *device);
 /* Finds the device or adds it. If the table is full, replaces a device that is neither used by a record nor in the mask
  * `kept`. Returns GPUHAL_LEDGER_DEVICES if there is no room. */
@@ -135,8 +135,8 @@ bool gpuhal_grant_is_possible(const gpuhal_ledger_state *state, const gpuhal_led
 int64_t gpuhal_grant_priority(int32_t priority, uint64_t asked_ns, uint64_t now_ns);
 /* Grants the requests that can be granted, by priority with aging, then in order of arrival. At most
  * GPUHAL_LEDGER_OVERTAKEN_MAX later requests may overtake a request that does not fit. After that, the devices of the
- * overtaken request are reserved. Calls `is_alive` for a request before granting it or reserving devices for it.
- * Removes the request if its process is dead. Writes the places of granted requests to `out_places`
+ * overtaken request are reserved. Calls `is_alive` for each request that fits, the first that does not fit, and those
+ * overtaken too often before. Removes dead requests. Writes the places of granted requests to `out_places`
  * (GPUHAL_LEDGER_RECORDS entries) and returns their number. Sets *out_changed if anything has changed. */
 uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
                              bool (*is_alive)(void *user, const gpuhal_ledger_record *record), void *user,
@@ -175,9 +175,9 @@ void gpuhal_ledger_files_lose(gpuhal_ledger_files *files);
 /* Returns whether the open `liveness` file contains the bytes of the state's records. */
 bool gpuhal_ledger_files_are_paired(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state);
 /* The caller holds the lock on `ledger`. Reads the newest complete copy, unless `state` is up to date. Starts a new
- * ledger in an empty file, and in a damaged ledger if no byte is locked. If the ledger is damaged and a byte is locked,
- * returns FILE with instructions. If the file is neither empty nor a ledger, leaves the file unchanged and returns
- * FILE. */
+ * ledger if the file is empty, or its head or both copies are damaged. If it is empty or damaged and a byte without a
+ * record is locked, returns FILE with instructions. If it is neither empty nor a ledger of this version, leaves it
+ * unchanged and returns FILE. */
 gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
 /* The caller holds the lock. Overwrites the copy that is not in the state. If the write fails, the other copy stays
  * valid. */
@@ -228,13 +228,13 @@ static inline bool gpuhal_ledger_is_full(const gpuhal_ledger_state *state)
     return state->record_count == GPUHAL_LEDGER_RECORDS ||
            state->item_count > GPUHAL_LEDGER_ITEMS - GPUHAL_LEDGER_DEVICES;
 }
-/* Removes the record if its processes are dead. Returns whether they are dead. */
+/* Removes the record and returns true if its processes are dead. */
 bool gpuhal_ledger_drop_dead(gpuhal_ledger *ledger, const gpuhal_ledger_record *record);
 /* Removes requests of dead processes among the lookers and a few other requests, or among all requests if the table is
- * full. Returns the number of lookers with a lower ticket. If there are GPUHAL_LEDGER_LOOKERS such lookers, returns the
- * number of requests with a lower ticket. */
+ * full. Returns the number of lookers with a lower ticket, or, if there are GPUHAL_LEDGER_LOOKERS of them, the number
+ * of requests with a lower ticket. */
 uint32_t gpuhal_ledger_sweep(gpuhal_ledger *ledger, uint64_t ticket);
-/* Leaves the section, writes changes, and wakes granted requests. If writing fails, the ledger stays unchanged, and the
+/* Writes changes, leaves the section, and wakes granted requests. If writing fails, the ledger stays unchanged, and the
  * byte of a fresh request is unlocked so that it is not mistaken for the byte of a lease. */
 gpuhal_status gpuhal_ledger_end(gpuhal_ledger *ledger);
 /* Reads the word of a place from any descriptor of `liveness`. May be called outside the critical section. */

@@ -1,6 +1,6 @@
 /* schedule/ledger_file.c: reads and writes the ledger's files (see ledger.h). `ledger` begins with a head, which is
- * written once. The head is followed by the two copies, whose disk space is allocated in advance. A copy is written
- * with one call. If both copies have a correct checksum, the copy with the higher generation is valid. */
+ * written once, followed by the two copies, whose disk space is allocated in advance. A copy is written with one call.
+ * If both copies have a correct checksum, the one with the higher generation is valid. */
 #include "schedule/ledger.h"
 
 #include "device/for_schedule.h"
@@ -266,7 +266,7 @@ static size_t payload_bytes(const copy_head *own)
 }
 
 /* Returns false if the copy is incomplete or inconsistent. Then the next ticket stays unchanged, and a new table begins
- * with this ticket. */
+ * with it. */
 static bool read_copy(gpuhal_ledger_files *files, uint32_t copy, const copy_head *own, gpuhal_ledger_state *state,
                       int *out_error)
 {
@@ -370,8 +370,8 @@ static gpuhal_status not_ours(const char *path)
                             path);
 }
 
-/* Gives `liveness` its size. The file has no head. If the table does not name the file, the file is either new or
- * already has this size. */
+/* Gives `liveness` its size. The file has no head. If the table does not name the file, it is either new or already
+ * has this size. */
 static gpuhal_status size_liveness(const gpuhal_ledger_files *files, bool is_named)
 {
     const uint64_t wanted = (uint64_t)GPUHAL_LEDGER_RECORDS * sizeof(uint32_t);

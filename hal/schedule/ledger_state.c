@@ -128,7 +128,7 @@ static uint64_t named_devices(const gpuhal_ledger_state *state)
     return mask;
 }
 
-/* Updates an entry that was found by address but has another key. HIP and RADV report different UUIDs for the same
+/* May update an entry that was found by address but has another key. HIP and RADV report different UUIDs for the same
  * device, but another device may also have been installed at this address. */
 static void adapt(gpuhal_ledger_state *state, uint32_t index, const gpuhal_ledger_device *device)
 {

@@ -1,10 +1,10 @@
-/* schedule/memory_plan.c: implements gpuhal_memory_plan(), with argument checks, search and result.
+/* schedule/memory_plan.c: implements gpuhal_memory_plan().
  *
  * Only the order of the first and last steps matters; these steps become columns. The first plan follows only the rules
- * of skyline.c, and is optimal for many models. If the plan is not known to be optimal, the keys of the boxes are
- * changed pseudorandomly (with a fixed seed). Changes that do not make the plan worse are kept. The work for this phase
- * is limited. If the caller allows more time, plan_search.c searches all plans. If there are too many items for this
- * search, the keys are changed further.
+ * of skyline.c, and is optimal for many models. If it misses the goal (the capacity, or else a lower bound), the keys
+ * of the boxes are changed pseudorandomly (with a fixed seed), up to a work limit. Changes that do not make the plan
+ * worse are kept. If the caller allows more time, plan_search.c searches all plans, unless there are too many items or
+ * bytes. In the remaining time, the keys are changed further, unless no plan can reach the goal.
  */
 #include <gpuhal/schedule/memory_plan.h>
 
@@ -122,7 +122,7 @@ static void change(uint16_t *keys, uint32_t count, uint32_t *state)
     }
 }
 
-/* The memory for making one plan, in addition to the skyline. Each array has room for all items. */
+/* The memory for one plan, in addition to the skyline. Each array has room for all items. */
 typedef struct memory {
     uint64_t *edges; /* two for each item; reused for the offsets of the best plan and of a trial */
     gpuhal_skyline_box *boxes;
@@ -136,7 +136,7 @@ typedef struct planning {
     uint32_t box_count, column_count;
     uint64_t *offsets, *trial;
     uint64_t best;     /* total of `offsets` */
-    uint64_t goal;     /* a total that ends the search */
+    uint64_t goal;     /* the search ends at this total or less */
     uint64_t until_ns; /* CPU time limit of the search */
     uint32_t random;
     bool impossible; /* no plan reaches the goal */
@@ -180,7 +180,7 @@ static uint64_t total_of(const planning *p, const uint64_t *offsets)
 }
 
 /* First tries to reach the goal, which is often possible, then bisects between the goal and the best plan. Each try may
- * use half of the remaining time. With a capacity, there is only one try, which may use all of the time. */
+ * use half of the remaining time. With a capacity, there is only one try, which may use all of it. */
 static void search_all(planning *p, gpuhal_plan_search *search, bool has_capacity)
 {
     uint64_t low = p->goal;

@@ -1,4 +1,4 @@
-/* schedule/need.c: compares needs with a device's offer and describes missing properties. All functions are pure. */
+/* schedule/need.c: compares needs with a device's offer and describes missing properties. */
 #include "schedule/need.h"
 
 #include <gpuhal/buffer.h>
@@ -59,7 +59,7 @@ static const char *kind_name(uint32_t bit)
     return gpuhal_memory_kind_name((gpuhal_memory_kind)bit);
 }
 
-/* Writes the names of the bits, such as "fp64, bf16". Writes a number for a bit without a name. */
+/* Writes the names of the bits, such as "fp64, bf16", or a number for a bit without a name. */
 static void list_bits(uint32_t bits, const char *(*name_of)(uint32_t bit), char *to, size_t size)
 {
     size_t at = 0;

@@ -19,13 +19,13 @@ gpuhal_lack gpuhal_offer_lacks(const gpuhal_offer *offer, const gpuhal_need *nee
 /* Describes a lack in words that follow a device's id, such as "has 4 bytes free of the 8 that are needed". */
 void gpuhal_offer_describe_lack(const gpuhal_offer *offer, const gpuhal_need *need, uint64_t bytes, gpuhal_lack lack,
                                 char *to, size_t size);
-/* Returns the index of the offer's backend in the need's list, or GPUHAL_NONE if it is missing. */
+/* Returns the index of the offer's backend in the need's list, or GPUHAL_NONE. */
 uint32_t gpuhal_need_backend_place(const gpuhal_need *need, const gpuhal_offer *offer);
 
 /* ---- promise.c */
 
-/* Returns INVALID_ARGUMENT if a promise has no size or device, or belongs to another gpuhal object. Returns FORKED if
- * the objects differ and one of them belongs to the parent process of a fork. */
+/* Returns INVALID_ARGUMENT if a promise is missing, has a wrong size or no device, or belongs to another gpuhal object.
+ * Returns FORKED if the objects differ and one of them belongs to the parent process of a fork. */
 gpuhal_status gpuhal_promises_check(const gpuhal *gpu, const char *call, const gpuhal_promise *promises,
                                     uint32_t count);
 void gpuhal_promises_add(const gpuhal_promise *promises, uint32_t count, gpuhal_offers *offers);

@@ -54,8 +54,7 @@ static gpuhal_status check_layers(const gpuhal_placement_problem *problem)
     return GPUHAL_OK;
 }
 
-/* Returns whether the value is 0, or a positive number whose reciprocal (the seconds per unit) is finite. Returns false
- * for NAN. */
+/* Returns whether the value is 0, or positive with a finite reciprocal (the seconds per unit); false for NAN. */
 static bool is_speed(double value)
 {
     return value == 0 || (value > 0 && gpuhal_is_finite(1 / value));
@@ -158,7 +157,7 @@ static gpuhal_placement *placement_of(gpuhal_place_model *model, const gpuhal_pl
     return placement;
 }
 
-/* Explains why there are no ranges. If there are too many free orders, explains it for the given order. */
+/* Explains why there are no ranges; if there are too many free orders, for the given order. */
 static gpuhal_status refuse(gpuhal_place_model *model, gpuhal_placement_shortfall *shortfall)
 {
     gpuhal_place_order order;

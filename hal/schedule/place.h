@@ -11,11 +11,11 @@
 #include <stdbool.h>
 
 enum {
-    GPUHAL_PLACE_CELLS_MAX = 1 << 22 /* maximum number of cells of the search's table, 16 bytes each; for free
-                                      * orders, a heuristic replaces larger tables */
+    GPUHAL_PLACE_CELLS_MAX = 1 << 22 /* maximum number of cells of a table for free orders, 16 bytes each; a heuristic
+                                      * replaces larger tables */
 };
 
-/* The cost that a search minimises, in lexicographic order. `first` is an integer, and `second` is in seconds. */
+/* The cost that a search minimises, in lexicographic order. `first` is an integer, `second` is in seconds. */
 typedef struct gpuhal_cost {
     double first, second;
 } gpuhal_cost;
@@ -31,7 +31,7 @@ static inline double gpuhal_smaller(double a, double b)
     return a < b ? a : b;
 }
 
-/* Replaces isfinite(), which is a macro with branches for other types that cause warnings with some compilers. */
+/* Replaces isfinite(), a macro whose branches for other types cause warnings with some compilers. */
 static inline bool gpuhal_is_finite(double value)
 {
     return value >= -DBL_MAX && value <= DBL_MAX; /* false for NAN */
@@ -63,17 +63,15 @@ typedef struct gpuhal_place_model {
     uint64_t output_max;
     uint32_t *ties;   /* tie of each layer, numbered densely from 1, or 0 */
     uint32_t *tied;   /* for each tie: number of its layers in the window */
-    uint32_t *queue;  /* layers, for sliding maxima and minima */
+    uint32_t *queue;  /* layers or columns, for sliding maxima and minima */
     double *seconds;  /* one row for each device: seconds of all layers before the column */
-    double *moved;    /* one row for each device: bytes to be moved for all layers before the column; NULL if not
-                       * counted */
+    double *moved;    /* the same for bytes to be moved; NULL if not counted */
     uint32_t *window; /* one row for each device: first layer of the longest range that ends at the column and fits */
     uint32_t relaxed;
 } gpuhal_place_model;
 
-/* In a fixed order, the last used device of state s is at position s - 1, and all used devices are at positions below
- * s. In a free order, a state has one digit for each class of identical devices, which is the number of used devices in
- * the class. */
+/* In a fixed order, the used devices of state s are at positions below s, the last one at s - 1. In a free order, a
+ * state has one digit for each class of identical devices: the number of used devices in the class. */
 typedef struct gpuhal_place_order {
     bool is_free;
     uint32_t count;                               /* number of positions or classes */
@@ -102,7 +100,7 @@ bool gpuhal_place_is_allowed(const gpuhal_place_model *model, uint32_t layer, ui
 uint64_t gpuhal_place_need(gpuhal_place_model *model, gpuhal_place_range range);
 /* Returns by how many bytes the device's memory would have to be larger for `bytes` to fit. */
 uint64_t gpuhal_place_over(const gpuhal_place_model *model, uint32_t device, uint64_t bytes);
-/* The transfer time of a link; `latency` is INFINITY if there is no link. */
+/* A link's transfer time in seconds; `latency` is INFINITY if there is no link. */
 typedef struct gpuhal_place_line {
     double latency, per_byte;
 } gpuhal_place_line;
@@ -114,16 +112,16 @@ double gpuhal_place_stage_seconds(const gpuhal_place_model *model, gpuhal_place_
 void gpuhal_place_order_fixed(gpuhal_place_order *order, const uint32_t *devices, uint32_t count);
 /* Returns false if there are too many orders. */
 bool gpuhal_place_order_free(gpuhal_place_order *order, const gpuhal_place_model *model);
-/* Returns the number of table rows: one for each state and each possible last device. */
+/* Returns the number of table rows: one for each state; in a free order, one for each state and class. */
 size_t gpuhal_place_rows(const gpuhal_place_order *order);
 size_t gpuhal_place_row(const gpuhal_place_order *order, uint64_t state, uint32_t last);
-/* Both functions return a device of class `last`. The second function returns a device that can follow a device of
- * class `before`; if the classes are equal, this is another device of the class. */
+/* Both functions return a device of class `last`. The second one returns a device that can follow one of class
+ * `before`: another device if the classes are equal. */
 uint32_t gpuhal_place_device(const gpuhal_place_order *order, uint32_t last);
 uint32_t gpuhal_place_next_device(const gpuhal_place_order *order, uint32_t before, uint32_t last);
 /* Returns whether a device of class `last` can be the last device that `state` has used. */
 bool gpuhal_place_has_last(const gpuhal_place_order *order, uint64_t state, uint32_t last);
-/* Returns the preceding state. In a fixed order, returns the highest preceding state. */
+/* Returns the preceding state, in a fixed order the highest one. */
 uint64_t gpuhal_place_before(const gpuhal_place_order *order, uint64_t state, uint32_t last);
 
 /* place_search.c */

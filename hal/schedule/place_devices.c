@@ -1,4 +1,4 @@
-/* schedule/place_devices.c: reads the inputs of gpuhal_place() from the machine's devices. */
+/* schedule/place_devices.c: describes the machine's devices and links for gpuhal_place(). */
 #include "device/for_schedule.h"
 
 #include <gpuhal/link.h>

@@ -1,7 +1,7 @@
 /* schedule/place_model.c: computes sums over layers, and windows. For each device and boundary, the window is the
- * longest range of layers that ends at the boundary and fits on the device within the limits of memory, layers and
- * time. A longer range never needs less of any of them. Therefore, windows only move forward, and each layer enters and
- * leaves a device's window once. */
+ * longest range of allowed layers that ends at the boundary and fits on the device within the limits of memory, layers
+ * and time. A longer range never needs less of any, so windows only move forward, and each layer enters and leaves a
+ * device's window once. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -143,9 +143,8 @@ void gpuhal_place_model_finish(gpuhal_place_model *model)
 typedef struct window {
     gpuhal_place_model *model;
     uint32_t device, first, past;
-    uint64_t bytes;        /* bytes of weights and states */
-    uint32_t head, length; /* range of model->queue with the layers whose workspace no later layer exceeds, largest
-                            * first */
+    uint64_t bytes;        /* weights and states */
+    uint32_t head, length; /* range of model->queue: layers whose workspace no later layer reaches, largest first */
 } window;
 
 static void enter(window *w)

@@ -1,5 +1,5 @@
 /* schedule/place_order.c: represents the possible orders of devices as numbered states. Every state is larger than its
- * predecessor, so a search visits the states once, in ascending order. */
+ * predecessors, so a search visits the states once, in ascending order. */
 #include "schedule/place.h"
 
 #include <string.h>

@@ -53,8 +53,7 @@ static gpuhal_cost minus(gpuhal_cost a, gpuhal_cost b)
     return (gpuhal_cost){a.first - b.first, a.second - b.second};
 }
 
-/* An iterator over possible predecessors, which are all lower states in a fixed order, else the state with one device
- * less. */
+/* An iterator over possible predecessors: all lower states in a fixed order, else the state with one device less. */
 typedef struct from {
     uint64_t state, end;
     uint32_t last; /* last device in `state` to try next */
@@ -85,7 +84,7 @@ static bool next_from(const gpuhal_place_order *order, from *f, uint64_t *out_st
     return false;
 }
 
-/* Adds the cost of the transfer over the link after the layers before `column`. `column` must not be 0. */
+/* Adds the cost of the transfer over the link after the layers before `column`, which must not be 0. */
 static gpuhal_cost step(const search *s, gpuhal_cost before, gpuhal_place_line line, uint32_t column)
 {
     const double bytes = (double)s->model->problem->layers[column - 1].output_bytes;

@@ -1,5 +1,5 @@
-/* schedule/place_shortfall.c: explains why there is no placement. Finds the first constraint without which a placement
- * would exist, and the amount of memory that would suffice. */
+/* schedule/place_shortfall.c: explains why there is no placement. Finds the first constraint without which one would
+ * exist, and the missing bytes of memory. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -16,7 +16,7 @@
 typedef struct bytes_search {
     gpuhal_place_model *model;
     const gpuhal_place_order *order;
-    uint32_t stride;  /* distance between examined boundaries */
+    uint32_t stride;  /* maximum distance between examined boundaries */
     uint64_t *best;   /* rows × columns; UINT64_MAX if unreachable */
     uint64_t *arrive; /* a single row */
 } bytes_search;
@@ -207,7 +207,7 @@ static gpuhal_status refuse_by_memory(gpuhal_place_model *model, const gpuhal_pl
         usable = model->usable[d] > UINT64_MAX - usable ? UINT64_MAX : usable + model->usable[d];
     }
     shortfall->constraint = GPUHAL_PLACEMENT_BY_MEMORY;
-    if (shortfall->missing_bytes == UINT64_MAX) { /* no range ends at the examined boundaries */
+    if (shortfall->missing_bytes == UINT64_MAX) { /* no placement has only examined boundaries */
         shortfall->missing_bytes = 0;
         return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE, "the layers do not fit the devices' %" PRIu64 " bytes",
                                 usable);
@@ -238,7 +238,7 @@ gpuhal_status gpuhal_place_refuse(gpuhal_place_model *model, const gpuhal_place_
     };
     bool possible = false;
     gpuhal_status status = find_layer(model, shortfall);
-    /* Checks whether a placement in the existing memory would be possible if all links existed. */
+    /* Checks whether a placement would be possible in the existing memory with all links. */
     status = status ? status : is_possible_without(model, order, GPUHAL_PLACE_NO_LINKS, &possible);
     if (!status && possible) {
         shortfall->constraint = GPUHAL_PLACEMENT_BY_LINKS;

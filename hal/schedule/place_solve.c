@@ -1,5 +1,5 @@
-/* schedule/place_solve.c: converts objectives to searches. For the slowest stage and the largest share, the objective's
- * value is a bound. The search lowers the bound as far as possible, and then finds the shortest step within it. */
+/* schedule/place_solve.c: converts objectives to searches. The slowest stage or link and the largest share are bounds:
+ * the search lowers the bound as far as possible, and then finds the shortest step within it. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -57,8 +57,8 @@ double gpuhal_place_value(gpuhal_place_model *model, const gpuhal_place_ranges *
 
 /* ---- one set of orders */
 
-/* Finds the lowest bound that allows ranges, with a relative error of about 1e-11. The search bisects bit patterns,
- * because the bit patterns of non-negative doubles have the same order as their values. */
+/* Finds the lowest bound that allows ranges, with a relative error of about 1e-11. Bisects bit patterns, because those
+ * of non-negative doubles have the same order as their values. */
 static gpuhal_status least_bound(gpuhal_place_model *model, const gpuhal_place_order *order, double *out_value)
 {
     uint64_t *bits = malloc(gpuhal_place_bit_words(model, order) * sizeof *bits);
@@ -66,7 +66,7 @@ static gpuhal_status least_bound(gpuhal_place_model *model, const gpuhal_place_o
         return gpuhal_error_host_memory();
     }
     const double most = DBL_MAX;
-    uint64_t low = 0, high = 0; /* `high` is feasible if any bound is; `low` is not feasible */
+    uint64_t low = 0, high = 0; /* `high` is feasible if any bound is; `low` is treated as infeasible */
     memcpy(&high, &most, sizeof high);
     const uint64_t enough = UINT64_C(1) << 16; /* there are 2^52 doubles between a value and twice the value */
     gpuhal_place_windows(model, no_bound);
@@ -220,7 +220,7 @@ static gpuhal_status improve(gpuhal_place_model *model, uint32_t count, uint32_t
     return status;
 }
 
-/* Tries two initial orders: the given order, and the order with the fastest devices first. */
+/* Tries two initial orders: the given order, and the fastest devices first. */
 static gpuhal_status search_orders(gpuhal_place_model *model, gpuhal_place_ranges *out_ranges, double *out_gap)
 {
     const gpuhal_placement_device *devices = model->problem->devices;
@@ -244,7 +244,7 @@ static gpuhal_status search_orders(gpuhal_place_model *model, gpuhal_place_range
     if (!status && gpuhal_cost_less(sorted.cost, best.cost)) {
         best = sorted;
     }
-    /* Every pair of boundaries has to be examined for an order without a placement. */
+    /* For an order without a placement, pairs of boundaries have to be examined. */
     if (best.cost.first > 0) {
         tries = gpuhal_smaller(tries, 1e9 / (work * (double)model->columns));
     }

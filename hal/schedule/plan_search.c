@@ -51,7 +51,7 @@ static void sort(const gpuhal_plan_search *s, uint16_t *list, uint32_t count)
 }
 
 /* Returns the lowest position of a box that was passed over. Such a box can no longer be at its own lowest position; it
- * must lie on a box that is placed later. */
+ * must lie on a box placed later. */
 static double place_on_others(const gpuhal_plan_search *s, const tile *own, double from)
 {
     double place = (double)UINT64_MAX;
@@ -88,8 +88,7 @@ static void insert(fall *falling, uint32_t at, fall added)
 
 /* Returns whether the unplaced boxes of a node's list can fit if the next box is placed at `from` or later. In each
  * section, a box and all boxes that are not lower must fit above the box's position. Skips the sections before and
- * after all boxes whose positions are higher than at the node, because the result for these sections cannot have
- * changed. */
+ * after all boxes whose positions are higher than at the node, because their results cannot have changed. */
 static bool fits(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     const double *before = &s->places[list - s->lists];
@@ -166,7 +165,7 @@ static void take_back(gpuhal_plan_search *s, const uint16_t *list, uint32_t coun
     }
 }
 
-/* Returns whether the list contains an identical earlier box, which leads to the same plans. */
+/* Returns whether an identical earlier box of the list is not before `from`, and so leads to the same plans. */
 static bool is_like_one_before(const gpuhal_plan_search *s, const uint16_t *list, uint32_t at, position from)
 {
     const tile *own = &s->tiles[list[at]];
@@ -205,8 +204,8 @@ static void sum_sections(gpuhal_plan_search *s, const uint16_t *list, uint32_t c
     }
 }
 
-/* Among boxes with the same position, the box in the fullest section, the longest box or the largest box comes first,
- * depending on `order`. No order is good for all problems, but the right order often leads directly to a plan. */
+/* Among boxes with the same position, the box in the fullest section, the longest or the largest box comes first,
+ * depending on `order`. No order is good for all problems, but the right one often leads directly to a plan. */
 static void rank(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, const part *own)
 {
     sum_sections(s, list, count, own);
@@ -245,8 +244,8 @@ static uint32_t move_to_front(const gpuhal_plan_search *s, uint16_t *list, uint3
     return moved;
 }
 
-/* Solves a part that was split off. Computes new ranks from the boxes left in the sections of the part, because many
- * problems are not solved with the ranks of the whole problem. */
+/* Solves a part that was split off, with new ranks from the boxes left in its sections, because many problems are not
+ * solved with the ranks of the whole problem. */
 static gpuhal_plan_result solve_ranked(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own)
 {
     rank_change *changes = &s->rank_changes[list - s->lists];
@@ -302,7 +301,7 @@ static bool is_over(gpuhal_plan_search *s)
     return over;
 }
 
-/* Never places a box so high that another box fits beneath it, nor lower than the box that was placed before it. */
+/* Never places a box so high that another box fits beneath it, nor lower than the previous box. */
 static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own)
 {
     double room = (double)UINT64_MAX;

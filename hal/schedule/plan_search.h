@@ -2,11 +2,11 @@
  *
  * gpuhal_memory_plan() uses this search, with boxes as in skyline.h. The search places one box after another at the
  * lowest possible position, never below the previous box. It backtracks when the remaining boxes can no longer fit.
- * Given enough time, it finds a plan or proves that no plan exists. The steps of the search depend only on the problem.
+ * Given enough time, it finds a plan or proves that none exists. Its steps depend only on the problem.
  *
  * The method comes from "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning"
  * (Moffitt, ASPLOS 2023), with a stronger bound. In each column, a box B and all boxes whose lowest positions are not
- * below B's must fit above B's lowest position. A box that was passed over must lie on a box that is placed later.
+ * below B's must fit above B's lowest position. A box that was passed over must lie on a box placed later.
  */
 #ifndef GPUHAL_SCHEDULE_PLAN_SEARCH_H
 #define GPUHAL_SCHEDULE_PLAN_SEARCH_H
@@ -25,8 +25,8 @@ typedef enum {
 
 typedef struct gpuhal_plan_search gpuhal_plan_search;
 
-/* Copies @p boxes, which must be 1 to GPUHAL_PLAN_SEARCH_BOXES_MAX boxes in columns 0 to column_count - 1. Returns NULL
- * if out of memory. */
+/* Copies @p boxes: 1 to GPUHAL_PLAN_SEARCH_BOXES_MAX boxes in columns 0 to column_count - 1. Returns NULL if out of
+ * memory. */
 gpuhal_plan_search *gpuhal_plan_search_create(const gpuhal_skyline_box *boxes, uint32_t box_count,
                                               uint32_t column_count);
 void gpuhal_plan_search_destroy(gpuhal_plan_search *search);

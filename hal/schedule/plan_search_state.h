@@ -46,8 +46,8 @@ struct gpuhal_plan_search {
     tile *tiles;
     uint16_t *neighbours;
     uint32_t *spanning; /* for each section, the number of unplaced tiles that extend into the next section */
-    /* Lists of remaining tiles. The list of each depth follows the list of the previous depth. `places` and
-     * `rank_changes` have the same indices as `lists`: */
+    /* Lists of remaining tiles. The list of each depth follows that of the previous depth. `places` and `rank_changes`
+     * have the same indices: */
     uint16_t *lists;
     double *places; /* lowest position of each tile at the list's node */
     rank_change *rank_changes;

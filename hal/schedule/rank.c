@@ -31,7 +31,7 @@ static gpuhal_status read_desc(const gpuhal_rank_desc *desc, gpuhal_rank_desc *o
                                   "unknown, or reserved is not 0");
 }
 
-/* Returns the first unit of the previous ranking, or GPUHAL_NONE if there was no ranking or the unit is gone. */
+/* Returns the first unit of the previous ranking by load, or GPUHAL_NONE if there was none or the unit is gone. */
 static uint32_t find_kept(const gpuhal_balance *balance, const gpuhal_offers *offers)
 {
     for (uint32_t i = 0; balance && balance->first && i < offers->count; i++) {
@@ -173,7 +173,7 @@ static void describe(const ranking *own, const gpuhal_need *need, uint32_t at, b
     }
 }
 
-/* Explains the first device's rank by the reason why the second device ranks lower. */
+/* If several devices fit, the first one's reason is why the second one ranks lower. */
 static void describe_first(const ranking *own, gpuhal_ranked *out)
 {
     uint32_t fitting = 0;
@@ -212,8 +212,7 @@ static void describe_first(const ranking *own, gpuhal_ranked *out)
 
 /* ---- the result */
 
-/* Chooses the status by the least severe lack of any device. If a device lacks only memory, the machine can satisfy the
- * need but is too full. */
+/* Chooses the status by the least severe lack of any device: a lack of memory alone may be temporary. */
 static gpuhal_status refuse(const ranking *own, const gpuhal_need *need)
 {
     bool short_of_bytes = false;

@@ -30,8 +30,7 @@ struct gpuhal_skyline {
     const gpuhal_skyline_box *boxes; /* sorted by first column, then longest first */
     uint32_t box_count, column_count;
     uint32_t box_leaves, column_leaves; /* powers of two */
-    uint32_t *starts;                   /* first box that begins in the column or later; has one more entry than there
-                                         * are columns */
+    uint32_t *starts;                   /* first box that begins in the column or later; column_count + 1 entries */
     uint32_t *ends, *all_ends; /* tree with the lowest last column of the unplaced boxes below each node, or NONE;
                                 * initial state of the tree */
     node *potentials, *all_potentials;
@@ -99,7 +98,7 @@ static void box_set_end(gpuhal_skyline *s, uint32_t box, uint32_t end)
     }
 }
 
-/* Returns the first box from `box` on that ends at column `end` or earlier, or NONE. */
+/* Returns the first box from `box` on that ends at column `end` or earlier, or NONE. `box` must exist. */
 static uint32_t box_next(const gpuhal_skyline *s, uint32_t box, uint32_t end)
 {
     uint32_t p = box + s->box_leaves;
@@ -132,7 +131,7 @@ static void heap_put(gpuhal_skyline *s, uint32_t at, uint32_t x)
     s->segments[x].heap = at;
 }
 
-/* The index `at` must be free. */
+/* The index `at` must be free or hold `x`. */
 static void heap_settle(gpuhal_skyline *s, uint32_t at, uint32_t x)
 {
     for (; at > 0 && is_lower(s, x, s->heap[(at - 1) / 2]); at = (at - 1) / 2) {
@@ -256,8 +255,8 @@ static bool begins_at(const gpuhal_skyline *s, uint32_t column, uint32_t end)
     return box < past && box_next(s, box, end) < past;
 }
 
-/* The full width and each edge add GPUHAL_SKYLINE_KEY_END to the score, which is the upper bound of a key. The right
- * side of the box is also an edge if another box that fits begins right after it. */
+/* The full width and each edge add GPUHAL_SKYLINE_KEY_END, the upper bound of a key. The right side of the box is also
+ * an edge if another box that fits begins right after it. */
 static uint32_t score_of(const gpuhal_skyline *s, const floor_segment *on, uint32_t box, uint32_t key)
 {
     const uint32_t first = s->boxes[box].first, last = s->boxes[box].last;
@@ -299,8 +298,8 @@ static uint32_t look(const gpuhal_skyline *s, uint32_t x, const uint16_t *keys, 
     return seen;
 }
 
-/* Adds the room that would be wasted in columns `first` to `last` of segment x beside a box of this height. Raises
- * *potential to the largest potential that these columns would then have, if *potential is lower. */
+/* Adds the room that would be wasted in columns `first` to `last` of segment x beside a box of this height. Raises a
+ * lower *potential to the largest potential that these columns would then have. */
 static void lose(const gpuhal_skyline *s, uint32_t x, uint32_t first, uint32_t last, uint64_t height, uint64_t outside,
                  uint64_t *potential, double *lost)
 {
@@ -310,8 +309,8 @@ static void lose(const gpuhal_skyline *s, uint32_t x, uint32_t first, uint32_t l
     *lost += (double)rise * (last - first + 1);
 }
 
-/* Returns the finalist after which the lower bound of the total is lowest. If the bounds are equal, returns the
- * finalist with the least wasted room. */
+/* Returns the finalist after which the lower bound of the total is lowest, or if bounds are equal, the one with the
+ * least wasted room. */
 static uint32_t choose(const gpuhal_skyline *s, uint32_t x, const choice *c)
 {
     const uint32_t end = s->segments[x].end;

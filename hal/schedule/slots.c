@@ -96,7 +96,7 @@ static void end_wait(gpuhal_work_slot *slot, slot_state state)
     if (call) {
         call->status = state == GRANTED ? GPUHAL_OK : GPUHAL_ERROR_CANCELLED;
         if (!gpuhal_serve_call(slot->gpu, call_back, call)) {
-            free(call); /* memory is short; the state and the descriptor still report the grant */
+            free(call); /* memory is short; the state and the descriptor still report the result */
         }
     }
 }

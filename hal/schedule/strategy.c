@@ -1,5 +1,4 @@
-/* schedule/strategy.c: creates strategies by name, including the application's own strategies, and queries the devices
- * that they choose. */
+/* schedule/strategy.c: creates strategies by name, including the application's own, and asks them for devices. */
 #include "schedule/strategy.h"
 
 #include "device/for_schedule.h"

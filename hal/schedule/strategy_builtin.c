@@ -16,8 +16,8 @@ typedef struct workers {
     gpuhal_device *devices[];
 } workers;
 
-/* With `of_cpu`, lists only the CPU. Otherwise, lists one interface of each eligible device; the CPU and devices that
- * must be named are not eligible. */
+/* With `of_cpu`, lists only the CPU. Otherwise, lists one interface of each device, except the CPU and devices that
+ * must be named. */
 static gpuhal_status list_devices(gpuhal *gpu, bool of_cpu, gpuhal_offers *out_offers)
 {
     const gpuhal_offers_desc all = {.call = "gpuhal_strategy_create"};
@@ -89,8 +89,7 @@ static gpuhal_status select_device(gpuhal *gpu, const char *selector, gpuhal_dev
     return status;
 }
 
-/* The caller holds the mutex. Sets the lowest limit of the device's strategies, which never exceeds the application's
- * limit. If no strategy is left, restores the application's limit. */
+/* The caller holds the mutex. Sets the lowest limit of the application and the device's strategies. */
 static void set_smallest(gpuhal_strategies *strategies, gpuhal_device *device, uint64_t before_bytes)
 {
     uint64_t bytes = before_bytes;
