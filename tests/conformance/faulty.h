@@ -134,4 +134,8 @@ void gpuhal_faulty_describe_queue(gpuhal_ops *ops);
 gpuhal_status gpuhal_faulty_enqueue(gpuhal_plugin_queue *queue, void (*work)(const void *arguments),
                                     const void *arguments, uint64_t bytes);
 
+/* Enqueues work that the next work overtakes. */
+void gpuhal_faulty_enqueue_late(gpuhal_plugin_queue *queue, void (*work)(const void *arguments), const void *arguments,
+                                uint64_t bytes);
+
 #endif

@@ -311,12 +311,6 @@ static gpuhal_status launch_elsewhere(const run *own)
     return GPUHAL_OK;
 }
 
-/* Begins the launch in its turn, and lets later work of the queue overtake it. */
-static void run_late(const void *arguments)
-{
-    (void)launch_elsewhere(arguments);
-}
-
 static unsigned char *start_of(const gpuhal_plugin_argument *argument)
 {
     static unsigned char *last;
@@ -387,6 +381,9 @@ static gpuhal_status faulty_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
         return refuse(kernel->program->device, GPUHAL_ERROR_INVALID_ARGUMENT, "the group size was not prepared");
     }
     take_threads(&own, launch);
+    if (queue != NULL && is(offset_queue)) {
+        own.first = 0;
+    }
     own.bytes = arguments[1].bytes;
     own.bytes = own.bytes > arguments[0].bytes && arguments[0].memory != NULL ? arguments[0].bytes : own.bytes;
     memcpy(&own.value, arguments[2].value, sizeof own.value);
@@ -402,8 +399,11 @@ static gpuhal_status faulty_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
         return GPUHAL_OK;
     }
     own.late = is(launch_value_late) ? arguments[2].value : NULL;
-    const bool late = is(indirect_late) && own.numbers != NULL;
-    return gpuhal_faulty_enqueue(queue, late ? run_late : run_mix, &own, sizeof own);
+    if (is(indirect_late) && own.numbers != NULL) {
+        gpuhal_faulty_enqueue_late(queue, run_mix, &own, sizeof own);
+        return GPUHAL_OK;
+    }
+    return gpuhal_faulty_enqueue(queue, run_mix, &own, sizeof own);
 }
 
 bool gpuhal_faulty_launched(void)

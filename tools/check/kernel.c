@@ -2,10 +2,12 @@
 #include "kernel.h"
 
 #include "program.h"
+#include "work.h"
 
 #include <gpuhal/error.h>
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -313,6 +315,31 @@ bool gpuhal_given_has_optional(const gpuhal_given_kernel *own)
     return any;
 }
 
+/* Launches with the form in a queue, if queues accept launches, and compares. */
+static void expect_in_queue(const gpuhal_given_kernel *own, const gpuhal_launch_form *form, gpuhal_area *area,
+                            const unsigned char *result, const char *what)
+{
+    char in_queue[128];
+    gpuhal_status status;
+    const gpuhal_work work = {.opened = &own->context->opened, .slots = own->slots};
+    gpuhal_plugin_queue *queue = gpuhal_work_queue(work.opened, 0);
+    gpuhal_plugin_event *event = gpuhal_work_event(work.opened, 0);
+    gpuhal_plugin_argument arguments[GIVEN_MAX];
+    snprintf(in_queue, sizeof in_queue, "%s, in a queue", what);
+    gpuhal_given_arguments(own, &area->memory, arguments);
+    gpuhal_area_reset(area, 1, ROUTE_ANY);
+    while (gpuhal_work_full(&work, queue, status = gpuhal_given_launch_as(own, queue, arguments, form))) {
+    }
+    gpuhal_work_record(&work, queue, event);
+    gpuhal_work_await(&work, event);
+    if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
+        gpuhal_expect_ok(status, in_queue);
+        gpuhal_given_expect(area, result, in_queue);
+    }
+    work.slots->queues.event_destroy(event);
+    work.slots->queues.queue_destroy(queue);
+}
+
 void gpuhal_given_expect_form(const gpuhal_given_kernel *own, const gpuhal_launch_form *form,
                               const unsigned char *result, const char *what)
 {
@@ -322,6 +349,9 @@ void gpuhal_given_expect_form(const gpuhal_given_kernel *own, const gpuhal_launc
     gpuhal_given_arguments(own, &area.memory, arguments);
     gpuhal_expect_ok(gpuhal_given_launch_as(own, NULL, arguments, form), what);
     gpuhal_given_expect(&area, result, what);
+    if (own->slots->queues.queue_create != NULL) {
+        expect_in_queue(own, form, &area, result, what);
+    }
     gpuhal_area_finish(&area);
 }
 

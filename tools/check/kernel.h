@@ -78,7 +78,8 @@ void gpuhal_given_expect(gpuhal_area *area, const unsigned char *result, const c
 bool gpuhal_given_has(const gpuhal_given_kernel *own, uint32_t flags);
 /* Returns whether a launch may omit a buffer. */
 bool gpuhal_given_has_optional(const gpuhal_given_kernel *own);
-/* Launches with the form on the pattern of seed 1, and compares the bytes with this result. */
+/* Launches with the form on the pattern of seed 1, without a queue and in one, and compares the bytes with this
+ * result. */
 void gpuhal_given_expect_form(const gpuhal_given_kernel *own, const gpuhal_launch_form *form,
                               const unsigned char *result, const char *what);
 
