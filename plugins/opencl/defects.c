@@ -102,8 +102,8 @@ static bool is_free(const gpuhal_plugin_device *device, cl_command_queue command
            has_ended(turn.last);
 }
 
-/* Does not hold the mutex while waiting, because closing a device also acquires the mutex. If the wait fails, the
- * launch counts as finished. */
+/* Does not hold the mutex while waiting, because closing a device only tries to lock it. If the wait fails, the launch
+ * counts as finished. */
 static void wait_for_last(void)
 {
     const cl_event event = turn.last;

@@ -12,7 +12,7 @@ static bool ends_early;
 static const gpuhal_observer *trace;
 
 /* The core's function may unlock the mutex for a moment. This function unlocks the mutex until the work has ended.
- * Locking the mutex again retires the work, as another thread might do at this moment. */
+ * The poll that notices the end retires the work, as another thread might do at this moment. */
 static void submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     trace->submitted_unlocks(queue, op, status);

@@ -79,8 +79,8 @@ static bool is_inherited(const gpuhal_backend *backend)
     return backend->generation != 0 && backend->generation != gpuhal_os_fork_generation();
 }
 
-/* Returns whether a parent process started the driver. Such a driver does not work in this process, even if it listed
- * no devices, unless its plugin is fork-safe. Only the library's own cpu plugin is known to be fork-safe during its
+/* Returns whether a parent process started the driver, and the plugin is not fork-safe. Such a driver does not work in
+ * this process, even if it listed no devices. Only the library's own cpu plugin is known to be fork-safe during its
  * start. */
 static bool is_forked(const gpuhal_backend *backend)
 {

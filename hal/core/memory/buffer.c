@@ -87,8 +87,8 @@ static gpuhal_status check_groups(gpuhal_device *device, const gpuhal_buffer_des
 
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
 {
-    /* Use malloc rather than calloc: glibc has a fast per-thread cache only for malloc, which matters for small
-     * allocations. Do not use memset, because compilers turn malloc and memset into calloc. */
+    /* Use malloc rather than calloc: before 2.41, glibc has a fast per-thread cache only for malloc, which matters for
+     * small allocations. Do not use memset, because compilers turn malloc and memset into calloc. */
     gpuhal_buffer *buffer = malloc(sizeof *buffer);
     if (buffer) {
         *buffer = (gpuhal_buffer){0};

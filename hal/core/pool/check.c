@@ -1,7 +1,7 @@
 /* pool/check.c: checking mode. The pool fills its buffers and the bytes after each buffer with patterns, and checks the
  * bytes after a buffer before it reuses the memory. The functions use blocking transfers at times when no work uses the
- * memory: before the pool returns a new buffer, and once all work submitted before the release has ended. The
- * caller does not hold the pool's mutex. */
+ * memory: before the pool returns a new buffer, and once the work behind which the buffer was released has ended.
+ * The caller does not hold the pool's mutex. */
 #include "pool/pool.h"
 
 #include "base/error.h"

@@ -118,8 +118,9 @@ typedef struct gpuhal_pressure_attempt {
 bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given);
 bool gpuhal_pressure_has_source(const gpuhal_device *device);
 uint64_t gpuhal_pressure_source_count(const gpuhal_device *device, gpuhal_pressure_rung rung);
-/* Sets evictable_bytes, spillable_bytes, unspillable_bytes and pinned_bytes in the report and in the thread's last
- * error. The values are the sums of the sources' sizes for the pool, or for the device if `pool` is NULL. */
+/* Completes the report, and adds all of it to the thread's last error. Adds the sums of the sources' sizes for the
+ * pool, or for the device if `pool` is NULL, to evictable_bytes, spillable_bytes, unspillable_bytes and pinned_bytes.
+ * */
 void gpuhal_pressure_report(const gpuhal_device *device, const struct gpuhal_pool *pool, gpuhal_memory_report *report);
 
 #endif
