@@ -81,7 +81,7 @@ static void expect_indirect_now(indirect *self)
 }
 
 /* The result of a try: the launch was refused; it returned before the work before it had ended, or afterwards; or that
- * work ended too early to tell. */
+ * work ended too early to show it. */
 typedef enum outcome { REFUSED, PROMPT, LATE, UNKNOWN } outcome;
 
 /* Slow work is followed by a copy of the numbers, the launch, and a copy that overwrites the numbers. */
