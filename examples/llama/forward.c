@@ -1,18 +1,17 @@
 /* forward.c: launches the layers. A prompt is processed in batches. As soon as a device has passed a batch on, it
- * begins the next batch, while later devices still work on the previous batch. The launches for a single token are
- * recorded once; each run of the recording gets the token's position. */
+ * begins the next batch, while later devices still work on the previous batch. The launches for a single token and its
+ * logits are recorded once. The kernels read the token's position from a buffer, so each run of the recording is the
+ * same. */
 #include "llama.h"
 
 /* The launches of one stage. */
 typedef struct pass {
     llama_engine *engine;
     llama_stage *stage;
-    uint32_t tokens, position; /* number of tokens, and the first token's position in the context */
+    uint32_t tokens, position;   /* number of tokens, and the first token's position in the context */
     gpuhal_recording *recording; /* records the launches; NULL if they are enqueued at once */
     llama_error *error;
 } pass;
-
-enum { SLOT_POSITION, SLOTS };
 
 typedef struct call {
     gpuhal_argument arguments[12];
@@ -20,7 +19,7 @@ typedef struct call {
         uint32_t number;
         float real;
     } values[12];
-    uint32_t count, positions; /* bit i is set if argument i is the position */
+    uint32_t count;
 } call;
 
 static void add_buffer(call *own, gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
@@ -40,26 +39,16 @@ static void add_number(call *own, uint32_t number)
     own->count++;
 }
 
-static void add_position(call *own, const pass *of)
+/* The kernel reads the position, or 0, from a buffer. */
+static void add_place(call *own, const llama_stage *stage, bool is_position)
 {
-    own->positions |= 1u << own->count;
-    add_number(own, of->position);
+    add_buffer(own, stage->places, is_position ? 0 : gpuhal_buffer_bytes(stage->places) - 4, 4);
 }
 
 static void add_real(call *own, float real)
 {
     add_number(own, 0);
     own->values[own->count - 1].real = real;
-}
-
-static gpuhal_status record(const pass *own, llama_kernel kernel, const gpuhal_launch *launch, uint32_t positions)
-{
-    uint32_t step = 0;
-    gpuhal_status status = gpuhal_recording_launch(own->recording, own->stage->kernels[kernel], launch, &step);
-    for (uint32_t i = 0; i < launch->argument_count && status == GPUHAL_OK; i++) {
-        status = positions >> i & 1 ? gpuhal_recording_slot(own->recording, SLOT_POSITION, step, i) : GPUHAL_OK;
-    }
-    return status;
 }
 
 static bool run(const pass *own, llama_kernel kernel, const call *arguments, uint32_t x, uint32_t y)
@@ -69,7 +58,7 @@ static bool run(const pass *own, llama_kernel kernel, const call *arguments, uin
                                   .arguments = arguments->arguments,
                                   .groups = {x, y, 1}};
     const gpuhal_status status =
-        own->recording ? record(own, kernel, &launch, arguments->positions)
+        own->recording ? gpuhal_recording_launch(own->recording, own->stage->kernels[kernel], &launch, NULL)
                        : gpuhal_kernel_launch(own->stage->queue, own->stage->kernels[kernel], &launch);
     return status == GPUHAL_OK || llama_fail_call(own->error, llama_kernels[kernel].name);
 }
@@ -114,7 +103,7 @@ static bool embed(const pass *own)
     add_buffer(&arguments, own->stage->tokens, 0, 0);
     add_number(&arguments, own->engine->model->embedding);
     add_number(&arguments, table.tensor->type);
-    add_position(&arguments, own);
+    add_place(&arguments, own->stage, true);
     return run(own, KERNEL_GET_ROWS, &arguments, own->tokens, 1);
 }
 
@@ -173,11 +162,7 @@ static bool multiply(const pass *own, weight matrix, const product *what)
     add_number(&arguments, tensor->columns);
     add_number(&arguments, tensor->rows);
     add_number(&arguments, what->count);
-    if (what->at_position) {
-        add_position(&arguments, own);
-    } else {
-        add_number(&arguments, 0);
-    }
+    add_place(&arguments, own->stage, what->at_position);
     add_number(&arguments, what->adds);
     return run(own, first + type_index(tensor->type), &arguments, (what->count + tile - 1) / tile,
                (tensor->rows + GROUP_ROWS - 1) / GROUP_ROWS);
@@ -218,12 +203,8 @@ static bool rotate(const pass *own, gpuhal_buffer *buffer, uint64_t offset, uint
     add_buffer(&arguments, own->stage->angles, 0, 0);
     add_number(&arguments, heads);
     add_number(&arguments, own->engine->model->head_size);
-    add_position(&arguments, own);
-    if (at_position) {
-        add_position(&arguments, own);
-    } else {
-        add_number(&arguments, 0);
-    }
+    add_place(&arguments, own->stage, true);
+    add_place(&arguments, own->stage, at_position);
     return run(own, KERNEL_ROPE, &arguments, own->tokens, 1);
 }
 
@@ -239,7 +220,7 @@ static bool attend(const pass *own, gpuhal_buffer *cache, uint64_t bytes)
     add_number(&arguments, model->heads);
     add_number(&arguments, model->kv_heads);
     add_number(&arguments, model->head_size);
-    add_position(&arguments, own);
+    add_place(&arguments, own->stage, true);
     add_number(&arguments, own->engine->context);
     add_real(&arguments, own->engine->attention_scale);
     return run(own, KERNEL_ATTENTION, &arguments, model->heads, own->tokens);
@@ -291,7 +272,7 @@ static bool run_feed_forward(const pass *own, uint32_t layer)
            multiply_to(own, down, ACT_X, ACT_GATE, ACT_INT8_GATE, true);
 }
 
-/* Computes the logits for the last token of the batch. */
+/* Launches the kernels for the logits of the last token of the batch. */
 static bool run_output(const pass *own)
 {
     const llama_stage *stage = own->stage;
@@ -302,13 +283,17 @@ static bool run_output(const pass *own)
                           .offset = stage->act_offsets[ACT_LOGITS],
                           .size = stage->act_bytes[ACT_LOGITS],
                           .count = 1};
-    if (!norm(own, ACT_NORMED, model_weight(own, OUTPUT_NORM), own->tokens - 1, 1) ||
-        !quantize(own, ACT_INT8_NORMED, ACT_NORMED, output.tensor->columns, 1, is_quantized(output)) ||
-        !multiply(own, output, &what)) {
-        return false;
-    }
-    return gpuhal_read(stage->queue, own->engine->logits, stage->activations, stage->act_offsets[ACT_LOGITS],
-                       stage->act_bytes[ACT_LOGITS]) == GPUHAL_OK ||
+    return norm(own, ACT_NORMED, model_weight(own, OUTPUT_NORM), own->tokens - 1, 1) &&
+           quantize(own, ACT_INT8_NORMED, ACT_NORMED, output.tensor->columns, 1, is_quantized(output)) &&
+           multiply(own, output, &what);
+}
+
+static bool read_logits(const pass *own)
+{
+    const llama_stage *stage = own->stage;
+    return (gpuhal_read(stage->queue, own->engine->logits, stage->activations, stage->act_offsets[ACT_LOGITS],
+                        stage->act_bytes[ACT_LOGITS]) == GPUHAL_OK &&
+            gpuhal_queue_synchronize(stage->queue, UINT64_MAX) == GPUHAL_OK) ||
            llama_fail_call(own->error, "the logits");
 }
 
@@ -334,6 +319,11 @@ static bool run_layers(const pass *own, uint32_t number)
     return good;
 }
 
+static bool is_last(const pass *own, uint32_t number)
+{
+    return number + 1 == own->engine->stage_count;
+}
+
 static bool finish(const pass *own, gpuhal_recording *recording)
 {
     return gpuhal_recording_finish(recording) == GPUHAL_OK || llama_fail_call(own->error, "the recording");
@@ -342,15 +332,15 @@ static bool finish(const pass *own, gpuhal_recording *recording)
 static bool run_recording(const pass *own, uint32_t number)
 {
     llama_stage *stage = own->stage;
-    const gpuhal_recording_desc desc = {.size = sizeof desc, .name = "token", .slot_count = SLOTS};
-    const gpuhal_slot_value position = {.slot = SLOT_POSITION, .argument = {.value = &own->position, .bytes = 4}};
+    const gpuhal_recording_desc desc = {.size = sizeof desc, .name = "token"};
     if (!stage->token) {
         pass recorded = *own;
         if (gpuhal_recording_create(stage->device, &desc, &stage->token) != GPUHAL_OK) {
             return llama_fail_call(own->error, "the recording");
         }
         recorded.recording = stage->token;
-        if (!run_layers(&recorded, number) || !finish(own, stage->token)) {
+        if (!run_layers(&recorded, number) || (is_last(own, number) && !run_output(&recorded)) ||
+            !finish(own, stage->token)) {
             gpuhal_recording_release(stage->token);
             stage->token = NULL;
             return false;
@@ -360,23 +350,35 @@ static bool run_recording(const pass *own, uint32_t number)
                     gpuhal_device_id(stage->device), gpuhal_recording_form(stage->token));
         }
     }
-    return gpuhal_recording_run(stage->queue, stage->token, &position, 1) == GPUHAL_OK ||
+    return gpuhal_recording_run(stage->queue, stage->token, NULL, 0) == GPUHAL_OK ||
            llama_fail_call(own->error, "the recording");
+}
+
+/* Returns whether the next stage has copied the previous batch's x, or will have before this queue continues. */
+static bool wait_for_next(const pass *own)
+{
+    return gpuhal_queue_wait(own->stage->queue, own->stage->taken) == GPUHAL_OK ||
+           llama_fail_call(own->error, gpuhal_device_id(own->stage->device));
+}
+
+static bool tell_next(const pass *own)
+{
+    return gpuhal_event_record(own->stage->done, own->stage->queue) == GPUHAL_OK ||
+           llama_fail_call(own->error, gpuhal_device_id(own->stage->device));
 }
 
 static bool run_stage(const pass *own, uint32_t number)
 {
     llama_stage *stage = own->stage;
-    /* wait until the next stage has copied the previous batch's x */
-    if (gpuhal_queue_wait(stage->queue, stage->taken) != GPUHAL_OK) {
-        return llama_fail_call(own->error, gpuhal_device_id(stage->device));
-    }
-    if (!(number == 0 ? write_tokens(own) : take_over(own, stage - 1)) ||
-        !(own->tokens == 1 ? run_recording(own, number) : run_layers(own, number))) {
+    if (!is_last(own, number) && !wait_for_next(own)) {
         return false;
     }
-    return gpuhal_event_record(stage->done, stage->queue) == GPUHAL_OK ||
-           llama_fail_call(own->error, gpuhal_device_id(stage->device));
+    if (gpuhal_fill(stage->queue, stage->places, 0, 4, own->position, 4) != GPUHAL_OK) {
+        return llama_fail_call(own->error, "the position");
+    }
+    return (number == 0 ? write_tokens(own) : take_over(own, stage - 1)) &&
+           (own->tokens == 1 ? run_recording(own, number) : run_layers(own, number)) &&
+           (is_last(own, number) || tell_next(own));
 }
 
 bool llama_forward(llama_engine *engine, uint32_t count, llama_error *error)
@@ -385,7 +387,6 @@ bool llama_forward(llama_engine *engine, uint32_t count, llama_error *error)
         return llama_fail(error, "%u tokens do not fit: %u of %u places of the context are taken", count, engine->used,
                           engine->context);
     }
-    llama_stage *last = &engine->stages[engine->stage_count - 1];
     pass own = {.engine = engine, .error = error};
     for (const uint32_t end = engine->used + count; engine->used < end; engine->used += own.tokens) {
         own.position = engine->used;
@@ -397,7 +398,6 @@ bool llama_forward(llama_engine *engine, uint32_t count, llama_error *error)
             }
         }
     }
-    own.stage = last;
-    return run_output(&own) && (gpuhal_queue_synchronize(last->queue, UINT64_MAX) == GPUHAL_OK ||
-                                llama_fail_call(error, gpuhal_device_id(last->device)));
+    own.stage = &engine->stages[engine->stage_count - 1];
+    return (own.tokens == 1 || run_output(&own)) && read_logits(&own);
 }

@@ -131,7 +131,7 @@ FUNCTION float dot_q4_0(GLOBAL const uint *w, GLOBAL const uint *x, uint row, ui
  * written. */
 #define MATRIX(name, dot, weight, input, tile)                                                                         \
     KERNEL(128) name(GLOBAL float *y, GLOBAL const weight *w, GLOBAL const input *x, uint columns, uint rows,          \
-                     uint tokens, uint first, uint adds)                                                               \
+                     uint tokens, GLOBAL const uint *first, uint adds)                                                 \
     {                                                                                                                  \
         SHARED float part[128];                                                                                        \
         const uint thread = THREAD(), row = GROUP(1) * GROUP_ROWS + thread / LANES, own = min(row, rows - 1);          \
@@ -144,7 +144,7 @@ FUNCTION float dot_q4_0(GLOBAL const uint *w, GLOBAL const uint *x, uint row, ui
             part[thread] = sums[t];                                                                                    \
             const float sum = sum_lanes(part, thread);                                                                 \
             if (thread % LANES == 0 && row < rows && token < tokens) {                                                 \
-                const size_t at = (size_t)(first + token) * rows + row;                                                \
+                const size_t at = (size_t)(*first + token) * rows + row;                                               \
                 y[at] = adds != 0 ? y[at] + sum : sum;                                                                 \
             }                                                                                                          \
             SYNCHRONIZE();                                                                                             \
@@ -162,9 +162,9 @@ MATRIX(matmul_q4_0, dot_q4_0, uint, uint, TILE)
 /* ---- work on each token */
 
 KERNEL(128) get_rows(GLOBAL float *out, GLOBAL const uint *table, GLOBAL const uint *tokens, uint columns, uint type,
-                  uint first)
+                  GLOBAL const uint *first)
 {
-    const uint row = tokens[first + GROUP(0)];
+    const uint row = tokens[*first + GROUP(0)];
     for (uint i = THREAD(); i < columns; i += 128) {
         const uint element = row * columns + i, block = (row * (columns / 32) + i / 32) * (type == TYPE_Q8_0 ? 34 : 18);
         float value;
@@ -226,9 +226,10 @@ KERNEL(32) quantize(GLOBAL uint *q, GLOBAL const float *x, uint columns)
     q[row + columns / 4 + block] = as_uint(most / 127.0f);
 }
 
-KERNEL(128) rope(GLOBAL float *x, GLOBAL const float *angles, uint heads, uint size, uint position, uint first)
+KERNEL(128) rope(GLOBAL float *x, GLOBAL const float *angles, uint heads, uint size, GLOBAL const uint *position,
+              GLOBAL const uint *first)
 {
-    const size_t row = (size_t)(first + GROUP(0)) * heads * size, angle = (size_t)(position + GROUP(0)) * size;
+    const size_t row = (size_t)(*first + GROUP(0)) * heads * size, angle = (size_t)(*position + GROUP(0)) * size;
     for (uint i = THREAD() * 2; i < heads * size; i += 256) {
         const float a = x[row + i], b = x[row + i + 1], c = angles[angle + i % size], s = angles[angle + i % size + 1];
         x[row + i] = a * c - b * s;
@@ -238,11 +239,11 @@ KERNEL(128) rope(GLOBAL float *x, GLOBAL const float *angles, uint heads, uint s
 
 /* Each group computes one head of one token. */
 KERNEL(128) attention(GLOBAL float *out, GLOBAL const float *q, GLOBAL const float *keys, GLOBAL const float *values,
-                      GLOBAL float *scores, uint heads, uint kv_heads, uint size, uint position, uint stride,
-                      float scale)
+                      GLOBAL float *scores, uint heads, uint kv_heads, uint size, GLOBAL const uint *position,
+                      uint stride, float scale)
 {
     SHARED float part[128];
-    const uint thread = THREAD(), head = GROUP(0), token = GROUP(1), count = position + token + 1;
+    const uint thread = THREAD(), head = GROUP(0), token = GROUP(1), count = *position + token + 1;
     const uint width = kv_heads * size, shared = head / (heads / kv_heads) * size;
     const size_t row = (size_t)token * heads + head, own = row * stride;
     float most = -INFINITY;

@@ -73,7 +73,8 @@ float exponential(float x)
 BUFFER(0, y, float);
 BUFFER(1, w, uint);
 BUFFER(2, x, uint);
-layout(push_constant) uniform Values { uint columns, rows, tokens, first, adds; };
+BUFFER(3, first, uint);
+layout(push_constant) uniform Values { uint columns, rows, tokens, adds; };
 
 uint word_at(uint byte)
 {
@@ -114,7 +115,7 @@ void main()
     }
 #endif
     for (uint t = 0; t < TILE; t++) {
-        const uint token = GROUP.x * TILE + t, at = (first + token) * rows + row;
+        const uint token = GROUP.x * TILE + t, at = (first[0] + token) * rows + row;
         const float sum = sum_lanes(sums[t]);
         if (lane == 0 && row < rows && token < tokens) {
             y[at] = adds != 0 ? y[at] + sum : sum;
@@ -127,7 +128,8 @@ void main()
 BUFFER(0, result, float);
 BUFFER(1, table, uint);
 BUFFER(2, numbers, uint);
-layout(push_constant) uniform Values { uint columns, type, first; };
+BUFFER(3, first, uint);
+layout(push_constant) uniform Values { uint columns, type; };
 
 uint word_at(uint byte)
 {
@@ -137,7 +139,7 @@ uint word_at(uint byte)
 
 void main()
 {
-    const uint row = numbers[first + GROUP.x];
+    const uint row = numbers[first[0] + GROUP.x];
     for (uint i = THREAD; i < columns; i += 128) {
         const uint element = row * columns + i, block = (row * (columns / 32) + i / 32) * (type == TYPE_Q8_0 ? 34 : 18);
         float value;
@@ -214,11 +216,13 @@ void main()
 #ifdef KERNEL_rope
 BUFFER(0, x, float);
 BUFFER(1, angles, float);
-layout(push_constant) uniform Values { uint heads, size, position, first; };
+BUFFER(2, position, uint);
+BUFFER(3, first, uint);
+layout(push_constant) uniform Values { uint heads, size; };
 
 void main()
 {
-    const uint row = (first + GROUP.x) * heads * size, angle = (position + GROUP.x) * size;
+    const uint row = (first[0] + GROUP.x) * heads * size, angle = (position[0] + GROUP.x) * size;
     for (uint i = THREAD * 2; i < heads * size; i += 256) {
         const float a = x[row + i], b = x[row + i + 1], c = angles[angle + i % size], s = angles[angle + i % size + 1];
         precise float left = a * c - b * s;
@@ -236,11 +240,12 @@ BUFFER(1, q, float);
 BUFFER(2, keys, float);
 BUFFER(3, values, float);
 layout(std430, set = 0, binding = 4) coherent buffer Scores { float scores[]; };
-layout(push_constant) uniform Values { uint heads, kv_heads, size, position, stride; float scale; };
+BUFFER(5, position, uint);
+layout(push_constant) uniform Values { uint heads, kv_heads, size, stride; float scale; };
 
 void main()
 {
-    const uint head = GROUP.x, token = GROUP.y, count = position + token + 1;
+    const uint head = GROUP.x, token = GROUP.y, count = position[0] + token + 1;
     const uint width = kv_heads * size, shift = head / (heads / kv_heads) * size;
     const uint row = token * heads + head, own = row * stride;
     float most = -3.0e38;

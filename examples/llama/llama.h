@@ -153,6 +153,7 @@ typedef struct llama_stage {
     uint64_t (*offsets)[LAYER_TENSORS];       /* in the layer's buffer */
     uint64_t model_offsets[MODEL_TENSORS], value_offset;
     gpuhal_buffer *activations, *tokens, *angles;
+    gpuhal_buffer *places; /* the position of the first token of a batch, and 0, each at its own aligned offset */
     uint64_t act_offsets[ACTS], act_bytes[ACTS];
     llama_read *reads;
     uint32_t read_count;

@@ -14,20 +14,21 @@
 #define WRITE {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_WRITE}
 #define BOTH  {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE}
 #define VALUE {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}
-static const gpuhal_parameter of_get_rows[] = {WRITE, READ, READ, VALUE, VALUE, VALUE};
+static const gpuhal_parameter of_get_rows[] = {WRITE, READ, READ, VALUE, VALUE, READ};
+static const gpuhal_parameter of_norm[] = {WRITE, READ, READ, VALUE, VALUE, VALUE};
 static const gpuhal_parameter of_quantize[] = {WRITE, READ, VALUE};
-static const gpuhal_parameter of_rope[] = {BOTH, READ, VALUE, VALUE, VALUE, VALUE};
+static const gpuhal_parameter of_rope[] = {BOTH, READ, VALUE, VALUE, READ, READ};
 static const gpuhal_parameter of_attention[] = {WRITE, READ,  READ,  READ,  BOTH, VALUE,
-                                                VALUE, VALUE, VALUE, VALUE, VALUE};
+                                                VALUE, VALUE, READ,  VALUE, VALUE};
 static const gpuhal_parameter of_swiglu[] = {BOTH, READ, VALUE};
-static const gpuhal_parameter of_matrix[] = {BOTH, READ, READ, VALUE, VALUE, VALUE, VALUE, VALUE};
+static const gpuhal_parameter of_matrix[] = {BOTH, READ, READ, VALUE, VALUE, VALUE, READ, VALUE};
 
 #define KERNEL(which, own, threads)                                                                                    \
     {.size = sizeof(gpuhal_kernel_desc), .name = which, .parameters = own,                                             \
      .parameter_count = sizeof(own) / sizeof *(own), .group_size = {threads, 1, 1}}
 const gpuhal_kernel_desc llama_kernels[KERNELS] = {
     [KERNEL_GET_ROWS] = KERNEL("get_rows", of_get_rows, 128),
-    [KERNEL_NORM] = KERNEL("rms_norm", of_get_rows, 32),
+    [KERNEL_NORM] = KERNEL("rms_norm", of_norm, 32),
     [KERNEL_QUANTIZE] = KERNEL("quantize", of_quantize, 32),
     [KERNEL_ROPE] = KERNEL("rope", of_rope, 128),
     [KERNEL_ATTENTION] = KERNEL("attention", of_attention, 128),

@@ -288,7 +288,9 @@ bool llama_stage_load(llama_engine *engine, llama_stage *stage, llama_error *err
            place_activations(engine, stage, error) &&
            create_buffer(stage, (uint64_t)engine->context * 4, "tokens", &stage->tokens, error) &&
            create_buffer(stage, angles, "angles", &stage->angles, error) &&
-           (gpuhal_write(stage->queue, stage->angles, 0, engine->angles, angles) == GPUHAL_OK ||
+           create_buffer(stage, alignment_of(stage->device) + 4, "places", &stage->places, error) &&
+           ((gpuhal_write(stage->queue, stage->angles, 0, engine->angles, angles) == GPUHAL_OK &&
+             gpuhal_fill(stage->queue, stage->places, alignment_of(stage->device), 4, 0, 4) == GPUHAL_OK) ||
             llama_fail_call(error, "the angles"));
 }
 
@@ -317,8 +319,8 @@ void llama_stage_close(llama_stage *stage)
         gpuhal_buffer_release(stage->layers != NULL ? stage->layers[i] : NULL);
         gpuhal_buffer_release(stage->caches != NULL ? stage->caches[i] : NULL);
     }
-    gpuhal_buffer *const others[] = {stage->model, stage->activations, stage->tokens, stage->angles};
-    for (int i = 0; i < 4; i++) {
+    gpuhal_buffer *const others[] = {stage->model, stage->activations, stage->tokens, stage->angles, stage->places};
+    for (int i = 0; i < 5; i++) {
         gpuhal_buffer_release(others[i]);
     }
     for (int i = 0; i < KERNELS; i++) {

@@ -1,9 +1,9 @@
 /* loader/backend.c: backends started in this process.
  *
  * A backend is identified by its file (device and inode), or by its query function if it is linked in, and by its
- * options. A single thread starts the backend; the caller abandons this thread at the deadline. Concurrent callers wait
- * for the same result, each until its own deadline. No lock is held while the plugin's code runs. The members of a
- * READY backend never change.
+ * options. A single thread starts the backend; unless it is the caller's own, the caller abandons it at the deadline.
+ * Concurrent callers wait for the same result, each until its own deadline. No lock is held while the plugin's code
+ * runs. Of a READY backend, only the members about listings change.
  */
 #include "loader/backend.h"
 
@@ -57,7 +57,8 @@ struct gpuhal_backend {
     gpuhal_driver_files files;   /* unknown for the library's own cpu plugin, which has no driver */
 };
 
-static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and every backend that is not READY */
+/* protects the list, backends that are not READY, `lists` and `hangs_enumerating` */
+static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER;
 static gpuhal_condition list_changed = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_backend *first;
 /* The fork generation if the library's own cpu plugin is being loaded on its caller's thread, otherwise 0. No driver is
@@ -105,8 +106,7 @@ static gpuhal_backend *find(const gpuhal_candidate *candidate, uint64_t device, 
     return NULL;
 }
 
-/* Backends are never removed, because vendor libraries cannot be unloaded, and removing a backend would not free
- * them. */
+/* Backends are never removed, because vendor libraries cannot be unloaded. */
 static gpuhal_backend *find_or_add(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     gpuhal_backend *backend = find(candidate, device, inode);
@@ -171,8 +171,7 @@ static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *loa
     }
 }
 
-/* Starts the plugin if necessary, and makes it list its devices. The new list is discarded if it equals the newest
- * list. */
+/* Starts the plugin if necessary, and makes it list its devices. A list that equals the newest list is discarded. */
 static bool list(gpuhal_load_context *load, gpuhal_backend *backend)
 {
     backend_snapshot *newest = atomic_load(&backend->snapshot), *snapshot = calloc(1, sizeof *snapshot);
@@ -252,8 +251,8 @@ bool gpuhal_backend_is_forked(const gpuhal_candidate *candidate)
 
 /* ---- starting */
 
-/* A start with a deadline, in a separate thread unless `at_once` is set. Has copies of all data that its caller may
- * free; the backend is never freed. */
+/* A start with a deadline, run as a job. Has copies of all data that its caller may free; the backend is never
+ * freed. */
 typedef struct start_job {
     gpuhal_job job;
     gpuhal_backend *backend;
@@ -352,8 +351,8 @@ static bool start_in_time(gpuhal_load_context *load, gpuhal_backend *backend, st
     return state != GPUHAL_JOB_ABANDONED;
 }
 
-/* Loading a library acquires the dynamic loader's lock. A driver that is already in this process may hang while it
- * holds the lock. Called with list_mutex held. */
+/* Loading a library acquires the dynamic loader's lock, which a hung driver in this process may hold. Called with
+ * list_mutex held. */
 static bool is_first_of_process(const gpuhal_backend *backend)
 {
     for (const gpuhal_backend *other = first; other; other = other->next) {
@@ -409,8 +408,8 @@ static bool start_unlocks(gpuhal_load_context *load, gpuhal_backend *backend, co
     return good;
 }
 
-/* A call that hangs inside dlopen holds a lock that every dlopen in this process needs. No other plugin can be loaded
- * until the hanging call returns. Called with list_mutex held. */
+/* A call that hangs inside dlopen holds, until it returns, a lock that every dlopen in this process needs. Called with
+ * list_mutex held. */
 static bool loader_is_free(gpuhal_load_context *load)
 {
     if (gpuhal_dlopen_is_forked()) {
@@ -548,8 +547,8 @@ static bool is_listing(const gpuhal_backend *backend)
     return backend->lists == gpuhal_os_fork_generation();
 }
 
-/* Returns whether this caller must list the devices. Calls of `enumerate` never overlap. Called with list_mutex
- * held. */
+/* Returns whether this caller must list the devices. A backend's calls of `enumerate` never overlap. Called with
+ * list_mutex held. */
 static bool claim_enumeration(const gpuhal_load_context *load, const gpuhal_backend *backend, uint64_t since_ns)
 {
     for (uint64_t waited = 0; is_listing(backend) && !backend->hangs_enumerating && waited < load->deadline_ns;) {

@@ -10,8 +10,8 @@
  * process. Returns false for a fork-safe driver. */
 bool gpuhal_backend_is_forked(const gpuhal_candidate *candidate);
 #define GPUHAL_BACKEND_IS_FORKED "it was started before this process was forked: fork before opening, or exec"
-/* Finds the candidate's started backend, or starts it now. Sets version and driver in `load`. Returns false if the
- * start failed. */
+/* Finds the candidate's started backend, or starts it now. Sets version and driver in `load`. Returns false on
+ * failure. */
 bool gpuhal_backend_obtain(gpuhal_load_context *load, const gpuhal_candidate *candidate, gpuhal_backend **out_backend);
 /* Makes a started backend list its devices again within load->deadline_ns, unless it has done so after `since_ns`. On
  * failure returns false and keeps the newest list, except that state NO_DEVICE makes the list empty. */

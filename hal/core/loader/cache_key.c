@@ -155,7 +155,7 @@ static int compare_texts(const void *one, const void *other)
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* The key contains the files used, the absent files that would change the result, and the variables that name files. A
+/* The key contains the files used, the absent files that would change the result, and the manifest's variables. A
  * mapping of a removed file has no path to check; see gpuhal_cache_key_replaced(). */
 bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, const gpuhal_texts *mapped,
                            const gpuhal_texts *machine, gpuhal_texts *out_key)
@@ -193,8 +193,8 @@ bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, 
     return good && !out_key->failed;
 }
 
-/* Drivers also map generated code from unnamed files. Such a file is never replaced by a new version, and its path is
- * not a library's path. */
+/* Drivers also map generated code from unnamed files. Such a file has no successor, and its path is not a
+ * library's. */
 bool gpuhal_cache_key_replaced(const gpuhal_texts *mapped)
 {
     for (size_t i = 0; mapped && i < mapped->count; i++) {

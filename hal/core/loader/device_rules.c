@@ -1,5 +1,5 @@
 /* loader/device_rules.c: see device_rules.h. Patterns describe the form of text facts: `x` matches a lower-case
- * hexadecimal digit, `d` matches a decimal number without leading zeros, and other characters match themselves. */
+ * hexadecimal digit, `d` a decimal number without leading zeros, and other characters match themselves. */
 #include "loader/device_rules.h"
 
 #include "base/records.h"
@@ -184,7 +184,7 @@ bool gpuhal_rules_missing(gpuhal_key key, gpuhal_missing reason, const char *why
     return !why || check_clean(name, why, problem, bytes);
 }
 
-/* Makes the same checks as the sink, for facts from a helper's stream. */
+/* Checks like the sink, for facts from a helper's stream. */
 static bool check_fact(const gpuhal_fact *fact, char *problem, size_t bytes)
 {
     if (fact->missing) {

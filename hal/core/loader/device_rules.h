@@ -1,5 +1,5 @@
-/* loader/device_rules.h: the ABI's requirements for a listed device. They concern each fact and the facts as a whole.
- * The functions are pure, so that the helper, this process and the reader of a helper's stream check the same rules. */
+/* loader/device_rules.h: the ABI's requirements for a listed device, for each fact and for all facts together. The
+ * functions are pure. The helper, this process and the reader of a helper's stream check the same rules. */
 #ifndef GPUHAL_LOADER_DEVICE_RULES_H
 #define GPUHAL_LOADER_DEVICE_RULES_H
 
@@ -15,7 +15,7 @@
 bool gpuhal_rules_number(gpuhal_key key, uint64_t value, char *problem, size_t bytes);
 bool gpuhal_rules_text(gpuhal_key key, const char *value, char *problem, size_t bytes);
 bool gpuhal_rules_missing(gpuhal_key key, gpuhal_missing reason, const char *why, char *problem, size_t bytes);
-/* Checks every fact, and checks that no mandatory fact is missing. */
+/* Checks every fact, and that no mandatory fact is missing. */
 bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size_t bytes);
 
 #endif

@@ -74,7 +74,7 @@ gpuhal_status gpuhal_direct_slots(const gpuhal_ops *ops, gpuhal_slots *out_slots
                                                     : gpuhal_error_set(GPUHAL_ERROR_DRIVER, "%s", text.problem);
 }
 
-/* Returns the plugin's status unchanged, even if it is invalid, because plugin checkers need the original status. */
+/* Returns the plugin's status unchanged, even if it is invalid, because plugin checkers need it. */
 gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                       const gpuhal_direct_listener *listener)
 {

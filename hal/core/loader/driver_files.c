@@ -123,8 +123,8 @@ static bool complete(void)
     return loads == seen;
 }
 
-/* A library loaded at another time counts only if it has a soname. Code that drivers compile and load has no soname.
- * Python extensions and similar modules have no soname either. */
+/* A library loaded at another time counts only if it has a soname. Code that drivers compile and load has none, nor
+ * have Python extensions and similar modules. */
 static bool is_root(const gpuhal_driver_files *files, size_t i)
 {
     const bool came_with_plugin = i >= files->begin && i < files->end;

@@ -3,8 +3,8 @@
  * Often a vendor's library is only a loader that finds the drivers in its own folders. The library's path does not show
  * that a driver was replaced, so the files are taken from the dynamic loader's list of mapped libraries. A driver
  * consists of the libraries that were loaded while its plugin started, and of their dependencies. If the application
- * had loaded the vendor's library earlier, the drivers may have been loaded then. Then all libraries with a soname
- * count as part of the driver. A driver may load its compiler later, on first use.
+ * had loaded the vendor's library earlier, the drivers may have been loaded then, so all libraries with a soname count.
+ * Later libraries with a soname count too, because a driver may load its compiler on first use.
  */
 #ifndef GPUHAL_LOADER_DRIVER_FILES_H
 #define GPUHAL_LOADER_DRIVER_FILES_H

@@ -1,5 +1,5 @@
-/* loader/file_check.c: see file_check.h. file_trust.c checks which users can change the file. The operating system's
- * folder in hal/core/os checks the file's format. */
+/* loader/file_check.c: see file_check.h. file_trust.c checks which users can change the file, and
+ * gpuhal_os_image_check() its format. */
 #include "loader/file_check.h"
 
 #include "os/os.h"

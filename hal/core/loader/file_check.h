@@ -1,8 +1,8 @@
 /* loader/file_check.h: checks a file before any of its code runs. Nothing here may execute or map the file.
  *
  * A half-copied library would crash the process that loads it, a FIFO would block the process, and a user with write
- * access to the file could run any code in it. These checks protect against accidents and wrong permissions. The helper
- * process protects against hostile files.
+ * access to the file could run any code in it. These checks protect against accidents and wrong permissions, and the
+ * helper process against hostile files.
  */
 #ifndef GPUHAL_LOADER_FILE_CHECK_H
 #define GPUHAL_LOADER_FILE_CHECK_H
@@ -18,8 +18,8 @@ typedef struct gpuhal_checked_file {
     uint64_t device, inode, bytes;
 } gpuhal_checked_file;
 
-/* The folder of the last checked file whose path has no symbolic link, "." or "..". Plugins and their manifests are in
- * the same folder, so the path to the folder is checked only once. All zero means none. */
+/* The folder of the last checked file whose path has no symbolic link, ".", ".." or "//". Plugins and their manifests
+ * are usually in one folder, so the path to it is checked only once. All zero means none. */
 struct gpuhal_known_folder {
     char *path; /* malloc'ed */
     gpuhal_file_info info;

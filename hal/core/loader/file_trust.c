@@ -41,8 +41,8 @@ static bool is_trusted_owner(uint32_t owner)
     return owner == 0 || (owner == gpuhal_os_user() && !gpuhal_os_privileged());
 }
 
-/* No other user may be able to replace the resolved file. In a sticky directory such as /tmp, only the owner can rename
- * or remove an entry. Each directory is therefore checked together with the owner of the entry in it. */
+/* No other user may be able to replace the resolved file. In a sticky directory such as /tmp, only owners can rename or
+ * remove entries. Each directory is therefore checked together with the owner of the entry in it. */
 static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t owner)
 {
     char *directory = gpuhal_text_copy(path);
@@ -97,7 +97,7 @@ typedef struct walk {
     const char *path;              /* the whole path, for messages */
     uint32_t links;                /* number of links followed so far; limited because links to links can multiply
                                     * without end */
-    bool is_plain;                 /* no link, "." or ".." was found so far, so the path is already resolved */
+    bool is_plain;                 /* no link, ".", ".." or "//" so far, so the path is already resolved */
     gpuhal_file_info folder, file; /* for a plain path, its last folder and its file */
 } walk;
 
@@ -122,8 +122,8 @@ static bool refuse_step(walk *at, int error)
 }
 
 /* A user who can write to a directory determines where the path leads. If all users can write to a directory, the entry
- * must belong to a trusted user, and other users must not be able to rename the entry. On entry, `directory` describes
- * the directory that contains the entry. On return it describes the entry itself. */
+ * must belong to a trusted user, and other users must not be able to rename the entry. `directory` describes the
+ * directory that contains the entry, and on return the entry itself. */
 static bool check_part(walk *at, const char *part, size_t name, gpuhal_file_info *directory)
 {
     gpuhal_file_info info;

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* All listeners receive the line, because gpuhal objects share backends, and a plugin's line does not belong to a
- * single object. A level out of range is clamped, so that the line is not lost. */
+/* All listeners receive the line, because gpuhal objects share backends. A level out of range is clamped, so that the
+ * line is not lost. */
 static void host_log(__attribute__((unused)) const gpuhal_host *host, int32_t level, const char *text)
 {
     if (text) {

@@ -53,7 +53,7 @@ typedef struct helper_run {
 /* The running helpers: runs[0] to runs[count - 1]. */
 typedef struct round_of_runs {
     gpuhal_probe_cache *cache;
-    const gpuhal_settings *settings; /* the loader's settings; the next two members also come from the loader */
+    const gpuhal_settings *settings; /* from the loader, like the next two members */
     gpuhal_log *log;
     gpuhal_candidates *candidates;
     const char *helper;
@@ -88,8 +88,8 @@ static bool is_shortage(int error)
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
 
-/* Starts a helper for the candidate, or decides the candidate without a helper. Returns false if the start has to be
- * retried after another helper has ended. */
+/* Starts a helper for the candidate, or calls leave_out(). Returns false if the start has to be retried after another
+ * helper has ended. */
 static bool begin_run(round_of_runs *round, gpuhal_candidate *candidate)
 {
     char level[16], protocol[16], parent[24], reason[512];
@@ -381,8 +381,8 @@ static void count_time(helper_run *run)
 }
 
 /* Time that the helper spent runnable but without a processor is not counted, so that a busy machine is not mistaken
- * for a hang. This time is read only at the deadline. It extends the deadline to at most twice its length, so that even
- * an endless loop is terminated. */
+ * for a hang. This time is read only at the deadline, and adds at most one helper_deadline_ns, so that even an endless
+ * loop is terminated. */
 static bool is_late(const round_of_runs *round, helper_run *run)
 {
     if (time_left(round, run) == 0) {

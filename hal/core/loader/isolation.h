@@ -4,7 +4,7 @@
 
 #include "loader/probe_cache.h"
 
-/* Decides every NOT_PROBED candidate that is not built in. If no helper can be started for a candidate, the candidate
+/* Decides every undecided candidate that is not built in. If no helper can be started for a candidate, the candidate
  * stays NOT_PROBED, and a note states the reason; only the library's own cpu plugin then stays undecided. Fails only if
  * out of memory. */
 gpuhal_status gpuhal_isolation_run(gpuhal_probe_cache *cache);

@@ -1,4 +1,4 @@
-/* loader/load.c: see load.h. After dlopen the plugin's code runs in this process. A member of its structures may be
+/* loader/load.c: see load.h. From dlopen on, the plugin's code runs in this process. A member of its structures may be
  * read only if `size` covers it. */
 #include "loader/load.h"
 
@@ -117,8 +117,8 @@ bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *
     return true;
 }
 
-/* The function must be in the checked file. It must not be in a dependency, or in a file that replaced the plugin after
- * the checks. */
+/* The function must be in the checked file, not in a dependency or in a file that replaced the plugin after the
+ * checks. */
 static bool check_origin(gpuhal_load_context *load, const char *path, const void *query, uint64_t device,
                          uint64_t inode)
 {
@@ -135,8 +135,8 @@ static bool check_origin(gpuhal_load_context *load, const char *path, const void
     return good;
 }
 
-/* No code except constructors may run before the checks that the symbol exists, is a function and is in the checked
- * file. A refused library stays loaded, because its threads may be running. */
+/* Only constructors may run before the checks that the symbol exists, is a function and is in the checked file. A
+ * refused library stays loaded, because its threads may be running. */
 bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t device, uint64_t inode,
                         const gpuhal_plugin **out_plugin)
 {

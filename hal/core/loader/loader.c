@@ -216,8 +216,8 @@ static gpuhal_status probe_all(gpuhal_probe_cache *cache)
     return status;
 }
 
-/* Returns whether a duplicate must be tried. Another plugin with the duplicate's name or file must have failed; a
- * candidate with both is the same plugin. No candidate with that name or file may work, be undecided, or be unusable
+/* Returns whether a duplicate must be tried. A candidate with the duplicate's name or file must have failed; none may
+ * have both, which would be the same plugin. No candidate with that name or file may work, be undecided, or be unusable
  * because of a fork, since the duplicate may use the same driver. */
 static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_candidate *duplicate)
 {
@@ -337,8 +337,8 @@ static gpuhal_status run(gpuhal_probe_cache *cache)
     const gpuhal_settings *settings = cache->settings;
     gpuhal_log *log = cache->log;
     gpuhal_candidates *candidates = cache->candidates;
-    /* A driver that uses this library would probe itself in a helper. The helper would start the driver, which would
-     * probe itself again, without end. */
+    /* A driver that uses this library would probe itself in a helper, where it would probe itself again, without
+     * end. */
     if (gpuhal_os_environment(GPUHAL_WITHIN_HELPER)) {
         gpuhal_candidates_add_note(candidates, log,
                                    "plugins are not searched for: this process is the helper that probes one");

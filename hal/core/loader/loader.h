@@ -2,10 +2,10 @@
  * into backends that list devices.
  *
  * gpuhal_loader_run() returns one gpuhal_candidate for each plugin that it finds, in order of priority, regardless of
- * the result. It loads a plugin into this process only if isolation is off, if the plugin is built in, or if the plugin
- * is the library's own cpu plugin and no helper can be started. All other plugins are loaded by gpuhal_backend_start()
- * when a device is first opened or sampled. All gpuhal objects of the process share the started backends, which are
- * never stopped.
+ * the result. It loads a plugin into this process only if isolation is off, the plugin is built in, or it is the
+ * library's own cpu plugin and no helper can be started. All other plugins are loaded by gpuhal_backend_start() when a
+ * device is first opened or sampled. All gpuhal objects of the process share the started backends, which are never
+ * stopped.
  */
 #ifndef GPUHAL_LOADER_H
 #define GPUHAL_LOADER_H
@@ -24,7 +24,7 @@
 typedef struct gpuhal_candidate {
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
-    bool decided; /* the state is final; if not set, the candidate still has to be probed */
+    bool decided; /* the state is final; otherwise the candidate still has to be probed */
     int32_t priority;
     char *name, *version, *file, *reason, *driver;
     gpuhal_builtin_fn *builtin; /* if set, the plugin is linked in and has no file */
@@ -68,10 +68,10 @@ void gpuhal_candidates_finish(gpuhal_candidates *candidates);
 typedef struct gpuhal_backend gpuhal_backend;
 
 /* Loads the plugin, negotiates the ABI, starts the plugin and lists its devices, once per process and set of options.
- * All of this runs on a separate thread; only the library's own cpu plugin may start on the caller's thread. A
- * concurrent caller waits for the first caller and gets the same result. A failed start may be retried. Returns FORKED
- * if a parent process started the plugin and the plugin is not fork-safe. Returns TIMEOUT if the plugin exceeds the
- * deadline. Until the plugin's call has returned, later calls return TIMEOUT immediately. */
+ * This runs on a separate thread; only the library's own cpu plugin may start on the caller's. A concurrent caller
+ * waits for the first caller and gets the same result. A failed start may be retried. Returns FORKED if a parent
+ * process started the plugin and the plugin is not fork-safe. Returns TIMEOUT if the plugin exceeds the deadline. Until
+ * the plugin's call has returned, later calls return TIMEOUT immediately. */
 gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns,
                                    gpuhal_backend **out_backend);
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
@@ -106,7 +106,7 @@ const gpuhal_host *gpuhal_host_table(void);
  * caller's stack. */
 typedef struct gpuhal_process_list gpuhal_process_list; /* loader/processes.h */
 struct gpuhal_sink {
-    gpuhal_facts *facts;              /* the current store for facts; NULL drops them */
+    gpuhal_facts *facts;              /* the current store for facts; without one, a fact breaks a rule */
     gpuhal_listed_devices *devices;   /* list that device() extends during enumerate(); otherwise NULL */
     gpuhal_process_list *processes;   /* list that receives processes during processes(); otherwise NULL */
     const void *listener;             /* a gpuhal_direct_listener in place of the three members above, or NULL */

@@ -134,7 +134,6 @@ static bool is_variable(const char *name, size_t length)
     return good;
 }
 
-/* Appends a word to a list. */
 static bool append(char **list, const char *word, size_t length)
 {
     char *longer = gpuhal_text_format("%s%s%.*s", *list ? *list : "", *list ? " " : "", (int)length, word);
@@ -176,8 +175,8 @@ static bool take_libraries(reading *at, const char *value, uint32_t line)
     return take_list(at, value, line, &at->manifest->libraries);
 }
 
-/* Unknown keys only cause a warning. They may be keys of a later version, or misspelt keys. A known key may occur only
- * once, because it would be unclear which of two values is right. */
+/* Unknown keys only cause a warning. They may be of a later version, or misspelt. A known key may occur only once,
+ * because it would be unclear which of two values is right. */
 static const struct {
     const char *key;
     bool (*take)(reading *at, const char *value, uint32_t line);
@@ -215,8 +214,7 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
     return true;
 }
 
-/* Any other record than [plugin], and any key before it, is refused instead of ignored, because an ignored mistake is
- * hard to find. */
+/* Any record besides one [plugin], and any key before it, is refused, because an ignored mistake is hard to find. */
 static bool read_records(reading *at, const char *text, size_t bytes)
 {
     gpuhal_records_reader reader;
@@ -241,7 +239,7 @@ static bool read_records(reading *at, const char *text, size_t bytes)
     return good;
 }
 
-/* Runs last, so that an error in a line is reported instead of the missing key that results from the error. */
+/* Runs last, so that an error in a line is reported instead of the missing key that it causes. */
 static bool check_complete(reading *at)
 {
     const gpuhal_manifest *manifest = at->manifest;

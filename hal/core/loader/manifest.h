@@ -1,5 +1,5 @@
-/* loader/manifest.h: reads NAME.gpuhal, the small text file beside a plugin. It is read before any of the plugin's code
- * is loaded. */
+/* loader/manifest.h: reads NAME.gpuhal, the small text file beside a plugin, before any of the plugin's code is
+ * loaded. */
 #ifndef GPUHAL_LOADER_MANIFEST_H
 #define GPUHAL_LOADER_MANIFEST_H
 
@@ -10,7 +10,8 @@
 
 #define GPUHAL_MANIFEST_BYTES_MAX (64u << 10)
 
-/* Strings are malloc'ed, or NULL if absent. All except `library` are the values in the file, with escapes resolved. */
+/* Strings are malloc'ed, or NULL if absent. All except `library`, `environment` and `settings` are the file's values,
+ * with escapes resolved. */
 typedef struct gpuhal_manifest {
     char *name;
     char *library;   /* absolute; may contain symbolic links */
@@ -25,8 +26,9 @@ typedef struct gpuhal_manifest {
     int32_t priority;
 } gpuhal_manifest;
 
-/* Runs stage MANIFEST. A relative `library` is resolved against the manifest's directory, unless `absolute_only`. After
- * an error *out_manifest keeps the members read so far, for the report. *out_manifest must be finished in any case. */
+/* Runs stage MANIFEST. A relative `library` is resolved against the manifest's directory, or refused if
+ * `absolute_only`. After an error *out_manifest keeps the members read so far, for the report. *out_manifest must be
+ * finished in any case. */
 bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool absolute_only,
                           gpuhal_manifest *out_manifest);
 void gpuhal_manifest_finish(gpuhal_manifest *manifest);

@@ -252,8 +252,8 @@ static bool is_known(gpuhal_probe_cache *cache, const gpuhal_database_plugin *re
 
 bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_database_plugin *record)
 {
-    /* Compares the records as text, without the times. The text includes every member, including members that may be
-     * added later. */
+    /* Compares the records as text, without times and generations. The text includes every member, even one added
+     * later. */
     gpuhal_database_plugin one = *known, other = *record;
     gpuhal_text texts[2] = {{0}, {0}};
     one.generation = other.generation = one.probed_at = other.probed_at = 0;
@@ -307,7 +307,7 @@ static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin 
     return known && known->signal == record->signal;
 }
 
-/* Returns whether the plugin has listed devices under the current key. */
+/* Returns whether the newest result under the current key lists devices. */
 static bool has_worked(gpuhal_probe_cache *cache, const gpuhal_candidate *candidate)
 {
     const gpuhal_database_plugin *known =

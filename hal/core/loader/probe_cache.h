@@ -7,12 +7,11 @@
  *     crashed, exited or sent invalid data     QUARANTINED, not run
  *     timed out                                QUARANTINED; probed again if the deadline is longer now, and once more
  *                                              if the plugin had listed devices before
- *     killed, possibly by another process      probed; QUARANTINED if this happens twice in a row
+ *     killed, possibly by another process      probed; QUARANTINED after the same signal twice in a row
  *     FAILED with an error from the plugin     probed
  *     none, or with another key                probed
  *
- * Failures of the cpu plugin are not cached. Failures in a restricted process (gpuhal_os_is_limited) are not cached
- * either.
+ * Failures of the cpu plugin or in a restricted process (gpuhal_os_is_limited) are not cached.
  *
  * The cache key consists of files, variables and the machine's state; registry/key.h lists them. A manifest can add
  * variables (`environment`) and files and folders (`watch`). A leading `$NAME` in `watch` is replaced by each path in

@@ -1,5 +1,4 @@
-/* loader/processes.h: the processes that a plugin lists for one device. Each process is checked when the plugin reports
- * it. */
+/* loader/processes.h: the processes that a plugin lists for one device, each checked on arrival. */
 #ifndef GPUHAL_LOADER_PROCESSES_H
 #define GPUHAL_LOADER_PROCESSES_H
 

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #define SECOND_NS     1000000000u /* maximum deadline for a retry of the other values after a value that hung */
-#define ABANDONED_MAX 8u          /* maximum number of abandoned calls of one plugin that have not returned; at that
-                                   * number, no further call is begun */
+#define ABANDONED_MAX 8u          /* abandoned, unreturned calls of one plugin at which no further call is begun */
 #define NO_KEY        0u
 
 typedef enum { VALUES, LINK, PROCESSES } query_kind;

@@ -1,8 +1,8 @@
 /* loader/query.h: reads values, processes or link facts from a started plugin under a deadline.
  *
- * The plugin runs on a thread that is abandoned at the deadline (base/job.h). The device stays usable after that.
- * Values received before the deadline are kept, and the other values are marked missing (timed out). A value is not
- * read again while an abandoned call is still reading it.
+ * The plugin runs on a thread that is abandoned at the deadline (base/job.h). The device stays usable. Values
+ * received before the deadline are kept, and the others are marked missing (timed out). A value is not read again while
+ * an abandoned call is still reading it.
  */
 #ifndef GPUHAL_LOADER_QUERY_H
 #define GPUHAL_LOADER_QUERY_H
@@ -31,7 +31,8 @@ typedef struct gpuhal_query_request {
 } gpuhal_query_request;
 /* Reads values in the given order into `out_facts`, which the caller must finish in any case. `out_problem` describes
  * the first rule that the plugin broke, or is "". Returns the plugin's status and keeps the plugin's report. If out of
- * memory, sets `out_facts->failed` and returns HOST_MEMORY with its detail. The plugin must have sample(). */
+ * memory, sets `out_facts->failed`, and returns HOST_MEMORY with its detail if a call could not begin. The plugin must
+ * have sample(). */
 gpuhal_status gpuhal_query_sample(const gpuhal_query_request *request, gpuhal_facts *out_facts,
                                   char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
 /* Reads a link's facts like gpuhal_query_sample(). Returns TIMEOUT if the plugin exceeds the deadline. The plugin must

@@ -1,9 +1,8 @@
 /* loader/search.c: see search.h.
  *
  * The order is: GPUHAL_PLUGIN_PATH, the configuration's plugin_path, `gpuhal/` beside the library, the compiled-in
- * directory, and at last the directories for vendors' manifests. Among these, the user's directory comes first, the
- * administrator's second, and the packages' third. A process with more rights than its user searches only compiled-in
- * directories. Each directory is searched only once.
+ * directory, and at last the directories for vendors' manifests: the user's, the administrator's, the packages'. A
+ * process with more rights than its user searches only compiled-in directories. Each directory is searched only once.
  */
 #include "loader/search.h"
 

@@ -1,4 +1,4 @@
-/* loader/selection.c: see selection.h. The table below is the only place with the priorities of known backends. */
+/* loader/selection.c: see selection.h. Only the table below has the priorities of known backends. */
 #include "loader/selection.h"
 
 #include "base/error.h"

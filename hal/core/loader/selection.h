@@ -1,5 +1,5 @@
-/* loader/selection.h: selects and orders the backends according to the table of known names, GPUHAL_BACKENDS and the
- * priorities.
+/* loader/selection.h: selects and orders the backends by the table of known names, config.backends, GPUHAL_BACKENDS
+ * and the priorities.
  */
 #ifndef GPUHAL_LOADER_SELECTION_H
 #define GPUHAL_LOADER_SELECTION_H

@@ -144,7 +144,7 @@ static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
     return true;
 }
 
-/* The sink has the same limit, so only a plugin that writes to the stream itself can exceed the limit here. */
+/* The sink has the same limit, so only a plugin that writes to the stream itself can exceed it here. */
 static bool begin_device(gpuhal_stream *stream)
 {
     return stream->devices.count < GPUHAL_DEVICES_MAX && stream->whole == stream->devices.count &&
@@ -335,8 +335,8 @@ static gpuhal_stream_state take_line(gpuhal_stream *stream, const char *line, si
     return state;
 }
 
-/* A crash report may interrupt a line that another thread is writing. The report is written in one piece, so it is
- * usually also read in one piece. If a read ends inside the report, the line counts as invalid. */
+/* A crash report may interrupt a line that another thread is writing. The report is written, and usually read, in one
+ * piece. If a read ends inside the report, the line counts as invalid. */
 static bool is_cut_by_crash(const gpuhal_stream *stream, const char *next, size_t count)
 {
     static const char crash[] = "[crash]\n";

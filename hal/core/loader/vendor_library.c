@@ -1,8 +1,8 @@
 /* loader/vendor_library.c: implements gpuhal_host.library(), which opens a vendor's runtime library for a plugin.
  *
  * Bare sonames are allowed only here, because the system's dynamic loader knows the drivers' locations. The path of the
- * opened library is recorded in the load context for the report. On failure the error message lists the names that were
- * tried.
+ * opened library is recorded in the load context for the report. If no library opens, the error message lists the names
+ * that were tried.
  */
 #include "base/error.h"
 #include "base/job.h"
@@ -25,7 +25,7 @@ bool gpuhal_dlopen_is_forked(void)
     return (uint32_t)now != 0 && now >> 32 != gpuhal_os_fork_generation();
 }
 
-/* In a forked child, a count from the parent never returns to 0, because only the forking thread exists there. */
+/* In a forked child, the count of the parent's other threads remains, because only the forking thread exists there. */
 static bool enter_dlopen(void)
 {
     const uint64_t generation = (uint64_t)gpuhal_os_fork_generation() << 32;

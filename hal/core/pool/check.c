@@ -1,7 +1,7 @@
 /* pool/check.c: checking mode. The pool fills its buffers and the bytes after each buffer with patterns, and checks the
- * bytes after a buffer before it reuses the memory. The functions use blocking transfers at times when no work uses the
- * memory: before the pool returns a new buffer, and once the work behind which the buffer was released has ended.
- * The caller does not hold the pool's mutex. */
+ * bytes after a buffer before it reuses the memory. The functions use blocking transfers when no work uses the memory:
+ * before the pool returns a new buffer, and once the work behind which the buffer was released has ended. The caller
+ * does not hold the pool's mutex. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -31,7 +31,7 @@ gpuhal_status gpuhal_check_begin(gpuhal_buffer *buffer, gpuhal_queue *queue)
     if (status) {
         return status;
     }
-    /* From here on, a release of the buffer triggers a check. */
+    /* From here on, a release triggers a check. */
     gpuhal_part *part = (gpuhal_part *)buffer;
     gpuhal_mutex_lock(&part->pool->mutex);
     const bool begun = gpuhal_part_begin_uses(part, queue);

@@ -1,7 +1,7 @@
-/* pool/compact.c: vacates a stretch of a segment. The parts in the stretch are moved by their owners.
+/* pool/compact.c: vacates a stretch of a segment. The owners move the stretch's parts.
  *
- * The stretch's free memory is in separate bins, the fence. No search uses these bins. Statistics count the fence's
- * memory as waiting for work. A pool has at most one stretch at a time. */
+ * The stretch's free memory is in separate bins, the fence, which no search uses. Statistics count the fence's memory
+ * as waiting for work. A pool has at most one stretch at a time. */
 #include "pool/pool.h"
 
 /* Adjacent blocks that are free or can move. */
@@ -39,7 +39,7 @@ bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);
     const uint64_t unused = gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool);
-    /* If the pool has no limit, the driver refused the allocation, so the pool cannot grow. */
+    /* If the pool has no limit, the driver or another limit refused, so the pool cannot grow. */
     const uint64_t room = atomic_load(&pool->limit_bytes) == 0 ? 0 : room_to_grow(pool);
     gpuhal_mutex_unlock(&pool->mutex);
     return unused > 0 && unused + room >= bytes;
@@ -130,7 +130,7 @@ static void mark(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count)
     }
 }
 
-/* Moves the stretch's memory that is free now behind the fence. The caller holds the mutex. */
+/* Moves the stretch's free memory behind the fence. The caller holds the mutex. */
 static void sweep(gpuhal_pool *pool)
 {
     const gpuhal_fence *fence = &pool->fence;
@@ -175,7 +175,7 @@ static bool try_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t c
     return begins;
 }
 
-/* In a pool with exportable memory each part is a segment of its own, so no part has to move. */
+/* In a pool with exportable memory each part is a whole segment, so no part has to move. */
 uint64_t gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
                               uint64_t deadline_ns)
 {

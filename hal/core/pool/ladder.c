@@ -15,8 +15,7 @@ typedef struct climb {
     gpuhal_block_id block; /* the result; 0 if no block was found yet */
     gpuhal_memory_report report;
     bool refused;
-    gpuhal_error_detail refusal; /* the reason why the pool could not grow; the message names the limit or the driver's
-                                  * call */
+    gpuhal_error_detail refusal; /* why the pool could not grow; the message names the limit or the driver's call */
 } climb;
 
 static bool search(climb *c)
@@ -70,8 +69,8 @@ static bool gather(climb *c)
 enum { LOST_POLL_NS = 20000000 };
 
 /* Ensures that only one thread at a time grows the pool. Otherwise a second thread would request a segment although the
- * first thread's segment may have room for both requests. The second request might even exceed the limit only because
- * of the first, which may fail later. Returns DEVICE_LOST if the first thread is stuck. */
+ * first thread's segment may have room for both. The second request might even exceed the limit only because of the
+ * first, which may fail later. Returns DEVICE_LOST if the first thread is stuck. */
 static gpuhal_status begin_growing(gpuhal_pool *pool)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -101,7 +100,7 @@ static gpuhal_status note_refusal(climb *c, gpuhal_status status)
     return status;
 }
 
-/* Returns as many unused segments to the driver as needed. Returns false if all segments are in use. */
+/* Returns as many unused segments to the driver as needed. Returns false if all are in use. */
 static bool trim(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -182,8 +181,9 @@ static bool wait(climb *c, uint64_t deadline_ns)
 }
 
 /* Another thread may have taken the freed memory, or released its own memory behind newer work. Waiting is useful only
- * if the memory behind newer work would be enough; otherwise the request is refused, however long work continues. If
- * there are sources to call, the thread stops waiting early, because sources may release memory immediately. */
+ * if the memory behind newer work and the free memory would be enough; otherwise the request is refused, however long
+ * work continues. If there are sources to call, the thread stops waiting early, because sources may release memory
+ * immediately. */
 bool gpuhal_ladder_waits_on(const gpuhal_shortage *shortage, uint64_t deadline_ns, uint64_t callers_deadline_ns)
 {
     /* If enough memory is left, the refusal had another reason, and more free memory does not help. */
@@ -214,7 +214,7 @@ static bool waits_on(const climb *c, uint64_t deadline_ns)
 
 /* ---- the order of the steps */
 
-/* Tries all steps that take no memory from other owners. */
+/* Tries the steps that call no source. */
 static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
@@ -235,7 +235,7 @@ uint64_t gpuhal_ladder_patience(uint64_t deadline_ns)
     return now_ns + (half_ns < most_ns ? half_ns : most_ns);
 }
 
-/* The memory that sources release may be behind work, so the whole climb is repeated after each call. */
+/* Released memory may be behind work, so the whole climb is repeated after each call. */
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
 {
     const gpuhal_request *request = c->request;
@@ -257,7 +257,7 @@ static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
 }
 
 /* Returns whether the pool may grow by the request within its limit. If so, the device is short of memory, and memory
- * released elsewhere on the device helps too. */
+ * released elsewhere on it helps too. */
 static bool may_grow_elsewhere(const climb *c)
 {
     const gpuhal_pool *pool = c->request->pool;
@@ -283,9 +283,9 @@ static gpuhal_status compact(climb *c)
                : GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Compaction takes no memory from other owners, so it is tried first if it may be enough. It is tried again at the end
- * if sources have released memory, which may be scattered. In between, sources first release memory of this pool, and
- * then any memory of the device. The callbacks' rung is tried once. */
+/* Compaction takes no memory from other owners, so it is tried first if it may be enough, and again at the end if
+ * sources have released memory, which may be scattered. In between, the sources of each rung first release memory of
+ * this pool, and then any memory of the device. The callbacks' rung is tried once. */
 static gpuhal_status ask_all(climb *c)
 {
     gpuhal_status status = compact(c);
@@ -314,8 +314,7 @@ static gpuhal_status out_of_memory(climb *c)
                                                  : gpuhal_bins_largest(&pool->blocks, lane->bins);
     gpuhal_mutex_unlock(&pool->mutex);
     char own[64] = "";
-    if (own_bytes > report->largest_free_bytes) { /* bytes behind the queue's own work, which the queue can use
-                                                   * immediately */
+    if (own_bytes > report->largest_free_bytes) { /* bytes behind the queue's own work, which it can use now */
         snprintf(own, sizeof own, " (%" PRIu64 " for this queue)", own_bytes);
     }
     report->asked_bytes = c->request->bytes;

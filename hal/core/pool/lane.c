@@ -9,8 +9,8 @@
 /* A queue counts as idle after this many releases without new work. */
 enum { IDLE_RELEASES = 256 };
 
-/* Frees the lanes of FINISHED queues for reuse, except lanes that are the home of parts. A FINISHED queue was
- * destroyed, all its work has ended, and it gets no more work. */
+/* Frees the lanes of FINISHED queues for reuse, except homes of parts. A FINISHED queue was destroyed, all its work has
+ * ended, and it gets no more. */
 static void free_finished_lanes(gpuhal_pool *pool)
 {
     for (gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
@@ -313,8 +313,8 @@ static gpuhal_bins *bins_for_release(gpuhal_pool *pool, gpuhal_lane *home)
 }
 
 /* Blocks in the home lane are only reused by the home queue, after its own earlier work. So if other queues have used
- * the part, the entry waits only for these other queues. Afterwards the block is added to the lane, which keeps its
- * queue until then. */
+ * the part, the entry waits only for them. Afterwards the block is added to the lane, which keeps its queue until
+ * then. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
 {
     gpuhal_pool *pool = part->pool;

@@ -7,8 +7,8 @@
 
 #include <inttypes.h>
 
-/* Counts the parts of each tag. They are not counted at allocation, because allocation must be fast. The caller holds
- * the pool's mutex. */
+/* Counts the parts of each tag. They are not counted at allocation, which must be fast. The caller holds the pool's
+ * mutex. */
 static void count_parts(gpuhal_pool *pool)
 {
     gpuhal_pool_give_kept(pool);
@@ -54,8 +54,8 @@ static void report_tag(const gpuhal_device *device, gpuhal_tag *tag)
     }
 }
 
-/* Reports stores. A store keeps its pool, and therefore the memory of its entries, until the store is destroyed. Each
- * store has exactly one source on the evict rung. */
+/* A store keeps its pool, and therefore the memory of its entries, until it is destroyed. Each store has exactly one
+ * source on the evict rung. */
 static void report_stores(const gpuhal_device *device)
 {
     const uint64_t stores = gpuhal_pressure_source_count(device, GPUHAL_PRESSURE_EVICT);

@@ -1,5 +1,5 @@
-/* pool/pending.c: memory that becomes free when work ends. These functions record events behind the work, poll the
- * events, and wait for them. Entries with users stay in the list. */
+/* pool/pending.c: memory that becomes free when work ends. Records events behind the work, polls them, and waits for
+ * them. Entries with users stay in the list. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -171,8 +171,7 @@ static uint64_t poll_pending(gpuhal_pool *pool)
     return ended.bytes;
 }
 
-/* If the lane has any block, returns the lane's queue with a new reference; otherwise NULL. The caller holds the
- * mutex. */
+/* If the lane has any block, returns its queue with a new reference; otherwise NULL. The caller holds the mutex. */
 static gpuhal_queue *queue_of(const gpuhal_lane *lane)
 {
     gpuhal_queue *queue = lane->queue;
@@ -295,9 +294,9 @@ static bool is_before(const gpuhal_block *block, const gpuhal_lane *lane, const 
     return block->bytes > 0 && block->bins == lane->bins && block->stamp < timepoint->ordinal;
 }
 
-/* Creates an entry that waits for the timepoint, from all blocks of the lane that were released before the timepoint.
- * The entry takes ownership of the reference to the timepoint. Returns NULL if none of the blocks is large enough or
- * host memory is short. The caller holds the mutex. */
+/* Creates an entry that waits for the timepoint, from all blocks of the lane that were released before it. The entry
+ * takes the caller's reference to it. Returns NULL if none of the blocks is large enough or host memory is short. The
+ * caller holds the mutex. */
 static gpuhal_pending *part_before(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_timepoint *timepoint, uint64_t bytes)
 {
     gpuhal_block_id id = 1;

@@ -1,7 +1,6 @@
-/* pool/piece.c: virtual memory. A pool reserves one address range that is larger than the device's memory, and the
- * driver backs it with memory piece by piece. Buffers can span neighbouring pieces, so free memory is not fragmented
- * into segments. Each piece can be returned to the driver individually, at any position, if no buffer uses a byte of
- * it.
+/* pool/piece.c: virtual memory. A pool reserves one address range larger than the device's memory, and the driver backs
+ * it with memory piece by piece. Buffers can span neighbouring pieces, so free memory is not fragmented into segments.
+ * Each piece can be returned to the driver individually, at any position, if no buffer uses a byte of it.
  *
  * The range is one region of the table. Addresses without memory are free blocks in separate bins, `holes`, which no
  * search uses. `changing` is set while one thread calls the driver without the mutex; only this thread may then remove
@@ -43,8 +42,7 @@ static uint64_t least_in(const gpuhal_pool *pool, const gpuhal_block *hole, uint
     return need - before <= hole->bytes + after ? hole->bytes : UINT64_MAX;
 }
 
-/* Finds the hole that needs the least memory, and among several the hole with the lowest address. The caller holds the
- * mutex. */
+/* Finds the hole that needs the least memory, and among several the lowest. The caller holds the mutex. */
 static bool choose_hole(const gpuhal_pool *pool, uint64_t need, gpuhal_hole *out)
 {
     *out = (gpuhal_hole){.least = UINT64_MAX};

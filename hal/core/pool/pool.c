@@ -56,7 +56,7 @@ static uint64_t lower_limit(uint64_t one, uint64_t other)
     return one == 0 || (other != 0 && other < one) ? other : one;
 }
 
-/* Every buffer begins and ends at a multiple of the unit, so that a unit that the device copies, fills or binds as a
+/* Every block begins and ends at a multiple of the unit, so that a unit that the device copies, fills or binds as a
  * whole belongs to only one buffer. */
 static uint64_t unit_of(const gpuhal_device *device, uint64_t asked)
 {
@@ -145,8 +145,8 @@ static gpuhal_pool *make_pool(gpuhal_device *device, const gpuhal_pool_desc *des
     pool->trace = &device->gpu->layers.pools->trace;
     pool->checks = (desc->flags & GPUHAL_POOL_CHECKING) || device->gpu->settings.pool_check;
     /* Lanes keep no parts if keep_bytes is set, because a release must then immediately return unused segments above
-     * keep_bytes. Lanes of pools with exportable memory keep no parts either, because such parts are whole segments. In
-     * checking mode no part has a home, so no part is kept. */
+     * it, nor in pools with exportable memory, because their parts are whole segments. In checking mode no part has a
+     * home, so none is kept. */
     pool->keeps = desc->keep_bytes == 0 && desc->export_kinds == 0;
     pool->references = 1;
     pool->common = common;
@@ -267,7 +267,7 @@ static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *
     if (flags & ~ALLOCATE_FLAGS) {
         return unknown_flags("gpuhal_pool_allocate", flags & ~ALLOCATE_FLAGS);
     }
-    /* Requests to the driver are multiples of the unit, so rounding up to the unit cannot overflow. */
+    /* Requests to the driver are multiples of the unit, so rounding up to it cannot overflow. */
     const uint64_t guard = pool->checks ? GPUHAL_CHECK_BYTES : 0;
     const uint64_t whole = pool->device->allocation_max_bytes & ~(pool->unit - 1);
     const uint64_t most = whole > guard ? whole - guard : 0;
@@ -387,9 +387,9 @@ void gpuhal_part_join_store(gpuhal_buffer *buffer)
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-/* Releases one reference. First returns unused segments to the driver: all segments if the pool was destroyed, or the
- * segments above keep_bytes if keep_bytes is set. Segments behind work that has ended are also unused. The caller holds
- * the mutex; this function unlocks it. */
+/* Releases one reference. First returns unused segments to the driver: all if the pool was destroyed, or those above
+ * keep_bytes if it is set. Segments behind work that has ended are also unused. The caller holds the mutex; this
+ * function unlocks it. */
 static void settle(gpuhal_pool *pool)
 {
     const uint64_t keep = pool->destroyed ? 0 : pool->desc.keep_bytes ? pool->desc.keep_bytes : UINT64_MAX;
@@ -458,7 +458,7 @@ void gpuhal_pool_destroy(gpuhal_pool *pool)
 }
 
 /* Compares the gpuhal objects because the enqueuing call has not checked its arguments yet. The pool must not record a
- * queue of another gpuhal object, because that queue may be destroyed before the pool. */
+ * queue of another gpuhal object, which may be destroyed before the pool. */
 gpuhal_status gpuhal_part_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
 {
     gpuhal_part *part = (gpuhal_part *)buffer;
@@ -494,8 +494,8 @@ gpuhal_status gpuhal_buffer_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
     return status ? status : gpuhal_part_use(buffer, queue);
 }
 
-/* Searches the blocks linearly. Address lookups are too rare to justify an index that every release would have to
- * update. The caller holds the mutex. */
+/* Address lookups are too rare to justify an index that every release would have to update. The caller holds the
+ * mutex. */
 static gpuhal_buffer *find_in(gpuhal_pool *pool, const gpuhal_buffer *segment, const uint64_t *offset)
 {
     gpuhal_buffer *found = NULL;

@@ -1,15 +1,14 @@
 /* pool/pool.h: the internals of a pool, for the files of this folder.
  *
- * A pool has segments, which are device buffers, and a table of all blocks in its segments (memory/blocks.h). A block
- * is either free or in use as a part (a suballocation). A free block is in the bins of exactly one owner: all queues
- * (`common`), a lane, or a pending entry; or it is behind the fence (compact.c) or without memory (piece.c). If the
- * plugin supports virtual memory, one segment is the range: reserved addresses that are partly backed by pieces of
- * memory (piece.c).
+ * A pool has segments, which are device buffers, and a table of all their blocks (memory/blocks.h). A block is either
+ * free or in use as a part (a suballocation). A free block is in the bins of exactly one owner: all queues (`common`),
+ * a lane, or a pending entry; or it is behind the fence (compact.c) or without memory (piece.c). If the plugin supports
+ * virtual memory, one segment is the range: reserved addresses that are partly backed by pieces of memory (piece.c).
  *
  * A lane belongs to a queue. The lane's bins contain the blocks that were released behind the queue's work; the queue
- * can reuse these blocks immediately. Blocks that are released while the queue has no work become common. While only
- * one queue uses the pool, a second view of the blocks has the lane's and the common blocks in one set of bins, and
- * serves the queue's requests (sole.c).
+ * can reuse them immediately. Blocks that are released while the queue has no work become common. While only one queue
+ * uses the pool, a second view of the blocks has the lane's and the common blocks in one set of bins, and serves the
+ * queue's requests (sole.c).
  *
  * If parts are released in the reverse order of their allocation, a lane keeps them unchanged for the next requests of
  * its queue, so that threads with different queues do not wait for each other (kept.c). When another owner needs a
@@ -18,9 +17,9 @@
  * Pending blocks become common once all their events are done, except a single block with a home, which is added to its
  * home lane.
  *
- * `mutex` protects all members that are not atomic. It is never held during a call to a plugin, a queue or the
- * application. Lanes exist until the pool is freed, so a thread may walk them without the mutex. A lane's queue may
- * change during the walk, unless the walking thread is in a call of that queue.
+ * `mutex` protects all members that are not atomic. It is never held during a call to a plugin or the application, not
+ * even through a queue. Lanes exist until the pool is freed, so a thread may walk them without the mutex. A lane's
+ * queue may change during the walk, unless the walking thread is in a call of that queue.
  */
 #ifndef GPUHAL_POOL_POOL_H
 #define GPUHAL_POOL_POOL_H
@@ -42,15 +41,14 @@ typedef struct gpuhal_lane {
     _Atomic(struct gpuhal_lane *) next; /* newer */
     _Atomic(gpuhal_queue *) queue; /* with a reference to the structure; NULL: free for reuse */
     gpuhal_bins *bins;
-    _Atomic(struct gpuhal_lane *) *slot; /* the pool's slot that points to this lane; NULL if the lane is only in the
-                                          * list */
+    _Atomic(struct gpuhal_lane *) *slot; /* the pool's slot for this lane; NULL if it is only in the list */
     uint64_t submitted;     /* number of the queue's newest submission at the last release */
     uint64_t idle_releases; /* releases since `submitted` changed */
     uint64_t parts; /* parts with this lane as their home; the lane keeps its queue until all their blocks are
                      * returned */
     struct gpuhal_lane *keeping; /* next lane in the pool's list */
     gpuhal_mutex mutex; /* protects the members below; locked after the pool's */
-    struct gpuhal_part *kept; /* newest first; counted as in use in the table and in the pool's statistics */
+    struct gpuhal_part *kept; /* newest first; counted as in use in the table and in the pool's amounts */
     bool listed; /* in the pool's list `keeping`; true for every lane that keeps parts */
     bool closed; /* keeps no more parts, because the pool was destroyed */
     _Atomic uint32_t operations; /* allocations and releases of its queue that locked the pool's mutex */
@@ -73,7 +71,7 @@ typedef struct gpuhal_pending {
     gpuhal_bins *bins;           /* a lane's bins; NULL if the entry has one block, which the table still lists as in
                                   * use */
     gpuhal_block_id block;
-    gpuhal_lane *home; /* home of the released part, which still counts the part; NULL if there is none */
+    gpuhal_lane *home; /* home of the released part, which still counts the part; NULL if none */
     const gpuhal_tag *tag; /* the released buffer's tag and size; `bytes` is 0 if there is nothing to check */
     uint64_t bytes;
     /* Queues that can take blocks from the bins: the lane's queue, and a queue that waits for the entry's event. The
@@ -91,8 +89,7 @@ typedef struct gpuhal_part {
     gpuhal_block_id block;
     uint32_t segment; /* number of the segment */
     uint64_t number;  /* sequence number in the pool, for the trace */
-    gpuhal_lane *home; /* lane of the queue that the part was allocated for, or of the first queue that used it; else
-                        * NULL */
+    gpuhal_lane *home; /* lane of the queue that the part was allocated for, or of the first that used it; else NULL */
     uint32_t began, made; /* its home's `operations` before and after the allocation */
     bool is_kept;      /* kept by its home since `stamp` */
     uint64_t stamp;
@@ -164,7 +161,7 @@ struct gpuhal_pool {
     gpuhal_tag *tag; /* for parts without a tag of their own */
     uint64_t unit; /* all blocks begin and end at a multiple of `unit` in their segment */
     bool checks;   /* checking mode; check.c */
-    bool keeps;    /* true if the pool's lanes keep parts */
+    bool keeps;    /* the pool's lanes keep parts */
     _Atomic uint64_t limit_bytes; /* 0: none */
 
     gpuhal_mutex mutex;
@@ -199,12 +196,12 @@ struct gpuhal_pool {
     _Atomic uint64_t free_bytes, largest_bytes, unused_bytes; /* sizes of `common`'s blocks at the last change */
     _Atomic uint64_t searches_failed, out_of_memory;
     /* `store_bytes` is the sum of block bytes of parts that belong to stores; written with the pool's mutex held.
-     * `fixed_bytes` is how many of these bytes no store can give up now, or less; stores write it with the store's
-     * mutex held. */
+     * `fixed_bytes` is how many of these bytes no store can give up now, or less; stores write it with their mutex
+     * held. */
     _Atomic uint64_t store_bytes, fixed_bytes;
 };
 
-/* All pools of a gpuhal object, including destroyed pools that still have parts in use. */
+/* All pools of a gpuhal object, including destroyed pools with parts in use. */
 typedef struct gpuhal_pools {
     gpuhal_mutex mutex; /* protects the list and the count; locked before a pool's mutex */
     gpuhal_pool *first;
@@ -227,8 +224,8 @@ typedef struct gpuhal_request {
 
 /* ---- kept.c */
 
-/* Keeps a part that has no references, if its home can keep it. If this function returns false, the caller must release
- * the part. The caller must not hold the mutex. */
+/* Keeps a part without references, if its home can. Otherwise returns false, and the caller must release it. The caller
+ * must not hold the mutex. */
 bool gpuhal_part_keep(gpuhal_part *part);
 /* Takes the part that the queue's lane kept last, if its size is exactly `bytes`; otherwise returns NULL. `queue` may
  * be NULL. The caller must not hold the mutex. */
@@ -377,16 +374,14 @@ static inline void gpuhal_pool_changed(gpuhal_pool *pool)
 
 /* ---- sole.c: call with the mutex held */
 
-/* Begins the view if it has not ended before, no two queues have had lanes at the same time, and the pool has no
- * exportable memory, no range, no stretch and no pending entries. Call before a block is added to the lane of a queue
- * with pending work. */
+/* Begins the view, unless it has ended, the lane has blocks, or the pool has exportable memory, a range, a stretch or
+ * pending entries. Call before a block is added to the lane of a queue with pending work. */
 void gpuhal_sole_begin(gpuhal_pool *pool, const gpuhal_lane *lane);
 /* Call after a queue got a lane. Ends the view if the pool has lanes of several queues. */
 void gpuhal_sole_note_queue(gpuhal_pool *pool);
-/* Ends the view permanently, because other queues may take blocks from now on. */
+/* Ends the view permanently, even before it began, because other queues may take blocks from now on. */
 void gpuhal_sole_end(gpuhal_pool *pool);
-/* Takes a block for the only queue; `lane` is its lane. Returns 0 if no block fits. Both gpuhal_blocks must be
- * reserved. */
+/* Takes a block for the only queue; `lane` is its lane. Returns 0 if none fits. Both gpuhal_blocks must be reserved. */
 gpuhal_block_id gpuhal_sole_take(gpuhal_pool *pool, const gpuhal_lane *lane, uint64_t bytes);
 /* Records that the used block with this twin became free and was merged into `merged`. */
 void gpuhal_sole_give(gpuhal_pool *pool, gpuhal_block_id twin, gpuhal_block_id merged);
@@ -398,10 +393,10 @@ void gpuhal_sole_remove(gpuhal_pool *pool, uint32_t region);
 
 /* Creates the lane if necessary. Returns NULL if out of host memory. */
 gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue);
-/* Takes the best block that the queue can use now. Returns 0 if no block fits. `queue` may be NULL. */
+/* Takes the best block that the queue can use now. Returns 0 if none fits. `queue` may be NULL. */
 gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* Moves neighbouring blocks that the queue can use now to its lane, so that they merge. Moves no more than `bytes`
- * requires, because other queues lose these blocks. Returns false if there are no such blocks or `queue` is NULL. */
+ * requires, because other queues lose them. Returns false if there are none or `queue` is NULL. */
 bool gpuhal_lane_gather(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* Records that the queue uses the part. Returns false if out of host memory. */
 bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue);
@@ -415,12 +410,12 @@ void gpuhal_part_put_back(gpuhal_part *part);
 /* Appends a new entry. gpuhal_pending_record() must record its events. */
 void gpuhal_pending_append(gpuhal_pool *pool, gpuhal_pending *pending);
 /* Releases the part's block behind all work that used the part, and frees the part. Returns an entry whose events
- * gpuhal_pending_record() must record, or NULL. If the part is kept, the caller must also hold the mutex of the part's
+ * gpuhal_pending_record() must record, or NULL. If the part is kept, the caller must also hold the mutex of its
  * home. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part);
 
 /* The first function releases one lane's kept parts; call it before the lane's queue allocates or releases a part that
- * is not kept. The second releases the kept parts of all lanes, and returns their number. */
+ * is not kept. The second releases those of all lanes, and returns their number. */
 void gpuhal_lane_give_kept(gpuhal_pool *pool, gpuhal_lane *lane);
 uint64_t gpuhal_pool_give_kept(gpuhal_pool *pool);
 /* Releases kept parts if counting this block would set a new peak. Kept and used parts together must not exceed the
@@ -439,7 +434,7 @@ uint64_t gpuhal_device_fixed_bytes(const gpuhal_device *device);
  * store could give up now are added to `need`, except for the control group's limit. */
 gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool all);
 /* Allocates a segment or piece from the driver with room for `need` bytes. Returns OUT_OF_MEMORY with details if the
- * driver fails or a limit would be exceeded. The caller must not hold the mutex. */
+ * driver refuses or a limit would be exceeded. The caller must not hold the mutex. */
 gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need);
 /* Removes unused segments from the table, and then excludes unused pieces from allocation, until `want_bytes` are
  * removed or at most `keep_bytes` remain. Returns a list of buffers for gpuhal_segments_release(), linked by
@@ -447,8 +442,7 @@ gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need);
 gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes,
                                        uint64_t *out_bytes);
 /* Return the bytes of unused segments and pieces. Call the first function with the mutex held, and the second without
- * it. The second function locks the mutex only if the device has virtual memory, because it must search the blocks for
- * unused pieces. */
+ * it. The second locks the mutex only if the device has virtual memory, to search the blocks for unused pieces. */
 uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool);
 uint64_t gpuhal_pool_unused_now(gpuhal_pool *pool);
 /* The caller must hold a reference to the pool, and must not hold the mutex. */
@@ -461,14 +455,14 @@ enum { GPUHAL_CHECK_BYTES = 256 };
 
 /* Prepares a new buffer that was allocated for the queue, which may be NULL. */
 gpuhal_status gpuhal_check_begin(gpuhal_buffer *buffer, gpuhal_queue *queue);
-/* Checks a released buffer's memory once, after the work submitted before its release has ended. */
+/* Checks a released buffer's memory once, after the earlier work of the queues that used it has ended. */
 void gpuhal_check_end(gpuhal_pool *pool, gpuhal_pending *pending);
 void gpuhal_check_released_twice(gpuhal_buffer *buffer);
 
 /* ---- pending.c: memory that other queues can use once work has ended; call without the mutex */
 
 void gpuhal_pending_record(gpuhal_pool *pool, gpuhal_pending *pending);
-/* Makes the blocks of pending entries and of idle queues' lanes common if their work has ended. Returns the number of
+/* Frees the blocks of entries whose work has ended, and makes idle queues' lanes common. Returns the number of
  * bytes. */
 uint64_t gpuhal_pool_poll(gpuhal_pool *pool);
 /* Makes the lane of each other queue pending if it has `bytes` in one block. Returns the newest entry's number. */
@@ -490,11 +484,11 @@ bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t newest, uint64_t deadli
 
 /* Returns whether the scattered free memory plus the memory that the driver may still provide is at least `bytes`. */
 bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes);
-/* Chooses a stretch of `bytes` bytes, or a whole segment if `bytes` is 0. All used blocks in the stretch must be
- * `movable` parts, and there must be room for them elsewhere. Among several stretches, chooses the one with the fewest
- * bytes to move. Memory behind work that does not end before the deadline counts as used. From now on no block is
- * allocated in the stretch. Returns the stretch's size, or 0 if there is no such stretch or another thread is
- * compacting. Unless the result is 0, the caller must call gpuhal_compact_end(). */
+/* Chooses a stretch of at least `bytes` bytes, or a whole segment if `bytes` is 0. All used blocks in the stretch must
+ * be `movable` parts, and there must be room for them elsewhere. Among several stretches, chooses the one with the
+ * fewest bytes to move. Memory behind work that does not end before the deadline counts as used. From now on no block
+ * is allocated in the stretch. Returns the stretch's size, or 0 if there is none or another thread is compacting.
+ * Unless the result is 0, the caller must call gpuhal_compact_end(). */
 uint64_t gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
                               uint64_t deadline_ns);
 /* Returns whether the part begins in the stretch. */
@@ -511,11 +505,11 @@ uint64_t gpuhal_compact_trim(gpuhal_pool *pool, uint64_t bytes);
 
 /* Tries each step of the ladder after a search has failed. Returns OK with a block, or the error. */
 gpuhal_status gpuhal_pool_climb(const gpuhal_request *request, gpuhal_block_id *out_block);
-/* Refuses a request that exceeds a limit of the pool or the device, like gpuhal_pool_climb(), but tries no rung: a
- * store must not evict entries for such a request. Returns OUT_OF_MEMORY with its report. */
+/* Refuses a request that exceeds a limit, like gpuhal_pool_climb(), but tries no rung: a store must not evict entries
+ * for such a request. Returns OUT_OF_MEMORY with its report. */
 gpuhal_status gpuhal_pool_check_request(const gpuhal_request *request);
 /* Returns the time until which to wait for work if there are sources to call. It is before the deadline, so that the
- * sources have time left. */
+ * sources have time. */
 uint64_t gpuhal_ladder_patience(uint64_t deadline_ns);
 /* Sizes for an allocation that may wait for work. */
 typedef struct gpuhal_shortage {
@@ -537,8 +531,7 @@ gpuhal_pool_amount gpuhal_amount_read(const gpuhal_amount *figure);
 /* Allocates for a store, like gpuhal_pool_allocate(). */
 gpuhal_status gpuhal_pool_allocate_for_store(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
                                              uint64_t timeout_ns, gpuhal_buffer **out_buffer);
-/* Counts a part that the application allocated as a store's part. The part stays counted even if the store refuses
- * it. */
+/* Counts an application's part as a store's, even if the store then refuses it. */
 void gpuhal_part_join_store(gpuhal_buffer *buffer);
 /* Releases one reference. The caller must hold no lock. */
 void gpuhal_pool_unreference(gpuhal_pool *pool);

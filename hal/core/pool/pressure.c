@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 /* LOST_POLL_NS is how often a thread that waits for its turn checks whether the device is lost. PROMPT_NS is how long a
- * thread with a timeout of 0 waits for a prompt turn. Only a faulty callback takes longer, for example a callback that
- * needs a lock held by the waiting thread. */
+ * thread with a timeout of 0 waits for a prompt turn. Only a faulty callback takes longer, for example one that needs a
+ * lock held by the waiting thread. */
 enum { LOST_POLL_NS = 20000000, PROMPT_NS = 1000000000 };
 
 /* Maximum number of calls of one source in one attempt. An application's callback might claim forever that it released
@@ -30,8 +30,7 @@ struct gpuhal_pressure_turn {
     const void *caller; /* gpuhal_job_caller() */
     uint64_t deadline_ns;
     bool prompt; /* the thread does not wait, or is on the evict rung, which copies nothing */
-    const gpuhal_pressure_entry *entry; /* the source that is running; NULL if none is running or the source has removed
-                                         * itself */
+    const gpuhal_pressure_entry *entry; /* the source that is running; NULL if none or it has removed itself */
 };
 
 void gpuhal_pressure_init(gpuhal_pressure *pressure)

@@ -1,15 +1,15 @@
 /* pool/pressure.h: the sources that release memory when a device runs short.
  *
- * A source can release memory of one device: a store, or a callback of the application. Sources are called in the order
- * of their rungs. Within a rung they are called by priority, and with equal priority in the order of their addition.
+ * A source can release memory of one device: a store, or a callback of the application. Sources are called rung by
+ * rung, within a rung by priority, and with equal priority in the order of their addition.
  *
  * Only one thread at a time calls the sources of a device. Other threads wait for their turn until their deadline. With
  * a timeout of 0, a thread waits at most one second, and only if the current turn is prompt: its thread has a timeout
  * of 0 as well, or is evicting.
  *
  * A thread inside a source calls no source of any device. An allocation that a source makes without NO_EVICT skips
- * these rungs, so it can neither recurse nor wait for itself. The allocation returns OUT_OF_MEMORY if the other rungs
- * are not enough.
+ * these rungs, so it can neither recurse nor wait for itself. It returns OUT_OF_MEMORY if the other rungs are not
+ * enough.
  */
 #ifndef GPUHAL_POOL_PRESSURE_H
 #define GPUHAL_POOL_PRESSURE_H
@@ -30,10 +30,10 @@ typedef enum gpuhal_pressure_rung {
 /* Bit values: reasons why a store cannot copy an entry. */
 enum {
     GPUHAL_LACKS_HOST_BYTES = 1u,   /* host memory copies are not enabled */
-    GPUHAL_LACKS_HOST_ROOM = 2u,    /* host memory limit reached */
+    GPUHAL_LACKS_HOST_ROOM = 2u,    /* host memory limit leaves no room */
     GPUHAL_LACKS_HOST_MEMORY = 4u,  /* the system's last allocation failed */
     GPUHAL_LACKS_FOLDER = 8u,
-    GPUHAL_LACKS_FILE_ROOM = 16u,   /* file limit reached */
+    GPUHAL_LACKS_FILE_ROOM = 16u,   /* file limit leaves no room */
     GPUHAL_LACKS_DISK_ROOM = 32u,   /* disk full at the last write */
     GPUHAL_LACKS_FILE = 64u         /* the last write failed for another reason */
 };
@@ -55,8 +55,7 @@ typedef struct gpuhal_pressure_source {
     int32_t priority; /* within a rung, the source with the lowest value is called first */
     /* Releases about `bytes` bytes of the pool, or of the device if `pool` is NULL, and returns the number of released
      * bytes. Called without locks. `give` may only allocate with NO_EVICT, and must return by `deadline_ns` on the
-     * monotonic clock. It must not wait if `deadline_ns` is 0. The caller restores the thread's last error
-     * afterwards. */
+     * monotonic clock, without waiting if that is 0. The caller restores the thread's last error afterwards. */
     uint64_t (*give)(void *user, gpuhal_device *device, struct gpuhal_pool *pool, uint64_t bytes, uint64_t deadline_ns);
     /* Counts the source's bytes in the pool, or on the device if `pool` is NULL. All members of *out_figures are 0 on
      * entry. Called with the list's mutex held, so `count` must only read the source's numbers and call nothing.
@@ -118,9 +117,8 @@ typedef struct gpuhal_pressure_attempt {
 bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given);
 bool gpuhal_pressure_has_source(const gpuhal_device *device);
 uint64_t gpuhal_pressure_source_count(const gpuhal_device *device, gpuhal_pressure_rung rung);
-/* Completes the report, and adds all of it to the thread's last error. Adds the sums of the sources' sizes for the
- * pool, or for the device if `pool` is NULL, to evictable_bytes, spillable_bytes, unspillable_bytes and pinned_bytes.
- * */
+/* Completes the report, and adds it to the thread's last error. Adds the sums of the sources' sizes for the pool, or
+ * the device if `pool` is NULL, to evictable_bytes, spillable_bytes, unspillable_bytes and pinned_bytes. */
 void gpuhal_pressure_report(const gpuhal_device *device, const struct gpuhal_pool *pool, gpuhal_memory_report *report);
 
 #endif

@@ -1,5 +1,5 @@
-/* pool/relief.c: called if a device refuses a buffer outside pools or a pool's segment. Tries the rungs of ladder.c
- * that return memory to the driver, and retries the allocation after each rung. */
+/* pool/relief.c: called if a device refuses a buffer outside pools or a pool's segment or piece. Tries the rungs of
+ * ladder.c that return memory to the driver, and retries the allocation after each release. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -35,8 +35,8 @@ static gpuhal_status retire(climb *c, gpuhal_rung rung)
     return gave ? try_again(c) : GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Returns unused segments of the device's pools to the driver: first as many as needed, then more, because the returned
- * segments may not be contiguous. */
+/* Returns unused segments of the device's pools to the driver: first as many as needed, then more, because they may not
+ * be contiguous. */
 static gpuhal_status trim(climb *c, gpuhal_rung rung)
 {
     gpuhal_device *device = c->relief->device;
@@ -121,7 +121,7 @@ static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
 }
 
 /* A source may release memory that the library does not count, so the allocation is retried first. If a source releases
- * a part of a pool, the part's segment is then returned to the driver if it is unused. */
+ * a part of a pool, the part's segment is then returned to the driver if unused. */
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung)
 {
     const gpuhal_relief *relief = c->relief;

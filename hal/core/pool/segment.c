@@ -40,8 +40,8 @@ static uint64_t ordered_bytes(const gpuhal_pool *pool)
 }
 
 /* Returns the size of the next segment. The first segments have an eighth, a quarter and a half of the preferred size,
- * because small programs need little; later segments have the full size. Any segment has only an eighth of the
- * preferred size if this is enough for the request, and enough other bytes become free when queued work ends. */
+ * because small programs need little, or more if the request needs it; later segments have the full size. Any segment
+ * has only an eighth if this is enough for the request, and enough other bytes become free when queued work ends. */
 static uint64_t next_bytes(const gpuhal_pool *pool, uint64_t bytes)
 {
     const uint64_t preferred = pool->desc.segment_bytes;
@@ -152,8 +152,8 @@ static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t b
                  : gpuhal_buffer_create_segment(pool->device, &desc, pool, out_buffer);
 }
 
-/* Tries the intended size, which is at most the room and at least `need`. Each time the driver refuses, halves the
- * size, but not below `need`. */
+/* Tries the intended size, which is at most the room and at least `need`. After each refusal, halves the size, but not
+ * below `need`. */
 static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t *bytes, uint64_t need,
                               gpuhal_buffer **out_buffer)
 {
@@ -215,8 +215,8 @@ static uint64_t range_bytes(const gpuhal_pool *pool)
     return total < UINT64_MAX / 4 ? total + total / 8 : 0;
 }
 
-/* Returns whether the device has peers. Drivers let peers access allocations, but not memory behind reserved addresses,
- * so copies between peers would use host memory. */
+/* Drivers let peers access allocations, but not memory behind reserved addresses, so copies between peers would use
+ * host memory. */
 static bool has_peers(const gpuhal_device *device)
 {
     uint32_t others = 0;

@@ -1,7 +1,7 @@
 /* pool/sole.c: a second view of the blocks while only one queue uses the pool. In the pool's own view, common blocks
  * and blocks behind the queue's work are in different bins, so neighbours of different kinds are not merged, although
- * the queue can use both kinds. The second view has both kinds in one set of bins and merges them. All functions run
- * with the pool's mutex held and call no plugin. */
+ * the queue can use both. The second view has both in one set of bins and merges them. All functions run with the
+ * pool's mutex held and call no plugin. */
 #include "pool/pool.h"
 
 #include <stdlib.h>
@@ -106,7 +106,7 @@ static gpuhal_block_id take_from(gpuhal_pool *pool, const gpuhal_lane *lane, gpu
     return gpuhal_blocks_take_at(blocks, id, gpuhal_block_at(blocks, id)->offset, bytes);
 }
 
-/* If the block is at the beginning of its segment, caches the block for the next search. */
+/* If the block is at the beginning of its segment, caches it for the next search. */
 static void note_first(gpuhal_pool *pool, gpuhal_block_id id)
 {
     const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);

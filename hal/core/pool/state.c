@@ -17,7 +17,7 @@ gpuhal_pools *gpuhal_pools_create(void)
     return pools;
 }
 
-/* All pools are already freed, because each pool has a reference to the gpuhal object. */
+/* All pools are already freed, because each has a reference to the gpuhal object. */
 void gpuhal_pools_destroy(gpuhal_pools *pools)
 {
     if (pools) {
@@ -119,13 +119,13 @@ void gpuhal_pools_report(const gpuhal_device *device, gpuhal_memory_report *repo
         }
     }
     gpuhal_mutex_unlock(&pools->mutex);
-    /* Pools may have grown since the sums were computed. Then the number of used bytes is too large by the growth. */
+    /* Pools may have grown since the sums were computed. Then `used_bytes` is too large by the growth. */
     const uint64_t held = atomic_load(&device->allocated_bytes), idle = report->free_bytes + report->ordered_bytes;
     report->used_bytes = held > idle ? held - idle : 0;
     report->reserved_bytes = report->used_bytes + idle;
 }
 
-/* In a forked child, returns an error for an inherited gpuhal object, which is then not used any further. */
+/* In a forked child, returns an error for an inherited gpuhal object, which is not used any further. */
 static gpuhal_status check(const gpuhal *gpu, uint64_t *out_freed)
 {
     if (out_freed) {

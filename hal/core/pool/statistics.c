@@ -149,7 +149,7 @@ static void add_pool(gpuhal_memory_statistics *sum, gpuhal_pool *pool)
     sum->largest_free_bytes = larger ? one.largest_free_bytes : sum->largest_free_bytes;
 }
 
-/* Locks the list of pools. Threads that create or destroy pools wait for this lock; threads that allocate do not. */
+/* Locks the list of pools. Creating or destroying a pool waits for it, an allocation only if it finds no free block. */
 gpuhal_status gpuhal_device_get_memory_statistics(gpuhal_device *device, gpuhal_memory_statistics *out_statistics)
 {
     gpuhal_status status =

@@ -1,10 +1,10 @@
 /* loader/helper/main.c: the helper program. It probes one plugin in a separate process and reports to its parent
  * through a stream.
  *
- *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT PARENT OPTIONS
+ *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT PARENT OPTIONS SETTINGS
  *
  * A fault in the plugin ends only this process. The process exits without running exit handlers, because drivers may
- * have registered exit handlers.
+ * have registered some.
  */
 #include "base/log.h"
 #include "base/records.h"
