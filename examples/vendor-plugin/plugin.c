@@ -7,6 +7,9 @@
  * Copy this file and replace aligned_alloc() and memcpy() by calls of your driver. docs/vendor-guide.md describes the
  * next steps. */
 #include "example.h"
+#ifdef EXAMPLE_QUEUES
+#include "queue.h"
+#endif
 
 #include <gpuhal/plugin.h>
 
@@ -130,14 +133,21 @@ static void example_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     atomic_fetch_sub(&device->instance->bytes_in_use, memory->bytes);
 }
 
-/* Copies bytes. The core has already checked the ranges. The plugin has no queues, so `queue` is always NULL, and the
- * copy must be complete on return. */
+/* Copies bytes. The core has already checked the ranges. With queue NULL, the copy must be complete on return. Without
+ * queue.c the plugin has no queues, so `queue` is always NULL. */
 static gpuhal_status example_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                   uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
+    char *target = (char *)to->object + to_offset;
+    const char *source = (const char *)from->object + from_offset;
     (void)device;
     (void)queue;
-    memcpy((char *)to->object + to_offset, (const char *)from->object + from_offset, (size_t)bytes);
+#ifdef EXAMPLE_QUEUES
+    if (queue) {
+        return example_enqueue(queue, target, source, (size_t)bytes);
+    }
+#endif
+    memcpy(target, source, (size_t)bytes);
     return GPUHAL_OK;
 }
 
@@ -153,6 +163,9 @@ static gpuhal_status example_describe(const gpuhal_host *host, gpuhal_plugin_ins
     out_ops->allocate = example_allocate;
     out_ops->release = example_release;
     out_ops->copy = example_copy;
+#ifdef EXAMPLE_QUEUES
+    out_ops->queues = &example_queues;
+#endif
     return GPUHAL_OK;
 }
 

@@ -112,11 +112,12 @@ TEST(a_parameter_that_is_not_in_the_list_of_words_is_named)
     static const char *const good[] = {"''",
                                        "r",
                                        "w4096,b,l,l1",
+                                       "'r?,w64?'",
                                        "i32=-2147483648,u32=4294967295",
                                        "i64=-1,u64=18446744073709551615",
                                        "f32=2.5,f64=-1e9"};
     static const char *const bad[] = {"x", "r0", "r4k", "u32=-1", "u32=4294967296", "i32=2147483648", "u32=", "f32=x",
-                                      "f16=1", "r,", ",r", "i32= 1", "r=1"};
+                                      "f16=1", "r,", ",r", "i32= 1", "r=1", "l?", "r??", "r?4"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(check("--parameters %s --program a.cl --kernel one x.so", good[i]), 2);
         expect_printed("cannot be read");
@@ -149,6 +150,21 @@ TEST(a_program_whose_format_does_not_show_needs_format_and_one_that_no_device_ta
     expect_printed("hint: \"Compare --program, --format, --kernel, --parameters and --group-size with the code");
     assert_int_equal(check("--only launch@0 %s", plugin), 0);
     expect_printed("# SKIP no kernel was given (--program and --kernel)");
+}
+
+TEST(refused_recordings_are_said_with_the_slot_that_refuses_them)
+{
+    char file[256];
+    snprintf(file, sizeof file, "%s", file_with("kernel.bin", "TESTCODE 1\n"));
+    assert_int_equal(check("--only recording@0 %s", faulty("good_records_nothing")), 0);
+    expect_printed("# SKIP nothing was compared: recording_create returned not supported each time");
+    assert_int_equal(check("--program '%s' --format test-code --kernel mix --only recording_set@0 --only recordings@0 "
+                           "--only recording_order@0 %s",
+                           file, faulty("good_sets_nothing")),
+                     0);
+    expect_printed("# SKIP nothing was compared: recording_set returned not supported each time");
+    expect_printed("# not compared, because recording_set returned not supported (1 of 3 tries): two recordings");
+    expect_printed("# not tested, because recording_set returned not supported: whether calls wait for the device");
 }
 
 #define HINT_FILE "  hint: \"Give the path of a plugin's library, NAME.so, or of its manifest, NAME.gpuhal.\"\n"

@@ -114,6 +114,7 @@ void gpuhal_faulty_drop_stale(const void *object);
 /* faulty_program.c */
 void gpuhal_faulty_describe_program(gpuhal_ops *ops);
 bool gpuhal_faulty_launched(void);
+uint32_t gpuhal_faulty_launch_forms(void); /* GPUHAL_KERNEL_ bits */
 
 /* faulty_recording.c */
 void gpuhal_faulty_describe_recordings(gpuhal_ops *ops);
@@ -132,5 +133,9 @@ void gpuhal_faulty_describe_queue(gpuhal_ops *ops);
 /* Runs @p work later, in order, with a copy of @p arguments (@p bytes long). */
 gpuhal_status gpuhal_faulty_enqueue(gpuhal_plugin_queue *queue, void (*work)(const void *arguments),
                                     const void *arguments, uint64_t bytes);
+
+/* Enqueues work that the next work overtakes. */
+void gpuhal_faulty_enqueue_late(gpuhal_plugin_queue *queue, void (*work)(const void *arguments), const void *arguments,
+                                uint64_t bytes);
 
 #endif

@@ -228,6 +228,10 @@ static void report_texts(const gpuhal_host *host, gpuhal_sink *sink)
             host->u64(host, sink, GPUHAL_FACT_KERNEL_KINDS,
                       is(kernel_kinds_few) ? 1u << GPUHAL_MEMORY_DEVICE : (2u << GPUHAL_MEMORY_MIGRATING) - 1);
         }
+        if (!is(good_formless)) {
+            host->u64(host, sink, GPUHAL_FACT_LAUNCH_FORMS,
+                      gpuhal_faulty_launch_forms() & ~(is(forms_missing) ? GPUHAL_KERNEL_INDIRECT : 0u));
+        }
     }
     if (is(good_vendor)) {
         host->u64(host, sink, GPUHAL_VENDOR_FIRST + 1, 42);

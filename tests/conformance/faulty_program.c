@@ -2,7 +2,8 @@
  * faulty_code.txt; the plugin ignores the rest.
  *
  * A program has one kernel, mix. For each index i it computes second[i] = 3 * second[i] + first[i] + value with 32-bit
- * numbers. A group has 64 threads, one for each number. */
+ * numbers; without the first buffer it adds a constant. There is one thread for each number. The kernel has all forms
+ * of a launch, and groups of other sizes need kernel_prepare(). */
 #include "faulty.h"
 
 #include <sched.h>
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { GROUP_SIZE = 64, PARAMETERS = 3, COMPILED_BYTES = 64 };
+enum { GROUP_SIZE = 64, GROUP_SIZE_MAX = 256, PARAMETERS = 3, COMPILED_BYTES = 64, SIZES_MAX = 16, NO_BUFFER = 7 };
 
 static const char magic[] = "TESTCODE 1\n";
 static const char compiled_magic[] = "compiled TESTCODE 1\n";
@@ -25,7 +26,12 @@ struct gpuhal_plugin_program {
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
     bool gone;
+    uint32_t group_size;
     gpuhal_parameter parameters[PARAMETERS];
+    pthread_mutex_t lock;       /* protects the members below */
+    uint32_t prepared[SIZES_MAX]; /* sizes of kernel_prepare() */
+    uint32_t prepared_count;
+    uint32_t compiling; /* prepare_races */
 };
 
 static gpuhal_status refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *why)
@@ -130,8 +136,8 @@ static gpuhal_status check_kernel(const gpuhal_plugin_device *device, const gpuh
         return refuse(device, is(kernel_name_status) ? GPUHAL_ERROR_INVALID_ARGUMENT : GPUHAL_ERROR_NOT_FOUND,
                       "the program has the kernel mix alone");
     }
-    if (is_given && (size[0] != GROUP_SIZE || size[1] > 1 || size[2] > 1) && !is(kernel_any_group)) {
-        return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT, "a group of mix has 64 threads");
+    if (is_given && (size[0] > GROUP_SIZE_MAX || size[1] > 1 || size[2] > 1) && !is(kernel_any_group)) {
+        return refuse(device, GPUHAL_ERROR_TOO_LARGE, "a group of mix has at most 256 threads");
     }
     if (desc->subgroup_size != 0 && !is(kernel_any_subgroup)) {
         return refuse(device, GPUHAL_ERROR_NOT_SUPPORTED, "threads of the test device do not run in step");
@@ -157,8 +163,10 @@ static gpuhal_status faulty_kernel_create(gpuhal_plugin_program *program, const 
     if (kernel == NULL) {
         return GPUHAL_ERROR_HOST_MEMORY;
     }
+    pthread_mutex_init(&kernel->lock, NULL);
     kernel->program = program;
     kernel->gone = false;
+    kernel->group_size = desc->group_size[0] != 0 ? desc->group_size[0] : GROUP_SIZE;
     program->shared = is(kernel_shared) ? kernel : NULL;
     memcpy(kernel->parameters, parameters, sizeof parameters);
     out_info->parameter_count = PARAMETERS;
@@ -168,10 +176,10 @@ static gpuhal_status faulty_kernel_create(gpuhal_plugin_program *program, const 
                            : is(info_static)                         ? of_all
                            : is(info_of_caller) && desc->parameters ? desc->parameters
                                                                     : kernel->parameters;
-    out_info->group_size[0] = is(info_group) ? 0 : GROUP_SIZE;
+    out_info->group_size[0] = is(info_group) ? 0 : kernel->group_size;
     out_info->group_size[1] = out_info->group_size[2] = 1;
-    out_info->group_size_max = GROUP_SIZE;
-    out_info->flags = GPUHAL_KERNEL_ADDS_LOCAL;
+    out_info->group_size_max = GROUP_SIZE_MAX;
+    out_info->flags = gpuhal_faulty_launch_forms() | (is(form_unknown) ? 1u << 20 : 0);
     *out_kernel = kernel;
     out_info->size = is(info_own_size) ? sizeof *out_info : out_info->size;
     if (is(info_long)) {
@@ -191,15 +199,66 @@ static void faulty_kernel_destroy(gpuhal_plugin_kernel *kernel)
     }
 }
 
+uint32_t gpuhal_faulty_launch_forms(void)
+{
+    const uint32_t sizes = GPUHAL_KERNEL_GROUP_SIZE | (is(good_sizes) ? 0 : GPUHAL_KERNEL_PREPARED_SIZES);
+    return is(good_formless) ? 0
+                             : GPUHAL_KERNEL_ADDS_LOCAL | sizes | GPUHAL_KERNEL_THREADS | GPUHAL_KERNEL_OFFSET |
+                                   GPUHAL_KERNEL_INDIRECT | GPUHAL_KERNEL_NULL_BUFFERS;
+}
+
+/* Call with the kernel's lock held. */
+static bool is_prepared(const gpuhal_plugin_kernel *kernel, uint32_t size)
+{
+    bool found = size == kernel->group_size || is(good_sizes);
+    for (uint32_t i = 0; i < kernel->prepared_count; i++) {
+        found = found || kernel->prepared[i] == size;
+    }
+    return found;
+}
+
+static gpuhal_status faulty_kernel_prepare(gpuhal_plugin_kernel *kernel, const uint32_t group_size[3])
+{
+    if (is(prepare_beyond)) {
+        gpuhal_faulty_read_behind(group_size, 3 * sizeof *group_size);
+    }
+    if (is(leak_prepared)) {
+        gpuhal_faulty_lose_memory(1024);
+    }
+    if (is(prepare_races)) {
+        kernel->compiling = group_size[0];
+        nanosleep(&(const struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    pthread_mutex_lock(&kernel->lock);
+    const uint32_t size = is(prepare_races) ? kernel->compiling : group_size[0];
+    const bool known = is_prepared(kernel, size);
+    if (!known && kernel->prepared_count < SIZES_MAX) {
+        kernel->prepared[kernel->prepared_count++] = size;
+    }
+    pthread_mutex_unlock(&kernel->lock);
+    return known && is(prepare_once) ? refuse(kernel->program->device, GPUHAL_ERROR_DRIVER, "the size is known")
+                                     : GPUHAL_OK;
+}
+
 /* ---- launches */
 
-/* The arguments of a launch, copied into the queue. */
+/* The arguments of a launch, copied into the queue. A launch with `numbers` reads its number of groups there. */
 typedef struct run {
     unsigned char *to, *from;
     const uint32_t *late; /* launch_value_late: the caller's pointer to the value */
-    uint64_t bytes, end_of_to;
-    uint32_t value;
+    const unsigned char *numbers;
+    uint64_t first, count; /* the first thread, and the number of threads */
+    uint64_t bytes;        /* room in both buffers */
+    uint32_t value, size;
 } run;
+
+static uint64_t threads_in(const unsigned char *numbers, uint64_t size)
+{
+    uint32_t groups[3];
+    memcpy(groups, numbers, sizeof groups);
+    groups[0] += is(indirect_zero) && groups[0] == 0;
+    return (uint64_t)groups[0] * groups[1] * groups[2] * size;
+}
 
 static void run_mix(const void *arguments)
 {
@@ -208,10 +267,16 @@ static void run_mix(const void *arguments)
     const uint32_t value = own->late != NULL ? *own->late : own->value;
     const bool shared = is(launch_scratch) && own->bytes <= sizeof scratch;
     unsigned char *work = shared ? scratch : own->to;
-    for (uint64_t i = 0; i + 4 <= own->bytes; i += 4) {
-        uint32_t number, other;
+    const uint64_t end = own->first + (own->numbers != NULL ? threads_in(own->numbers, own->size) : own->count);
+    if (shared) {
+        memcpy(scratch, own->to, own->bytes);
+    }
+    for (uint64_t i = own->first * 4; i < end * 4 && i + 4 <= own->bytes; i += 4) {
+        uint32_t number, other = NO_BUFFER;
         memcpy(&number, own->to + i, 4);
-        memcpy(&other, own->from + i, 4);
+        if (own->from != NULL) {
+            memcpy(&other, own->from + i, 4);
+        }
         number = number * 3 + other + value;
         memcpy(work + i, &number, 4);
     }
@@ -223,7 +288,7 @@ static void run_mix(const void *arguments)
         own->from[own->bytes - 1] ^= 1;
     }
     if (is(launch_past_end)) {
-        own->to[own->end_of_to] ^= 1;
+        own->to[own->bytes] ^= 1;
     }
 }
 
@@ -248,14 +313,53 @@ static gpuhal_status launch_elsewhere(const run *own)
 
 static unsigned char *start_of(const gpuhal_plugin_argument *argument)
 {
-    return gpuhal_faulty_of(argument->memory)->bytes + (is(launch_offset) ? 0 : argument->offset);
+    static unsigned char *last;
+    if (argument->memory == NULL) {
+        return is(null_stale) ? last : is(null_crashes) ? (unsigned char *)8 : NULL;
+    }
+    unsigned char *start = gpuhal_faulty_of(argument->memory)->bytes + (is(launch_offset) ? 0 : argument->offset);
+    last = argument->access == GPUHAL_ACCESS_READ ? start : last;
+    return start;
+}
+
+/* Returns the group size that the launch has, which faults replace by another one. Returns 0 if it was not prepared. */
+static uint32_t size_of(gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch)
+{
+    const uint32_t size = launch->group_size[0];
+    pthread_mutex_lock(&kernel->lock);
+    const uint32_t last = kernel->prepared_count > 0 ? kernel->prepared[kernel->prepared_count - 1] : size;
+    const bool known = is_prepared(kernel, size);
+    pthread_mutex_unlock(&kernel->lock);
+    const bool is_own = size == kernel->group_size;
+    return !known                                                        ? 0
+           : is(size_ignored)                                            ? kernel->group_size
+           : (is(prepare_last) && !is_own) || (is(prepare_own) && is_own) ? last
+                                                                         : size;
+}
+
+/* Sets the launch's threads. */
+static void take_threads(run *own, const gpuhal_plugin_launch *launch)
+{
+    const uint32_t *groups = launch->groups;
+    const uint64_t full = (uint64_t)groups[0] * groups[1] * groups[2] * own->size;
+    const bool other_size = own->size != launch->group_size[0];
+    own->first = is(offset_ignored) ? 0 : (uint64_t)launch->offset[0] * (is(offset_in_threads) ? 1 : own->size);
+    own->count = other_size || is(threads_full) ? full : launch->threads[0] * launch->threads[1] * launch->threads[2];
+    own->count = is(threads_cut) ? own->count / own->size * own->size : own->count;
+    own->count -= is(offset_shortens) && own->count > own->first ? own->first : 0;
+    if (launch->indirect != NULL) {
+        own->numbers = gpuhal_faulty_of(launch->indirect)->bytes + (is(indirect_start) ? 0 : launch->indirect_offset);
+    }
+    if (launch->indirect != NULL && is(indirect_early)) {
+        own->count = threads_in(own->numbers, own->size);
+        own->numbers = NULL;
+    }
 }
 
 static gpuhal_status faulty_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {
     const gpuhal_plugin_argument *arguments = launch->arguments;
-    const uint64_t threads = (uint64_t)launch->groups[0] * launch->groups[1] * launch->groups[2] * GROUP_SIZE;
     if (kernel->gone) {
         return refuse(kernel->program->device, GPUHAL_ERROR_DRIVER, "the kernel was destroyed");
     }
@@ -272,15 +376,19 @@ static gpuhal_status faulty_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     if (is(launch_nothing)) {
         return GPUHAL_OK;
     }
-    run own = {.to = start_of(&arguments[1]),
-               .from = start_of(&arguments[0]),
-               .bytes = threads * 4,
-               .end_of_to = arguments[1].bytes};
-    own.bytes = own.bytes > arguments[1].bytes ? arguments[1].bytes : own.bytes;
-    own.bytes = own.bytes > arguments[0].bytes ? arguments[0].bytes : own.bytes;
+    run own = {.to = start_of(&arguments[1]), .from = start_of(&arguments[0]), .size = size_of(kernel, launch)};
+    if (own.size == 0) {
+        return refuse(kernel->program->device, GPUHAL_ERROR_INVALID_ARGUMENT, "the group size was not prepared");
+    }
+    take_threads(&own, launch);
+    if (queue != NULL && is(offset_queue)) {
+        own.first = 0;
+    }
+    own.bytes = arguments[1].bytes;
+    own.bytes = own.bytes > arguments[0].bytes && arguments[0].memory != NULL ? arguments[0].bytes : own.bytes;
     memcpy(&own.value, arguments[2].value, sizeof own.value);
     own.value += is(launch_differs) ? atomic_load(&launches) : 0;
-    if (queue != NULL && is(launch_waits)) {
+    if (queue != NULL && (is(launch_waits) || (is(indirect_waits) && own.numbers != NULL))) {
         gpuhal_faulty_drain(queue);
     }
     if (queue != NULL && is(launch_elsewhere)) {
@@ -291,6 +399,10 @@ static gpuhal_status faulty_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
         return GPUHAL_OK;
     }
     own.late = is(launch_value_late) ? arguments[2].value : NULL;
+    if (is(indirect_late) && own.numbers != NULL) {
+        gpuhal_faulty_enqueue_late(queue, run_mix, &own, sizeof own);
+        return GPUHAL_OK;
+    }
     return gpuhal_faulty_enqueue(queue, run_mix, &own, sizeof own);
 }
 
@@ -310,6 +422,10 @@ void gpuhal_faulty_describe_program(gpuhal_ops *ops)
         .kernel_destroy = faulty_kernel_destroy,
         .launch = faulty_launch,
         .program_compiled = faulty_compiled,
+        .kernel_prepare = faulty_kernel_prepare,
     };
-    ops->programs = &programs;
+    static gpuhal_program_ops without; /* good_sizes, prepare_missing */
+    without = programs;
+    without.kernel_prepare = NULL;
+    ops->programs = is(good_sizes) || is(prepare_missing) ? &without : &programs;
 }

@@ -25,8 +25,10 @@ struct gpuhal_plugin_queue {
     pthread_t thread;
     command *waiting, **waiting_end; /* enqueued but not yet flushed */
     command *flushed, **flushed_end; /* flushed but not yet executed */
-    unsigned places; /* number of ring entries that unfinished commands use */
-    bool taken;      /* locked with native_lock */
+    unsigned places;                 /* number of ring entries that unfinished commands use */
+    command late;                    /* indirect_late: the next work overtakes this command */
+    bool has_late;
+    bool taken; /* locked with native_lock */
     bool ends;
 };
 
@@ -146,9 +148,27 @@ static gpuhal_status append_locked(gpuhal_plugin_queue *queue, const command *mo
 static gpuhal_status append(gpuhal_plugin_queue *queue, const command *model)
 {
     pthread_mutex_lock(&lock);
+    const bool overtakes = queue->has_late && model->work != NULL;
+    if (queue->has_late && !overtakes) {
+        (void)append_locked(queue, &queue->late);
+    }
     const gpuhal_status status = append_locked(queue, model);
+    if (overtakes) {
+        (void)append_locked(queue, &queue->late);
+    }
+    queue->has_late = false;
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+void gpuhal_faulty_enqueue_late(gpuhal_plugin_queue *queue, void (*work)(const void *arguments), const void *arguments,
+                                uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    queue->late = (command){.work = work};
+    memcpy(queue->late.arguments, arguments, bytes);
+    queue->has_late = true;
+    pthread_mutex_unlock(&lock);
 }
 
 gpuhal_status gpuhal_faulty_enqueue(gpuhal_plugin_queue *queue, void (*work)(const void *arguments),
@@ -339,9 +359,7 @@ static gpuhal_status faulty_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_eve
     if (is(elapsed_long)) {
         gpuhal_faulty_write_behind(out_ns, sizeof *out_ns);
     }
-    *out_ns = wild                ? UINT64_C(3600000000000)
-              : is(elapsed_zero) ? 0
-                                 : to->time_ns - from->time_ns;
+    *out_ns = wild ? UINT64_C(3600000000000) : is(elapsed_zero) ? 0 : to->time_ns - from->time_ns;
     pthread_mutex_unlock(&lock);
     return GPUHAL_OK;
 }

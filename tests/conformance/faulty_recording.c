@@ -91,6 +91,30 @@ static const gpuhal_memory *known_memory(kept *own, uint32_t argument, const gpu
     return memory != NULL ? &own->copies[argument] : NULL;
 }
 
+/* Faults of launches with another form than the kernel's own. */
+static void lose_form(gpuhal_plugin_launch *launch, gpuhal_plugin_argument *arguments)
+{
+    enum { OWN_SIZE = 64 };
+    if (is(recording_size)) {
+        launch->group_size[0] = OWN_SIZE;
+    }
+    if (is(recording_offset)) {
+        memset(launch->offset, 0, sizeof launch->offset);
+    }
+    if (is(recording_indirect_early) && launch->indirect != NULL) {
+        memcpy(launch->groups, gpuhal_faulty_of(launch->indirect)->bytes + launch->indirect_offset,
+               sizeof launch->groups);
+        launch->indirect = NULL;
+        launch->threads[0] = (uint64_t)launch->groups[0] * launch->group_size[0];
+    }
+    for (uint32_t d = 0; d < 3 && (is(recording_size) || is(recording_threads)); d++) {
+        launch->threads[d] = (uint64_t)launch->groups[d] * launch->group_size[d];
+    }
+    if (is(recording_null) && arguments[0].memory == NULL) {
+        arguments[0] = arguments[1];
+    }
+}
+
 /* `own` must not move afterwards. */
 static void keep_launch(kept *own, const gpuhal_plugin_launch *launch)
 {
@@ -118,11 +142,13 @@ static void keep_launch(kept *own, const gpuhal_plugin_launch *launch)
             own->arguments[a].memory = old.arguments[a].memory;
         }
     }
+    lose_form(&own->launch, own->arguments);
     if (is(recording_set_values) && old.step.launch != NULL) {
         memcpy(own->values, old.values, sizeof own->values);
     }
     if (is(recording_set_groups) && old.step.launch != NULL) {
         memcpy(own->launch.groups, old.launch.groups, sizeof own->launch.groups);
+        memcpy(own->launch.threads, old.launch.threads, sizeof own->launch.threads);
     }
     if (is(recordings_of_kernel)) {
         move(own, &of_kernel[own->step.index]);
@@ -194,6 +220,7 @@ static void run_launch(const list *steps, uint32_t index)
     }
     if (is(recording_groups_of_first)) {
         memcpy(launch.groups, steps->steps[first].launch.groups, sizeof launch.groups);
+        memcpy(launch.threads, steps->steps[first].launch.threads, sizeof launch.threads);
     }
     if (is(recording_arguments_of_first)) {
         launch.arguments = steps->steps[first].arguments;
@@ -294,12 +321,20 @@ static void run_in_queue(const void *arguments)
     atomic_fetch_add(&own->recording->ended, 1);
 }
 
+static gpuhal_status refuse(const gpuhal_plugin_device *device)
+{
+    return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "it cannot be recorded");
+}
+
 static gpuhal_status faulty_recording_run(gpuhal_plugin_queue *queue, gpuhal_plugin_recording *recording)
 {
     const run own = {.recording = recording, .steps = is(recordings_share) ? last_created : recording->steps};
     if (forgotten || (is(recording_once) && recording->runs > 0) ||
         (is(recording_skips_overlapping) && recording->runs > recording->ended)) {
         return GPUHAL_OK;
+    }
+    if (is(recording_run_refusal_reported)) {
+        return refuse(recording->steps->device);
     }
     if (is(leak_run)) {
         gpuhal_faulty_lose_memory(512);
@@ -337,6 +372,9 @@ static gpuhal_status faulty_recording_create(gpuhal_plugin_device *device, const
     if (is(recording_refused) || is(good_records_nothing)) {
         *out_recording = is(recording_refused) ? &refused : NULL;
         return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (is(recording_refusal_reported)) {
+        return refuse(device);
     }
     if (is(recording_none)) {
         return GPUHAL_OK;
@@ -404,6 +442,9 @@ static list *use_ring(gpuhal_plugin_recording *recording, list *own)
 static gpuhal_status faulty_recording_set(gpuhal_plugin_recording *recording, const gpuhal_plugin_step *steps,
                                           uint32_t count)
 {
+    if (is(good_sets_nothing) || is(recording_set_refusal_reported)) {
+        return is(good_sets_nothing) ? GPUHAL_ERROR_NOT_SUPPORTED : refuse(recording->steps->device);
+    }
     if (is(recording_set_ignored) || (is(recording_set_once) && recording->is_set)) {
         return GPUHAL_OK;
     }

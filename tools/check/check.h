@@ -128,6 +128,10 @@ const gpuhal_plugin *gpuhal_child_loaded(void);
 void gpuhal_step(const char *what);
 /* Returns @p pointer. If @p pointer is NULL, fails with a message about the tool itself. */
 void *gpuhal_own(void *pointer);
+/* Discards the plugin's report of an earlier call on this thread. */
+void gpuhal_forget_report(void);
+/* Returns whether the plugin has reported this status since then, and discards the report. */
+bool gpuhal_has_reported(gpuhal_status status);
 /* Fails with the plugin's report unless @p status is OK: "<plugin>: <what>: out of memory: <report>". */
 void gpuhal_expect_ok(gpuhal_status status, const char *what);
 /* Like gpuhal_expect_ok(), for enumerate and sample. The library has already described their failures. */

@@ -308,8 +308,9 @@ static void check_launch(const gpuhal_given_kernel *own)
         }
     }
     const size_t list_bytes = own->parameter_count * sizeof *list;
-    gpuhal_plugin_launch plain = {.size = sizeof plain, .argument_count = own->parameter_count};
-    memcpy(plain.groups, own->context->options->given.groups, sizeof plain.groups);
+    gpuhal_packed_launch packed;
+    gpuhal_given_pack(own, list, &packed);
+    gpuhal_plugin_launch plain = packed.launch;
     plain.arguments = copy_of(list, list_bytes);
     gpuhal_plugin_launch *launch = copy_of(&plain, sizeof plain);
     gpuhal_step("the slot launch");
@@ -322,6 +323,17 @@ static void check_launch(const gpuhal_given_kernel *own)
         }
     }
     gpuhal_area_finish(&area);
+}
+
+static void check_prepare(const gpuhal_given_kernel *own)
+{
+    uint32_t size[3];
+    if ((own->info.flags & GPUHAL_KERNEL_PREPARED_SIZES) == 0 || !gpuhal_given_smaller(own, size)) {
+        return;
+    }
+    uint32_t *fenced = copy_of(size, sizeof size);
+    gpuhal_given_prepare(own, fenced);
+    gpuhal_fence_free(fenced, sizeof size);
 }
 
 /* Creates and changes a recording of one launch, whose structures end at the end of their pages. */
@@ -346,7 +358,8 @@ static void check_recording(const gpuhal_given_kernel *own)
     gpuhal_expect_ok(status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_OK : status, "recording_create");
     if (status == GPUHAL_OK) {
         gpuhal_step("the slot recording_set");
-        gpuhal_expect_ok(slots->recording_set(recording, step, 1), "recording_set");
+        const gpuhal_status set = slots->recording_set(recording, step, 1);
+        gpuhal_expect_ok(set == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_OK : set, "recording_set");
         gpuhal_step("the slot recording_destroy");
         slots->recording_destroy(recording);
     }
@@ -381,6 +394,7 @@ static void check_kernel(const gpuhal_context *context)
     }
     check_compiled(&own);
     check_launch(&own);
+    check_prepare(&own);
     if (own.slots->recordings.recording_create != NULL) {
         check_recording(&own);
     }

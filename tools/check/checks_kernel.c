@@ -63,6 +63,27 @@ void gpuhal_check_kernel_names(gpuhal_context *context)
 
 /* ---- descriptions */
 
+static void expect_flags(const gpuhal_given_kernel *own)
+{
+    const uint32_t known = (GPUHAL_KERNEL_NULL_BUFFERS << 1) - 1, flags = own->info.flags;
+    const uint32_t fact =
+        (uint32_t)gpuhal_device_fact(own->context, GPUHAL_FACT_LAUNCH_FORMS, 0) | GPUHAL_KERNEL_ADDS_LOCAL;
+    if ((flags & ~known) != 0) {
+        gpuhal_fail("kernel_create set flags that do not exist: %#" PRIx32, flags & ~known);
+    }
+    if ((flags & ~fact) != 0) {
+        gpuhal_fail_by(16, "the kernel has the flags %#" PRIx32 ", of which the fact launch_forms lacks %#" PRIx32,
+                       flags, flags & ~fact);
+    }
+    if (gpuhal_given_has(own, GPUHAL_KERNEL_PREPARED_SIZES) && !gpuhal_given_has(own, GPUHAL_KERNEL_GROUP_SIZE)) {
+        gpuhal_fail("the kernel has the flag GPUHAL_KERNEL_PREPARED_SIZES without GPUHAL_KERNEL_GROUP_SIZE");
+    }
+    if (gpuhal_given_has(own, GPUHAL_KERNEL_PREPARED_SIZES) && own->slots->programs.kernel_prepare == NULL) {
+        gpuhal_fail_by(16, "the kernel has the flag GPUHAL_KERNEL_PREPARED_SIZES, and the slot kernel_prepare is "
+                           "missing");
+    }
+}
+
 static void expect_info(const gpuhal_given_kernel *own)
 {
     const gpuhal_kernel_info *info = &own->info;
@@ -179,6 +200,7 @@ void gpuhal_check_kernel_description(gpuhal_context *context)
     }
     gpuhal_given_init(&own, context);
     expect_info(&own);
+    expect_flags(&own);
     expect_parameters_stay(&own);
     gpuhal_kernel_desc desc = gpuhal_given_desc(context, room);
     desc.subgroup_size = 3;

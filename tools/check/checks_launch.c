@@ -335,7 +335,11 @@ static void launch_in_queue(void *user)
 static void load_once(void *user)
 {
     gpuhal_given_kernel own;
+    uint32_t size[3];
     gpuhal_given_init(&own, user);
+    if (gpuhal_given_smaller(&own, size)) {
+        gpuhal_given_prepare(&own, size);
+    }
     gpuhal_given_finish(&own);
 }
 

@@ -18,7 +18,7 @@ static void expect_other_target_refused(const gpuhal_context *context)
         gpuhal_fail("program_load returned %s for code of the target gpuhal-check.none, instead of incompatible",
                     gpuhal_status_text(status));
     }
-    gpuhal_direct_failed(context->plugin, status, "program_load");
+    gpuhal_forget_report();
 }
 
 /* Applications provide one program in several formats. If a plugin refuses a format with a wrong status, the core might
@@ -38,7 +38,7 @@ void gpuhal_check_program_refused(gpuhal_context *context)
                     "supported",
                     gpuhal_status_text(status));
     }
-    gpuhal_direct_failed(context->plugin, status, "program_load"); /* consumes the report, so that no report is left */
+    gpuhal_forget_report();
     gpuhal_formats_visit(context, expect_rubbish_refused, context);
     if (gpuhal_given_fits(context)) {
         expect_other_target_refused(context);

@@ -160,6 +160,10 @@ void gpuhal_check_slots_facts(gpuhal_context *context)
     if (has_formats && (kinds == NULL || kinds->kind != LISTED_NUMBER)) {
         gpuhal_fail("the device runs programs, and the fact kernel_kinds is missing");
     }
+    const uint64_t forms = gpuhal_device_fact(context, GPUHAL_FACT_LAUNCH_FORMS, 0);
+    if ((forms & GPUHAL_KERNEL_PREPARED_SIZES) != 0 && filled.programs.kernel_prepare == NULL) {
+        gpuhal_fail("the fact launch_forms has GPUHAL_KERNEL_PREPARED_SIZES, and the slot kernel_prepare is missing");
+    }
     if (filled.native.native_queue != NULL && filled.queues.queue_create == NULL) {
         gpuhal_fail("the slot native_queue is there, and no queues");
     }

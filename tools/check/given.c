@@ -29,8 +29,13 @@ static bool read_memory(const char *word, gpuhal_given_parameter *out)
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (word[0] == known[i].letter) {
+            const char *end = word + 1;
             (void)gpuhal_given_default(&known[i].parameter, out);
-            return word[1] == '\0' || gpuhal_tool_read_number(word + 1, 1, BYTES_MAX, &out->bytes, NULL);
+            const bool sized =
+                *end == '\0' || *end == '?' || gpuhal_tool_read_number(end, 1, BYTES_MAX, &out->bytes, &end);
+            const bool optional = *end == '?' && known[i].parameter.kind == GPUHAL_PARAMETER_BUFFER;
+            out->parameter.flags = optional ? GPUHAL_PARAMETER_OPTIONAL : 0;
+            return sized && end[optional] == '\0';
         }
     }
     return false;

@@ -2,9 +2,10 @@
  *
  * The parameters are a comma-separated list with one word for each parameter, in order. `r` is a buffer that the kernel
  * reads, `w` a buffer that it writes, `b` a buffer that it reads and writes, and `l` is local memory. An optional size
- * in bytes may follow (`r4096`). `i32=N`, `u32=N`, `i64=N`, `u64=N`, `f32=X` and `f64=X` are values. If there is no
- * list, the plugin reports the parameters. Then a buffer counts as `b65536` and local memory as `l1024`; a value of 4
- * or 8 bytes is the number 1024, and other values are zero.
+ * in bytes may follow (`r4096`). `?` at the end (`r?`, `r4096?`) is a buffer that a launch may omit. `i32=N`, `u32=N`,
+ * `i64=N`, `u64=N`, `f32=X` and `f64=X` are values. If there is no list, the plugin reports the parameters. Then a
+ * buffer counts as `b65536` and local memory as `l1024`; a value of 4 or 8 bytes is the number 1024, and other values
+ * are zero.
  */
 #ifndef GPUHAL_CHECK_GIVEN_H
 #define GPUHAL_CHECK_GIVEN_H

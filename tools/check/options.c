@@ -55,8 +55,9 @@ static const struct argp_option known[] = {
     {"format", OPTION_FORMAT, "FORMAT", 0, "of the code, as program_formats names it (as the file looks)", 0},
     {"build-options", OPTION_BUILD, "TEXT", 0, "options of the driver's compiler", 0},
     {"parameters", OPTION_PARAMETERS, "LIST", 0,
-     "r, w, b: a buffer that is read, written, or both; l: local memory; each with its bytes: r4096; values: i32=N, "
-     "u32=N, i64=N, u64=N, f32=X, f64=X; in order, with commas (as the plugin says, buffers b65536, values 1024)",
+     "r, w, b: a buffer that is read, written, or both; l: local memory; each with its bytes: r4096; r?: a buffer that "
+     "a launch may omit; values: i32=N, u32=N, i64=N, u64=N, f32=X, f64=X; in order, with commas (as the plugin says, "
+     "buffers b65536, values 1024)",
      0},
     {"group-size", OPTION_GROUP_SIZE, "X[,Y[,Z]]", 0, "threads of a group (as the code says)", 0},
     {"groups", OPTION_GROUPS, "X[,Y[,Z]]", 0, "groups of a launch (4)", 0},

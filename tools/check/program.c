@@ -3,8 +3,6 @@
 
 #include "fence.h"
 
-#include <gpuhal/error.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,10 +83,7 @@ static void expect_refused(const gpuhal_context *context, const char *format, co
     if (program != NULL) {
         gpuhal_fail("program_load refused %s in the format %s, and gave a program", what, format);
     }
-    gpuhal_direct_failed(context->plugin, status, "program_load");
-    const gpuhal_error *error = gpuhal_last_error();
-    if ((error->vendor_call == NULL || error->vendor_call[0] == '\0') &&
-        (error->vendor_text == NULL || error->vendor_text[0] == '\0')) {
+    if (!gpuhal_has_reported(status)) {
         gpuhal_fail("program_load refused %s in the format %s without host->report(): a user learns no reason", what,
                     format);
     }

@@ -85,9 +85,10 @@ bool gpuhal_recorder_begin(gpuhal_recorder *recorder, const gpuhal_context *cont
 void gpuhal_recorder_end(gpuhal_recorder *recorder)
 {
     if (!recorder->judged) {
-        gpuhal_skip("the device does not record these steps");
-    } else if (recorder->not_compared != NULL) {
-        gpuhal_note("not compared, because the device does not record these steps: %s", recorder->not_compared);
+        gpuhal_skip(GPUHAL_REFUSED_ALL, recorder->refused_by);
+    } else if (recorder->refusals > 0) {
+        gpuhal_note("not compared, because %s returned not supported (%u of %u tries): %s", recorder->refused_by,
+                    recorder->refusals, recorder->played, recorder->not_compared);
     }
     gpuhal_recorder_finish(recorder);
 }
@@ -196,7 +197,13 @@ static void pack(const gpuhal_recorder *recorder, const gpuhal_planned_launch *p
             lessen(out_packed->values[p], arguments[p].bytes, planned->minus);
         }
     }
-    out_packed->launch.groups[0] -= out_packed->launch.groups[0] > planned->fewer ? planned->fewer : 0;
+    gpuhal_launch_form form = planned->form;
+    if ((form.groups[0] | form.groups[1] | form.groups[2]) == 0) {
+        memcpy(form.groups, recorder->context->options->given.groups, sizeof form.groups);
+    }
+    form.groups[0] -= form.groups[0] > planned->fewer ? planned->fewer : 0;
+    form.indirect = planned->indirect ? &areas[planned->numbers].memory : NULL;
+    gpuhal_given_apply(out_packed, &recorder->own, &form);
 }
 
 /* Describes step @p index of a plan in place @p at of the room. */
@@ -264,6 +271,20 @@ static bool is_real(const gpuhal_recorder *recorder, const gpuhal_plan *plan)
     return !recorder->is_model && !recorder->refused && plan->recording != NULL;
 }
 
+/* Takes the status of a slot, which may be NOT_SUPPORTED without a report. @p rule is broken if there is a report. */
+static void take_status(gpuhal_recorder *recorder, gpuhal_status status, unsigned rule, const char *slot)
+{
+    if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
+        gpuhal_expect_ok(status, slot);
+        return;
+    }
+    if (gpuhal_has_reported(status)) {
+        gpuhal_fail_by(rule, "%s returned not supported after host->report(): this is not an error", slot);
+    }
+    recorder->refused = true;
+    recorder->refused_by = slot;
+}
+
 void gpuhal_recorder_create(gpuhal_recorder *recorder, unsigned plan)
 {
     gpuhal_plan *own = &recorder->plans[plan];
@@ -275,6 +296,7 @@ void gpuhal_recorder_create(gpuhal_recorder *recorder, unsigned plan)
         describe(recorder, &own->steps[s], s, s);
     }
     gpuhal_step("the slot recording_create");
+    gpuhal_forget_report();
     const gpuhal_status status = slots_of(recorder)->recording_create(
         recorder->context->opened.device, recorder->room->steps, own->count, &own->recording);
     spoil_room(recorder->room);
@@ -282,9 +304,8 @@ void gpuhal_recorder_create(gpuhal_recorder *recorder, unsigned plan)
         gpuhal_fail_by(51, "recording_create returned %s and %s recording", gpuhal_status_text(status),
                        own->recording != NULL ? "a" : "no");
     }
-    recorder->refused = status == GPUHAL_ERROR_NOT_SUPPORTED;
     recorder->created = true;
-    gpuhal_expect_ok(recorder->refused ? GPUHAL_OK : status, "recording_create");
+    take_status(recorder, status, 51, "recording_create");
 }
 
 void gpuhal_recorder_destroy(gpuhal_recorder *recorder, unsigned plan)
@@ -311,8 +332,10 @@ void gpuhal_recorder_set(gpuhal_recorder *recorder, unsigned plan, const uint32_
         describe(recorder, &own->steps[indexes[i]], indexes[i], i);
     }
     gpuhal_step("the slot recording_set");
-    gpuhal_expect_ok(slots_of(recorder)->recording_set(own->recording, recorder->room->steps, count), "recording_set");
+    gpuhal_forget_report();
+    const gpuhal_status status = slots_of(recorder)->recording_set(own->recording, recorder->room->steps, count);
     spoil_room(recorder->room);
+    take_status(recorder, status, 52, "recording_set");
 }
 
 void gpuhal_recorder_run(gpuhal_recorder *recorder, unsigned queue, unsigned plan)
@@ -327,11 +350,11 @@ void gpuhal_recorder_run(gpuhal_recorder *recorder, unsigned queue, unsigned pla
         return;
     }
     gpuhal_step("the slot recording_run");
+    gpuhal_forget_report();
     while (gpuhal_work_full(&recorder->slow.work, into,
                             status = slots_of(recorder)->recording_run(into, own->recording))) {
     }
-    recorder->refused = status == GPUHAL_ERROR_NOT_SUPPORTED;
-    gpuhal_expect_ok(recorder->refused ? GPUHAL_OK : status, "recording_run");
+    take_status(recorder, status, 35, "recording_run");
 }
 
 void gpuhal_recorder_copy(gpuhal_recorder *recorder, unsigned queue, unsigned to, uint64_t to_offset, unsigned from,
@@ -432,5 +455,7 @@ void gpuhal_recorder_play(gpuhal_recorder *recorder, void (*script)(gpuhal_recor
         gpuhal_recorder_destroy(recorder, plan);
     }
     recorder->not_compared = recorder->refused ? what : recorder->not_compared;
+    recorder->refusals += recorder->refused;
+    recorder->played += recorder->created;
     recorder->judged = recorder->judged || (recorder->created && !recorder->refused);
 }

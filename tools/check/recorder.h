@@ -21,6 +21,9 @@ typedef struct gpuhal_planned_launch {
     unsigned memory, place;
     unsigned minus; /* each number that is larger than this is less by this; any kernel accepts a smaller count */
     unsigned fewer; /* so many groups fewer in the first dimension, if at least one remains */
+    gpuhal_launch_form form; /* without `indirect` */
+    bool indirect;           /* the numbers of groups are in memory object `numbers` */
+    unsigned numbers;
 } gpuhal_planned_launch;
 
 typedef struct gpuhal_planned_step {
@@ -54,18 +57,24 @@ typedef struct gpuhal_recorder {
     gpuhal_plan plans[RECORDER_RECORDINGS];
     gpuhal_recorder_room *room;
     bool is_model;
-    bool refused; /* the plugin returned NOT_SUPPORTED for a list or a run, so there is nothing to compare */
-    bool created; /* the script has called recording_create */
-    const char *not_compared; /* the last script that the plugin refused; NULL if it refused none */
-    bool judged;              /* at least one script was compared */
+    bool refused;              /* the plugin returned NOT_SUPPORTED, so there is nothing to compare */
+    bool created;              /* the script has called recording_create */
+    unsigned played, refusals; /* number of scripts, and of those that the plugin refused */
+    const char *refused_by;    /* the slot that refused the last of these scripts, and the script */
+    const char *not_compared;
+    bool judged; /* at least one script was compared */
 } gpuhal_recorder;
+
+/* The reason for a check that was skipped, with `refused_by`. */
+#define GPUHAL_REFUSED_ALL "nothing was compared: %s returned not supported each time"
 
 /* Returns whether the device has recordings; otherwise skips the check. */
 bool gpuhal_recorder_offered(const gpuhal_context *context);
 /* Scripts can call gpuhal_recorder_load() only with @p slow. */
 void gpuhal_recorder_init(gpuhal_recorder *recorder, const gpuhal_context *context, bool slow);
 void gpuhal_recorder_finish(gpuhal_recorder *recorder);
-/* Like init and finish. Skips the check if the device has no recordings, or refused all scripts. */
+/* Like init and finish. Skips the check if the device has no recordings, or refused all scripts; notes how many it
+ * refused. */
 bool gpuhal_recorder_begin(gpuhal_recorder *recorder, const gpuhal_context *context, bool slow);
 void gpuhal_recorder_end(gpuhal_recorder *recorder);
 /* Failures begin with @p what, a string constant. Destroys the script's recordings. */

@@ -225,6 +225,19 @@ void *gpuhal_own(void *pointer)
     return pointer;
 }
 
+void gpuhal_forget_report(void)
+{
+    gpuhal_direct_failed(child.plugin, GPUHAL_ERROR_NOT_SUPPORTED, "a call");
+}
+
+bool gpuhal_has_reported(gpuhal_status status)
+{
+    gpuhal_direct_failed(child.plugin, status, "a call");
+    const gpuhal_error *error = gpuhal_last_error();
+    return (error->vendor_call != NULL && error->vendor_call[0] != '\0') ||
+           (error->vendor_text != NULL && error->vendor_text[0] != '\0');
+}
+
 void gpuhal_expect_ok(gpuhal_status status, const char *what)
 {
     if (status != GPUHAL_OK) {

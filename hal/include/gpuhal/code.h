@@ -44,8 +44,9 @@ typedef struct gpuhal_code {
     uint64_t bytes; /**< Size of `code` in bytes; for text without the NUL, for `host-function` of the whole array. */
     const char *format;  /**< `spirv`, …: one of the formats above, or a vendor's own. */
     /** The target that the code was compiled for, as in GPUHAL_FACT_TARGET_ARCHITECTURE (`sm_90`, `gfx942`). NULL means
-     *  any device that supports the format. With OpenCL and Vulkan, a device without this fact accepts only code
-     *  without a target. */
+     *  any device that supports the format. The plugin compares it, and refuses code for another target with
+     *  INCOMPATIBLE; the core then tries the program's next alternative. A device without this fact accepts only code
+     *  without a target, except with CUDA, HIP and CPUs, where the driver or the loader then decides. */
     const char *target;
     /** The code. With format `host-library`, this is a shared object, or, if `bytes` is 0, the zero-terminated path of
      *  a shared object. With format `host-function`, this is an array of gpuhal_host_function. */

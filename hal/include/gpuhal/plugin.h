@@ -13,9 +13,12 @@
  *  - A slot marked BLOCKS may wait for the device. The core calls it without holding a lock of its own, except the lock
  *    of the buffer that the slot writes if the buffer is not HOST_COHERENT. All other slots must return promptly. So
  *    must transfers that get a queue.
- *  - The core never makes two calls on one queue at once. Transfers may use one memory object from several threads at
- *    once; no other call on a memory object overlaps its release, map or unmap. For one instance, no call overlaps
- *    `start`, and calls of `enumerate` do not overlap each other; all other calls may overlap.
+ *  - The core never makes two calls on one queue at once. This includes event_record and queue_wait, which get the
+ *    queue. But event_query, event_block, event_notify and elapsed may overlap calls on their event's queue. All calls
+ *    on one event may overlap each other, except event_record and event_destroy, which run alone on their event.
+ *  - Transfers may use one memory object from several threads at once; no other call on a memory object overlaps its
+ *    release, map or unmap. For one instance, no call overlaps `start`, and calls of `enumerate` do not overlap each
+ *    other; all other calls may overlap.
  *  - The core calls `start`, `enumerate`, `describe`, `open`, `close`, `sample`, `processes` and `link` on its own
  *    threads, not always on the same thread, and abandons a thread whose call exceeds its deadline. Only `open` with
  *    something to adopt is called on the application's thread. A plugin must therefore not rely on thread-local state.
