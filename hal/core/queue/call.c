@@ -181,7 +181,7 @@ gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer)
     gpuhal_timepoint *timepoint = NULL;
     gpuhal_queue_lock(queue);
     gpuhal_status status = track_unlocks(queue, &op);
-    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_queue_unlock_and_wake(queue);
     if (!status && gpuhal_queue_record(queue, false, &timepoint) == GPUHAL_OK) {
         gpuhal_timepoint_release(timepoint);
     }

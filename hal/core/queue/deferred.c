@@ -72,6 +72,5 @@ gpuhal_status gpuhal_queue_append_deferred(gpuhal_queue *queue, const gpuhal_op 
     gpuhal_queue_notify(queue, op, queue->observer->deferred, GPUHAL_OK);
     *queue->deferred_end = deferred;
     queue->deferred_end = &deferred->next;
-    gpuhal_condition_signal_all(&queue->condition);
     return GPUHAL_OK;
 }

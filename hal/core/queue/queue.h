@@ -353,6 +353,9 @@ gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue);
  * would deadlock. */
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
 void gpuhal_queue_wake(gpuhal_queue *queue);
+/* Unlocks the mutex, and then wakes the worker if work is deferred. If it were woken before, it would block on the
+ * mutex, and the unlock would have to wake it again. */
+void gpuhal_queue_unlock_and_wake(gpuhal_queue *queue);
 /* Sets and returns TIMEOUT with the message `what`. If the driver may still be compiling, adds the name of the kernel
  * or recording. The caller holds the mutex. */
 gpuhal_status gpuhal_queue_late(gpuhal_queue *queue, const char *what);
@@ -413,7 +416,7 @@ gpuhal_status gpuhal_timepoint_elapsed(const gpuhal_timepoint *from, const gpuha
 
 /* Starts the worker, unless there is one. Returns 0 or errno. The caller holds the mutex. */
 int gpuhal_queue_need_thread(gpuhal_queue *queue);
-/* The caller holds the mutex. */
+/* The caller holds the mutex, and releases it with gpuhal_queue_unlock_and_wake(). */
 gpuhal_status gpuhal_queue_append_deferred(gpuhal_queue *queue, const gpuhal_op *op, bool on_host);
 void gpuhal_deferred_free(gpuhal_deferred *deferred);
 

@@ -33,6 +33,15 @@ void gpuhal_queue_wake(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
+void gpuhal_queue_unlock_and_wake(gpuhal_queue *queue)
+{
+    const bool wakes = queue->deferred != NULL;
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (wakes) {
+        gpuhal_condition_signal_all(&queue->condition);
+    }
+}
+
 /* Returns the first element of a list, a launch or a run of a recording, whose kernels the driver may be compiling.
  * Returns NULL if there is none. */
 static const gpuhal_uses *find_first(const gpuhal_uses *uses)

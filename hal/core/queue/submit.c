@@ -181,7 +181,7 @@ static gpuhal_status defer_locked(gpuhal_queue *queue, const gpuhal_op *op)
     gpuhal_queue_lock(queue);
     gpuhal_status status = gpuhal_queue_refusal(queue);
     status = status ? status : gpuhal_queue_append_deferred(queue, op, false);
-    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_queue_unlock_and_wake(queue);
     return status;
 }
 
@@ -224,7 +224,7 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
         status = gpuhal_queue_append_deferred(queue, op, false);
     }
     bool rest = queue->worker == GPUHAL_QUEUE_UNATTENDED && gpuhal_queue_has_completed(queue);
-    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_queue_unlock_and_wake(queue);
     if (rest) {
         (void)gpuhal_queue_retire(queue);
     }
@@ -253,7 +253,7 @@ static gpuhal_status conclude_fast(gpuhal_queue *queue, const gpuhal_op *op, gpu
     }
     gpuhal_queue_lock(queue);
     status = conclude(queue, &own, status);
-    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_queue_unlock_and_wake(queue);
     gpuhal_uses_release(own.uses);
     return status;
 }
@@ -406,7 +406,7 @@ static __attribute__((noinline)) gpuhal_status make_timepoint(gpuhal_queue *queu
         (status ? queue->observer->dropped : queue->observer->submitted_unlocks)(queue, &op, status);
     }
     bool older = queue->timepoints && queue->timepoints->next;
-    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_queue_unlock_and_wake(queue);
     gpuhal_completions_notify(completions);
     if (status) {
         gpuhal_timepoint_release(timepoint);
@@ -509,6 +509,6 @@ gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepo
     } else if (hold) {
         status = gpuhal_queue_append_deferred(queue, &op, false);
     }
-    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_queue_unlock_and_wake(queue);
     return status;
 }

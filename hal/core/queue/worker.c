@@ -61,8 +61,8 @@ static void finish_first_unlocks(gpuhal_queue *queue, gpuhal_status status)
                                 &completions);
     }
     gpuhal_queue_notify(queue, &deferred->op, queue->observer->dropped, status);
-    gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_condition_signal_all(&queue->condition); /* a thread woken earlier would block on the mutex */
     gpuhal_completions_notify(completions);
     gpuhal_failure_release(failure);
     gpuhal_deferred_free(deferred);
