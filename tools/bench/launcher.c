@@ -22,7 +22,7 @@ static void saxpy(void *const *arguments, const gpuhal_host_group *group)
     uint32_t n;
     memcpy(&a, arguments[2], sizeof a);
     memcpy(&n, arguments[3], sizeof n);
-    const uint32_t begin = group->group[0] * group->group_size[0], room = group->group_size[0];
+    const uint32_t begin = group->group[0] * group->full_size[0], room = group->group_size[0];
     const uint32_t end = begin + room < n ? begin + room : n;
     for (uint32_t i = begin; i < end; i++) {
         y[i] = a * x[i] + y[i];

@@ -19,7 +19,7 @@ void gpuhal_test_add(void *const *arguments, const gpuhal_host_group *group)
     uint32_t *out = arguments[0];
     const uint32_t value = *(const uint32_t *)arguments[1];
     for (uint32_t i = 0; i < group->group_size[0]; i++) {
-        out[group->group[0] * group->group_size[0] + i] += value;
+        out[group->group[0] * group->full_size[0] + i] += value;
     }
 }
 
