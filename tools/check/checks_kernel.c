@@ -66,8 +66,7 @@ void gpuhal_check_kernel_names(gpuhal_context *context)
 static void expect_flags(const gpuhal_given_kernel *own)
 {
     const uint32_t known = (GPUHAL_KERNEL_NULL_BUFFERS << 1) - 1, flags = own->info.flags;
-    const uint32_t fact =
-        (uint32_t)gpuhal_device_fact(own->context, GPUHAL_FACT_LAUNCH_FORMS, 0) | GPUHAL_KERNEL_ADDS_LOCAL;
+    const uint32_t fact = (uint32_t)gpuhal_device_fact(own->context, GPUHAL_FACT_LAUNCH_FORMS, 0);
     if ((flags & ~known) != 0) {
         gpuhal_fail("kernel_create set flags that do not exist: %#" PRIx32, flags & ~known);
     }

@@ -12,6 +12,7 @@ static uint32_t count_at(const void *argument)
     return count;
 }
 
+/* Without x, all its elements count as 1. */
 void saxpy(void *const *arguments, const gpuhal_host_group *group)
 {
     float *y = arguments[0], a;
@@ -19,7 +20,7 @@ void saxpy(void *const *arguments, const gpuhal_host_group *group)
     const uint32_t n = count_at(arguments[3]), begin = group->group[0] * group->full_size[0];
     memcpy(&a, arguments[2], sizeof a);
     for (uint32_t i = begin; i < begin + group->group_size[0] && i < n; i++) {
-        y[i] += a * x[i];
+        y[i] += x ? a * x[i] : a;
     }
 }
 

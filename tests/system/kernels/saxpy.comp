@@ -1,6 +1,6 @@
 #version 450
 // y[i] += a * x[i]
-layout(local_size_x = 64) in;
+layout(local_size_x = 64, local_size_x_id = 0) in;
 layout(std430, set = 0, binding = 0) buffer Y { float y[]; };
 layout(std430, set = 0, binding = 1) readonly buffer X { float x[]; };
 layout(push_constant) uniform Values { float a; uint n; };
