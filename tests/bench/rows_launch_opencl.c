@@ -2,7 +2,9 @@
  * a program that sets the four arguments, enqueues the kernel with an event, and queries the event once. If the launch
  * has ended, the program releases the event, as the library does. The program waits for all other events outside the
  * measured time. In one row the result goes to several buffers in turn; in the others each launch uses the same buffers
- * as the previous one. On PoCL's device `basic` both sides run the kernel inside the call. */
+ * as the previous one. In the row `launch_recorded` the library runs a recording of as many launches as the program
+ * enqueues, and both wait. The times are processor time of the calling thread. On PoCL's device `basic` both sides run
+ * the kernel inside the call. */
 #include "launcher.h"
 #include "members.h"
 #include "opencl_calls.h"
@@ -12,10 +14,13 @@
 enum { COUNT = 64, OFFSET = 4096, RESULTS = 4 };
 
 static const double launch_budget = 1 / 1.25;
+static const double threaded_budget = 1 / 1.15; /* on PoCL's devices that wake a thread */
+static const double recorded_budget = 1 / 1.05;
 static const double offset_budget = 1 / 1.4; /* in OpenCL a range of a buffer is a separate object */
 
 typedef struct pair {
     gpuhal_bench_launcher gpuhal; /* its y is one of the results */
+    gpuhal_recording *recording;
     gpuhal_buffer *results[RESULTS];
     uint32_t result_count;
     gpuhal_bench_opencl *direct; /* NULL if there is no comparison */
@@ -41,6 +46,20 @@ static bool settle_gpuhal(void *user)
 {
     const pair *p = user;
     return gpuhal_bench_launcher_await(&p->gpuhal);
+}
+
+static bool run_recording(void *user, uint64_t count)
+{
+    const pair *p = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (gpuhal_recording_run(p->gpuhal.queue, p->recording, NULL, 0) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_recording_run");
+        }
+        if (!settle_gpuhal(user)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool launch_directly(pair *p, cl_mem y)
@@ -86,6 +105,16 @@ static bool settle_direct(void *user)
     const pair *p = user;
     gpuhal_bench_baseline *base = &p->direct->base;
     return base->calls->submit(base) && (p->direct->event_count == 0 || base->calls->await(base));
+}
+
+static bool launch_all_direct(void *user, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (!launch_direct(user, GPUHAL_BENCH_PIECES) || !settle_direct(user)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Gets the memory object of the library's buffer, or creates a sub-buffer of it. */
@@ -157,6 +186,7 @@ static void close_pair(pair *p)
         p->direct->cl.clReleaseProgram(p->program);
     }
     gpuhal_bench_baseline_destroy(&p->direct->base);
+    gpuhal_recording_release(p->recording);
     p->gpuhal.y = p->results[0];
     for (uint32_t i = 1; i < RESULTS; i++) {
         gpuhal_buffer_release(p->results[i]);
@@ -164,28 +194,48 @@ static void close_pair(pair *p)
     gpuhal_bench_launcher_close(&p->gpuhal);
 }
 
-static bool prove(pair *p, const gpuhal_bench_side *side)
+static bool record_gpuhal(gpuhal_device *device, pair *p)
+{
+    bool good = gpuhal_recording_create(device, NULL, &p->recording) == GPUHAL_OK ||
+                gpuhal_bench_failed_call("gpuhal_recording_create");
+    for (uint32_t i = 0; good && i < GPUHAL_BENCH_PIECES; i++) {
+        p->gpuhal.y = p->results[i % p->result_count];
+        good = gpuhal_bench_launcher_record(&p->gpuhal, p->recording);
+    }
+    return good &&
+           (gpuhal_recording_finish(p->recording) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_recording_finish"));
+}
+
+/* Runs the side @count times. Each result then has @launches launches. */
+static bool prove(pair *p, const gpuhal_bench_side *side, uint64_t count, uint64_t launches)
 {
     bool good = true;
     for (uint32_t i = 0; i < p->result_count && good; i++) {
         p->gpuhal.y = p->results[i];
         good = gpuhal_bench_launcher_clear(&p->gpuhal);
     }
-    good = good && side->run(p, 3 * p->result_count) && side->settle(p);
+    good = good && side->run(p, count) && (side->settle == NULL || side->settle(p));
     for (uint32_t i = 0; i < p->result_count && good; i++) {
         p->gpuhal.y = p->results[i];
-        good = gpuhal_bench_launcher_prove(&p->gpuhal, 3);
+        good = gpuhal_bench_launcher_prove(&p->gpuhal, launches);
     }
     return good;
 }
 
-static bool measure(gpuhal_bench *bench, gpuhal_device *device, const gpuhal_bench_row *row, uint64_t offset, pair *p)
+static bool measure(gpuhal_bench *bench, gpuhal_device *device, const gpuhal_bench_row *row, uint64_t offset,
+                    bool recorded, pair *p)
 {
-    const gpuhal_bench_side sides[] = {{launch_gpuhal, p, settle_gpuhal}, {launch_direct, p, settle_direct}};
+    const gpuhal_bench_side each[] = {{launch_gpuhal, p, settle_gpuhal}, {launch_direct, p, settle_direct}};
+    const gpuhal_bench_side together[] = {{run_recording, p, NULL}, {launch_all_direct, p, NULL}};
+    const gpuhal_bench_side *sides = recorded ? together : each;
+    const uint64_t count = recorded ? 1 : 3 * p->result_count;
+    const uint64_t launches = recorded ? GPUHAL_BENCH_PIECES / p->result_count : 3;
     gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
-    plan.max_count = GPUHAL_BENCH_PIECES;
-    return open_gpuhal(device, offset, p) && prove(p, &sides[0]) &&
-           (!bench->options->baseline || (open_direct(bench, device, p) && prove(p, &sides[1]))) &&
+    plan.max_count = recorded ? 0 : GPUHAL_BENCH_PIECES;
+    plan.thread_time = true;
+    return open_gpuhal(device, offset, p) && (!recorded || record_gpuhal(device, p)) &&
+           prove(p, &sides[0], count, launches) &&
+           (!bench->options->baseline || (open_direct(bench, device, p) && prove(p, &sides[1], count, launches))) &&
            gpuhal_bench_measure_row(bench, *row, sides, bench->options->baseline ? 2 : 1, &plan);
 }
 
@@ -195,16 +245,21 @@ void gpuhal_bench_opencl_rows_launch(gpuhal_bench *bench, gpuhal_device *device)
         const char *test;
         uint64_t offset;
         uint32_t result_count;
-        const double *budget;
-    } rows[] = {{"launch", 0, 1, &launch_budget},
-                {"launch_changing", 0, RESULTS, &launch_budget},
-                {"launch_offsets", OFFSET, 1, &offset_budget}};
+        bool recorded;
+        const double *inline_budget, *threaded_budget;
+    } rows[] = {{"launch", 0, 1, false, &launch_budget, &threaded_budget},
+                {"launch_changing", 0, RESULTS, false, &launch_budget, &threaded_budget},
+                {"launch_offsets", OFFSET, 1, false, &offset_budget, NULL},
+                {"launch_recorded", 0, RESULTS, true, &recorded_budget, &recorded_budget}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         pair p = {.result_count = rows[i].result_count};
         gpuhal_bench_row row = gpuhal_bench_row_of(device, rows[i].test, GPUHAL_BENCH_TIMES);
-        row.budget = gpuhal_bench_is_inline(device) ? *rows[i].budget : NAN;
+        const double *budget = gpuhal_bench_is_inline(device)     ? rows[i].inline_budget
+                               : gpuhal_bench_is_threaded(device) ? rows[i].threaded_budget
+                                                                  : NULL;
+        row.budget = budget != NULL ? *budget : NAN;
         gpuhal_bench_begin(bench->output, &row);
-        if (!measure(bench, device, &row, rows[i].offset, &p)) {
+        if (!measure(bench, device, &row, rows[i].offset, rows[i].recorded, &p)) {
             gpuhal_bench_not_measured(bench);
         }
         close_pair(&p);

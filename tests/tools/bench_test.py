@@ -21,7 +21,8 @@ WITH_STREAMS = ("call_overhead awaited_copy allocate_4kib open_backend helper_st
                 "file_to_device").split()
 EVERYWHERE = ("sample sampler call_overhead lease allocate_4kib pool_threads_2 enumerate resident_memory open_all warm_listing write read copy upload readback share "
               "share_memory batch batch_awaited submit queued_copy synchronize event_to_fd file_to_device store_spill store_restore "
-              "store_restore_file store_hit blocks_full blocks_serving blocks_training blocks_mean arena_full arena_serving arena_training "
+              "store_restore_file store_hit recording_76 recording_152 recording_513 recording_8x76 recording_28_values "
+              "recording_4_values recording_4_buffers blocks_full blocks_serving blocks_training blocks_mean arena_full arena_serving arena_training "
               "place_64_on_6_latency place_64_on_6_throughput place_80_on_12_latency place_80_on_12_throughput plan_2000_items plan_100000_items").split()
 MISTAKES = """2 --nonsense: --nonsense
 2 surprise: surprise
@@ -83,8 +84,8 @@ def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_
     tests = {row["test"] for row in rows}
     devices = {row["device"] for row in rows}
     expected = {*EVERYWHERE, *"launch_one_group launch_all_cores launch_triad launch_compute".split(),
-                *("step launch launch_changing launch_offsets warm_program".split() if "opencl:0" in devices else []),
-                *("launch_64 launch_64_submit".split() if "vulkan:0" in devices else [])}
+                *("step launch launch_changing launch_offsets launch_recorded warm_program".split() if "opencl:0" in devices else []),
+                *("launch_76 launch_76_submit launch_513_submit replay_8x76".split() if "vulkan:0" in devices else [])}
     assert expected <= tests, f"no row is about {expected - tests}"
     for row in rows:
         if row["test"].startswith(("file_to_device", "store_spill", "store_restore")) or row["path"] in ("staged", "shared"):

@@ -28,6 +28,7 @@ void gpuhal_bench_lease_remove(void);
 void gpuhal_bench_rows_queue(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_batch(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_launch(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_recording(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_allocate(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_threads(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_open(gpuhal_bench *bench, gpuhal_device *device);

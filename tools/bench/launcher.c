@@ -104,17 +104,28 @@ void gpuhal_bench_launcher_close(gpuhal_bench_launcher *launcher)
     gpuhal_buffer_release(launcher->x);
 }
 
-bool gpuhal_bench_launcher_enqueue(const gpuhal_bench_launcher *launcher, gpuhal_queue *queue)
+/* Launches the kernel in the recording, or if that is NULL, in the queue. */
+static gpuhal_status launch(const gpuhal_bench_launcher *launcher, gpuhal_queue *queue, gpuhal_recording *recording)
 {
     const gpuhal_argument arguments[] = {{.buffer = launcher->y, .offset = launcher->offset},
                                          {.buffer = launcher->x, .offset = launcher->offset},
                                          {.value = &launcher->a, .bytes = sizeof launcher->a},
                                          {.value = &launcher->count, .bytes = sizeof launcher->count}};
     const uint32_t groups = (launcher->count + GPUHAL_BENCH_GROUP_SIZE - 1) / GPUHAL_BENCH_GROUP_SIZE;
-    const gpuhal_launch launch = {
-        .size = sizeof launch, .argument_count = 4, .arguments = arguments, .groups = {groups, 1, 1}};
-    return gpuhal_kernel_launch(queue, launcher->kernel, &launch) == GPUHAL_OK ||
-           gpuhal_bench_failed_call("gpuhal_kernel_launch");
+    const gpuhal_launch values = {
+        .size = sizeof values, .argument_count = 4, .arguments = arguments, .groups = {groups, 1, 1}};
+    return recording != NULL ? gpuhal_recording_launch(recording, launcher->kernel, &values, NULL)
+                             : gpuhal_kernel_launch(queue, launcher->kernel, &values);
+}
+
+bool gpuhal_bench_launcher_enqueue(const gpuhal_bench_launcher *launcher, gpuhal_queue *queue)
+{
+    return launch(launcher, queue, NULL) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_kernel_launch");
+}
+
+bool gpuhal_bench_launcher_record(const gpuhal_bench_launcher *launcher, gpuhal_recording *recording)
+{
+    return launch(launcher, NULL, recording) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_recording_launch");
 }
 
 bool gpuhal_bench_launcher_await(const gpuhal_bench_launcher *launcher)

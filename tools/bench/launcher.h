@@ -27,9 +27,10 @@ bool gpuhal_bench_launcher_open(gpuhal_device *device, uint32_t count, uint64_t 
                                 gpuhal_bench_launcher *out_launcher);
 void gpuhal_bench_launcher_close(gpuhal_bench_launcher *launcher);
 
-/* enqueue() launches the kernel once, in @queue or, if @queue is NULL, as a blocking call. await() sleeps until the
- * launcher's queue is idle. */
+/* enqueue() launches the kernel once, in @queue or, if @queue is NULL, as a blocking call. record() adds the launch to
+ * a recording. await() sleeps until the launcher's queue is idle. */
 bool gpuhal_bench_launcher_enqueue(const gpuhal_bench_launcher *launcher, gpuhal_queue *queue);
+bool gpuhal_bench_launcher_record(const gpuhal_bench_launcher *launcher, gpuhal_recording *recording);
 bool gpuhal_bench_launcher_await(const gpuhal_bench_launcher *launcher);
 /* Sets each y to 0, as after opening the launcher. */
 bool gpuhal_bench_launcher_clear(const gpuhal_bench_launcher *launcher);

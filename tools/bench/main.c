@@ -99,19 +99,13 @@ static void measure_device(gpuhal_bench *bench, gpuhal_device *device)
         gpuhal_bench_group group;
         void (*rows)(gpuhal_bench *bench, gpuhal_device *device);
     } groups[] = {
-        {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call},
-        {GPUHAL_BENCH_CALL, gpuhal_bench_rows_lease},
-        {GPUHAL_BENCH_QUEUE, gpuhal_bench_rows_queue},
-        {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_batch},
-        {GPUHAL_BENCH_LAUNCH, gpuhal_bench_rows_launch},
-        {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_allocate},
-        {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_threads},
-        {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open},
-        {GPUHAL_BENCH_SAMPLE, gpuhal_bench_rows_sample},
-        {GPUHAL_BENCH_FILE, gpuhal_bench_rows_file},
-        {GPUHAL_BENCH_FILE, gpuhal_bench_rows_store},
-        {GPUHAL_BENCH_FILE, gpuhal_bench_rows_hit},
-        {GPUHAL_BENCH_COPY, gpuhal_bench_rows_copy},
+        {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call},         {GPUHAL_BENCH_CALL, gpuhal_bench_rows_lease},
+        {GPUHAL_BENCH_QUEUE, gpuhal_bench_rows_queue},       {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_batch},
+        {GPUHAL_BENCH_LAUNCH, gpuhal_bench_rows_launch},     {GPUHAL_BENCH_RECORDING, gpuhal_bench_rows_recording},
+        {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_allocate}, {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_threads},
+        {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open},         {GPUHAL_BENCH_SAMPLE, gpuhal_bench_rows_sample},
+        {GPUHAL_BENCH_FILE, gpuhal_bench_rows_file},         {GPUHAL_BENCH_FILE, gpuhal_bench_rows_store},
+        {GPUHAL_BENCH_FILE, gpuhal_bench_rows_hit},          {GPUHAL_BENCH_COPY, gpuhal_bench_rows_copy},
         {GPUHAL_BENCH_SHARE, gpuhal_bench_rows_share}, /* prints separate blocks in the table, so it is last */
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {

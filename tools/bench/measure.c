@@ -17,11 +17,12 @@ static const uint64_t long_ns = 20000000;
  * never because of its position, so additional rounds do not favour any result. */
 static const double wanted_width = 0.02;
 
-static bool timed(const gpuhal_bench_side *side, uint64_t count, uint64_t *out_ns)
+static bool timed(const gpuhal_bench_side *side, const gpuhal_bench_plan *plan, uint64_t count, uint64_t *out_ns)
 {
-    const uint64_t start = gpuhal_bench_now_ns();
+    const clockid_t clock = plan->thread_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC_RAW;
+    const uint64_t start = gpuhal_bench_clock_ns(clock);
     const bool good = side->run(side->user, count);
-    *out_ns = gpuhal_bench_now_ns() - start;
+    *out_ns = gpuhal_bench_clock_ns(clock) - start;
     gpuhal_bench_watch_alive();
     return good && (side->settle == NULL || side->settle(side->user));
 }
@@ -32,11 +33,11 @@ static bool calibrate(const gpuhal_bench_side *side, const gpuhal_bench_plan *pl
     const uint64_t most = plan->max_count > 0 ? plan->max_count : largest_batch;
     uint64_t ns;
     *out_count = 1;
-    if (!timed(side, 1, &ns)) {
+    if (!timed(side, plan, 1, &ns)) {
         return false;
     }
     while (ns < long_ns) {
-        if (!timed(side, *out_count, &ns)) {
+        if (!timed(side, plan, *out_count, &ns)) {
             return false;
         }
         if (ns >= plan->sample_ns || *out_count >= most) {
@@ -49,14 +50,14 @@ static bool calibrate(const gpuhal_bench_side *side, const gpuhal_bench_plan *pl
     return true;
 }
 
-static bool add_rounds(const gpuhal_bench_side *sides, size_t side_count, uint64_t batch, size_t count,
-                       gpuhal_bench_times *times)
+static bool add_rounds(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan, uint64_t batch,
+                       size_t count, gpuhal_bench_times *times)
 {
     for (const size_t end = times->rounds + count; times->rounds < end; times->rounds++) {
         for (size_t step = 0; step < side_count; step++) {
             const size_t side = times->rounds % 2 == 0 ? step : side_count - 1 - step;
             uint64_t ns;
-            if (!timed(&sides[side], batch, &ns)) {
+            if (!timed(&sides[side], plan, batch, &ns)) {
                 return false;
             }
             times->ns[side][times->rounds] = (double)ns / (double)batch;
@@ -84,7 +85,7 @@ static bool one_series(const gpuhal_bench_side *sides, size_t side_count, const 
     }
     const uint64_t enough = gpuhal_bench_now_ns() + plan->enough_ns;
     for (out_times->rounds = 0; out_times->rounds < plan->rounds;) {
-        if (!add_rounds(sides, side_count, batch, 1, out_times)) {
+        if (!add_rounds(sides, side_count, plan, batch, 1, out_times)) {
             return false;
         }
         if (out_times->rounds >= plan->min_rounds && gpuhal_bench_now_ns() >= enough) {
@@ -93,7 +94,7 @@ static bool one_series(const gpuhal_bench_side *sides, size_t side_count, const 
     }
     const uint64_t end = gpuhal_bench_now_ns() + plan->extra_ns;
     while (side_count > 1 && uncertain(out_times) && gpuhal_bench_now_ns() < end) {
-        if (!add_rounds(sides, side_count, batch, 2, out_times)) {
+        if (!add_rounds(sides, side_count, plan, batch, 2, out_times)) {
             return false;
         }
     }

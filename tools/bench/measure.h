@@ -31,6 +31,7 @@ typedef struct gpuhal_bench_plan {
                          * series. */
     uint64_t extra_ns;  /* Time for additional rounds if the ratio of the first two sides is still uncertain because of
                          * noise, or 0. */
+    bool thread_time;   /* Measures the processor time of the calling thread in place of the time that passes. */
 } gpuhal_bench_plan;
 
 /* Nanoseconds per operation, for each side and round. */

@@ -24,6 +24,7 @@ static const char *const groups[GPUHAL_BENCH_GROUPS] = {
     [GPUHAL_BENCH_FILE] = "file",         [GPUHAL_BENCH_COPY] = "copy",   [GPUHAL_BENCH_PAIRS] = "pairs",
     [GPUHAL_BENCH_SAMPLE] = "sample",     [GPUHAL_BENCH_BLOCKS] = "blocks",
     [GPUHAL_BENCH_PLACE] = "place",       [GPUHAL_BENCH_LAUNCH] = "launch",
+    [GPUHAL_BENCH_RECORDING] = "recording",
 };
 
 static const char doc[] =
@@ -50,7 +51,7 @@ enum {
     OPTION_REPLAY
 };
 
-#define GROUPS "call, queue, batch, launch, allocate, open, sample, share, file, copy, pairs, blocks, place"
+#define GROUPS "call, queue, batch, launch, recording, allocate, open, sample, share, file, copy, pairs, blocks, place"
 
 static const struct argp_option known[] = {
     {"baseline", OPTION_BASELINE, NULL, 0, "also measure the baselines, in alternating rounds", 0},
