@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Returns a stated value; NULL if the value is doubted, because a value that several devices share does not identify
- * any of them. The identity already omits the values of software devices. */
+/* Returns NULL for a doubted value, because a value that several devices share identifies none of them. The identity
+ * already omits values of software devices. */
 static const char *stated(const gpuhal_interface *iface, gpuhal_identity_level level)
 {
     return iface->doubted & 1u << level ? NULL : iface->values[level];
@@ -92,8 +92,8 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 
 /* ---- differences after the plugin is loaded */
 
-/* Two devices of one plugin find the same difference, and this check makes the second one skip the update. If another
- * thread stores the record between this check and the update, it is stored twice with the same contents. */
+/* Two devices of one plugin find the same difference; this check makes the second skip the update. If another thread
+ * stores the record between this check and the update, it is stored twice with the same contents. */
 static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *record)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -131,13 +131,12 @@ static void replace_record(gpuhal *gpu, const gpuhal_candidate *candidate, gpuha
     gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &record);
 }
 
-/* A driver that was started before the snapshot may have older information than the helper, so it is not compared. */
+/* A list made before the snapshot may have older information than the helper's, so it is not compared. */
 void gpuhal_cached_compare(gpuhal_device *device, const gpuhal_backend *backend, const gpuhal_listed_device *now)
 {
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(device->gpu);
     const gpuhal_entry *entry = gpuhal_device_snapshot_entry(snapshot, device);
-    /* Set the flag last, because a device that cannot be compared with this snapshot may be comparable with a later
-     * snapshot. */
+    /* Set the flag last, because a device that cannot be compared with this snapshot may be with a later one. */
     if (!entry || gpuhal_backend_begun_ns(backend) < snapshot->begun_ns || atomic_exchange(&device->compared, true)) {
         return;
     }

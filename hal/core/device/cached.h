@@ -1,4 +1,4 @@
-/* device/cached.h: reads and updates the registry when a gpuhal object or a device is opened. */
+/* device/cached.h: updates the registry after enumerations, plugin starts and device openings. */
 #ifndef GPUHAL_DEVICE_CACHED_H
 #define GPUHAL_DEVICE_CACHED_H
 
@@ -9,14 +9,14 @@
  * numbers. Returns HOST_MEMORY or OK; an unwritable registry is not an error. */
 gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot);
 
-/* Compares the newest snapshot with the plugin's list in this process, if the plugin was started after the snapshot.
- * `now` is the device in the plugin's list; NULL if absent. The first call for a device reports the differences and
- * replaces the cached result. Preserves the error detail. */
+/* Compares the newest snapshot with the plugin's list in this process, if the list is newer. `now` is the device in
+ * that list; NULL if absent. The first call for a device reports the differences and replaces the cached result.
+ * Preserves the error detail. */
 void gpuhal_cached_compare(gpuhal_device *device, const gpuhal_backend *backend, const gpuhal_listed_device *now);
 /* Records that the plugin could not be started although its result is cached. The next start of the library probes it
  * again. */
 void gpuhal_cached_failed(gpuhal_device *device, gpuhal_status status);
-/* Records that the device was opened. This ends a quarantine of the device's plugin. Preserves the error detail. */
+/* Ends a quarantine of the opened device's plugin. Preserves the error detail. */
 void gpuhal_cached_opened(gpuhal_device *device);
 
 #endif

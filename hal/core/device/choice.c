@@ -42,8 +42,8 @@ uint32_t gpuhal_load(uint64_t total_bytes, uint64_t room_bytes, uint32_t busy_pe
     return load < 1000 ? (uint32_t)load : 1000;
 }
 
-/* Returns an offer's load. Memory beyond the process's limit does not count as used. If only the total memory is known,
- * the free share is unknown. */
+/* Memory beyond the process's limit does not count as used. If only the total memory is known, the free share is
+ * unknown. */
 uint32_t gpuhal_offer_load(const gpuhal_offer *offer)
 {
     const uint64_t bytes = offer->unit_free_bytes, promised = offer->promised_bytes;
@@ -64,8 +64,8 @@ static uint32_t listed_of(const gpuhal_choice_request *request, uint32_t index)
     return request->listed ? request->listed[index] : GPUHAL_NONE;
 }
 
-/* Returns the lowest load of the offers that can be in first place. Such an offer has no lack, is not the CPU, and is
- * not worse than another offer by the rules before the load. */
+/* Returns the lowest load among the offers for first place: those that have no lack, are not the CPU, and are best by
+ * health, then by `software`. */
 static uint32_t least_load(const gpuhal_choice_request *request)
 {
     uint32_t least = GPUHAL_UNKNOWN_PERMILLE, best = UINT32_MAX;

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-/* The thread uses only these members. If the thread is abandoned, the device and the gpuhal object may be freed before
- * the driver returns. */
+/* The thread uses only these members. If it is abandoned, the device and the gpuhal object may be freed before the
+ * driver returns. */
 typedef struct closing {
     gpuhal_job job;
     const gpuhal_plugin *plugin;
@@ -27,7 +27,7 @@ static void free_closing(gpuhal_job *job)
     free(job);
 }
 
-/* If out of memory, or if no thread can be started, closes the device on the caller's thread. */
+/* If out of memory, or no thread can be started, closes the device on the caller's thread. */
 static void begin_closing(gpuhal_device *device)
 {
     bool open = atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && gpuhal_device_is_reachable(device) &&

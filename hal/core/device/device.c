@@ -26,8 +26,8 @@ gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candida
     return device;
 }
 
-/* The list of the plugin in this process takes precedence over the snapshot's entry, which may come from a helper
- * process or a cached result. */
+/* The list of the plugin in this process takes precedence over the snapshot's entry, which may come from a helper or a
+ * cached result. */
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load_explicit(&device->here, memory_order_acquire);

@@ -35,15 +35,14 @@ struct gpuhal_view;          /* view.h */
 
 struct gpuhal_sample;
 
-/* An optional part of the library above the core. An attachment has one state in the gpuhal object. gpuhal.c calls
- * these functions of each attachment. */
+/* An optional part of the library above the core, with one state in the gpuhal object. gpuhal.c calls its functions;
+ * gpuhal_view_of() calls `view`. */
 typedef struct gpuhal_attachment {
     void *(*create)(void);       /* NULL if out of memory */
     void (*opened)(gpuhal *gpu); /* after the devices were listed; may be NULL */
     void (*end)(gpuhal *gpu);    /* when the application closes the object; ends waits, callbacks and threads */
     void (*destroy)(void *state); /* when no calls are in progress and all devices are freed; accepts NULL */
-    /* Adds the attachment's sources to a view for the flags of gpuhal_view_of(), or fails. NULL if the attachment has
-     * no sources. */
+    /* Adds the attachment's sources to a view for the flags of gpuhal_view_of(), or fails. NULL if it has none. */
     gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
 } gpuhal_attachment;
 typedef enum gpuhal_attachment_place {
@@ -54,8 +53,8 @@ typedef enum gpuhal_attachment_place {
 extern const gpuhal_attachment gpuhal_node_attachment;     /* node/sampler.c */
 extern const gpuhal_attachment gpuhal_schedule_attachment; /* schedule/schedule.c */
 
-/* The state of the layers above, and the functions of these layers that this layer and `memory` call. Set by gpuhal.c,
- * the only file that includes headers of all layers. */
+/* The state of the layers above, and their functions that this layer and `memory` call. Set by gpuhal.c, the only file
+ * that includes headers of all layers. */
 typedef struct gpuhal_layers {
     struct gpuhal_telemetry *telemetry;     /* telemetry/telemetry.h */
     struct gpuhal_address_index *addresses; /* memory/address_index.h */
@@ -64,29 +63,27 @@ typedef struct gpuhal_layers {
     struct gpuhal_timeline *timeline;           /* queue/timeline.h */
     struct gpuhal_notifier *notifier;           /* hotplug/change.h */
     struct gpuhal_pools *pools;                 /* pool/pool.h */
-    void *attached[GPUHAL_ATTACHMENTS];         /* the state of each attachment; NULL if the attachment is not in this
-                                                 * build */
+    void *attached[GPUHAL_ATTACHMENTS];         /* the state of each attachment; NULL if not in this build */
 
     void (*destroy)(gpuhal *gpu); /* after the last reference was released */
     /* Frees memory step by step after the device refused an allocation, and retries the allocation after each step. */
     gpuhal_status (*relieve)(struct gpuhal_relief *relief);
     /* For parts, which are suballocations of a pool. release_part is called after the last reference was released.
-     * use_part is called before a queue uses the part, and may return HOST_MEMORY. find_part returns the part at an
-     * offset of a segment, with a new reference, and sets the offset in the part; it returns NULL if there is no part.
-     * find_part also releases the caller's reference to the segment. */
+     * use_part is called before a queue uses the part, and may return HOST_MEMORY, INVALID_ARGUMENT or FORKED.
+     * find_part returns the part at an offset of a segment, with a new reference, and sets the offset in the part; it
+     * returns NULL if there is none. It also releases the caller's reference to the segment. */
     void (*release_part)(struct gpuhal_buffer *buffer);
     void (*released_twice)(struct gpuhal_buffer *buffer); /* called if a part without references is released */
     gpuhal_status (*use_part)(struct gpuhal_buffer *buffer, struct gpuhal_queue *queue);
     struct gpuhal_buffer *(*find_part)(struct gpuhal_buffer *segment, uint64_t *offset);
     /* Callbacks on the service thread. `serve` starts the thread and returns 0 or an errno. Then `serve_released` makes
-     * the thread call gpuhal_buffer_end(), and `serve_call` makes it call `call`. If out of memory, `serve_call`
-     * returns false and makes no call. */
+     * the thread call gpuhal_buffer_end(), and `serve_call` makes it call `call`, or returns false if out of memory. */
     int (*serve)(gpuhal *gpu);
     void (*serve_released)(struct gpuhal_buffer *buffer);
     bool (*serve_call)(gpuhal *gpu, void (*call)(void *user, gpuhal_status status), void *user);
     /* Calls plugins. */
     gpuhal_status (*sample_all)(gpuhal *gpu, struct gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns);
-    /* `view` of the attachment that has sources; NULL if no attachment has sources */
+    /* `view` of the attachment that has sources; NULL if none has */
     gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
     /* Called when a device is lost in a plugin call or hangs, and again if a lost device then hangs, with the reason as
      * this thread's last error. Not called when a device vanishes. Must not call a plugin. */
@@ -94,15 +91,15 @@ typedef struct gpuhal_layers {
     /* `unwatch` does nothing if the device is not watched. */
     void (*watch)(gpuhal_device *device);
     void (*unwatch)(gpuhal_device *device);
-    /* Called if the facts reported by the plugin in this process differ from the snapshot's facts. Must not call a
-     * plugin. */
+    /* Called if the plugin in this process reports other facts than the snapshot, or does not list the device. Must not
+     * call a plugin. */
     void (*on_changed)(gpuhal_device *device, const char *sentence);
 } gpuhal_layers;
 
 struct gpuhal {
     gpuhal_job ending;           /* must be first; gpuhal.c */
-    _Atomic uint64_t references; /* one reference for the caller, one for each buffer, queue and other object, and one
-                                  * for all workers together */
+    _Atomic uint64_t references; /* one for the caller, one for each buffer, queue and other object, and one for all
+                                  * workers together */
     uint32_t generation;         /* fork generation at gpuhal_open(): see gpuhal_check() */
     gpuhal_workers workers;
     gpuhal_settings settings;
@@ -114,8 +111,7 @@ struct gpuhal {
     gpuhal_worker freeing;
     gpuhal_atomic_flag cache_warned; /* a warning that programs cannot be cached was logged; program/cache.c */
     _Atomic(char *) processor; /* the CPU's capabilities, malloc'ed; NULL until read; program/key.c */
-    /* The newest snapshot; NULL before the first enumeration. gpuhal_device_count() and _at() read the snapshot's
-     * devices. */
+    /* The newest snapshot; NULL before the first enumeration. gpuhal_device_count() and _at() read its devices. */
     _Atomic(struct gpuhal_device_snapshot *) snapshot;
     gpuhal_layers layers;
 };
@@ -135,8 +131,7 @@ typedef struct gpuhal_fault_note {
 } gpuhal_fault_note;
 enum { GPUHAL_FAULT_NOTES = GPUHAL_FAULT_OUT_OF_MEMORY - GPUHAL_FAULT_HANG + 1 };
 
-/* A tag is a string that states the purpose of buffers. Includes statistics of the buffers with this tag, without pool
- * parts; memory/tag.c. */
+/* A string that states the purpose of buffers, with statistics of these buffers, without pool parts; memory/tag.c. */
 typedef struct gpuhal_tag {
     struct gpuhal_tag *next; /* tags exist as long as their device; protected by the device's mutex */
     _Atomic uint64_t buffers, bytes;
@@ -144,18 +139,18 @@ typedef struct gpuhal_tag {
     char text[64];              /* "" for buffers without a tag */
 } gpuhal_tag;
 
-/* Counts the transfers in one direction. Transfers above a certain size are also timed. */
+/* Counts the transfers in one direction. Those above a certain size are also timed. */
 typedef struct gpuhal_counter {
     _Atomic uint64_t operations, bytes, timed_operations, timed_bytes, timed_ns;
 } gpuhal_counter;
 
 /* Measures for how long queues of the device had work; device/busy.c. */
 typedef struct gpuhal_busy {
-    _Atomic bool wanted; /* the value was read at least once; before that, no time is measured */
+    _Atomic bool wanted; /* the value was read; before that, no time is measured */
     gpuhal_mutex mutex;  /* protects the members below */
     uint32_t queues;     /* number of queues that have work */
-    uint64_t since_ns;   /* time when the first of these queues got work */
-    uint64_t total_ns;   /* busy time up to since_ns */
+    uint64_t since_ns;   /* start of the latest busy period */
+    uint64_t total_ns;   /* duration of all busy periods that have ended */
 } gpuhal_busy;
 
 /* A device whose calls are watched; queue/watchdog.c. */
@@ -163,7 +158,7 @@ typedef struct gpuhal_watched {
     gpuhal_device *next;
     const gpuhal_plugin *plugin;
     bool goes_on;     /* the driver has reported progress since the last check */
-    bool answered;    /* the driver had reported progress in the period before the last check */
+    bool answered;    /* the driver reported progress between the last two checks */
     bool kept;        /* the object has an extra reference while a thread hangs in the driver */
     bool probe;       /* the driver must be queried for progress */
     gpuhal_worker ask, report;
@@ -174,11 +169,11 @@ struct gpuhal_device {
     const gpuhal_candidate *candidate;
     const gpuhal_listed_device *listed;
     char id[48];
-    /* The number in the device's id. It is the backend's index at the time when the device was first listed, unless
-     * another device had that id. */
+    /* The number in the device's id: the backend's index when the device was first listed, unless another device had
+     * that id. */
     uint32_t index;
     uint64_t vanished; /* time when the device was found missing, in seconds since 1970; written before `lost` */
-    /* as listed by the driver in this process; NULL until queried */
+    /* as listed by the driver in this process; NULL until queried, or if absent there */
     _Atomic(const gpuhal_listed_device *) here;
     uint32_t physical_number, interface_number; /* the registry's stable numbers; 0 above its limit */
     uint32_t position;         /* position among the visible devices */
@@ -192,7 +187,8 @@ struct gpuhal_device {
     _Atomic int state;          /* a gpuhal_device_state, written with `mutex` locked */
     const void *opener;          /* gpuhal_job_caller() of the thread that opens the device */
     gpuhal_job *closing;   /* while the object is being destroyed; otherwise NULL */
-    gpuhal_job *abandoned; /* an opening job that exceeded its deadline, or NULL; accessed only by the opening thread */
+    gpuhal_job *abandoned; /* an opening job that exceeded its deadline, or NULL; accessed only by the opening thread,
+                            * and released with the device */
 
     /* Set when the device is opened. */
     gpuhal_backend *backend;
@@ -210,7 +206,7 @@ struct gpuhal_device {
     uint32_t memory_kinds;
     uint64_t copy_mask, fill_mask; /* alignment - 1 */
     uint64_t allocation_max_bytes;
-    struct gpuhal_staging *staging[2]; /* for transfers to the device and from the device; created and freed by
+    struct gpuhal_staging *staging[2]; /* for transfers to and from the device; created and freed by
                                         * transfer/staging.c */
     /* Copies of the plugin's tables, so that a call loads only the slot. The struct has the members of gpuhal_slots. */
     union {
@@ -225,23 +221,23 @@ struct gpuhal_device {
             gpuhal_recording_ops recordings;
         };
     };
-    gpuhal_slots *traced; /* the plugin's slots if `slots` contains the slots of trace.c; otherwise NULL */
+    gpuhal_slots *traced; /* the plugin's slots if `slots` contains those of trace.c; otherwise NULL */
 
     gpuhal_watched watched;
     _Atomic uint32_t native_accesses; /* number of queues with native access by the caller */
-    /* Number of calls that may compile in the driver, plus number of kernels that the driver may be compiling for their
-     * first launch. */
+    /* Number of calls that may compile in the driver, plus number of launches and recording runs whose kernels the
+     * driver may be compiling for their first launch. */
     _Atomic uint32_t compiling;
-    gpuhal_atomic_flag compared; /* the device was compared with the plugin's list in this process */
+    gpuhal_atomic_flag compared; /* the device was compared with the plugin's list in this process, or the plugin's
+                                  * failed start was recorded */
     /* The driver never released an object of this device, so the device must not be closed. */
     _Atomic bool stuck;
-    /* Bit i means that the plugin does not have value 0x1000 + i, so that the value is not queried on behalf of other
-     * interfaces. */
+    /* Bit i means that the plugin does not have value 0x1000 + i, so it is not queried for other interfaces. */
     _Atomic uint64_t unsupported;
     _Atomic uint64_t allocated_bytes; /* allocated by this gpuhal object, including pending requests */
     _Atomic uint64_t allocated_in, allocated_out, allocated_peak; /* bytes allocated and released since opening; peak */
     _Atomic uint64_t limit_bytes;     /* 0 if none */
-    _Atomic uint64_t lease_bytes;     /* limit set by the object's leases on the device; 0 if they set no limit */
+    _Atomic uint64_t lease_bytes;     /* limit of the object's leases on the device; 0 if none */
     _Atomic uint64_t lease_number;    /* number of one of these leases */
     _Atomic uint32_t group_state;     /* group_limit.c */
     gpuhal_tag untagged;              /* head of the list of all tags */
@@ -253,7 +249,7 @@ struct gpuhal_device {
 /* Creates a closed device without calling the plugin. Returns NULL if out of memory. */
 gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed,
                                     uint32_t index);
-/* Frees a device that was closed or never opened. */
+/* Frees the device without closing it. */
 void gpuhal_device_destroy(gpuhal_device *device);
 /* Closes and frees all devices. Staging must be freed first. */
 void gpuhal_devices_destroy(gpuhal *gpu);
@@ -262,11 +258,11 @@ void gpuhal_devices_destroy(gpuhal *gpu);
  * snapshot to the registry and reports them to on_changed, once for each device. */
 gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend **out_backend,
                                           const gpuhal_listed_device **out_listed);
-/* Returns the device's current facts, as listed by the driver in this process, otherwise by the newest snapshot. The
- * result is valid as long as the gpuhal object exists. */
+/* Returns the device's facts from the driver in this process, otherwise from the newest snapshot, or from the first
+ * listing if the device is gone. They are valid as long as the gpuhal object exists. */
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device);
-/* These functions give attachments access to their state in the object, and to callbacks on the object's service thread
- * (see gpuhal_layers). */
+/* These functions give attachments access to their state in the object, and to callbacks on its service thread (see
+ * gpuhal_layers). */
 static inline void *gpuhal_attached(const gpuhal *gpu, gpuhal_attachment_place place)
 {
     return gpu->layers.attached[place];
@@ -290,11 +286,11 @@ static inline gpuhal_status gpuhal_check(const gpuhal *gpu)
 {
     return gpuhal_is_inherited(gpu) ? gpuhal_error_forked() : GPUHAL_OK;
 }
-/* Returns the error for a call whose arguments (`what`) belong to two gpuhal objects. The error is FORKED if one of the
- * objects belongs to the parent process, otherwise INVALID_ARGUMENT. */
+/* Returns the error for a call whose arguments (`what`) belong to two gpuhal objects: FORKED if one belongs to the
+ * parent process, otherwise INVALID_ARGUMENT. */
 gpuhal_status gpuhal_two_objects(const char *call, const char *what, const gpuhal *one, const gpuhal *other);
 /* These functions return FORKED or DEVICE_LOST, with the detail, if the plugin must not be called now.
- * gpuhal_device_check() returns OK if the plugin may be called. */
+ * gpuhal_device_check() returns OK otherwise. */
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device);
 static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
 {
@@ -304,15 +300,14 @@ static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
     }
     return GPUHAL_OK;
 }
-/* Returns whether the plugin may release objects of the device. It must not if the device hangs, or in a forked
- * child. */
+/* Returns whether the plugin may release objects of the device: not if the device hangs, and not in a forked child. */
 static inline bool gpuhal_device_is_reachable(const gpuhal_device *device)
 {
     return !gpuhal_is_inherited(device->gpu) &&
            atomic_load_explicit(&device->lost, memory_order_relaxed) != GPUHAL_LOST_HUNG;
 }
-/* Marks the device as lost (hung) for every caller, because a call exceeded its deadline. Returns true the first time.
- * The caller that gets true must report the hang. Takes no lock. */
+/* Marks the device as lost (hung) for every caller, because a call exceeded its deadline. Returns true the first time;
+ * that caller must report the hang. Takes no lock. */
 bool gpuhal_device_give_up(gpuhal_device *device);
 /* Reports the hang to queues, listeners, the log and the registry. Calls no plugin. */
 void gpuhal_device_report_hang(gpuhal_device *device);
@@ -338,8 +333,7 @@ static inline gpuhal_status gpuhal_device_end_compiling(gpuhal_device *device, g
 }
 /* Returns the driver's timeout for one value or one link. */
 uint64_t gpuhal_device_query_ns(const gpuhal_device *device);
-/* Returns how many bytes the object may allocate on the device according to its limit and its leases; 0 means no
- * limit. */
+/* Returns how many bytes the object may allocate on the device by its limit and leases; 0 means no limit. */
 static inline uint64_t gpuhal_device_limit(const gpuhal_device *device)
 {
     const uint64_t limit = atomic_load(&device->limit_bytes), leased = atomic_load(&device->lease_bytes);
@@ -354,14 +348,14 @@ void gpuhal_busy_begin(gpuhal_device *device);
 void gpuhal_busy_end(gpuhal_device *device);
 /* Returns for how long queues have had work since the first call of this function. */
 uint64_t gpuhal_busy_ns(gpuhal_device *device);
-/* Copies a plugin's result, up to the size in the caller's structure. The size must not be 0. */
+/* Copies a plugin's result, up to the size in the caller's structure, which must not be 0. */
 void gpuhal_native_give(gpuhal_native *out_native, gpuhal_native native);
 /* Returns INVALID_ARGUMENT with its detail if the size is 0. */
 gpuhal_status gpuhal_native_check(const char *call, const gpuhal_native *out_native);
 /* Returns INVALID_ARGUMENT or NOT_SUPPORTED, with its detail, if the device accepts no native object of this type. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native);
-/* Returns NOT_SUPPORTED for `what`, which the plugin does not support on this adopted device. The detail contains the
- * plugin's note about missing features. */
+/* Returns NOT_SUPPORTED for `what`. The detail contains the plugin's note about features missing from an adopted
+ * device. */
 gpuhal_status gpuhal_device_lacks(gpuhal_device *device, const char *what);
 /* Converts a plugin's status to the detail "opencl:1: <what>: …", and marks the device as lost if the status says so.
  * `format` names the action. */
@@ -377,10 +371,11 @@ static inline void gpuhal_unreference(gpuhal *gpu)
 }
 
 /* Return whether both devices are interfaces of the same partition of one physical device, so that they are
- * interchangeable; or whether both are interfaces of the same physical device. physical.c. */
+ * interchangeable; or of the same physical device. physical.c. */
 bool gpuhal_devices_same_part(const gpuhal_device *a, const gpuhal_device *b);
 bool gpuhal_devices_same_piece(const gpuhal_device *a, const gpuhal_device *b);
-/* Returns the PCI address that any interface of the device's physical device reports; NULL if none does. */
+/* Returns the PCI address that any interface of the device's physical device reports; NULL if none does, or if the
+ * device is no longer listed. */
 const char *gpuhal_device_hardware_address(const gpuhal_device *device);
 
 #endif

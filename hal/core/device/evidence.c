@@ -1,9 +1,8 @@
-/* device/evidence.c: explains why interfaces belong to one physical device, or to two physical devices although they
- * share a value.
+/* device/evidence.c: explains why interfaces belong to one physical device, or to two although they share a value.
  *
  * The matches within a physical device form a graph. The evidence is a spanning tree from the first visible interface
- * to all other interfaces. Each interface is added with its strongest match to the tree. Hidden interfaces stay in the
- * tree only as bridges.
+ * to all others. Each interface is added with its strongest match to the tree. Hidden interfaces stay in the tree only
+ * as bridges.
  */
 #include "device/identity.h"
 
@@ -74,8 +73,8 @@ static char *describe_match(const gpuhal_interface *iface, const gpuhal_interfac
                               value, partition->id, partition->partition_name);
 }
 
-/* Names two interfaces that contradict each other. These are the compared interfaces if they contradict each other,
- * otherwise the refusal's witnesses. */
+/* Names two interfaces that contradict each other: the compared interfaces if they do, otherwise the refusal's
+ * witnesses. */
 static char *describe_doubt(const gpuhal_identity *identity, const gpuhal_refusal *refusal,
                             const gpuhal_interface *iface, const gpuhal_interface *other)
 {
@@ -224,9 +223,8 @@ static void grow_trees(const gpuhal_identity *identity, const bool *visible, uin
     }
 }
 
-/* Returns an earlier visible interface that states the same value at this level. Prefers the first interface of the
- * same maker, otherwise returns the first. Returns NONE if there is none, or if an interface of the same physical
- * device was explained already. */
+/* Returns an earlier visible interface that states the same value at this level. Returns the first of the same maker,
+ * otherwise the first; NONE if there is none, or if an interface of the same physical device was explained already. */
 static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible, uint32_t iface,
                            gpuhal_identity_level level)
 {

@@ -30,8 +30,7 @@ gpuhal *gpuhal_device_owner(const gpuhal_device *device)
     return device ? device->gpu : NULL;
 }
 
-/* An adopted device may lack slots, because the caller may have created the device without the features that the slots
- * need. */
+/* An adopted device may lack slots, because the caller may have created it without the features that they need. */
 uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
 {
     const gpuhal_listed_device *current = device ? gpuhal_device_current(device) : NULL;
@@ -42,7 +41,7 @@ uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
 }
 
 /* Sets the detail for a fact without a value. A key unknown to both the library and the device's plugin is invalid,
- * unless it is a vendor's key, which another device may have. */
+ * unless it is a vendor's, which another device may have. */
 static gpuhal_status missing(const gpuhal_device *device, gpuhal_key key)
 {
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
@@ -79,7 +78,7 @@ gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uin
     if (status) {
         return status;
     }
-    /* A plugin may have its own keys. Only the fact shows whether the value of such a key is a number or text. */
+    /* Only the fact shows whether the value of a plugin's own key is a number or text. */
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
     if (gpuhal_key_is_text(key) || (fact && !fact->missing && fact->text)) {
         return wrong_form(key, "a text: use gpuhal_device_text()");

@@ -19,8 +19,8 @@ struct gpuhal_fault_log {
 static _Thread_local char thread_mark;
 
 /* States of gpuhal_fault_note.words. NO_WORDS means that `detail` is empty. WORDS_BUSY means that the thread that set
- * this state is using `detail`. WORDS_NEW means that `detail` is new, and WORDS_KEPT means that it was written to the
- * record. */
+ * this state is using `detail`. WORDS_NEW means that `detail` is new, and WORDS_KEPT means that a write has collected
+ * it. */
 enum { NO_WORDS, WORDS_BUSY, WORDS_NEW, WORDS_KEPT };
 #define DETAIL_BYTES sizeof(((gpuhal_fault_note *)0)->detail)
 
@@ -55,7 +55,7 @@ static const char *stated(const gpuhal_interface *iface, gpuhal_identity_level l
 }
 
 /* Sets the values that identify the device in a record that may have other numbers; cached.c records the same values.
- * For a device that is not listed any more, the PCI address and the UUID are NULL. */
+ * The PCI address and UUID of a device that is no longer listed are NULL. */
 static void set_sighting(const gpuhal_device *device, gpuhal_sighting *out_sighting)
 {
     const gpuhal_interface *iface = gpuhal_device_snapshot_interface(gpuhal_device_snapshot_now(device->gpu), device);
@@ -170,7 +170,7 @@ static bool gather(gpuhal *gpu, gathered *out)
     return true;
 }
 
-/* Restores the faults and links that could not be merged because of lack of memory. */
+/* Restores the faults and links that could not be merged for lack of memory. */
 static void put_back(const gathered *own)
 {
     for (size_t i = 0; i < own->fault_count; i++) {
@@ -225,7 +225,7 @@ static gpuhal_status write_notes(gpuhal *gpu)
 static void write_in_background(void *gpu)
 {
     gpuhal_os_thread_name("gpuhal-faults");
-    (void)write_notes(gpu); /* the registry has logged the reason for a failure */
+    (void)write_notes(gpu); /* the registry has logged a failed write */
 }
 
 /* If no thread can be started, the recorded faults are written later. */

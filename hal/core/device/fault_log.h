@@ -1,8 +1,8 @@
 /* device/fault_log.h: records faults of devices and links for the registry.
  *
  * Recording never blocks on I/O, because it only sets counters and flags. A worker (device/worker.h) immediately writes
- * the important records, which are the first fault of each kind of each device, and a failed link. The other records
- * wait for the next write, at the latest by gpuhal_close(), and are lost if the process is killed before that.
+ * the first fault of each kind of each device, and a failed link. The other records wait for the next write, at the
+ * latest by gpuhal_close(), and are lost if the process is killed before that.
  */
 #ifndef GPUHAL_DEVICE_FAULT_LOG_H
 #define GPUHAL_DEVICE_FAULT_LOG_H

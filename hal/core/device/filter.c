@@ -1,7 +1,7 @@
 /* device/filter.c: decides which devices GPUHAL_DEVICES and gpuhal_config.devices leave visible, and how much memory of
  * each may be used. The variable can only narrow the choice made by gpuhal_config.devices. Here, most_free and
- * least_loaded have the same meaning as gpu. gpuhal_open() first filters with them, then chooses one of the remaining
- * devices by value, and then filters by the chosen device's id. */
+ * least_loaded mean the same as gpu. gpuhal_open() first filters with them, then chooses one of the remaining devices
+ * by value, and then filters by the chosen device's id. */
 #include "device/choice.h"
 #include "device/selector.h"
 
@@ -82,7 +82,7 @@ static gpuhal_status choose_by(const filter *by, gpuhal_device_snapshot *snapsho
                : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: \"%s\" leaves no device", by->source, by->list);
 }
 
-/* If no device is in both lists, keeps the cpu backend's devices that the program allows. The environment cannot hide
+/* If no device is in both lists, keeps the cpu backend's devices that the program allows, even if the environment hides
  * them. */
 static gpuhal_status fall_back_to_cpu(const gpuhal *gpu, gpuhal_device_snapshot *snapshot,
                                       gpuhal_visibility *visibilities)

@@ -12,7 +12,7 @@ static const char *pci_of(const gpuhal_device *device)
 }
 
 /* Returns whether the kernel may limit the device's memory in these control groups. The result is cached, because the
- * function reads a dozen files. A thread that is cancelled while it reads files would leave them open. */
+ * function reads a dozen files. A thread that is cancelled meanwhile would leave files open. */
 static bool is_counted(gpuhal_device *device)
 {
     uint32_t state = atomic_load(&device->group_state);

@@ -19,7 +19,7 @@
 typedef struct joiner {
     gpuhal_identity *identity;
     uint32_t *parents;
-    uint32_t *members; /* members of the group that is being processed */
+    uint32_t *members; /* members of the group being processed */
     uint32_t count;
 } joiner;
 
@@ -56,8 +56,8 @@ static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
     return GPUHAL_OK;
 }
 
-/* Finds an interface in each set such that the two interfaces state different places at this level. If both sets state
- * a common place, there is no contradiction, because another level separated the sets. */
+/* Finds an interface in each set such that the two state different places at this level. If both sets state a common
+ * place, there is no contradiction, because another level separated the sets. */
 static bool find_two_places(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2],
                             uint32_t out_witness[2])
 {
@@ -138,7 +138,7 @@ static bool find_contradiction(const joiner *join, gpuhal_identity_level level, 
     return false;
 }
 
-/* Joins all members, which all state the same value. If two of them contradict each other, joins no members. */
+/* Joins all members, which state the same value. If two of them contradict each other, joins none. */
 static gpuhal_status join_members(joiner *join, gpuhal_identity_level level)
 {
     /* Check all pairs before joining any. A join cannot be undone, so otherwise the order would affect the result. */
@@ -159,8 +159,8 @@ static bool states(const gpuhal_interface *iface, gpuhal_identity_level level, c
     return iface->values[level] && strcmp(iface->values[level], value) == 0;
 }
 
-/* Replaces vendor ids that do not denote a maker, among the interfaces with this UUID. The replacement is the maker
- * stated by the others of these interfaces, if they state only one maker. */
+/* Among the interfaces with this UUID, replaces vendor ids that do not denote a maker by the maker that the others
+ * state, if they state only one. */
 static void settle_makers(gpuhal_identity *identity, const char *uuid)
 {
     uint64_t only = 0;
@@ -197,7 +197,7 @@ static gpuhal_status join_uuid(joiner *join, const char *uuid)
 {
     gpuhal_identity *identity = join->identity;
     settle_makers(identity, uuid);
-    /* A device without a vendor has maker 0 and is skipped, so its UUID does not join any interfaces. */
+    /* A device without a vendor has maker 0 and is skipped, so its UUID joins no interfaces. */
     for (uint64_t maker = next_maker(identity, uuid, 0); maker; maker = next_maker(identity, uuid, maker)) {
         join->count = 0;
         for (uint32_t i = 0; i < identity->count; i++) {
@@ -278,8 +278,8 @@ static gpuhal_status join_all(joiner *join)
 }
 
 /* A driver that lists a physical device several times lists its partitions (tiles), even if it does not name them. Only
- * equal UUIDs show that the driver itself is present twice and lists one device twice. In case of doubt, the interfaces
- * count as partitions, so that no partition is ignored. */
+ * equal UUIDs show that the driver itself is present twice and lists one device twice. In doubt, the interfaces count
+ * as partitions, so that none is ignored. */
 static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
 {
     const gpuhal_interface *iface = &identity->interfaces[index];
@@ -318,7 +318,7 @@ static const char *partition_by_value(const gpuhal_identity *identity, const gpu
 
 /* `numbers` has one element for each interface. Each loop reads only results of earlier loops and writes no data that
  * it reads itself, so the order of the interfaces does not matter. For this reason all siblings are found before the
- * first sibling is named, and all names that follow from values are found before the first name is set. */
+ * first is named, and all names that follow from values before the first is set. */
 static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
 {
     gpuhal_interface *interfaces = identity->interfaces;

@@ -1,7 +1,7 @@
 /* device/identity.h: finds which listed devices are interfaces of one physical device. The rule uses only facts.
  * Nothing here may open or query a device.
  *
- * docs/identity.md explains the rule and its reasons. The rule has two guarantees. The relation is transitive. The
+ * docs/identity.md explains the rule and its reasons. The rule guarantees that the relation is transitive, and that the
  * result does not depend on the order of the interfaces, except for numbers and the choice of the first name.
  */
 #ifndef GPUHAL_DEVICE_IDENTITY_H
@@ -37,7 +37,7 @@ typedef struct gpuhal_interface {
     bool host;                                  /* a software device, or the CPU itself */
     const char *partition_name;                      /* "" for the whole device */
     char partition_space[24];                        /* buffer for the name if no fact contains it */
-    /* The same number for all interfaces of one physical device; numbers start at 0. */
+    /* The same number for all interfaces of one physical device, counted from 0. */
     uint32_t physical;
     /* Index of the first interface of the same partition. */
     uint32_t partition;
@@ -50,7 +50,7 @@ typedef enum gpuhal_doubt {
     GPUHAL_DOUBT_ONE_DRIVER, /* one driver lists both */
 } gpuhal_doubt;
 
-/* A value that does not join interfaces. */
+/* A value, for a UUID within one maker, that does not join interfaces. */
 typedef struct gpuhal_refusal {
     uint32_t iface; /* one interface that states the value */
     gpuhal_identity_level level;
@@ -70,8 +70,8 @@ typedef struct gpuhal_identity {
 gpuhal_status gpuhal_identity_find(gpuhal_identity *identity);
 void gpuhal_identity_finish(gpuhal_identity *identity);
 
-/* Decodes an AMD UUID. Its bytes are the characters of the hexadecimal number with 16 digits that AMD's tools print.
- * Returns false for other UUIDs. */
+/* Decodes an AMD UUID. Its bytes are the characters of the 16-digit hexadecimal number that AMD's tools print. Returns
+ * false for other UUIDs. */
 bool gpuhal_interface_unique_id(const char *uuid, char out[17]);
 /* Sets the results that follow from an interface's own facts, and from its siblings in the same driver
  * (interface.c). */
@@ -95,9 +95,9 @@ typedef struct gpuhal_identity_evidence_list {
 } gpuhal_identity_evidence_list;
 
 /* Explains why visible interfaces belong together or not. For each interface, except the first of its physical device,
- * the evidence names the interface that it was matched with. A hidden interface appears in the evidence only as a
- * bridge to visible interfaces. The evidence also contains the reasons why visible interfaces with the same value are
- * different devices. evidence.c. */
+ * the evidence names the interface that it was matched with. A hidden interface appears only as a bridge to visible
+ * interfaces. The evidence also explains why visible interfaces with the same value are different devices.
+ * evidence.c. */
 gpuhal_status gpuhal_identity_explain(const gpuhal_identity *identity, const bool *visible,
                                       gpuhal_identity_evidence_list *out_list);
 void gpuhal_identity_evidence_finish(gpuhal_identity_evidence_list *list);

@@ -91,8 +91,8 @@ static void read_pci(gpuhal_interface *iface, uint64_t vendor)
     iface->values[GPUHAL_IDENTITY_PCI] = iface->pci;
 }
 
-/* Returns NULL for a value that does not identify a device. Such values are zeros, ones, and the "XX" that HIP returns
- * for a chip without a unique id. */
+/* Returns NULL for a value that does not identify a device: zeros, ones, and the "XX" that HIP returns for a chip
+ * without a unique id. */
 static const char *identifying(const char *text)
 {
     bool zeros = text && text[strspn(text, "0:-")] == 0;
@@ -104,8 +104,7 @@ static void read_interface(gpuhal_interface *iface)
 {
     uint64_t vendor = gpuhal_facts_u64(iface->facts, GPUHAL_FACT_VENDOR_ID, 0);
     snprintf(iface->id, sizeof iface->id, "%s:%" PRIu32, iface->backend, iface->index);
-    /* A software device that renders for a card may state the card's address, but the device does not run on this
-     * card. */
+    /* A software device that renders for a card may state the card's address, but does not run on the card. */
     iface->host = gpuhal_facts_u64(iface->facts, GPUHAL_FACT_SOFTWARE, 0) == 1 ||
                  gpuhal_facts_u64(iface->facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_CPU;
     iface->partition_name = "";
@@ -130,8 +129,8 @@ static void name_first_partitions(gpuhal_identity *identity)
         for (uint32_t k = 0;
              k < identity->count && *iface->pci && !*iface->partition_name && iface->maker == VENDOR_AMD; k++) {
             const gpuhal_interface *sibling = &identity->interfaces[k];
-            bool divided = *sibling->partition_space != 0; /* depends only on the sibling's function number, never on
-                                                            * names set here */
+            bool divided = *sibling->partition_space != 0; /* depends only on the sibling's facts, never on names set
+                                                            * here */
             if (divided && strcmp(iface->pci, sibling->pci) == 0 && gpuhal_interface_same_driver(iface, sibling)) {
                 iface->partition_name = "0";
             }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Facts that a plugin may report. The library measures all other facts. */
+/* Facts that a plugin may report, besides its vendor's own facts. The library measures all others. */
 static const gpuhal_key reported_keys[] = {GPUHAL_LINK_KIND,
                                            GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND,
                                            GPUHAL_LINK_PEER_ADVERTISED,
@@ -129,9 +129,9 @@ static gpuhal_status ask(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *f
     return status;
 }
 
-/* No lock is held during the plugin's call, so two threads may query at the same time. The first result is kept.
- * Published facts are complete, never change, and exist as long as the device, so callers may keep pointers to their
- * strings without a reference. */
+/* No lock is held during the plugin's call, so two threads may query at once. The first result is kept. Published facts
+ * are complete, never change, and exist as long as the device, so callers may keep pointers to their strings without a
+ * reference. */
 static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuhal_facts **out_facts)
 {
     gpuhal_link *link = gpuhal_link_between(from, to);
@@ -172,12 +172,12 @@ gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, con
     return gpuhal_check(from->gpu);
 }
 
-/* Returns results of actual copies in this gpuhal object, otherwise the cached result; false if there is none. */
+/* Returns results of gpuhal_link_verify() in this gpuhal object, otherwise cached results; false if there are none. */
 static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal_key key, uint64_t *out_value)
 {
     const gpuhal_link *link = gpuhal_link_between(from, to);
-    /* gpuhal_link_verify() sets `tried` after the path and its measurements. `tried` must be read before these values.
-     * If it were read last, it could be set although the values were read too early. */
+    /* gpuhal_link_verify() sets `tried` after the path and its measurements. If `tried` were read after them, it could
+     * be set although they were read too early. */
     const bool tried = atomic_load(&link->tried);
     gpuhal_recalled_link known = {
         .verified = atomic_load(&link->verified),

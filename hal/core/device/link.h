@@ -1,9 +1,9 @@
 /* device/link.h: facts about the link from one device to another, and about the devices' location in the machine.
  *
- * Each device has one gpuhal_link for every visible device. Links to new devices are added in new rows, so that links
- * never move. The plugin and the system are queried once, on first use, and the result never changes. transfer/peer.c
- * and transfer/link_verify.c write the results of actual copies. Before the first copy, the registry's result for both
- * devices with their current drivers is used.
+ * Each device has one gpuhal_link for every visible device. Links to new devices are added in rows, so that links
+ * never move. The plugin and the system are queried on first use. The first result is kept and never changes.
+ * transfer/peer.c and transfer/link_verify.c write the results of actual copies. Until then, the registry's result for
+ * both devices with their current drivers is used.
  */
 #ifndef GPUHAL_DEVICE_LINK_H
 #define GPUHAL_DEVICE_LINK_H
@@ -30,8 +30,7 @@ typedef struct gpuhal_link {
     gpuhal_counter traffic[GPUHAL_PATH_STAGED + 1]; /* indexed by the path of the copies; transfer/account.h */
 } gpuhal_link;
 
-/* Row n contains the links to the 2^n devices from position 2^n - 1 on. Returns NULL for a position that was never
- * published. */
+/* Row n contains the links to the 2^n devices from position 2^n - 1 on. Returns NULL if the row does not exist. */
 static inline gpuhal_link *gpuhal_link_to(const gpuhal_device *from, uint32_t position)
 {
     uint32_t row = 31u - (uint32_t)__builtin_clz(position + 1);

@@ -1,8 +1,7 @@
 /* device/match.c: finds the device object of a listed device. The registry's stable number is used if the object and
  * the listed device have a number and no fact contradicts the match. Otherwise a UUID or an address is used. A device
- * without UUID and address is matched only by its index if the driver in this process lists the device. If not, such a
- * device is matched by the number, or by backend, name and order, as long as none of several identical devices is
- * missing. */
+ * without UUID and address is matched only by its index if the driver in this process lists it. Otherwise it is matched
+ * by the number, or by backend, name and order, if it is known which of several identical devices remain. */
 #include "device/snapshot.h"
 
 #include "base/error.h"
@@ -141,8 +140,8 @@ static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_device_snapshot 
     return left == count_alike(device, snapshot) && gpuhal_listed_find_same(here, device->listed);
 }
 
-/* Marks a device if fewer identical devices are listed than before, unless the driver in this process knows which
- * devices remain. All devices are marked before any device is matched, because is_it() reads the marks. */
+/* Marks a device if fewer identical devices are listed than before, unless the driver in this process knows that the
+ * device remains. All devices are marked before any is matched, because is_it() reads the marks. */
 static void find_unsure(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);

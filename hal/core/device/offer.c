@@ -84,7 +84,7 @@ static uint32_t place_of_backend(const gpuhal_device_snapshot *snapshot, const g
 {
     uint32_t place = 0;
     while (strcmp(snapshot->entries[place].candidate->name, device->candidate->name) != 0) {
-        place++; /* the loop ends at the device's own entry at the latest */
+        place++; /* ends at the device's own entry at the latest */
     }
     return place;
 }
@@ -132,7 +132,7 @@ static uint64_t left_by_limits(gpuhal_device *device)
     return left < left_by_groups ? left : left_by_groups;
 }
 
-/* If free memory was not measured, a limit below the total memory is used as free memory. */
+/* If free memory was not measured, the rest of a limit is used as free memory if it is below the total memory. */
 static void use_limits(gpuhal_offers *offers)
 {
     for (uint32_t i = 0; i < offers->count; i++) {

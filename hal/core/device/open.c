@@ -1,9 +1,10 @@
 /* device/open.c: opens a device once. The device is either created by the plugin, or adopted from the caller.
  *
  * A device is opened without its lock, on a thread that is abandoned if the driver hangs (base/job.h). An adopted
- * device is opened on the caller's thread, whose current context may matter. A second caller waits on the condition
- * until its own deadline. After the deadline of an opening, the device counts as lost (hung), and must not be opened
- * again before the abandoned thread has returned. The abandoned thread closes the device that it opened.
+ * device is opened on the caller's thread, whose current context may matter. So is the library's own CPU device. A
+ * second caller waits on the condition until its own deadline. After the deadline of an opening, the device counts as
+ * lost (hung), and must not be opened again before the abandoned thread has returned. That thread closes the device
+ * that it opened.
  */
 #include "device/snapshot.h"
 
@@ -75,9 +76,7 @@ static void opening_hangs(gpuhal_device *device)
     }
 }
 
-/* Marks all devices of a plugin that hangs while starting or listing, because the hanging call blocks all of them until
- * it returns.
- */
+/* Marks all devices of a plugin that hangs while starting or listing, because the call blocks them until it returns. */
 static void backend_hangs(gpuhal_device *device)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(device->gpu); d++) {
@@ -129,7 +128,7 @@ static void begin_anew(gpuhal_device *device)
     }
 }
 
-/* Keeps the plugin's report after a success, because the report explains which features an adopted device lacks. */
+/* Keeps the plugin's report after a success, because it explains which features an adopted device lacks. */
 static void keep_what_it_lacks(gpuhal_device *device)
 {
     gpuhal_error_detail detail;
@@ -155,7 +154,7 @@ typedef struct opening {
     gpuhal_plugin_instance *instance;
     uint32_t index;
     const gpuhal_native *adopt; /* owned by the caller, valid until the call ends; NULL if none */
-    /* The subject for the watchdog. It is the device or, in a job, the attempt itself, which has its own deadline. */
+    /* The watchdog's subject: the device or, in a job, the attempt itself, which has its own deadline. */
     const void *subject;
     gpuhal_status status;
     const char *failed; /* the action that failed */
@@ -306,9 +305,9 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a < UINT64_MAX - b ? a + b : UINT64_MAX;
 }
 
-/* *out_state is CLOSED for the one thread that must open the device. It is OPENING for a thread whose wait has timed
- * out, if the device hangs, and for the opening thread itself. The deadline is long enough for a start, a second
- * listing and an opening within their own deadlines. */
+/* *out_state is CLOSED for the one thread that must open the device. It is OPENING after the deadline, if the device
+ * hangs, and for the opening thread itself. The deadline is long enough for a start, a second listing and an opening
+ * within their own deadlines. */
 static void claim_opening(gpuhal_device *device, int *out_state, bool *out_by_itself)
 {
     const gpuhal_settings *settings = &device->gpu->settings;

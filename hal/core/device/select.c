@@ -1,6 +1,6 @@
 /* device/select.c: selects one of the devices that selectors name (naming.c), and explains the choice (choice.c). Uses
- * only cached facts unless most_free or least_loaded require values. Falls back to the CPU only if the caller allows
- * it. */
+ * only cached facts unless most_free or least_loaded require values. Selects the CPU only if the selectors match it, as
+ * `auto` does, or if the caller allows it. */
 #include "device/choice.h"
 #include "device/selector.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local char reason[1024]; /* the reason for the choice of this thread's last gpuhal_select() */
+static _Thread_local char reason[1024]; /* why this thread's last gpuhal_select() chose its device */
 
 static bool is_cpu_backend(const gpuhal_device *device)
 {
@@ -24,7 +24,7 @@ static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_
            gpuhal_device_snapshot_interface(snapshot, b)->partition;
 }
 
-/* All usable offers. Named offers come first. */
+/* All usable offers. In `chosen`, named offers come first. */
 typedef struct choice {
     gpuhal_offers offers;
     gpuhal_lack *lacks;
@@ -143,8 +143,7 @@ static uint32_t name_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_de
     return count;
 }
 
-/* Appends `before`, the ids, and `one` or `several` depending on the number of ids. Appends nothing if there are no
- * ids. */
+/* Appends `before`, the ids, and `one` or `several` depending on their number; nothing if there are no ids. */
 static void say_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_listed_fn *is_listed,
                     const char *before, const char *one, const char *several)
 {
@@ -230,7 +229,7 @@ static void describe(const gpuhal_device_snapshot *snapshot, const char *text, c
     const char *rest = text;
     gpuhal_selector first = {0};
     *reason = 0;
-    (void)gpuhal_selector_next(&rest, "", &first); /* the text has been parsed before */
+    (void)gpuhal_selector_next(&rest, "", &first); /* the text was parsed before */
     if (!rest && !first.excludes && gpuhal_selector_is_general(&first)) {
         describe_general(snapshot, own);
     } else if (!rest && !first.excludes && own->named == 1 &&
@@ -325,8 +324,8 @@ static gpuhal_status choose_by_value(gpuhal *gpu, bool by_memory, choice *own)
 
 /* ---- the choice */
 
-/* Checks that every element of a list matches a device and has no limit. Limits are refused because selecting a device
- * does not change its limit. */
+/* Checks that every element of a list matches a device and has no limit, because selecting a device does not change its
+ * limit. */
 static gpuhal_status check_all(const gpuhal_device_snapshot *snapshot, const char *list)
 {
     gpuhal_selector selector = {0};
@@ -365,7 +364,8 @@ static bool takes_away(const char *list)
     return takes;
 }
 
-/* Either `auto` or `gpu` matched only devices that must not be used, or later elements removed the named devices. */
+/* Either a general selector matched only devices that must not be used, or elements with `!` removed the
+ * named devices. */
 static gpuhal_status refuse_all(const gpuhal_device_snapshot *snapshot, const char *text)
 {
     gpuhal_text failed = {0};

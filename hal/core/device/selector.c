@@ -94,8 +94,8 @@ static bool has_vendor_form(const char *text)
     return begins_with(text, "GPU-") || begins_with(text, "MIG-");
 }
 
-/* Returns whether the text is a complete UUID without a prefix, in this library's form or in the kernel's form of AMD's
- * unique id. An abbreviated UUID is not accepted, because it could be a number or a name. */
+/* Returns whether the text is a complete UUID without a prefix, in this library's form or the kernel's form of AMD's
+ * unique id. An abbreviated UUID could be a number or a name. */
 static bool has_plain_form(const char *text)
 {
     const size_t length = strlen(text);
@@ -140,7 +140,7 @@ static gpuhal_status parse_variable(const char *word, const char *text, const ch
     return GPUHAL_OK;
 }
 
-/* Parses a string such as "pci=0000:c1:00.0". The `=` is at `equals`. */
+/* Parses a string such as "pci=0000:c1:00.0". */
 static gpuhal_status parse_key(const char *word, const char *source, const char *equals, gpuhal_selector *selector)
 {
     const int length = (int)(equals - word);
@@ -212,8 +212,7 @@ static gpuhal_status parse_backend(const char *word, const char *source, size_t 
 }
 
 /* A plain number is a row of the list or, after an element such as "cuda:0", another device of the same backend. After
- * "!cuda:0" or "!0" a number without `!` is refused, because it would be ambiguous. `whole` is the element with its `!`
- * and limit. */
+ * "!cuda:0" or "!0" a number without `!` is refused as ambiguous. `whole` is the element with its `!` and limit. */
 static gpuhal_status parse_row(const char *word, const char *whole, const char *source, const gpuhal_selector *before,
                                gpuhal_selector *selector)
 {

@@ -3,8 +3,8 @@
  * matches. naming.c finds the devices that a list names. filter.c finds the devices that remain visible. select.c
  * selects one of several devices with choice.h.
  *
- * A list is evaluated from left to right. Each element adds the devices that it matches. An element with `!` removes
- * the devices that it matches from the devices named so far, or from all visible devices if it is the first element.
+ * A list is evaluated from left to right. Each element adds the devices that it matches. With `!` it removes them from
+ * the devices named so far, or from all visible devices if it is the first element.
  */
 #ifndef GPUHAL_DEVICE_SELECTOR_H
 #define GPUHAL_DEVICE_SELECTOR_H
@@ -42,15 +42,15 @@ typedef struct gpuhal_selector {
 } gpuhal_selector;
 
 /* Parses the first element of the comma-separated *list. Advances *list past this element, or sets *list to NULL after
- * the last element. On entry *selector is the previous element, because a plain number continues BACKEND:INDEX. For the
- * first element, *selector must be zero-initialised. `source` names the origin in messages. Returns INVALID_ARGUMENT
- * for a malformed element. */
+ * the last element. On entry *selector is the previous element, or zero-initialised for the first element, because a
+ * plain number continues BACKEND:INDEX. `source` names the origin in messages. Returns INVALID_ARGUMENT for a malformed
+ * element. */
 gpuhal_status gpuhal_selector_next(const char **list, const char *source, gpuhal_selector *selector);
 /* Reads "8GiB" or "25%" into the selector's limit. Returns false for any other string, for 0, and for more than 100 %.
  * A number without a unit is refused, because it is unlikely to mean bytes. */
 bool gpuhal_selector_read_limit(const char *text, gpuhal_selector *selector);
-/* Returns the limit in bytes for the device, at most the size of its memory. Returns 0 if there is no limit, or if the
- * limit is a share of an unknown size. */
+/* Returns the limit in bytes for the device, at most the size of its memory; 0 if there is no limit, or if it is a
+ * share of an unknown size. */
 uint64_t gpuhal_selector_limit(const gpuhal_selector *selector, const gpuhal_device *device);
 static inline bool gpuhal_selector_has_limit(const gpuhal_selector *selector)
 {
@@ -80,8 +80,8 @@ static inline bool gpuhal_selector_names_hardware(const gpuhal_selector *selecto
            selector->form == GPUHAL_SELECT_ROW || selector->form == GPUHAL_SELECT_VARIABLE;
 }
 
-/* Returns whether the selector names the physical device of the matching device `match`. The UUID of a software device
- * names only the software device. naming.c. */
+/* Returns whether the selector names the physical device of the matching device `match`. A UUID or variable that
+ * matches a software device names only that device. naming.c. */
 bool gpuhal_selector_names_device_of(const gpuhal_selector *selector, const gpuhal_device *match);
 
 /* Returns whether the selector `gpu` matches the device. Software devices do not count as GPUs. */
@@ -91,23 +91,23 @@ bool gpuhal_device_is_gpu(const gpuhal_device *device);
 bool gpuhal_device_is_ignored(const gpuhal_device *device);
 /* Returns whether the device's last self-test (gpuhal_device_verify()) with this driver failed. offer.c. */
 bool gpuhal_device_failed_self_test(const gpuhal_device *device);
-/* Returns whether the device's compute mode prohibits all programs. `auto` and `gpu` ignore such a device. */
+/* Returns whether the device's compute mode prohibits all programs. General selectors ignore such a device. */
 bool gpuhal_device_is_prohibited(const gpuhal_device *device);
 /* Returns 3 for a GPU, 2 for an integrated GPU, 1 for an accelerator, else 0. offer.c. */
 int gpuhal_device_type_rank(const gpuhal_device *device);
 /* Returns the device of an entry if the device is visible and usable, otherwise NULL. */
 gpuhal_device *gpuhal_entry_usable(const gpuhal_device_snapshot *snapshot, uint32_t entry);
 
-/* Returns whether the selector matches the device as listed in the snapshot. Returns false if the device is no longer
- * listed. For rows and for `each`, gpuhal_device_snapshot_mark_preferred() must have been called. */
+/* Returns whether the selector matches the device as listed in the snapshot; false if it is no longer listed. For rows
+ * and for `each`, gpuhal_device_snapshot_mark_preferred() must have been called. */
 bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                              const gpuhal_device *device);
-/* If the selector names a variable, appends the ignored parts of its value, each with the reason. */
+/* If the selector names a variable, appends the note of gpuhal_variable_devices(). */
 void gpuhal_selector_explain(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, gpuhal_text *to);
 
 /* Marks the devices that GPUHAL_DEVICES and gpuhal_config.devices leave visible, by position, and reads their limits.
- * Rows and `each` refer to the preferred interfaces of all devices, including hidden devices. On the first call, each
- * selector must match at least one device. */
+ * Rows and `each` refer to the preferred interfaces of all devices, including hidden ones. On the first call, each
+ * selector must match a device. */
 typedef struct gpuhal_visibility {
     bool allowed, narrowed; /* allowed by gpuhal_config.devices, and by the variable */
     uint64_t limits[2];     /* from gpuhal_config.devices, and from the variable; 0 if none */
@@ -119,8 +119,9 @@ static inline bool gpuhal_is_visible(const gpuhal_visibility *visibility)
 gpuhal_status gpuhal_devices_filter(const gpuhal *gpu, gpuhal_device_snapshot *snapshot,
                                     gpuhal_visibility *out_visibilities);
 
-/* Returns INVALID_ARGUMENT if the beginning of a UUID, or an address without its domain, matches several devices.
- * Returns NOT_FOUND if nothing matches, or if a number of a range has no device. */
+/* Returns INVALID_ARGUMENT if the beginning of a UUID, or an address without its domain, matches several devices, or if
+ * a variable's reader would refuse it. Returns NOT_FOUND if nothing matches, if a number of a range has no device, or
+ * if it is unknown which devices a variable names. */
 gpuhal_status gpuhal_selector_check(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                     const char *source);
 
@@ -128,8 +129,8 @@ gpuhal_status gpuhal_selector_check(const gpuhal_selector *selector, const gpuha
  * the caller may have expected, and the available devices. `word` is the string that was not found. */
 gpuhal_status gpuhal_selector_unmatched(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector,
                                         const char *word, const char *source);
-/* Appends the names of backends that are unusable because this process was forked. The caller may have expected devices
- * of these backends. */
+/* Appends the names of backends that are unusable because this process was forked. The caller may have expected their
+ * devices. */
 void gpuhal_selector_add_forked(const gpuhal_device_snapshot *snapshot, gpuhal_text *to);
 
 #endif

@@ -100,8 +100,8 @@ static gpuhal_status check_range(const gpuhal_selector *selector, const gpuhal_d
     return GPUHAL_OK;
 }
 
-/* Fails if the variable's reader would refuse the variable, if it is unknown which devices the variable names, or if no
- * device is left and the variable's note explains why. */
+/* Fails if the variable's reader would refuse it, if it is unknown which devices the variable names, or if no device is
+ * left and the note explains why. */
 static gpuhal_status check_variable(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                     const char *source)
 {

@@ -1,5 +1,5 @@
-/* device/selector_error.c: makes the message for a selector that matches no device. The message names the device that
- * the caller may have expected, the reason why a named backend has no devices, and the available devices. */
+/* device/selector_error.c: makes the message for a selector that matches no device. It names the device that the caller
+ * may have expected, the reason why a named backend has no devices, and the available devices. */
 #include "device/selector.h"
 
 #include "base/error.h"

@@ -1,6 +1,6 @@
-/* device/selector_match.c: finds the listed devices that a selector names. `auto`, `gpu`, addresses, UUIDs, numbers and
- * variables name physical devices or partitions, with all their interfaces. Other selectors, and the UUID of a software
- * device, name interfaces. */
+/* device/selector_match.c: finds the listed devices that a selector names. `auto`, `gpu`, `most_free`, `least_loaded`,
+ * addresses, UUIDs, numbers and variables name physical devices or partitions, with all their interfaces. Other
+ * selectors, and the UUID of a software device, name interfaces. */
 #include "device/selector.h"
 
 #include "base/error.h"
@@ -38,8 +38,8 @@ gpuhal_device *gpuhal_entry_usable(const gpuhal_device_snapshot *snapshot, uint3
     return device && atomic_load(&device->lost) == GPUHAL_NOT_LOST ? device : NULL;
 }
 
-/* Matches a glob. `*` matches any number of bytes, and `?` matches one byte. On a mismatch, the last `*` is extended by
- * one byte. An earlier `*` never has to be extended. */
+/* `*` matches any number of bytes, and `?` one byte. On a mismatch, the last `*` is extended by one byte. An earlier
+ * `*` never has to be extended. */
 static bool glob_matches(const char *glob, const char *text)
 {
     const char *behind_star = NULL, *taken = NULL;

@@ -69,8 +69,8 @@ static void add_entry(gpuhal_device_snapshot *snapshot, const gpuhal_candidate *
 }
 
 /* Collects all devices that the candidates list, and then the earlier entries of backends without a result in this
- * enumeration, including hidden entries. A kept entry points into the candidates of an older snapshot. A published
- * snapshot is therefore not freed before newer snapshots. gpuhal_devices_destroy() frees all of them. */
+ * enumeration, including hidden entries. A kept entry points into the candidates of an older snapshot, so a published
+ * snapshot is not freed before newer ones. gpuhal_devices_destroy() frees all of them. */
 static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
 {
     size_t most = before ? before->identity.count : 0;
@@ -90,7 +90,7 @@ static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_
             }
         }
     }
-    /* The entries from this index on belong to backends without a result. Their devices stay, with their numbers. */
+    /* Later entries belong to backends without a result. Their devices stay, with their numbers. */
     snapshot->fresh = snapshot->identity.count;
     for (uint32_t i = 0; before && i < before->identity.count; i++) {
         const gpuhal_entry *was = &before->entries[i];
@@ -141,8 +141,8 @@ static bool is_taken(const gpuhal_device_snapshot *snapshot, const char *backend
     return false;
 }
 
-/* A driver that counts from 0 again may use an index that is already in another device's id. An id always belongs to
- * the same device. */
+/* A driver that counts from 0 again may use an index that is already in another device's id. Two listed devices never
+ * have the same id. */
 static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_entry *entry)
 {
     uint32_t index = entry->listed->index;
@@ -154,8 +154,7 @@ static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_e
     return index;
 }
 
-/* Until the snapshot is published, no other thread can have found a new device, so drop_devices() may destroy it. An
- * entry that already has a device keeps this device. */
+/* Until the snapshot is published, no other thread can have found a new device, so drop_devices() may destroy it. */
 static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
@@ -224,8 +223,8 @@ static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_device_snapshot *sna
     return status;
 }
 
-/* Adds a link to each other device to every device, including older devices. If a later step fails, the new links stay
- * unused until the next rescan. */
+/* Gives every device, including older ones, links to all devices, itself included. If a later step fails, the new links
+ * stay unused until the next rescan. */
 static gpuhal_status grow_links(const gpuhal_device_snapshot *snapshot)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -383,7 +382,7 @@ static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_events)
     }
     out_events->list = calloc(snapshot->device_count + 1u, sizeof *out_events->list);
     if (!out_events->list) {
-        /* prepare() succeeded, so the new devices still exist and have to be destroyed here. */
+        /* prepare() succeeded, so the new devices still exist. */
         drop_devices(snapshot, before ? before->device_count : 0, NULL);
         gpuhal_device_snapshot_free(snapshot);
         return gpuhal_error_host_memory();

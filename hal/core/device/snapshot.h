@@ -2,9 +2,9 @@
  * are based on this data.
  *
  * A published snapshot never changes and exists as long as the gpuhal object, because devices and strings that were
- * returned to callers point into it. Readers therefore need no lock. A reader loads gpu->snapshot once and uses that
- * snapshot. The list of devices only grows. A device keeps its position in all later snapshots, even after it is no
- * longer listed. A rescan that finds no changes publishes nothing.
+ * returned to callers point into it. Readers therefore need no lock. They load gpu->snapshot once and use that. The
+ * list of devices only grows. A device keeps its position in all later snapshots, even when no longer listed. A rescan
+ * that finds no changes publishes nothing.
  */
 #ifndef GPUHAL_DEVICE_SNAPSHOT_H
 #define GPUHAL_DEVICE_SNAPSHOT_H
@@ -73,8 +73,8 @@ typedef struct gpuhal_device_events {
 
 /* Runs the loader, compares the plugins' lists with the existing devices, creates new devices, marks missing devices as
  * vanished, and publishes the snapshot. Fails if the loader fails, if out of memory, or, on the first call, if
- * gpuhal_config.devices or GPUHAL_DEVICES names an absent device. After a failure nothing has changed. Only one thread
- * may call this function at a time. BLOCKS. */
+ * gpuhal_config.devices or GPUHAL_DEVICES is malformed, names an absent device or leaves no device. After a failure
+ * nothing has changed. Only one thread may call this function at a time. BLOCKS. */
 gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_device_events *out_events);
 
 /* Finds the existing device for each entry (match.c). */
@@ -87,12 +87,12 @@ const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices 
                                                     const gpuhal_listed_device *wanted);
 
 /* Describes the first difference between the two devices, ignoring `except` and values that drift. Returns false if
- * there is no difference (difference.c). */
+ * there is none (difference.c). */
 enum { GPUHAL_DIFFERENCE_BYTES = 240 };
 bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, const gpuhal_listed_device *now,
                           gpuhal_key except, char sentence[GPUHAL_DIFFERENCE_BYTES]);
-/* Returns whether the memory sizes of a software device differ. The sizes depend on the host's free memory, so a
- * difference does not mean that the device has changed. */
+/* Returns whether the memory sizes of a software device differ. They depend on the host's free memory, so a difference
+ * does not mean that the device has changed. */
 bool gpuhal_listed_drifted(const gpuhal_listed_device *then, const gpuhal_listed_device *now);
 
 void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot);

@@ -3,7 +3,7 @@
  * Queues and events are the plugin's own objects and do not contain their device. The device is found through the
  * calling thread's slot (base/call.h), because every call is begun for a device. The line is logged inside the plugin
  * call, but logging must not count as the driver's time, so the thread's slot is cleared first. The end of the call
- * restores the slot anyway.
+ * restores it anyway.
  *
  * slots.inc lists every slot with its parameters and log format. A missing line does not compile.
  */

@@ -5,8 +5,8 @@
 #include "device/device.h"
 
 /* If the object's log accepts level trace, replaces each slot with a function that calls the original slot and logs the
- * call. Otherwise changes nothing, so that tracing has no cost while it is disabled. No other thread may use the device
- * at the same time. */
+ * call. Otherwise changes nothing, so that tracing has no cost while disabled. No other thread may use the device
+ * meanwhile. */
 void gpuhal_trace_slots(gpuhal_device *device);
 
 #endif

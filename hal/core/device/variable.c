@@ -258,7 +258,7 @@ static void pick_all(const gpuhal_variable *variable, const gpuhal_device_snapsh
     for (uint32_t i = 0; i < snapshot->identity.count && picks->count < GPUHAL_VARIABLE_PICKS; i++) {
         const gpuhal_entry *entry = &snapshot->entries[i];
         const uint64_t type = gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_TYPE, 0);
-        /* If the variable is unset, llama.cpp uses only GPUs. */
+        /* By default, llama.cpp uses only GPUs. */
         const bool kind = !is(variable, GPUHAL_VARIABLE_OF_VULKAN) || type == GPUHAL_DEVICE_GPU ||
                           type == GPUHAL_DEVICE_INTEGRATED_GPU;
         if (kind && is_governed(variable, entry)) {

@@ -1,9 +1,8 @@
 /* device/variable.h: vendors' variables that select devices, such as CUDA_VISIBLE_DEVICES, for the selector `env=NAME`.
- * Each variable has its own rules.
  *
  * If a vendor's library in this process or in a helper has applied its variable, the backend lists only the remaining
  * devices, and the variable's text is used only for explanations. Otherwise the text determines the devices. If the
- * text is not sufficient, for example for an index while CUDA orders devices by speed, the result is an error and not a
+ * text is not sufficient, for example for an index while CUDA orders devices by speed, the result is an error, not a
  * guess.
  */
 #ifndef GPUHAL_DEVICE_VARIABLE_H
@@ -24,7 +23,7 @@ typedef struct gpuhal_counted {
 typedef struct gpuhal_picks {
     uint32_t count;
     uint32_t entries[GPUHAL_VARIABLE_PICKS];
-    char note[GPUHAL_VARIABLE_NOTE_BYTES]; /* ignored parts of the text, and why; "" if none */
+    char note[GPUHAL_VARIABLE_NOTE_BYTES]; /* explanations, such as why a part of the text is ignored; "" if none */
 } gpuhal_picks;
 
 typedef struct gpuhal_variable gpuhal_variable;
@@ -45,7 +44,7 @@ enum {
     GPUHAL_VARIABLE_ONE_KIND = 2u,       /* a list contains either indices or UUIDs */
     GPUHAL_VARIABLE_CUDA_ORDER = 4u,     /* CUDA_DEVICE_ORDER determines the order of the devices */
     GPUHAL_VARIABLE_OF_VULKAN = 8u,      /* counts Vulkan devices; if unset, only GPUs remain */
-    GPUHAL_VARIABLE_OF_HIP = 16u         /* HIP also reads this variable if HIP's own variable is not set */
+    GPUHAL_VARIABLE_OF_HIP = 16u         /* HIP also reads this variable if HIP's own variable is unset or empty */
 };
 
 /* The rules of one variable (a row of the table in variable.c). */
@@ -54,14 +53,14 @@ struct gpuhal_variable {
     const char *backend;                                       /* backend whose list contains the remaining devices;
                                                                 * NULL if none */
     uint32_t vendor;                                           /* vendor of the GPUs that the variable selects from; 0
-                                                                * means all vendors */
+                                                                * for all devices */
     uint32_t flags;                                            /* GPUHAL_VARIABLE_ */
     gpuhal_variable_read_fn *read_value;                       /* NULL for SYCL's terms, variable_sycl.c */
     void (*read_element)(struct gpuhal_variable_element *one); /* used by gpuhal_variable_read_list() */
     gpuhal_variable_repeat repeat;                             /* used by gpuhal_variable_read_list() */
 };
 
-/* The list ends at the first element that matches no device or several devices. */
+/* The list ends at the first element that is malformed, or matches no device or several. */
 gpuhal_variable_read_fn gpuhal_variable_read_list;
 /* Reads indices like strtoul(), or UUIDs or their beginnings. */
 void gpuhal_variable_read_cuda(struct gpuhal_variable_element *one);

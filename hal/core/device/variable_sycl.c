@@ -1,6 +1,6 @@
 /* device/variable_sycl.c: reads ONEAPI_DEVICE_SELECTOR, for example "level_zero:gpu;opencl:0,1;!opencl:cpu". Terms that
- * name devices come first. Terms with `!` follow and remove devices from the named devices, or from all devices if
- * there is no other term. The errors follow SYCL's parser (device_filter.cpp of intel/llvm). */
+ * name devices come first. Terms with `!` follow and remove devices from these, or from all devices if there is no
+ * other term. The errors follow SYCL's parser (device_filter.cpp of intel/llvm). */
 #include "device/variable.h"
 
 #include "base/error.h"
@@ -138,8 +138,7 @@ static gpuhal_status read_device(const gpuhal_variable *variable, const char *va
     return GPUHAL_OK;
 }
 
-/* A number can be used only if SYCL's order is known, which is the case for CUDA and HIP devices, or if there is only
- * one device. */
+/* A number can be used only if SYCL's order is known, as for CUDA and HIP devices, or if there is only one device. */
 static gpuhal_status check_number(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot,
                                   const target *wanted, const char *text, bool *out_is_beyond)
 {

@@ -19,7 +19,7 @@ typedef struct gpuhal_variable_element {
     bool is_uuid, is_part;
     int64_t number;
     const char *uuid;    /* points into `text`, after GPU- or MIG- */
-    const char *invalid; /* why the element is malformed; NULL if it is well-formed */
+    const char *invalid; /* why the element is malformed; NULL if well-formed */
     const char *ignored; /* the ignored part of `text`; NULL if none */
 } element;
 
@@ -286,8 +286,8 @@ static bool read_ordinals(element *one, bool *out_has_part)
     return digits > 0 && digits <= 9 && (part > 0 || !*out_has_part) && !end[strspn(end, " ")];
 }
 
-/* An element that names a sub-device selects the whole device. The number of sub-devices is unknown, so with a flat
- * hierarchy any number above 0 may name a sub-device of the first device. */
+/* An element that names a sub-device selects the whole device. The number of sub-devices is unknown, so unless the
+ * hierarchy is composite, any number above 0 may name a sub-device of the first device. */
 gpuhal_status gpuhal_variable_read_mask(const gpuhal_variable *variable, const char *value,
                                         const gpuhal_counted *devices, uint32_t count, gpuhal_picks *picks)
 {

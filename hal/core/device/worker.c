@@ -34,7 +34,7 @@ bool gpuhal_reference(gpuhal *gpu)
     return false;
 }
 
-/* Releases a reference, unless it is the last reference. */
+/* Releases a reference, unless it is the last. */
 static bool release_early(gpuhal *gpu)
 {
     uint64_t references = atomic_load(&gpu->references);

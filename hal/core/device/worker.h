@@ -30,7 +30,7 @@ void gpuhal_worker_ends(gpuhal *gpu);
 /* Marks this thread as a worker, so that a function called by a queue does not wait for its own worker. */
 void gpuhal_worker_is_this(const gpuhal *gpu);
 
-/* Work of one kind for one subject. Zeroed means that no worker is doing this work. */
+/* Work of one kind for one subject. Zeroed means that no worker is doing it. */
 typedef struct gpuhal_worker {
     gpuhal *gpu;
     void (*run)(void *subject);
@@ -40,18 +40,18 @@ typedef struct gpuhal_worker {
 /* Makes a worker call `run`. If a worker is running already, that worker calls `run` once more. Returns 0, ESRCH if the
  * object is being destroyed, or the errno of a failed thread start. Never blocks, and never releases the object's last
  * reference. A caller without a reference may therefore call this function if it prevents the object's memory from
- * being freed in the meantime. */
+ * being freed meanwhile. */
 int gpuhal_worker_request(gpuhal_worker *worker, gpuhal *gpu, void (*run)(void *subject), void *subject);
 /* Waits until no worker is doing this work. */
 void gpuhal_worker_await(gpuhal *gpu, const gpuhal_worker *worker);
 
 /* Fails if the last reference was released, because the object is being destroyed. */
 bool gpuhal_reference(gpuhal *gpu);
-/* Adds `change` to the number of queues that the user has. */
+/* Adds `change` to `open_queues`. */
 void gpuhal_workers_queue(gpuhal *gpu, int change);
 /* Called when the user closes the object (`closing`), and when the user destroys a queue. If the object is closed and
- * the user has no queue left, waits until no worker is left, but at most for the hang timeout, so that no thread is
- * inside a driver when the program ends. */
+ * the user has no queue left, waits until no other worker is left, but at most for the hang timeout, so that no thread
+ * is inside a driver when the program ends. */
 void gpuhal_workers_settle(gpuhal *gpu, bool closing);
 
 #endif
