@@ -361,7 +361,7 @@ static bool wait_for_next(const pass *own)
            llama_fail_call(own->error, gpuhal_device_id(own->stage->device));
 }
 
-static bool tell_next(const pass *own)
+static bool notify_next(const pass *own)
 {
     return gpuhal_event_record(own->stage->done, own->stage->queue) == GPUHAL_OK ||
            llama_fail_call(own->error, gpuhal_device_id(own->stage->device));
@@ -378,7 +378,7 @@ static bool run_stage(const pass *own, uint32_t number)
     }
     return (number == 0 ? write_tokens(own) : take_over(own, stage - 1)) &&
            (own->tokens == 1 ? run_recording(own, number) : run_layers(own, number)) &&
-           (is_last(own, number) || tell_next(own));
+           (is_last(own, number) || notify_next(own));
 }
 
 bool llama_forward(llama_engine *engine, uint32_t count, llama_error *error)

@@ -42,11 +42,19 @@ static gpuhal_status kernel_create(gpuhal_plugin_program *program, const gpuhal_
     for (int i = 0; i < 3; i++) {
         out_info->group_size[i] = 1;
     }
+    out_info->flags = GPUHAL_KERNEL_GROUP_SIZE | GPUHAL_KERNEL_PREPARED_SIZES;
     *out_kernel = malloc(sizeof **out_kernel);
     if (*out_kernel) {
         (*out_kernel)->adds = adds;
     }
     return *out_kernel ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
+}
+
+static gpuhal_status kernel_prepare(gpuhal_plugin_kernel *kernel, const uint32_t group_size[3])
+{
+    (void)kernel, (void)group_size;
+    gpuhal_halting_pass("kernel_prepare");
+    return GPUHAL_OK;
 }
 
 static void kernel_destroy(gpuhal_plugin_kernel *kernel)
@@ -103,6 +111,7 @@ void gpuhal_halting_describe_programs(gpuhal_ops *ops)
         .kernel_destroy = kernel_destroy,
         .launch = launch_kernel,
         .program_compiled = compiled,
+        .kernel_prepare = kernel_prepare,
     };
     ops->programs = &programs;
 }

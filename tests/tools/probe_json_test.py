@@ -88,7 +88,7 @@ def sets_of_bits_are_words_and_flags_are_booleans(probe):
     document, result = probe.json("--backends", "cuda", **fake_cuda("devices 1"))
     device = by_id(document)["cuda:0"]
     facts = device["facts"]
-    check(facts["memory_kinds"] == ["device", "upload", "readback"] and facts["export_kinds"] == ["opaque_fd"], facts)
+    check(facts["memory_kinds"] == ["device", "upload", "readback", "migrating"] and facts["export_kinds"] == ["opaque_fd"], facts)
     check(facts["unified_memory"] is False and facts["pageable_access"] == "staged" and "fp16" in facts["data_types"], facts)
     check(device["telemetry"]["throttle_reasons"]["value"] == ["power_cap"], device["telemetry"])
     check(device["api_version"] == "CUDA 13.0" and device["compute_capability"] == "9.0" and device["target_architecture"] == "sm_90", device)

@@ -112,6 +112,7 @@ static void use_memory(fixture *s)
     gpuhal_buffer_release(part);
     gpuhal_pool_destroy(pool);
     prepare_kernel(s);
+    assert_ok(do_prepare(s));
     assert_ok(launch_in(NULL, s->a));
     gpuhal_kernel_release(kernel);
     gpuhal_program_release(program);

@@ -90,6 +90,7 @@ static const stop compilers[] = {
     {"kernel_create", prepare_program, do_kernel_create, 0},
     {"kernel_create", prepare_uncached, do_kernel_create, 0},
     {"program_compiled_bytes", prepare_program, do_kernel_create, 0},
+    {"kernel_prepare", prepare_kernel, do_prepare, 0},
     {"queued_launch", prepare_kernel, do_queued_launch, 0},
     {"queued_launch", prepare_uncached_kernel, do_queued_launch, 0},
     {"queued_launch", prepare_narrow_launch, launch_wide, 0},

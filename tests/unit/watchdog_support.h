@@ -97,6 +97,12 @@ static inline void prepare_kernel(fixture *s)
     assert_ok(do_kernel_create(s));
 }
 
+static inline gpuhal_status do_prepare(fixture *s)
+{
+    (void)s;
+    return gpuhal_kernel_prepare(kernel, (const uint32_t[3]){2, 1, 1});
+}
+
 static inline gpuhal_status launch_in(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
     const gpuhal_argument argument = {.buffer = buffer};
