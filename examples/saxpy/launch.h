@@ -1,4 +1,4 @@
-/* launch.h: the kernel that workers.c and pipeline.c run, y = a x + y. */
+/* launch.h: the kernel that group_size.c, workers.c and pipeline.c run, y = a x + y. */
 #ifndef EXAMPLE_LAUNCH_H
 #define EXAMPLE_LAUNCH_H
 

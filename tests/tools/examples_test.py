@@ -24,7 +24,7 @@ class Examples:
         """Runs the program with the fake of CUDA and `cards`."""
         environment = {**os.environ, "POCL_DEVICES": "pthread basic", **variables}
         if cards:
-            if program in ("workers", "pipeline") and not self.cuda:
+            if program in ("group_size", "workers", "pipeline") and not self.cuda:
                 sys.exit(77)
             environment.update(FAKE_CUDA=cards, GPUHAL_BACKENDS="cuda,cpu", GPUHAL_CUDA_LIBRARY=f"{self.fakes}/cuda/libcuda.so.1",
                                GPUHAL_NVML_LIBRARY=f"{self.fakes}/cuda/libnvidia-ml.so.1")
@@ -114,6 +114,19 @@ def the_batches_of_a_pipeline_lie_in_their_order_in_its_file(examples):
         check(list(results) == wanted, len(results))
     done = examples.run("pipeline", "--output", "/dev/full/no", "cpu")
     check(done.returncode == 1 and done.stderr.count("batch ") == 8, done)
+
+
+def each_group_size_computes_the_same_and_the_fastest_is_named(examples):
+    listed = examples.run("workers", "each_device").stdout
+    for device in [name for name in ("cpu:0", "opencl:0", "vulkan:0") if f": {name}" in listed]:
+        done = examples.run("group_size", device)
+        check(done.returncode == 0 and not done.stderr and "WRONG" not in done.stdout and "FAILED" not in done.stdout, done)
+        sizes = re.findall(r"^ +(\d+)  \d+\.\d{3} ms$", done.stdout, re.M)
+        check(len(sizes) > 1 and done.stdout.splitlines()[-1].removeprefix("best: ") in sizes, done)
+        check(("one thread for each" in done.stdout) == (device == "cpu:0"), done)
+        check(device == "cpu:0" or "      8192  refused: " in done.stdout, done)
+    done = examples.run("group_size", "nosuch")
+    check(done.returncode == 1 and not done.stdout and 'no device matches "nosuch"' in done.stderr, done)
 
 
 def a_script_waits_until_a_value_has_passed_a_limit_the_time_is_over_or_the_device_is_lost(examples):
