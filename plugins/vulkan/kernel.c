@@ -236,7 +236,10 @@ static gpuhal_status build_size(gpuhal_vulkan_kernel_plan *plan, gpuhal_plugin_k
 {
     gpuhal_plugin_device *device = kernel->device;
     if (!gpuhal_vulkan_kernel_plan_make(plan) || !gpuhal_vulkan_kernel_plan_fits(plan, kernel)) {
-        return device->host->report(device->host, plan->fault.status, NULL, 0, plan->fault.text);
+        /* the rest of the description was right when the kernel was created, so the code fixes a dimension */
+        const gpuhal_status status =
+            plan->fault.status == GPUHAL_ERROR_INVALID_ARGUMENT ? GPUHAL_ERROR_NOT_SUPPORTED : plan->fault.status;
+        return device->host->report(device->host, status, NULL, 0, plan->fault.text);
     }
     gpuhal_vulkan_size *size = calloc(1, sizeof *size);
     if (!size) {

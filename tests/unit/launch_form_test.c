@@ -219,6 +219,8 @@ TEST(without_the_flag_the_threads_must_fill_their_groups)
     objects o = begin(0);
     assert_ok(try_launch(&o, (gpuhal_launch){.threads = {16, 1, 1}}));
     expect_ones(&o, 0, 16);
+    assert_ok(try_launch(&o, (gpuhal_launch){.threads = {17, 0, 0}}));
+    assert_int_equal(gpuhal_mock.devices[0].launches, 1);
     refused(try_launch(&o, (gpuhal_launch){.threads = {17, 1, 1}}), GPUHAL_ERROR_NOT_SUPPORTED,
             "threads[0] is 17, no multiple of the group size 8");
     end(&o);
@@ -347,6 +349,10 @@ TEST(a_recorded_launch_has_its_form_in_each_run)
                             .offset = {1, 0, 0}};
     assert_ok(gpuhal_write(NULL, groups, 0, numbers, sizeof numbers));
     assert_ok(gpuhal_recording_create(gpuhal_device_at(o.gpu, 0), &desc, &recording));
+    gpuhal_launch none_behind = launch;
+    none_behind.groups[0] = 0;
+    none_behind.offset[0] = 1000;
+    refused(gpuhal_recording_launch(recording, o.add, &none_behind, NULL), GPUHAL_ERROR_INVALID_ARGUMENT, "offset[0]");
     assert_ok(gpuhal_recording_launch(recording, o.add, &launch, NULL));
     assert_ok(gpuhal_recording_slot(recording, 0, 0, GPUHAL_SLOT_GROUPS));
     launch = (gpuhal_launch){.size = sizeof launch, .argument_count = 2, .arguments = none, .groups_buffer = groups};

@@ -183,7 +183,8 @@ static gpuhal_status check_launch(const gpuhal_kernel *kernel, gpuhal_launch *la
 {
     uint64_t local = launch->local_bytes;
     gpuhal_status status = check_lists(kernel, launch);
-    if (__builtin_expect(has_form(launch), 0)) {
+    const bool form = has_form(launch);
+    if (__builtin_expect(form, 0)) {
         status = status ? status : gpuhal_launch_take_form(kernel, launch, recorded);
     } else {
         memcpy(launch->group_size, kernel->info.group_size, sizeof launch->group_size);
@@ -195,6 +196,9 @@ static gpuhal_status check_launch(const gpuhal_kernel *kernel, gpuhal_launch *la
         status = check_addressed(kernel, launch->uses[i], i, recorded);
     }
     status = status ? status : check_groups(kernel, launch->groups);
+    if (__builtin_expect(form, 0)) {
+        status = status ? status : gpuhal_launch_check_grid(kernel, launch);
+    }
     if (!status && launch->local_bytes > 0 && !(kernel->info.flags & GPUHAL_KERNEL_ADDS_LOCAL)) {
         status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
                         "local_bytes is %u, and with %s must be 0: the parameters and the code state the local memory",

@@ -49,6 +49,9 @@ static gpuhal_status take_threads(const gpuhal_kernel *kernel, gpuhal_launch *la
         return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT,
                       "both groups and threads are given: one of them must be 0");
     }
+    if (launch->threads[0] == 0 || launch->threads[1] == 0 || launch->threads[2] == 0) {
+        return GPUHAL_OK; /* without groups, nothing is launched */
+    }
     for (uint32_t d = 0; d < 3; d++) {
         const uint32_t threads = launch->threads[d], size = launch->group_size[d];
         if (threads % size != 0 && !(kernel->info.flags & GPUHAL_KERNEL_THREADS)) {
@@ -72,10 +75,11 @@ static gpuhal_status check_offset(const gpuhal_kernel *kernel, const gpuhal_laun
     }
     for (uint32_t d = 0; d < 3; d++) {
         const uint32_t most = kernel->info.groups_max[d] ? kernel->info.groups_max[d] : UINT32_MAX;
-        if (launch->groups[d] > most || launch->offset[d] > most - launch->groups[d]) {
+        const uint32_t groups = launch->groups[d] ? launch->groups[d] : 1; /* recordings prepare one group for none */
+        if (groups > most || launch->offset[d] > most - groups) {
             return gpuhal_launch_refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, GPUHAL_LAUNCH_WHOLE,
                                         "offset[%u] is %u, and with %u groups leaves the kernel's %u on this device", d,
-                                        launch->offset[d], launch->groups[d], most);
+                                        launch->offset[d], groups, most);
         }
     }
     return GPUHAL_OK;
@@ -129,9 +133,9 @@ static gpuhal_status check_width(const gpuhal_kernel *kernel, const gpuhal_launc
         const uint64_t threads = launch->threads[d] ? launch->threads[d] : launch->groups[d] * size;
         if (launch->offset[d] * size + threads > UINT32_MAX && size > kernel->info.group_size[d]) {
             return gpuhal_launch_refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, GPUHAL_LAUNCH_WHOLE,
-                                        "%u groups of %u threads from group %u on in dimension %u; with another group "
-                                        "size than the kernel's there can be %u threads",
-                                        launch->groups[d], launch->group_size[d], launch->offset[d], d, UINT32_MAX);
+                                        "%u groups of %u threads in dimension %u: with another group size than the "
+                                        "kernel's there can be %u threads, with those before the offset",
+                                        launch->groups[d], launch->group_size[d], d, UINT32_MAX);
         }
     }
     return GPUHAL_OK;
@@ -151,6 +155,5 @@ gpuhal_status gpuhal_launch_take_form(const gpuhal_kernel *kernel, gpuhal_launch
     }
     gpuhal_status status = take_group_size(kernel, launch);
     status = status ? status : take_threads(kernel, launch);
-    status = status ? status : take_buffer(kernel, launch, recorded);
-    return status ? status : gpuhal_launch_check_grid(kernel, launch);
+    return status ? status : take_buffer(kernel, launch, recorded);
 }

@@ -129,7 +129,8 @@ typedef struct gpuhal_kernel_desc {
      *  NULL. */
     const gpuhal_parameter *parameters;
     /** Threads in a group, for each dimension. If all are 0, the size in the code is used; the call returns
-     *  INVALID_ARGUMENT if the code has no size. If only some dimensions are 0, these count as 1. */
+     *  INVALID_ARGUMENT if the code has no size. If only some dimensions are 0, these count as 1. With Vulkan, sets the
+     *  specialization constants of the size (`local_size_x_id`); a size that `constants` sets cannot change. */
     uint32_t group_size[3];
     /** Number of threads that run in lockstep (warp, wavefront), or 0 for any number. The call returns NOT_SUPPORTED
      *  for a size that this kernel cannot have on the device. */
@@ -152,7 +153,8 @@ enum {
     GPUHAL_KERNEL_NULL_BUFFERS = 64u /**< No buffer for a parameter with GPUHAL_PARAMETER_OPTIONAL. */
 };
 
-/** A kernel as it was created. Members that the driver does not report are 0; a limit of 0 is not checked. */
+/** A kernel as it was created. Members that the driver does not report are 0; a limit of 0 is not checked. A limit of
+ *  UINT32_MAX means that the device has none. */
 typedef struct gpuhal_kernel_info {
     uint32_t size;
     uint32_t parameter_count;

@@ -3,8 +3,9 @@
  *  A program consists of alternatives (code.h): the same functions in each format that the application can compile to.
  *  The library loads the first usable alternative in the device's order of formats, exact machine code before portable
  *  code (gpuhal_device_formats()). A kernel fixes a function's parameters, group size and constants, so that no launch
- *  compiles. There are two exceptions: PoCL and lavapipe compile a kernel at its first launch, and PoCL compiles it
- *  again for the first wide grid. docs/programs.md shows the same kernel on every backend.
+ *  compiles. There are two exceptions: PoCL and lavapipe compile a kernel at its first launch, and again for each
+ *  other group size; PoCL also for the first wide grid. Launches may have another group size
+ *  (gpuhal_kernel_prepare()), and other forms (gpuhal_launch). docs/programs.md shows the same kernel on every backend.
  *
  *  Programs and kernels have a reference count, like buffers. A kernel keeps its program, an enqueued launch keeps its
  *  kernel and its buffers, and a program keeps its device open and its gpuhal object alive.
@@ -140,9 +141,9 @@ GPUHAL_API gpuhal_status gpuhal_kernel_get_info(const gpuhal_kernel *kernel, gpu
  *  (GPUHAL_KERNEL_PREPARED_SIZES), the call compiles it, and launches with a size that was not prepared are rejected.
  *  Otherwise the call only checks the size. If all members are 0, the call returns INVALID_ARGUMENT; if only some are,
  *  these count as 1. A size stays prepared as long as the kernel exists.
- *  @return GPUHAL_OK; NOT_SUPPORTED when the kernel has no GPUHAL_KERNEL_GROUP_SIZE, unless it is the kernel's own
- *  size; TOO_LARGE when the group, or its memory, exceeds the limits of the kernel or the device; INVALID_ARGUMENT;
- *  HOST_MEMORY; OUT_OF_MEMORY; DEVICE_LOST; FORKED; DRIVER
+ *  @return GPUHAL_OK; NOT_SUPPORTED when the kernel has no GPUHAL_KERNEL_GROUP_SIZE, or the code fixes a dimension,
+ *  unless it is the kernel's own size; TOO_LARGE when the group, or its memory, exceeds the limits of the kernel or the
+ *  device; INVALID_ARGUMENT; HOST_MEMORY; OUT_OF_MEMORY; DEVICE_LOST; FORKED; DRIVER
  *  Owner: nothing. Threads: any. Blocks: yes, it may compile. */
 GPUHAL_API gpuhal_status gpuhal_kernel_prepare(gpuhal_kernel *kernel, const uint32_t group_size[3]);
 
@@ -174,14 +175,14 @@ typedef struct gpuhal_launch {
     uint32_t uses_count;
     uint32_t reserved; /**< 0. */
 
-    /* The members below need the flag of gpuhal_kernel_info that they name. */
+    /* The members below are forms that need a flag of gpuhal_kernel_info. */
 
     /** Threads in a group, for each dimension. If all are 0, the kernel's size is used. If only some are 0, these count
      *  as 1. GPUHAL_KERNEL_GROUP_SIZE, except for the kernel's own size. */
     uint32_t group_size[3];
-    /** Number of threads in each dimension, in place of `groups`, which must then be 0. If only some are 0, nothing is
-     *  launched. The last group of a dimension has fewer threads if the number is not a multiple of the group size;
-     *  this needs GPUHAL_KERNEL_THREADS. */
+    /** Number of threads in each dimension, in place of `groups`, which must then be 0. As with groups, if only some
+     *  are 0, nothing is launched. The last group of a dimension has fewer threads if the number is not a multiple of
+     *  the group size; only this needs a flag, GPUHAL_KERNEL_THREADS. */
     uint32_t threads[3];
     /** Number of the first group: the first thread's index is offset times group size. GPUHAL_KERNEL_OFFSET. */
     uint32_t offset[3];
