@@ -320,8 +320,8 @@ static bool allows_non_uniform(const char *options)
 {
     static const char version[] = "-cl-std=CL", uniform[] = "-cl-uniform-work-group-size";
     bool allows = false;
-    for (const char *at = options + strspn(options, " "); *at; at += strspn(at, " ")) {
-        const size_t length = strcspn(at, " ");
+    for (const char *at = options + strspn(options, " \t\n"); *at; at += strspn(at, " \t\n")) {
+        const size_t length = strcspn(at, " \t\n");
         if (strncmp(at, version, sizeof version - 1) == 0) {
             allows = at[sizeof version - 1] >= '2' && at[sizeof version - 1] <= '9';
         } else if (length == sizeof uniform - 1 && strncmp(at, uniform, length) == 0) {

@@ -88,6 +88,8 @@ static __attribute__((noinline)) void dispatch_form(const gpuhal_plugin_device *
 {
     const uint32_t *groups = launch->groups, *offset = launch->offset;
     if (launch->indirect) {
+        /* lavapipe (Mesa 22.3) keeps the base of an earlier vkCmdDispatchBase until the next vkCmdDispatch */
+        device->api.vkCmdDispatch(commands, 0, 0, 0);
         device->api.vkCmdDispatchIndirect(commands, gpuhal_vulkan_buffer_of(launch->indirect)->buffer,
                                           launch->indirect_offset);
     } else {

@@ -98,6 +98,14 @@ void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t v
     }
 }
 
+/* A call that fails without memory says nothing about the work, and an error would mean that the work has ended. */
+static gpuhal_status call_failed(gpuhal_plugin_device *device, const char *call, VkResult code)
+{
+    return code == VK_ERROR_OUT_OF_HOST_MEMORY || code == VK_ERROR_OUT_OF_DEVICE_MEMORY
+               ? GPUHAL_NOT_READY
+               : gpuhal_vulkan_result(device, call, code);
+}
+
 /* On a lost device, fails even for values that were already reached, because the contents of the memory may be lost. */
 gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uint64_t value)
 {
@@ -109,7 +117,7 @@ gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uin
     uint64_t now = 0;
     VkResult code = device->api.vkGetSemaphoreCounterValue(device->handle, timeline->semaphore, &now);
     if (code != VK_SUCCESS) {
-        return gpuhal_vulkan_result(device, "vkGetSemaphoreCounterValue", code);
+        return call_failed(device, "vkGetSemaphoreCounterValue", code);
     }
     gpuhal_vulkan_timeline_advance(timeline, now);
     return now >= value ? GPUHAL_OK : GPUHAL_NOT_READY;
@@ -147,7 +155,7 @@ gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint
             return GPUHAL_OK;
         }
         if (code != VK_TIMEOUT) {
-            return gpuhal_vulkan_result(device, "vkWaitSemaphores", code);
+            return call_failed(device, "vkWaitSemaphores", code);
         }
         timeout_ns -= slice;
         if (timeout_ns == 0) {

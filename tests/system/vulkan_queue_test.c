@@ -430,6 +430,24 @@ TEST(an_event_of_a_queue_that_has_failed_shows_the_end_of_the_callers_own_submis
     record_after_a_failure(true);
 }
 
+TEST(a_query_without_host_memory_does_not_end_the_work)
+{
+    fixture d = open_fixture("discrete", 0);
+    const gpuhal_queue_ops *queues = d.o.ops.queues;
+    static const char *const calls[] = {"vkGetSemaphoreCounterValue", "vkWaitSemaphores"};
+    d.fake.hang(1);
+    enqueue_copy(&d);
+    for (int code = -1; code >= -2; code--) {
+        d.fake.fail_call(calls[0], 1, code);
+        assert_int_equal(queues->event_query(d.event), GPUHAL_NOT_READY);
+        d.fake.fail_call(calls[1], 1, code);
+        assert_int_equal(queues->event_block(d.event, 1000000), GPUHAL_NOT_READY);
+    }
+    d.fake.go_on();
+    assert_int_equal(queues->event_block(d.event, UINT64_C(10000000000)), GPUHAL_OK);
+    close_fixture(&d);
+}
+
 /* The plugin does not destroy objects that may still be in use. So the fake must report leaked objects, but no
  * destroyed object that was in use. */
 TEST(work_that_never_ends_holds_up_closing_for_seconds_alone)

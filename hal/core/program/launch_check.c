@@ -224,6 +224,7 @@ gpuhal_status gpuhal_launch_take(const gpuhal_kernel *kernel, const gpuhal_launc
     } else {
         *out = (gpuhal_launch){0};
         memcpy(out, given, given->size);
+        out->groups_buffer = NULL; /* may be half a pointer */
     }
     const gpuhal_status status = gpuhal_device_check(kernel->program->device);
     return status ? status : check_launch(kernel, out, recorded);

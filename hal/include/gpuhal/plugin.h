@@ -468,7 +468,8 @@ struct gpuhal_queue_ops {
      *  does. After another call on the queue has failed, the event shows the end of the work that was enqueued before;
      *  if that is impossible, the core waits for this work in queue_destroy. */
     gpuhal_status (GPUHAL_CALL *event_record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
-    /** Returns OK, NOT_READY, or the error of the work that precedes the event. */
+    /** Returns OK, NOT_READY, or the error of the work that precedes the event. An error means that the work has ended,
+     *  so a query that itself fails, for example without host memory, returns NOT_READY. */
     gpuhal_status (GPUHAL_CALL *event_query)(gpuhal_plugin_event *event);
 
     /* Each of the following is optional. */

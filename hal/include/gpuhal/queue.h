@@ -61,7 +61,9 @@ typedef struct gpuhal_event gpuhal_event;
 enum { GPUHAL_QUEUE_TIMED = 1u /**< Events with GPUHAL_EVENT_TIMED will be recorded in the queue. */ };
 enum {
     /** For gpuhal_event_elapsed(). Recording takes slightly longer. The event keeps the vendor's queue, even after the
-     *  gpuhal_queue was destroyed, until the event is destroyed or recorded elsewhere. */
+     *  gpuhal_queue was destroyed, until the event is destroyed or recorded elsewhere. If a queue has failed and its
+     *  driver records no event, its last work then ends only with its timed events: destroy them before the last queue
+     *  or the gpuhal object, whose call otherwise takes gpuhal_config.hang_ns. */
     GPUHAL_EVENT_TIMED = 1u,
     /** Signalled once by gpuhal_event_signal(), never recorded. Cannot be combined with TIMED. */
     GPUHAL_EVENT_HOST = 2u
