@@ -1,16 +1,16 @@
 /* node/hardware.h: the hardware survey behind GPUHAL_RECORD_HARDWARE. Its steps, in order: hardware_scan.c finds the
  * hardware on the buses, hardware_nodes.c finds its device nodes, and hardware_names.c names it. hardware_join.c joins
  * the hardware with the listed devices and with the entries in the machine's record. hardware_state.c finds out why
- * hardware is not usable: it was not given to this process (hardware_given.c), the kernel prevents its use
- * (hardware_kernel.c), or a plugin reports the reason (hardware_api.c). hardware_words.c composes the text.
- * hardware_machine.c describes the rest of the machine, and hardware_order.c the GPUs that this process was supposed to
- * be given.
+ * hardware is not usable: it was not given to this process (hardware_given.c), settings or variables hide it
+ * (hardware_hidden.c), the kernel prevents its use (hardware_kernel.c), or a plugin reports the reason
+ * (hardware_api.c). hardware_words.c composes the text. hardware_machine.c describes the rest of the machine, and
+ * hardware_order.c the GPUs that this process was supposed to be given.
  *
- * The survey must not open a device node or a file that wakes a sleeping GPU. For a device on the bus it reads only
- * files of the PCI core, which the core serves from memory. The file `config` accesses the device, so it is read only
- * if the device is awake. Each string is sanitised when it is read. If a file cannot be read, its value stays unknown.
- * `error` records a failure that may hide hardware, e.g. a lack of descriptors or memory. Such a failure must be
- * reported, because the survey may lack a GPU.
+ * The survey must not open a device node or a file that wakes a sleeping GPU. From a device's bus folder it reads only
+ * files that the kernel core, not the driver, serves from memory. The file `config` accesses the device, so it is read
+ * only if the device is awake. Each string is sanitised when it is read. If a file cannot be read, its value stays
+ * unknown. `error` records a failure that may hide hardware, e.g. a lack of descriptors or memory, and must be
+ * reported.
  */
 #ifndef GPUHAL_NODE_HARDWARE_H
 #define GPUHAL_NODE_HARDWARE_H
@@ -27,8 +27,7 @@
 #define GPUHAL_VENDOR_NVIDIA 0x10deu
 #define GPUHAL_VENDOR_INTEL  0x8086u
 
-/* No more hardware than GPUHAL_HARDWARE_MAX is listed. The largest machines have 16 GPUs with 8 virtual functions
- * each. */
+/* GPUHAL_HARDWARE_MAX limits the list. The largest machines have 16 GPUs with 8 virtual functions each. */
 enum { GPUHAL_HARDWARE_MAX = 256, GPUHAL_HARDWARE_PATH_BYTES = 768, GPUHAL_HARDWARE_FIX_BYTES = 448 };
 
 typedef struct gpuhal_hardware {
@@ -41,17 +40,17 @@ typedef struct gpuhal_hardware {
     char why[640], fix[GPUHAL_HARDWARE_FIX_BYTES];
     char render_number[24]; /* render node's device number, "226:128" */
     char partition[40], partition_numbers[24];
-    char unlisted[160]; /* set by hardware_join.c: the reason that the plugin reports for not listing it, or "" */
+    char unlisted[160]; /* hardware_join.c: why the vendor's API does not list it, as its plugin reports, or "" */
     bool is_off_bus;    /* its configuration space reads as all ones */
     bool is_excluded;   /* an option of NVIDIA's driver excludes it */
     bool is_virtual_function;
-    uint32_t functions;     /* for a card: number of virtual functions bound to NVIDIA's driver */
+    uint32_t functions;     /* for a card: number of vGPUs (virtual functions bound to NVIDIA's driver) */
     bool is_seen;           /* hardware_join.c: matches a listed device, possibly a hidden one */
     bool is_hidden;         /* hardware_join.c: matches a device that GPUHAL_DEVICES or the program hides */
     bool is_seen_by_vendor; /* hardware_join.c: CUDA or HIP lists it */
 } gpuhal_hardware;
 
-/* The environment that started this process. */
+/* Where this process runs. */
 typedef enum gpuhal_hardware_place {
     GPUHAL_PLACE_HOST,
     GPUHAL_PLACE_CONTAINER, /* container of unknown kind */
@@ -77,7 +76,7 @@ typedef enum gpuhal_hardware_system {
 typedef struct gpuhal_hardware_batch {
     const char *sign, *number; /* names of variables: `sign` is set in every job; `number` contains the job's number, or
                                 * is NULL */
-    const char *name, *request; /* kind of job, "Slurm job" or "lease"; command that requests a GPU */
+    const char *name, *request; /* kind of job, such as "Slurm job"; command or setting that requests a GPU */
     bool counts;                /* gpuhal_hardware_count_of_job() can count the job's GPUs */
 } gpuhal_hardware_batch;
 
@@ -101,7 +100,7 @@ typedef struct gpuhal_hardware_finding {
 } gpuhal_hardware_finding;
 
 typedef struct gpuhal_hardware_survey {
-    /* The settings, the listed devices and the machine's record; valid only during the survey. */
+    /* These three members are valid only during the survey. */
     const gpuhal_settings *settings;
     const gpuhal_device_snapshot *devices;
     const gpuhal_database *record;
@@ -119,16 +118,16 @@ typedef struct gpuhal_hardware_survey {
 /* ---- hardware_files.c: reads small files below the survey's root; `format` and its arguments form the path */
 
 /* Opens a directory. Until another directory is entered or this directory is left, its files and links are looked up
- * relative to it. This saves the kernel from walking the long path through the links of /sys. */
+ * relative to it. This saves the kernel the long path through the links of /sys. */
 void gpuhal_hardware_enter(gpuhal_hardware_survey *survey, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void gpuhal_hardware_leave(gpuhal_hardware_survey *survey);
-/* Reads the first line without its newline, truncated to `bytes` and sanitised. Returns false and writes "" if the file
+/* Reads the first line without its newline, truncated to `bytes` and sanitised. Returns false and writes "" if the line
  * cannot be read or is empty. Never blocks, even if the file is a pipe or a device. */
 bool gpuhal_hardware_line(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Reads the whole file, truncated to `bytes` with the null byte that the function appends. Returns the number of bytes
- * read, or 0 if the file cannot be read. */
+/* Reads the file with one read() (see gpuhal_os_kernel_file_read()), truncated to `bytes` including the appended null
+ * byte. Returns the number of bytes read, or 0 on failure. */
 size_t gpuhal_hardware_bytes(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Reads "0x1f" or "31"; the number must be the whole first line. */
@@ -205,7 +204,7 @@ bool gpuhal_hardware_find_given(gpuhal_hardware_survey *survey, const gpuhal_har
 /* Sets the state, the grade and the reason, without a command. */
 void gpuhal_hardware_found(gpuhal_hardware_finding *out, gpuhal_hardware_state state, gpuhal_hardware_grade grade,
                            const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Converts a time in seconds since 1970 to a date such as "2026-11-24". */
+/* Converts seconds since 1970 to a date such as "2026-11-24". */
 void gpuhal_hardware_day(uint64_t seconds, char *to, size_t bytes);
 /* Appends the warning and the command for a restart of the machine. */
 void gpuhal_hardware_add_restart(char *to, size_t bytes);
@@ -228,7 +227,7 @@ void gpuhal_hardware_enrol_key(gpuhal_hardware_survey *survey, char *to, size_t 
 
 /* ---- hardware_kernel.c */
 
-/* Returns whether the kernel driver or the device nodes prevent the use of the hardware, or no API supports the model.
+/* Returns whether the kernel or the device nodes prevent the use of the hardware, or no API supports the model.
  * `has_library`: the vendor's user library is installed. */
 bool gpuhal_hardware_find_kernel(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, bool has_library,
                                  gpuhal_hardware_finding *out);
@@ -245,8 +244,7 @@ bool gpuhal_hardware_find_variable(gpuhal_hardware_survey *survey, const gpuhal_
 /* Describes a backend that the program or GPUHAL_BACKENDS excludes. */
 void gpuhal_hardware_find_excluded(const gpuhal_settings *settings, const gpuhal_candidate *candidate,
                                    gpuhal_hardware_finding *out);
-/* Returns whether the hardware belongs to other jobs: environment variables give this job or container other GPUs, and
- * the driver lists all of these. */
+/* Returns whether environment variables give this job or container other GPUs, all of which the driver lists. */
 bool gpuhal_hardware_find_others(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                  gpuhal_hardware_finding *out);
 void gpuhal_hardware_find_hidden(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
@@ -279,8 +277,8 @@ void gpuhal_hardware_judge(gpuhal_hardware_survey *survey);
 
 /* ---- hardware.c */
 
-/* Surveys the machine, joins the hardware with the devices and the record, and adds the result to the view as a source.
- * Has the same contract as gpuhal_view_of() with GPUHAL_VIEW_HARDWARE. */
+/* Runs the steps and adds the result to the view as a source. Has the same contract as gpuhal_view_of() with
+ * GPUHAL_VIEW_HARDWARE. */
 gpuhal_status gpuhal_hardware_add_source(const gpuhal_settings *settings, const gpuhal_device_snapshot *devices,
                                          const gpuhal_database *record, gpuhal_view *view);
 

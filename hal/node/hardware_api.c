@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the vendor library's message without its prefix. The prefix contains the step and the status, which the
- * plugin's state already shows. */
+/* Returns the vendor library's message without the prefix (step and status), which the plugin's state already shows. */
 static const char *reason_of(const gpuhal_candidate *candidate)
 {
     static const char *const steps[] = {"starting: ", "listing its devices: "};
@@ -24,7 +23,7 @@ static const char *reason_of(const gpuhal_candidate *candidate)
 
 /* ---- failed */
 
-/* Copies the version from the library's file name, such as "libcuda.so.580.65.06", or "" if the name has no version. */
+/* Copies the version from the library's file name, such as "libcuda.so.580.65.06", or "" if it has none. */
 static void library_version(const gpuhal_candidate *candidate, char *to, size_t bytes)
 {
     int ignored = 0;
@@ -35,8 +34,7 @@ static void library_version(const gpuhal_candidate *candidate, char *to, size_t 
     free(path);
 }
 
-/* cuInit() error codes (cuda.h). The state FAILED is never taken from the cache, so its error code is always
- * available. */
+/* cuInit() error codes (cuda.h). The state FAILED is never taken from the cache, so its code is always known. */
 enum { CUDA_SYSTEM_NOT_READY = 802, CUDA_SYSTEM_DRIVER_MISMATCH = 803, CUDA_UNKNOWN = 999 };
 
 static bool has_code(const gpuhal_candidate *candidate, int64_t code)
@@ -112,7 +110,7 @@ static void find_failure(gpuhal_hardware_survey *survey, const gpuhal_hardware *
     }
 }
 
-/* The probe has just run and would fail in the same way again, so the suggested command reads the kernel's log. */
+/* The probe has just run and would fail again, so the suggested command reads the kernel's log. */
 static void find_crash(const gpuhal_hardware *one, const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
@@ -154,8 +152,8 @@ void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_fin
     }
 }
 
-/* If a driver lists no devices, its plugin assumes that this process may not open the nodes. The survey has already
- * checked that the process may open them, so the driver is at fault. */
+/* If a driver lists no devices, its plugin may guess that this process may not open the nodes. The survey has already
+ * checked them, or another API lists this GPU, so the driver is at fault. */
 static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                              gpuhal_hardware_finding *out)
 {
@@ -211,8 +209,8 @@ static bool find_unlisted(gpuhal_hardware_survey *survey, const gpuhal_hardware 
     return false;
 }
 
-/* Returns whether the plugin's report explains why the hardware is not listed. The report explains nothing if the
- * plugin's library is missing or has no driver for this vendor. */
+/* Returns whether the plugin's report explains why the hardware is not listed. It does not if the plugin's library is
+ * missing or has no driver for this vendor. */
 static bool find_of(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                     gpuhal_hardware_finding *out)
 {

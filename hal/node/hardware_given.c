@@ -1,5 +1,5 @@
 /* node/hardware_given.c: the GPUs that this process was given. A container, pod or job may be given only some of the
- * machine's GPUs. Lacking the other GPUs is not a fault. */
+ * machine's GPUs. Lacking the others is not a fault. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -37,10 +37,10 @@ static uint32_t count_given(const gpuhal_hardware_survey *survey, const char *dr
     return count;
 }
 
-/* Returns whether this container was supposed to be given the GPU and has fewer GPUs than the variable names. If the
- * numbers are equal, the runtime may number GPUs in a different order. Reloading systemd removes nodes from the device
- * cgroups of running containers (NVIDIA/nvidia-docker#1730). Images request all GPUs by default; if all are requested,
- * a missing node is not a fault. */
+/* Returns whether this container was supposed to be given the GPU and has fewer GPUs than the variable names ("all"
+ * counts as one). If the numbers are equal, the runtime may number GPUs in a different order. Reloading systemd removes
+ * nodes from the device cgroups of running containers (NVIDIA/nvidia-docker#1730). Images request all GPUs by default;
+ * if all are requested, a missing node is not a fault. */
 static bool find_taken(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const char *node, bool is_refused,
                        gpuhal_hardware_finding *out)
 {
@@ -91,8 +91,7 @@ bool gpuhal_hardware_find_given(gpuhal_hardware_survey *survey, const gpuhal_har
     if (strcmp(one->kernel_driver, "nvidia") != 0) {
         return find_node(survey, one, own, out) || find_node(survey, one, one->drm_render_node, out);
     }
-    /* The node's number comes from /proc/driver/nvidia. In a container, NVIDIA's runtime shows only the container's
-     * GPUs in this directory. */
+    /* The node's number comes from /proc/driver/nvidia, which NVIDIA's runtime limits to the container's GPUs. */
     if (!*own && !one->is_excluded && gpuhal_hardware_machine_of(survey)->place != GPUHAL_PLACE_HOST) {
         not_given(survey, one, "this GPU", false, out);
         return true;

@@ -1,6 +1,5 @@
 /* node/hardware_hidden.c: which APIs can list hardware, and which hardware the environment variables of drivers and of
- * this library hide from this process. If a job, container or lease set the variables, the hidden hardware was not
- * given to this process. */
+ * this library hide. If a job, container or lease set them, the hidden hardware was not given to this process. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -8,7 +7,7 @@
 #include <string.h>
 
 /* Driver variables that hide devices. A LIST hides only devices that it does not name. The numbers in a MASK identify
- * devices or partitions, so a MASK may contain more numbers than there are devices. */
+ * devices or partitions, so there may be more numbers than devices. */
 typedef enum { FILTER, MASK, LIST } variable_kind;
 static const struct {
     const char *backend, *name;

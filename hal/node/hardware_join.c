@@ -1,5 +1,5 @@
-/* node/hardware_join.c: matches listed devices with hardware by PCI address, by render node, or by another interface of
- * the same physical device, and adds the record's entries for hardware that is not listed.
+/* node/hardware_join.c: matches listed devices with hardware by PCI address, render node, another interface of the same
+ * physical device, or else in order, and adds the record's entries for hardware that is not listed.
  *
  * Devices that draw or compute on the host's CPU are not hardware. Hidden devices are also matched. Otherwise, their
  * hardware would seem broken.
@@ -49,7 +49,7 @@ static uint32_t find_by_others(const gpuhal_identity *identity, const uint32_t *
 
 /* On a system on a chip, a device may report nothing that identifies its GPU. Under WSL, a device reports its address
  * in Windows. Such a device is matched with the next unmatched hardware. Except under WSL, the hardware must have no
- * PCI address, and both must have the same vendor if both vendors are known. */
+ * PCI address, and the vendors must be equal if both are known. */
 static uint32_t find_without_address(const gpuhal_hardware_survey *survey, const gpuhal_entry *entry)
 {
     const uint64_t vendor = gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_VENDOR_ID, 0);

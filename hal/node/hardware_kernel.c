@@ -49,7 +49,7 @@ static const char *display_of(const gpuhal_hardware *one)
 
 /* ---- no kernel driver */
 
-/* A vendor's modules, and their file names in modules.dep. */
+/* Vendors' modules, and their file names in modules.dep or modules.builtin. */
 static const struct {
     uint32_t vendor;
     const char *module, *files[3];
@@ -95,8 +95,7 @@ static size_t best_module(gpuhal_hardware_survey *survey, uint32_t vendor, modul
     return best;
 }
 
-/* Returns whether the module does not belong to the kernel's package. The kernel's vendor signs the modules in the
- * package. */
+/* Returns whether the module is not from the kernel's package, whose modules the kernel's vendor signs. */
 static bool is_built_here(gpuhal_hardware_survey *survey, size_t module)
 {
     static const char *const folders[] = {"updates/dkms", "extra", "updates"};

@@ -89,7 +89,7 @@ static bool has_word(const char *piece, size_t bytes, const char *word, size_t l
     return false;
 }
 
-/* Chunks overlap, so that a word across a chunk boundary is found. */
+/* Chunks overlap, so that a word across a boundary is found. */
 bool gpuhal_hardware_contains(gpuhal_hardware_survey *survey, const char *word, const char *format, ...)
 {
     enum { PIECE = 32 << 10 };

@@ -223,7 +223,8 @@ static void take_vendor(gpuhal_hardware_survey *survey, pci_ids *at, uint32_t ve
     }
 }
 
-/* Returns whether entry `i` is its vendor's first entry without a name, so that each vendor is searched for once. */
+/* Returns whether entry `i` is its vendor's first entry without a name, so that each vendor is searched for once, or
+ * twice if the list lacks some of its hardware. */
 static bool is_looked_for(const gpuhal_hardware_survey *survey, uint32_t i)
 {
     const gpuhal_hardware *one = &survey->list[i];

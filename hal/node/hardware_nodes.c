@@ -92,8 +92,7 @@ static uint32_t number_of(const char *text, const char *key)
     return gpuhal_hardware_value(text, key, value, sizeof value) ? (uint32_t)strtoul(value, NULL, 10) : 0;
 }
 
-/* The location consists of bus, device and function bits. KFD also lists CPUs as nodes, with location 0. Each partition
- * of a GPU is a separate node with the GPU's location. */
+/* KFD also lists CPUs as nodes, with location 0. Each partition of a GPU is a separate node with the GPU's location. */
 static void read_kfd_node(gpuhal_hardware_survey *survey, const char *node)
 {
     char text[4096], address[24];

@@ -1,6 +1,6 @@
 /* node/hardware_order.c: the GPUs that this process was supposed to be given, according to Slurm's variables and the
  * variables that request devices from container runtimes. The device nodes (hardware_given.c) and the drivers' lists
- * show which GPUs the process was given.
+ * show which GPUs it was given.
  */
 #include "node/hardware.h"
 
@@ -67,8 +67,8 @@ static uint32_t count_in(const char *variable)
     return count < MOST ? (uint32_t)count : 0;
 }
 
-/* For a step, Slurm sets a list; each task of the step may use a part of the list. For a batch script, Slurm sets the
- * job's list. The other variables contain only a number (sbatch(1), srun(1), "output environment variables"). */
+/* For a step, Slurm sets a list; each task may use a part of it. For a batch script, Slurm sets the job's list. The
+ * other variables contain only a number (sbatch(1), srun(1), "output environment variables"). */
 uint32_t gpuhal_hardware_count_of_job(void)
 {
     static const char *const lists[] = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"};
@@ -90,8 +90,7 @@ uint32_t gpuhal_hardware_count_of_job(void)
 
 /* ---- container runtimes */
 
-/* Returns the runtime's number for the GPU, which is the GPU's position in bus order among the GPUs of the same driver.
- */
+/* Returns the runtime's number for the GPU: its position in bus order among the GPUs of the same driver. */
 static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
 {
     uint32_t number = 0;

@@ -31,7 +31,7 @@ static const struct {
 };
 
 /* Words in the names of containers' control groups. Names of host services may contain the words with is_numbered, so
- * the container's number must follow these words. The other words never occur in service names. */
+ * the container's number must follow these. The others never occur in service names. */
 static const struct {
     gpuhal_hardware_place place;
     const char *word;
@@ -117,7 +117,7 @@ static bool has_variable(size_t sign)
     return found;
 }
 
-/* Process 1 of a host is an init system; process 1 of a container is the container's program. */
+/* Process 1 of a host is an init system; process 1 of a container is its program. */
 static bool starts_the_system(const char *name)
 {
     static const char names[][12] = {"systemd",     "init",  "runit", "s6-svscan",
@@ -129,8 +129,8 @@ static bool starts_the_system(const char *name)
     return found;
 }
 
-/* A host may also have a container's files or variables, if the host was made from an image or entered from a
- * container. The host's processes show that it is a host. */
+/* A host may also have a container's files or variables, if it was made from an image or entered from a container. Its
+ * processes show that it is a host. */
 gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_survey *survey, bool is_windows)
 {
     char mounts[4096] = "", group[4096], processes[64], first[32];

@@ -55,8 +55,8 @@ static bool is_address(const char *name)
     return gpuhal_identity_pci(name, canonical) && strcmp(name, canonical) == 0;
 }
 
-/* Records a failure that would hide the device as the survey's error. A failure is not recorded if the device has
- * disappeared or is not visible to this process. */
+/* Records a failure that would hide the device as the survey's error, unless the device has disappeared or is not
+ * visible to this process. */
 static void note_failure(gpuhal_hardware_survey *survey)
 {
     static const int harmless[] = {0, ENOENT, ENODEV, ENOTDIR, ELOOP, EINVAL, EACCES, EPERM, ENXIO};
@@ -91,9 +91,8 @@ static bool is_virtual_function(gpuhal_hardware_survey *survey, const char *addr
     return is_function;
 }
 
-/* Returns whether the virtual function is bound to NVIDIA's driver, and is therefore a virtual GPU for virtual
- * machines. Counts the function in its card's entry; returns false if the card has none. This system cannot use the
- * card of such a function. */
+/* Returns whether the virtual function is bound to NVIDIA's driver. Then it is a GPU for virtual machines, and this
+ * system cannot use its card. Counts the function in the card's entry; returns false if the card has none. */
 static bool is_of_vgpu(gpuhal_hardware_survey *survey, const char *address, const char *card)
 {
     char target[256];
@@ -195,7 +194,7 @@ static void scan_pci(gpuhal_hardware_survey *survey)
         gpuhal_hardware_enter(survey, PCI_DEVICES "/%s", names[i]);
         const bool is_function = is_virtual_function(survey, names[i], card);
         if (is_function && (!is_driven(survey, names[i]) || is_of_vgpu(survey, names[i], card))) {
-            continue; /* usable only by virtual machines */
+            continue; /* not bound, or a vGPU: for virtual machines */
         }
         (void)gpuhal_hardware_number(survey, &vendor, PCI_DEVICES "/%s/vendor", names[i]);
         gpuhal_hardware *one = is_second_output(survey, names[i], vendor) ? NULL : gpuhal_hardware_add(survey);

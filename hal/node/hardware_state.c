@@ -1,6 +1,6 @@
-/* node/hardware_state.c: finds out why hardware is not usable. It first checks whether the hardware was given to this
- * process, then the bus, the kernel driver, the nodes and the vendor library, in this order; the first failed check is
- * the reason. */
+/* node/hardware_state.c: finds out why hardware is not usable. The first of these is the reason: it is gone, a plugin
+ * says why it is not listed, it was not given to this process, it fell off the bus, it is hidden, the kernel driver or
+ * its nodes prevent its use, or no API lists it. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"

@@ -1,6 +1,6 @@
 /* node/hardware_words.c: the text of findings, and command lines that fix them with the system's tools. If no remedy is
- * certain, the command is a diagnostic command. A warning precedes a dangerous command, a restart of the machine is on
- * a separate line, and a line that explains the output may follow a diagnostic command. */
+ * certain, the command is diagnostic, and a line that explains its output may follow. A warning precedes a dangerous
+ * command, and a restart of the machine is on a separate line. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -57,7 +57,7 @@ void gpuhal_hardware_install_driver(gpuhal_hardware_survey *survey, const gpuhal
     }
 }
 
-/* NVIDIA's user libraries must have the same version as NVIDIA's kernel module. */
+/* NVIDIA's user libraries must have the version of NVIDIA's kernel module. */
 static void install_nvidia(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes)
 {
     const gpuhal_hardware_system system = gpuhal_hardware_machine_of(survey)->system;
@@ -97,7 +97,7 @@ void gpuhal_hardware_install_library(gpuhal_hardware_survey *survey, const gpuha
     gpuhal_hardware_give(survey, one, to, bytes);
     const bool is_rocm = is_amd && gpuhal_hardware_machine_of(survey)->place == GPUHAL_PLACE_APPTAINER;
     if (*to && (one->info.vendor_id == GPUHAL_VENDOR_NVIDIA || is_rocm)) {
-        return; /* the command above also installs the library with the host's version */
+        return; /* in a container, this also provides the host's version of the library */
     }
     if (strcmp(one->kernel_driver, "dxgkrnl") == 0) {
         gpuhal_hardware_text(to, bytes, "ls /usr/lib/wsl/lib && sudo ldconfig");
@@ -116,7 +116,7 @@ void gpuhal_hardware_install_library(gpuhal_hardware_survey *survey, const gpuha
     }
 }
 
-/* Returns the GPU's resource name in Kubernetes, which the vendor's device plugin defines, or "" if it is unknown. */
+/* Returns the GPU's resource name in Kubernetes, which the vendor's device plugin defines, or "" if unknown. */
 static const char *resource_of(const gpuhal_hardware *one)
 {
     return strcmp(one->kernel_driver, "nvidia") == 0   ? "nvidia.com/gpu"

@@ -2,7 +2,7 @@
  *
  * If a reason is a hardware state (such as heat), it persists for HOLD_NS after it was last seen, so that the health of
  * a device near a limit does not change with every sample. If a reason is an event, it persists until the sampler ends.
- * The plugin that reads vendor events ignores event codes that applications cause. */
+ * The plugin that reads vendor events ignores codes that applications cause. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"
@@ -49,7 +49,7 @@ static bool has_lost_interface(const gpuhal_device *device)
     return false;
 }
 
-/* Errors that the first sample already counts are old. An earlier sampler may have reported them. */
+/* Errors that the first sample counts are old. An earlier sampler may have reported them. */
 static void see_errors(const gpuhal_sampler *sampler, gpuhal_sampled *own, gpuhal_key key,
                        struct gpuhal_health_count *before, uint32_t reason)
 {

@@ -1,5 +1,5 @@
 /* node/registry_stale.c: describes why a cached result is stale. The first word of a key line identifies the line's
- * subject (see registry/key.h). */
+ * subject (registry/key.h). */
 #include "node/registry_view.h"
 
 #include "device/for_node.h"

@@ -22,8 +22,7 @@ static void end(void *state)
     free(source);
 }
 
-/* Adds the record to a view. Takes ownership of the snapshot; the view releases it. If the snapshot is NULL, the source
- * has its own empty database. */
+/* Adds the record to a view. Takes ownership of the snapshot. If it is NULL, the source has its own empty database. */
 static gpuhal_status add_source(const gpuhal_settings *settings, gpuhal_snapshot *snapshot, const char *directory,
                                 gpuhal_view *view)
 {

@@ -7,13 +7,13 @@
 #include <gpuhal/node/registry.h>
 
 typedef struct gpuhal_registry_source {
-    gpuhal_snapshot *snapshot; /* NULL if `own` was read from disk */
+    gpuhal_snapshot *snapshot; /* NULL if `own` is used */
     gpuhal_database own;
     const gpuhal_database *database; /* the snapshot's database, or `own` */
     char *place;
-    char system_root[GPUHAL_SYSTEM_ROOT_BYTES]; /* copied from the settings */
+    char system_root[GPUHAL_SYSTEM_ROOT_BYTES]; /* from the settings */
     const char *damage;
-    char **outputs; /* outputs of the plugins, in plugin order; NULL means "" */
+    char **outputs; /* the plugins' outputs, in plugin order; NULL means "" */
     size_t output_count;
 } gpuhal_registry_source;
 

@@ -246,7 +246,7 @@ static gpuhal_status check_lists(const gpuhal *gpu, const gpuhal_sampler_desc *d
     return GPUHAL_OK;
 }
 
-/* Chooses devices if the caller's list is empty, from the first `all` devices. `space` has room for `all` devices. */
+/* If the caller's list is empty, chooses from the first `all` devices. `space` has room for all of these. */
 static void choose_devices(gpuhal *gpu, gpuhal_sampler_desc *desc, gpuhal_device **space, uint32_t all)
 {
     for (uint32_t d = 0; d < all && desc->device_count < UINT32_MAX; d++) {

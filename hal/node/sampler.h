@@ -18,14 +18,13 @@ enum { GPUHAL_SAMPLER_EVENTS_KEPT = 256, GPUHAL_SAMPLER_REASONS = 6 };
 /* Used in place of a threshold's number. */
 #define GPUHAL_SAMPLER_OF_HEALTH UINT32_MAX
 
-/* The state that is kept between samples and determines a device's health; health.c. */
+/* The state kept between samples that determines a device's health; health.c. */
 typedef struct gpuhal_health_memory {
     struct gpuhal_health_count {
         uint64_t number; /* in the previous sample */
         bool known;
     } uncorrected, events;
-    uint64_t replays, replays_ns; /* number and time at the beginning of the minute, or 0 before the first sample
-                                   */
+    uint64_t replays, replays_ns;              /* number and time at the minute's beginning, or 0 if not read yet */
     uint64_t until_ns[GPUHAL_SAMPLER_REASONS]; /* end time of each reason, or 0 if it is not set */
 } gpuhal_health_memory;
 

@@ -13,8 +13,7 @@ typedef struct delivery {
     gpuhal_sampler_event event;
 } delivery;
 
-/* Returns the event's callback, or NULL if the callback was removed or the sampler was destroyed. The caller holds the
- * mutex. */
+/* Returns the event's callback, or NULL if it was removed or the sampler was destroyed. The caller holds the mutex. */
 static gpuhal_sampler_fn *callback_of(const gpuhal_sampler *sampler, const gpuhal_sampler_event *event, void **out_user)
 {
     gpuhal_sampler_fn *callback = NULL;

@@ -1,4 +1,4 @@
-/* store/acquire.c: puts and acquires entries. Finds or creates an entry, and waits for other threads that create it. */
+/* store/acquire.c: puts and acquires entries. Finds or creates an entry, and waits for threads that work with it. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -13,9 +13,9 @@ typedef struct request {
     uint64_t key_bytes, hash;
     uint64_t deadline_ns;         /* 0 if the call must not wait. Not set for a hit, so that a hit reads no clock. */
     const gpuhal_item_desc *desc; /* complete description, or NULL if no entry may be created */
-    gpuhal_item *item;            /* result */
+    gpuhal_item *item;
     bool modifies;
-    bool counted; /* already counted as a hit or a miss */
+    bool counted; /* as a hit or a miss */
 } request;
 
 static gpuhal_status failed(const request *r, gpuhal_status status, const char *what)
@@ -44,8 +44,8 @@ static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
     if (!status) {
         gpuhal_index_add(store, entry);
         for (int list = 0; list < GPUHAL_STORE_LISTS; list++) {
-            entry->links[list].attempt = store->attempts; /* searches skip new entries, so they end even if other
-                                                           * threads keep adding entries */
+            entry->links[list].attempt = store->attempts; /* searches in progress skip new entries, so they end even if
+                                                           * other threads keep adding entries */
         }
         store->pinned++;
         entry->references++;
@@ -74,7 +74,7 @@ static gpuhal_status make_unlocks(const request *r, gpuhal_entry **out_entry)
     return status;
 }
 
-/* Abandons the entry. Removes it from the table, and passes its failure to the threads that wait for it. */
+/* Removes the entry from the table, and passes its failure to the threads that wait for it. */
 static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_store *store = r->store;
@@ -111,8 +111,8 @@ static gpuhal_status call_loader(const request *r, gpuhal_item *item)
                             is_known ? ": " : "", is_known ? why.sentence : "");
 }
 
-/* Allocates the buffers without the queue, because the loader may use them immediately, with or without the queue. The
- * caller must not hold the mutex. */
+/* Allocates the buffers without the queue, because the loader may use them immediately, with or without it. The caller
+ * must not hold the mutex. */
 static gpuhal_status run_loader(const request *r, gpuhal_entry *entry, gpuhal_entry_use *out_use)
 {
     gpuhal_item item = {.store = r->store, .entry = entry};
@@ -377,7 +377,7 @@ static uint64_t deadline_of(patience *time)
     return time->deadline_ns;
 }
 
-/* Returns the number of pinned requests. If the status is OK, all requests are pinned. */
+/* Returns the number of pinned requests: all if the status is OK. */
 static uint32_t acquire(request *requests, uint32_t count, patience *time, gpuhal_status *out_status)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -408,7 +408,7 @@ static void undo(gpuhal_item *item, bool is_acquired)
     }
 }
 
-/* Number of entries processed before other threads can lock the mutex. */
+/* Maximum number of entries processed before other threads can lock the mutex. */
 enum { TURN = 32 };
 
 /* Acquires at most TURN keys in the same way as `like`. */

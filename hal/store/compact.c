@@ -1,5 +1,5 @@
 /* store/compact.c: moves unpinned entries within the pool, so that contiguous memory or whole segments become free. A
- * buffer keeps its old memory until all of its bytes are in the new memory. Moving does not change an entry's age. */
+ * buffer keeps its old memory until all of its bytes are in the new memory. Moved entries keep their age. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -8,16 +8,16 @@
 
 #include <stdlib.h>
 
-/* Number of buffers that are released together, because a search for the freed memory costs the same for one buffer as
+/* Maximum number of buffers released together, because a search for the freed memory costs the same for one buffer as
  * for many. */
 enum { PLACES = 64 };
 
 typedef struct moving {
     gpuhal_store *store;
     uint64_t deadline_ns;
-    uint32_t flags;         /* flags for allocations */
-    gpuhal_entry **entries; /* each entry is referenced */
-    gpuhal_buffer **parts;  /* buffers of the entries, to pass to the pool */
+    uint32_t flags;         /* for allocations */
+    gpuhal_entry **entries; /* with references */
+    gpuhal_buffer **parts;  /* of the entries, to pass to the pool */
     size_t entry_count, part_count;
     gpuhal_buffer *places[PLACES];
     size_t place_count;
@@ -25,8 +25,8 @@ typedef struct moving {
 
 /* ---- choosing entries */
 
-/* Counts the entries, and lists them once the arrays exist. Excludes entries whose filling has failed. The caller holds
- * the mutex. */
+/* Counts the entries, and lists them once the arrays exist. Excludes entries whose contents are unknown. The caller
+ * holds the mutex. */
 static void list_movable(moving *m)
 {
     m->entry_count = m->part_count = 0;
@@ -100,7 +100,7 @@ static void keep_inside(moving *m, bool begun)
     free((void *)m->parts);
 }
 
-/* Chooses the memory range to free. Returns its size, or 0 if no range is suitable. */
+/* Chooses the memory range to free. Returns its size, or 0 if none is chosen. */
 static uint64_t begin(moving *m, uint64_t bytes)
 {
     uint64_t begun = 0;
@@ -166,8 +166,8 @@ static bool is_late(const moving *m)
     return m->deadline_ns > 0 && gpuhal_os_monotonic_ns() >= m->deadline_ns;
 }
 
-/* Returns false if the entry is still in the range, because it was pinned in the meantime, its filling does not end, or
- * there is no room. Returns true if the entry left device memory in the meantime. */
+/* Returns false if the entry stays in the range, for example because it was pinned in the meantime, its filling does
+ * not end, or there is no room. Returns true if it moved, or has left device memory. */
 static bool move_entry(moving *m, gpuhal_entry *entry)
 {
     gpuhal_store *store = m->store;
@@ -190,7 +190,7 @@ static bool move_entry(moving *m, gpuhal_entry *entry)
 
 /* ---- freeing memory */
 
-/* Makes other threads that need room wait until note_end(). */
+/* Until note_end(), other threads that find no room may wait. */
 static void note_begin(gpuhal_store *store)
 {
     gpuhal_mutex_lock(&store->mutex);
@@ -206,8 +206,8 @@ static void note_end(gpuhal_store *store)
     gpuhal_mutex_unlock(&store->mutex);
 }
 
-/* Moves the entries out of a range of `bytes`, or out of a whole segment if `bytes` is 0. Returns the number of freed
- * bytes, or 0 if the range did not become free. *out_begun is true if a range was chosen. */
+/* Moves the entries out of a range of at least `bytes`, or of a whole segment if `bytes` is 0. Returns the freed bytes,
+ * or 0 if the range did not become free. *out_begun is true if a range was chosen. */
 static uint64_t make_free(gpuhal_store *store, uint64_t bytes, uint32_t flags, uint64_t deadline_ns, bool *out_begun)
 {
     moving m = {.store = store, .flags = GPUHAL_ALLOCATE_NO_EVICT | flags, .deadline_ns = deadline_ns};

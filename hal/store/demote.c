@@ -1,5 +1,5 @@
-/* store/demote.c: copies entries from device memory to host memory, and from host memory to the file. To make room, the
- * least recently used copies leave host memory. */
+/* store/demote.c: copies entries from device memory to host memory or the file, and from host memory to the file. To
+ * make room, the least recently used copies leave host memory. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -7,8 +7,8 @@
 #include <inttypes.h>
 
 /* Drops the copy of an entry that is also in device memory. First waits until the work that restored the entry has
- * succeeded, because until then only the copy has the entry's bytes. If the entry was used during the wait, keeps the
- * copy, because another thread may be restoring the entry again. */
+ * succeeded, because until then only the copy has its bytes. If the entry was used during the wait, keeps the copy,
+ * because another thread may be restoring the entry again. */
 static bool drop_copy_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_host_copy *copy = NULL;
@@ -65,7 +65,7 @@ static bool leave_host_unlocks(gpuhal_store *store, gpuhal_entry *entry)
     return leaves;
 }
 
-/* Returns whether the copy may leave host memory at all. Perhaps only one of thousands of copies may. */
+/* Returns whether the copy may leave host memory. Perhaps only one of thousands may. */
 static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, const void *user)
 {
     uint64_t room = 0, largest_room = 0, largest = 0;
@@ -106,8 +106,8 @@ static uint64_t bytes_in_host(gpuhal_store *store)
     return bytes;
 }
 
-/* Frees the host memory of one copy. Returns whether this succeeded, or whether less than `used` bytes of host memory
- * are in use now because other threads made room. */
+/* Frees the host memory of one copy. Returns whether this succeeded, or other threads made room, so that less than
+ * `used` bytes are in use now. */
 static bool find_room(gpuhal_store *store, uint64_t used, uint64_t attempt, uint64_t deadline_ns)
 {
     return free_one(store, attempt, deadline_ns) || bytes_in_host(store) < used;

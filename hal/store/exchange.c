@@ -61,8 +61,8 @@ gpuhal_status gpuhal_exchange_begin(gpuhal_store *store, gpuhal_entry *entry)
     return GPUHAL_OK;
 }
 
-/* Keeps the copy, because only it has the entry's bytes. Moves the copy to the file. If the file has no room, the copy
- * counts from now on, even if it exceeds the limit. */
+/* Keeps the copy, because only it has the entry's bytes. Moves it to the file. If that fails or there is no file, the
+ * copy counts from now on, even above the limit. */
 static void keep_spare(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_error_detail before;

@@ -1,5 +1,5 @@
-/* store/figures.c: counts the device memory that a store can release, and finds the reasons why it cannot release more.
- * Call all functions with the mutex held. */
+/* store/figures.c: counts the device memory that a store can release, and finds why it cannot release more. Call all
+ * functions with the mutex held. */
 #include "store/store.h"
 
 uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry)
@@ -17,7 +17,7 @@ typedef struct room {
 } room;
 
 /* Returns the bytes of copies that can be dropped for other copies, because a loader or the file can restore the entry.
- * Excludes copies of entries in device memory, because the copies allow these entries to leave without copying. */
+ * Excludes copies of entries in device memory, because the copies let these entries leave without copying. */
 static uint64_t spare_in_host(const gpuhal_store *store)
 {
     uint64_t bytes = 0;
@@ -57,7 +57,7 @@ static bool take_room(room *r, const gpuhal_entry *entry)
     return fits;
 }
 
-/* If a loader can restore the entry, it can leave even without a copy. */
+/* If a loader can restore the entry, it can leave without a copy. */
 static void count_entry(const gpuhal_store *store, const gpuhal_entry *entry, uint32_t which, room *r,
                         gpuhal_pressure_figures *out_figures)
 {

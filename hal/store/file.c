@@ -1,5 +1,5 @@
-/* store/file.c: copies of entries in the store's unnamed file. Each part of an entry has a block in the file. Each
- * chunk of a block has a checksum in memory, so damaged bytes are never returned as the entry's contents. */
+/* store/file.c: copies of entries in the store's unnamed file. Each part of an entry has a block, and each chunk of a
+ * block has a checksum in memory, so damaged bytes are never returned as the entry's contents. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -14,11 +14,11 @@
 
 /* Blocks and chunks begin at multiples of UNIT, as reads that bypass the page cache require. */
 enum { PIECE_BYTES = 256 << 10, UNIT = 4096 };
-/* Maximum file size. It does not exceed the limits of block regions and file offsets. */
+/* Maximum file size, within the limits of block regions and file offsets. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 60)
 
 struct gpuhal_store_file {
-    char *name; /* file name for messages */
+    char *name; /* for messages */
     intptr_t file;
     gpuhal_blocks blocks; /* protected by the store's mutex */
     gpuhal_bins *bins;
@@ -66,7 +66,7 @@ gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder)
     }
     const int error = gpuhal_os_file_open_unnamed(folder, &own->file);
     if (error) {
-        /* ENOTDIR means that a file is in the folder's place, so the message must not suggest to create the folder. */
+        /* ENOTDIR means that a file is in a folder's place, so creating the folder would not help. */
         const gpuhal_status status = error == ENOTDIR ? GPUHAL_ERROR_INVALID_ARGUMENT : gpuhal_file_status(error);
         gpuhal_error_set(status, "gpuhal_store_create: no file can be made in %s: %s", folder, strerror(error));
         gpuhal_error_add_call("open", error, strerror(error));
@@ -190,7 +190,7 @@ static gpuhal_status create(gpuhal_store *store, const gpuhal_entry *entry, gpuh
 
 /* ---- checksums */
 
-/* The checksums of a part's chunks. The bytes may be added in any order. */
+/* Checksums of a part's chunks. Bytes may be added in any order. */
 typedef struct summing {
     _Atomic uint32_t *sums;
     uint64_t size;
@@ -234,8 +234,8 @@ static gpuhal_status unreadable(const gpuhal_entry *entry, gpuhal_status status)
 
 /* ---- between the file and device memory; call without the mutex */
 
-/* Moves a part in chunks, which several threads move in parallel. A read verifies the bytes only after they have
- * reached device memory. No other thread uses the entry before then. */
+/* Moves a part in chunks, which several threads may move in parallel. A read verifies the bytes only after they have
+ * reached device memory. No other thread uses the part before then. */
 static gpuhal_status move_part(gpuhal_store *store, const gpuhal_file_copy *copy, const gpuhal_entry *entry,
                                uint32_t part, bool writes, _Atomic uint32_t *sums)
 {
@@ -315,7 +315,7 @@ gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, c
         gpuhal_file_release(copy);
         copy = NULL;
     }
-    if (error || !status) { /* blocks that already have disk space can be overwritten */
+    if (error || !status) { /* even on a full disk, blocks that already have space can be overwritten */
         gpuhal_mutex_lock(&store->mutex);
         store->file_error = error;
         gpuhal_mutex_unlock(&store->mutex);

@@ -1,5 +1,5 @@
-/* store/host.c: copies of entries in host memory, which is page-locked if the device supports this, otherwise pageable.
- */
+/* store/host.c: copies of entries in host memory: page-locked if the device supports this, pageable otherwise and for
+ * an exchange. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -61,8 +61,7 @@ static gpuhal_status allocate(gpuhal_pool *pool, uint64_t bytes, gpuhal_host_par
     }
     const uint32_t flags = GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_NO_EVICT;
     gpuhal_status status = gpuhal_pool_allocate(pool, NULL, bytes, flags, 0, &part->buffer);
-    /* Only transfers write this memory. The host sees the bytes after each transfer, even if the memory is not
-     * coherent. */
+    /* Only transfers write this memory. The host sees the bytes after each transfer, even if it is not coherent. */
     part->memory = status ? NULL : part->buffer->memory.host;
     return status;
 }

@@ -22,8 +22,7 @@ void gpuhal_index_finish(gpuhal_store *store)
     free(store->rows);
 }
 
-/* Hashes eight bytes at a time. Each step mixes the upper half of the hash into the lower half, which selects the row.
- */
+/* Hashes eight bytes at a time. Each step mixes the upper half into the lower half, which selects the row. */
 uint64_t gpuhal_key_hash(const void *key, uint64_t bytes)
 {
     const unsigned char *at = key;

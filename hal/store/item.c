@@ -31,8 +31,8 @@ static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
     gpuhal_error_restore(&before);
 }
 
-/* Reports to the pool which queue uses the memory, because the item may be released immediately afterwards. This queue
- * may differ from the queue that acquired the item. The caller must not hold the mutex. */
+/* Reports to the pool which queue uses the memory, because the memory may be released as soon as the item is. This
+ * queue may differ from the queue that acquired the item. The caller must not hold the mutex. */
 static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
 {
     gpuhal_error_detail before;
@@ -40,13 +40,12 @@ static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
         return;
     }
     gpuhal_error_save(&before);
-    (void)gpuhal_uses_announce(entry, queue); /* if host memory is short, the pool still knows of work that was enqueued
-                                               * through the library */
+    (void)gpuhal_uses_announce(entry, queue); /* if host memory is short, the pool still knows of work enqueued through
+                                               * the library */
     gpuhal_error_restore(&before);
 }
 
-/* Returns a timepoint or NULL, and the outdated copies. The caller must release all of them without the mutex. The
- * caller holds the mutex. */
+/* Returns a timepoint or NULL, and outdated copies. The caller holds the mutex, but must release these without it. */
 static gpuhal_timepoint *end_use(const gpuhal_item *item, const gpuhal_entry_use *use, gpuhal_failure *failure,
                                  gpuhal_host_copy **out_host, gpuhal_file_copy **out_file)
 {
@@ -93,7 +92,7 @@ static void end_modifying(gpuhal_item *item, gpuhal_queue *queue)
     free(item);
 }
 
-/* Number of items processed before other threads can lock the mutex. */
+/* Maximum number of items processed before other threads can lock the mutex. */
 enum { TURN = 32 };
 
 /* Locks the mutex only once unless an entry or store has to be freed. */

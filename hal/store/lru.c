@@ -1,5 +1,5 @@
 /* store/lru.c: least-recently-used lists of the entries that can leave a tier, one list per priority. Entries contain
- * their own links, so the cost of using an entry does not depend on the number of entries. */
+ * their links, so the cost of a use does not depend on the number of entries. */
 #include "store/store.h"
 
 static uint32_t class_of(const gpuhal_entry *entry)
@@ -21,7 +21,7 @@ void gpuhal_entry_append(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_
     link->stamp = ++store->stamps;
 }
 
-/* Searches for the position from the oldest entry on, because only old entries are removed and returned. */
+/* Searches for the position from the oldest entry on, because mostly old entries are returned. */
 void gpuhal_entry_return(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list)
 {
     gpuhal_entry_lists *lists = &store->lists[list];

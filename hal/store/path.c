@@ -1,6 +1,6 @@
-/* store/path.c: stores file contents as entries, which are read once for all callers. The key contains the file's
- * device and inode, so all paths of a file share an entry. The key also contains the file's state, so a changed file
- * gets a new entry. The old entry leaves like any entry that a loader can restore. */
+/* store/path.c: stores file contents as entries, which are read once for all callers. The key contains the range and
+ * the file's device and inode, so all paths of a file share entries. It also contains the file's state, so a changed
+ * file gets new entries. Old entries leave like any that a loader can restore. */
 #include "store/store.h"
 
 #include "base/error.h"

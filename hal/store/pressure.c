@@ -1,5 +1,5 @@
 /* store/pressure.c: releases memory when the store's pool or its device runs short (pool/pressure.h): first from
- * entries that need no copy, then from the remaining entries. Also moves entries to free contiguous memory. */
+ * entries that need no copy, then from the others. Also moves entries to free contiguous memory. */
 #include "store/store.h"
 
 #include "base/error.h"

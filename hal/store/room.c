@@ -106,8 +106,8 @@ static uint64_t make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, u
 }
 
 /* The order of use is more important than speed. The first pass waits for the work that fills an older entry until the
- * deadline of gpuhal_ladder_patience(). After that, younger entries that need no such wait may leave. The last pass
- * waits until the deadline. */
+ * deadline of gpuhal_ladder_patience(). Then younger entries that need no such wait may leave. The last pass waits
+ * until the deadline. */
 uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns)
 {
     gpuhal_error_detail before;
@@ -140,8 +140,8 @@ static bool find_room(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns)
     return gpuhal_store_make_room(store, bytes, both, deadline_ns) > 0 || await_room(store, deadline_ns);
 }
 
-/* Returns the number of bytes that have to leave device memory, or 0 if there is room for the entry. Returns UINT64_MAX
- * if all entries that can leave would not make enough room. The caller holds the mutex. */
+/* Returns the number of bytes that have to leave device memory, 0 if there is room for the entry, or UINT64_MAX if all
+ * entries that can leave would not make enough room. The caller holds the mutex. */
 static uint64_t excess_of(const gpuhal_store *store, const gpuhal_entry *entry)
 {
     const uint64_t limit = store->desc.device_bytes ? store->desc.device_bytes : UINT64_MAX;
@@ -217,8 +217,8 @@ static bool is_late(uint64_t deadline_ns)
     return deadline_ns > 0 && gpuhal_os_monotonic_ns() >= deadline_ns;
 }
 
-/* Reserves the entry's share of the store's limits, and makes room if possible. No search begins after the deadline,
- * because other threads could take the found room again and again. */
+/* Reserves the entry's share of the store's limits, and makes room if possible. No further search begins after the
+ * deadline, because other threads could take the found room again and again. */
 static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -86,8 +86,8 @@ gpuhal_status gpuhal_store_drop(gpuhal_store *store, const void *key, uint64_t k
     return entry ? GPUHAL_OK : gpuhal_store_not_found("gpuhal_store_drop", key, key_bytes);
 }
 
-/* Removes the entries whose keys begin with the prefix. Returns those of them without users as a list linked by `next`.
- * The caller holds the mutex. */
+/* Removes the entries whose keys begin with the prefix. Returns those without users, linked by `next`. The caller holds
+ * the mutex. */
 static gpuhal_entry *remove_all(gpuhal_store *store, const void *prefix, uint64_t bytes, uint64_t *out_count)
 {
     gpuhal_entry *list = NULL;

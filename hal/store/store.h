@@ -1,12 +1,12 @@
 /* store/store.h: the internals of a store, for the files of this folder.
  *
- * The entries are in a hash table (index.c). Least-recently-used lists (lru.c) contain the entries that can leave
+ * The entries are in a hash table (index.c). Least-recently-used lists (lru.c) contain the unpinned entries in
  * device memory and the entries with a copy in host memory. `mutex` protects everything in the store and its entries
  * except the contents of buffers and copies. The mutex is never held during a call to a plugin, a queue, a pool, the
- * file system or the application. A thread that works with an entry without the mutex must have a reference to the
- * entry. It must also have a pin, so that the buffers stay, or have changed the state to LOADING, SPILLING, MOVING or
- * RESTORING, so that no other thread uses the parts. Copies are reference-counted, so a copy stays while a thread reads
- * it, even if the entry drops the copy.
+ * file system or the application. A thread that works with an entry without the mutex must have a reference to it. To
+ * use the parts, it must also have a pin, so that the buffers stay, or have changed the state to LOADING, SPILLING,
+ * MOVING or RESTORING, so that no other thread uses them. Copies are reference-counted, so a copy stays while a thread
+ * reads it, even if the entry drops it.
  */
 #ifndef GPUHAL_STORE_STORE_H
 #define GPUHAL_STORE_STORE_H
@@ -28,7 +28,7 @@ typedef enum gpuhal_entry_state {
 typedef struct gpuhal_entry gpuhal_entry;
 
 typedef enum gpuhal_entry_order {
-    GPUHAL_STORE_UNPINNED, /* entries in device memory that are not pinned and can leave */
+    GPUHAL_STORE_UNPINNED, /* unpinned entries whose state is DEVICE */
     GPUHAL_STORE_COPIED,   /* entries that have a copy in host memory and that no thread is working with */
     GPUHAL_STORE_LISTS
 } gpuhal_entry_order;
@@ -73,20 +73,20 @@ typedef struct gpuhal_entry_part {
 /* A queue's work with an entry, enqueued before an item was released. */
 typedef struct gpuhal_entry_use {
     gpuhal_queue *queue;         /* with a reference */
-    gpuhal_timepoint *timepoint; /* timepoint of modifying work; if NULL, a thread that waits records it */
+    gpuhal_timepoint *timepoint; /* of modifying work; if NULL, a thread that waits records it */
     uint64_t number;             /* before the use is added: number of the newest use when its recording began */
     bool modifies;
 } gpuhal_entry_use;
 
 struct gpuhal_entry {
-    gpuhal_entry *next; /* next entry in the same row of the table */
+    gpuhal_entry *next; /* in the same row of the table */
     gpuhal_entry_link links[GPUHAL_STORE_LISTS];
     bool in_device;  /* counted in the store's `in_device` */
     bool has_memory; /* all parts have device memory */
     bool is_fixed;   /* counted in the store's `fixed` */
-    bool listed;     /* the table contains the entry and has a reference */
+    bool listed;     /* in the table, which has a reference */
     bool reloadable; /* a loader can restore its contents */
-    bool keeps_copy; /* the entry keeps a copy even though it is reloadable */
+    bool keeps_copy; /* keeps a copy even though it is reloadable */
     int32_t priority;
     gpuhal_entry_state state;
     gpuhal_entry_state from; /* previous state, while a thread works with the entry */
@@ -94,8 +94,8 @@ struct gpuhal_entry {
     uint64_t worker;         /* gpuhal_os_thread_id() of the thread that works with the entry, or 0 */
     gpuhal_host_copy *host;  /* up to date, or NULL */
     gpuhal_file_copy *file;  /* up to date, or NULL */
-    gpuhal_failure *failure; /* reason why the entry is FAILED or was not loaded */
-    gpuhal_entry_use *uses;  /* array with room for one more use per pin, because a release must not fail */
+    gpuhal_failure *failure; /* why the contents are unknown or were not loaded */
+    gpuhal_entry_use *uses;  /* with room for one more use per pin, because a release must not fail */
     size_t use_count, use_space;
     uint64_t use_number;
     uint64_t bytes, hash, key_bytes;
@@ -108,7 +108,7 @@ struct gpuhal_item {
     gpuhal_store *store; /* with a reference */
     gpuhal_entry *entry; /* with a reference, and a pin */
     bool modifies;
-    bool fills; /* item from gpuhal_store_put(), whose release ends LOADING */
+    bool fills; /* from gpuhal_store_put(); its release ends LOADING */
 };
 
 enum { GPUHAL_STORE_CLASSES = 2 * GPUHAL_ITEM_PRIORITY_MAX + 1 };
@@ -123,15 +123,14 @@ struct gpuhal_store {
     gpuhal_device *device;
     gpuhal_store_desc desc; /* members that the caller's struct lacks are 0 */
     gpuhal_mutex mutex;
-    gpuhal_condition condition; /* signalled when an entry's state has changed */
+    gpuhal_condition condition; /* signalled when an entry's state changes or `passing` falls */
     uint64_t references;        /* one for the application and one per item */
     gpuhal_entry **rows;
     uint64_t row_mask, entry_count;
     gpuhal_entry_lists lists[GPUHAL_STORE_LISTS];
     uint64_t attempts, stamps;
     uint32_t pinned;
-    uint32_t passing;       /* number of SPILLING entries and of calls that move entries; if not 0, there may be
-                             * room soon */
+    uint32_t passing;       /* SPILLING entries, and calls that move entries; if not 0, there may be room soon */
     gpuhal_pool *host_pool; /* NULL if copies are in pageable memory or not made */
     gpuhal_pressure_entry *sources[3];
     gpuhal_store_tier in_device; /* includes `arriving` */
@@ -146,8 +145,8 @@ struct gpuhal_store {
     uint64_t hits, misses, loads, evictions, spills, restores, spilled_bytes, restored_bytes, moves, moved_bytes;
 };
 
-/* The functions of each file follow, lowest layer first. Each file uses only functions that are declared above its own.
- * The caller holds the mutex unless a comment says otherwise. */
+/* The functions of each file follow, lowest layer first. Each file uses only functions declared above its own. The
+ * caller holds the mutex unless a comment says otherwise. */
 
 /* ---- lru.c */
 
@@ -160,8 +159,8 @@ void gpuhal_entry_unlink(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_
 typedef bool gpuhal_entry_filter(const gpuhal_store *store, const gpuhal_entry *entry, const void *user);
 /* Returns the oldest entry of the lowest priority that passes the filter, or NULL. Marks the entry as taken by this
  * search. Skips entries that were added after the search began or were taken by this or a later search. Each call
- * starts at the oldest entry, because the list may have changed, so the filter must reject entries that are known to be
- * useless. */
+ * starts at the oldest entry, because the list may have changed, so the filter must reject entries known to be useless.
+ */
 gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, uint64_t attempt,
                                 gpuhal_entry_filter *filter, const void *user);
 
@@ -180,8 +179,8 @@ bool gpuhal_key_begins(const gpuhal_entry *entry, const void *prefix, uint64_t b
 enum { GPUHAL_KEY_TEXT = 80 };
 const char *gpuhal_key_text(const void *key, uint64_t bytes, char text[GPUHAL_KEY_TEXT]);
 
-/* Returns OK, INVALID_ARGUMENT for a NULL store or an invalid key, or FORKED, and sets the error detail. Call this
- * function and the next without the mutex. */
+/* Returns OK, INVALID_ARGUMENT for a NULL store or an invalid key, or FORKED, and sets the error detail. This function
+ * and the next do not need the mutex. */
 gpuhal_status gpuhal_store_check(const char *call, const gpuhal_store *store, const void *key, uint64_t key_bytes);
 gpuhal_status gpuhal_store_not_found(const char *call, const void *key, uint64_t key_bytes);
 
@@ -194,8 +193,8 @@ bool gpuhal_uses_reserve(gpuhal_entry *entry);
 gpuhal_timepoint *gpuhal_uses_add(gpuhal_entry *entry, gpuhal_entry_use use);
 /* Returns the same as gpuhal_uses_add(). */
 gpuhal_timepoint *gpuhal_uses_add_read(gpuhal_entry *entry, gpuhal_queue *queue);
-/* Returns whether the modifying uses (or `all` uses) precede later work of the queue or, if the queue is NULL, have
- * ended. Returns false if a use is known to have failed. */
+/* Returns whether the modifying uses (or `all` uses) are known to precede later work of the queue or, if the queue is
+ * NULL, to have ended. Returns false after a known failure. */
 bool gpuhal_uses_are_before(const gpuhal_entry *entry, const gpuhal_queue *queue, bool all);
 /* Returns why the contents are unknown, or NULL if no failure is known. */
 gpuhal_failure *gpuhal_uses_failure(const gpuhal_entry *entry);
@@ -203,10 +202,11 @@ gpuhal_failure *gpuhal_uses_failure(const gpuhal_entry *entry);
  * reference, but not the mutex. Returns OK, TIMEOUT, HOST_MEMORY, or the failure of the queue or of a modifying use. */
 gpuhal_status gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
                                uint64_t deadline_ns);
-/* Notifies the pool that the queue uses the parts, even for work that is not enqueued through the library. Returns OK
- * or HOST_MEMORY. The caller has a pin, but not the mutex. */
+/* Notifies the pool that the queue uses the parts, even for work not enqueued through the library. Returns OK or
+ * HOST_MEMORY. The caller has a pin, but not the mutex. */
 gpuhal_status gpuhal_uses_announce(const gpuhal_entry *entry, gpuhal_queue *queue);
-/* Returns whether gpuhal_uses_announce() has nothing to do. Returns true for a NULL queue. */
+/* Returns whether gpuhal_uses_announce() has nothing to do, as for a NULL queue. The caller needs a pin, but not the
+ * mutex. */
 bool gpuhal_uses_are_announced(const gpuhal_entry *entry, const gpuhal_queue *queue);
 /* The caller must not hold the mutex. */
 void gpuhal_uses_free(gpuhal_entry *entry);
@@ -220,11 +220,11 @@ void gpuhal_host_close(gpuhal_store *store);
 gpuhal_status gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 /* Allocates pageable memory for a copy, which no limit counts. */
 gpuhal_status gpuhal_host_create_spare(const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
-/* retain(NULL) returns NULL; release(NULL) does nothing. */
+/* retain(NULL) returns NULL; release(NULL) does nothing. Call retain() with the mutex held. */
 gpuhal_host_copy *gpuhal_host_retain(gpuhal_host_copy *copy);
 void gpuhal_host_release(gpuhal_host_copy *copy);
-/* take() copies the entry's parts from device memory, and waits for the copy. give() copies to device memory, in the
- * queue if there is a queue and the copy is page-locked. */
+/* take() copies the entry's parts from device memory, and waits for the copy. give() copies them back, in the queue if
+ * there is one and the copy is page-locked. */
 gpuhal_status gpuhal_host_take(gpuhal_host_copy *copy, const gpuhal_entry *entry);
 gpuhal_status gpuhal_host_give(const gpuhal_host_copy *copy, const gpuhal_entry *entry, gpuhal_queue *queue);
 
@@ -235,26 +235,27 @@ gpuhal_status gpuhal_host_give(const gpuhal_host_copy *copy, const gpuhal_entry 
 gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder);
 void gpuhal_file_close(gpuhal_store *store);
 /* Copies the parts to the file from the copy in host memory or, if `host` is NULL, from device memory. Returns OK,
- * OUT_OF_MEMORY if the limit is exceeded, FILE, HOST_MEMORY, or a failure to read device memory. */
+ * OUT_OF_MEMORY if the file has no room, FILE, HOST_MEMORY, or a failure to read device memory. */
 gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, const gpuhal_host_copy *host,
                                gpuhal_file_copy **out_copy);
-/* retain(NULL) returns NULL; release(NULL) does nothing. */
+/* retain(NULL) returns NULL; release(NULL) does nothing. Call retain() with the mutex held. */
 gpuhal_file_copy *gpuhal_file_retain(gpuhal_file_copy *copy);
 void gpuhal_file_release(gpuhal_file_copy *copy);
-/* give() copies all parts to device memory; the second function copies bytes of one part to host memory. Both return
- * FILE if the bytes differ from the written bytes. */
+/* give() copies all parts to device memory; read() copies bytes of one part to host memory. Both return FILE if the
+ * bytes differ from the written bytes. */
 gpuhal_status gpuhal_file_give(gpuhal_store *store, gpuhal_file_copy *copy, const gpuhal_entry *entry);
 gpuhal_status gpuhal_file_read(gpuhal_store *store, gpuhal_file_copy *copy, const gpuhal_entry *entry, uint32_t part,
                                uint64_t offset, void *to, uint64_t bytes);
-/* Returns the number of file bytes that a copy of the entry needs. *out_largest is the size of the largest block. */
+/* Returns how many file bytes a copy of the entry needs. *out_largest is the size of the largest block. Does not need
+ * the mutex. */
 uint64_t gpuhal_file_bytes(const gpuhal_entry *entry, uint64_t *out_largest);
-/* Reads the number of free bytes and the size of the largest free block. Returns GPUHAL_LACKS_ bits, the reasons why
- * there is no more room. The caller holds the mutex. */
+/* Reads the number of free bytes and the size of the largest free block. Returns GPUHAL_LACKS_ bits: why there is no
+ * more room. The caller holds the mutex. */
 uint32_t gpuhal_file_room(const gpuhal_store *store, uint64_t *out_bytes, uint64_t *out_largest);
 
 /* ---- entry.c */
 
-/* Changes the state, and wakes threads that wait for the change. */
+/* Changes the state, and wakes threads that wait for it. */
 void gpuhal_entry_change(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state to);
 /* Completes the description, which must have a loader if and only if `loads` is true. Returns OK or INVALID_ARGUMENT.
  * The caller must not hold the mutex. */
@@ -271,12 +272,12 @@ gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry)
 void gpuhal_entry_free(gpuhal_entry *entry);
 /* Returns the same as gpuhal_entry_unreference(). */
 gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry);
-/* Counts the entry in the store's limit until gpuhal_entry_leaves_device(). The latter does nothing if the entry is not
+/* Counts the entry in the store's limit until gpuhal_entry_leaves_device(), which does nothing if the entry is not
  * counted. */
 void gpuhal_entry_enters_device(gpuhal_store *store, gpuhal_entry *entry);
 /* Updates `fixed` after a change of the entry's pins, memory or loader, or of the index. */
 void gpuhal_entry_count(gpuhal_store *store, gpuhal_entry *entry);
-/* Must be called before the parts are released, so that an entry without memory does not count as fixed. */
+/* Call before the parts are released, so that an entry without memory does not count as fixed. */
 void gpuhal_entry_loses_memory(gpuhal_store *store, gpuhal_entry *entry);
 void gpuhal_entry_leaves_device(gpuhal_store *store, gpuhal_entry *entry);
 /* Attach a copy to an entry that has none of this kind. Detaching returns the copy, which the caller must release
@@ -295,8 +296,8 @@ gpuhal_entry *gpuhal_entry_end_work(gpuhal_store *store, gpuhal_entry *entry, gp
 gpuhal_status gpuhal_entry_wait_unlocks(gpuhal_store *store, gpuhal_entry *entry, const char *call,
                                         uint64_t deadline_ns);
 /* Waits for the work that filled and modified the entry. Other threads can use the entry during the wait. *out_filled
- * is true if the work has succeeded. Returns false if the entry was used during the wait and is therefore no longer
- * among the oldest. */
+ * is true if the work has succeeded. Returns false if the entry left the list of unpinned entries or became newer
+ * during the wait. */
 bool gpuhal_entry_await_fill_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, bool *out_filled);
 /* Returns the state of an entry that is no longer in device memory. */
 gpuhal_entry_state gpuhal_entry_tier(const gpuhal_entry *entry);
@@ -316,8 +317,7 @@ gpuhal_status gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t d
 
 /* ---- figures.c: call with the mutex held */
 
-/* Entries that may leave device memory: entries that need no copy (EVICT), and entries that must be copied first
- * (SPILL). */
+/* Entries that may leave device memory: entries that need no copy (EVICT), and the others (SPILL). */
 enum { GPUHAL_ROOM_EVICT = 1, GPUHAL_ROOM_SPILL = 2 };
 /* Returns EVICT or SPILL for an entry, which must be in device memory. */
 uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry);
@@ -326,17 +326,16 @@ void gpuhal_store_count(const gpuhal_store *store, uint32_t which, gpuhal_pressu
 
 /* ---- compact.c: call without the mutex */
 
-/* Moves unpinned entries within the pool, so that a range of `bytes` becomes free or, if this is not possible, whole
+/* Moves unpinned entries within the pool, so that a range of `bytes` becomes free or, if no range can be chosen, whole
  * segments with `bytes` in total, which are returned to the driver. Returns the number of freed bytes. */
 uint64_t gpuhal_store_make_piece(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns);
-/* Frees only segments, until the freed segments have `bytes` in total. */
+/* Frees only segments, until they have `bytes` in total or no more can be freed. */
 uint64_t gpuhal_store_empty_segments(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns);
 
 /* ---- room.c: call without the mutex */
 
 /* Makes entries leave device memory until `bytes` are released or no more entries can leave. If the deadline allows,
- * waits for work that fills older entries before a younger entry leaves. Returns the number of bytes that became free.
- */
+ * waits for work that fills older entries before a younger entry leaves. Returns the number of released bytes. */
 uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns);
 /* Releases the memory of all parts to the pool, which reuses it after the work that still uses it. */
 void gpuhal_entry_release_parts(gpuhal_entry *entry);
@@ -346,8 +345,8 @@ gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gp
 
 /* ---- pressure.c: call without the mutex */
 
-/* offer() registers the store, so that its entries make room for other buffers of its device. The second function
- * removes the store, and waits for a thread that is making room. */
+/* offer() registers the store, so that its entries make room for other buffers of its device. withdraw() removes the
+ * store, and waits for a thread that is making room. */
 gpuhal_status gpuhal_store_offer(gpuhal_store *store);
 void gpuhal_store_withdraw(gpuhal_store *store);
 
@@ -355,7 +354,7 @@ void gpuhal_store_withdraw(gpuhal_store *store);
 
 /* Moves the copy of an entry that found no room in device memory to memory that no limit counts, so that another entry
  * can use the copy's place. Returns OUT_OF_MEMORY with the caller's error detail if this would not help or such memory
- * is short. Returns FILE if the copy is damaged. */
+ * is short. Returns FILE if the copy cannot be read, or HOST_MEMORY. */
 gpuhal_status gpuhal_exchange_begin(gpuhal_store *store, gpuhal_entry *entry);
 /* If the entry is in device memory again, drops the copy; otherwise finds a place for the copy. */
 void gpuhal_exchange_end(gpuhal_store *store, gpuhal_entry *entry, bool is_back);

@@ -1,7 +1,7 @@
-/* store/uses.c: tracks the work that queues do with an entry before its items are released, so that later users can be
- * ordered after this work. The release of a modifying item records a timepoint, because a failure of the work matters.
- * The release of a reading item records only the queue, so reads cost no event. Their timepoint is recorded when a
- * modifying user must be ordered after them. */
+/* store/uses.c: tracks work that uses an entry and was enqueued before the entry's items were released, so that later
+ * users can be ordered after it. The release of a modifying item records a timepoint, because a failure of the work
+ * matters. The release of a reading item records only the queue, so reads cost no event. Their timepoint is recorded
+ * when a modifying user must be ordered after them. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -29,7 +29,7 @@ static bool is_done(const gpuhal_entry_use *use)
     return use->timepoint && gpuhal_timepoint_now(use->timepoint) == GPUHAL_TIMEPOINT_DONE;
 }
 
-/* Call with the mutex held, which is safe because releasing a queue only frees memory. */
+/* Safe with the mutex held, because releasing a queue only frees memory. */
 static gpuhal_timepoint *take_out(gpuhal_entry *entry, size_t i)
 {
     gpuhal_timepoint *timepoint = entry->uses[i].timepoint;
@@ -40,7 +40,7 @@ static gpuhal_timepoint *take_out(gpuhal_entry *entry, size_t i)
 
 /* Returns whether the new use supersedes the old use, or the old use has ended successfully. A modifying use supersedes
  * modifying uses of the same queue if they were recorded before its own recording began. gpuhal_uses_add() removes at
- * most one old use, which is enough, because each call adds one use. */
+ * most one old use, which is enough, because it adds one. */
 static bool is_superfluous(const gpuhal_entry_use *old, const gpuhal_entry_use *use)
 {
     bool covered = old->queue == use->queue && old->modifies && use->modifies && use->timepoint && old->timepoint &&
@@ -137,7 +137,7 @@ static gpuhal_status wait_for(gpuhal_entry_use *use, gpuhal_queue *queue, uint64
     return read_failed ? GPUHAL_OK : status;
 }
 
-/* Copies the uses, except for the queue's own work, which is ordered anyway. */
+/* Copies the uses, except the queue's own, which are ordered anyway. */
 static size_t copy_uses(const gpuhal_entry *entry, const gpuhal_queue *queue, bool all, gpuhal_entry_use *copies)
 {
     size_t count = 0;

@@ -2,12 +2,12 @@
  *
  * Every call of a plugin function must be enclosed by one of the begin functions below and by gpuhal_call_end() or
  * gpuhal_device_result() (device/device.h). A rule test checks this. Begin stores the call's subject and its time limit
- * in the calling thread's slot; end restores the previous contents, so calls may nest. Neither function reads a clock,
- * takes a lock, or writes a cache line that another calling thread writes. The watchdog marks the calls that it sees.
- * Every store by the thread removes the mark, so a call that is still marked at the next check is the same call.
+ * in the calling thread's slot; end restores the previous contents, so calls may nest. After a thread's first call,
+ * neither reads a clock, takes a lock, or writes a cache line that another calling thread writes. The watchdog marks
+ * the calls that it sees. Begin stores no mark, so a call that is still marked at the next check is the same call.
  *
  * Slots are in a linked list on the heap. They are never removed, so the list can be read without a lock. A new thread
- * can reuse the slot of an ended thread; no thread-exit destructor is needed. In the child of a fork, the slots of the
+ * can reuse an ended thread's slot; no thread-exit destructor is needed. In the child of a fork, the slots of the
  * parent's other threads stay unused.
  */
 #ifndef GPUHAL_BASE_CALL_H
@@ -31,8 +31,7 @@ enum { GPUHAL_CALL_NS_PER_BYTE = 20, GPUHAL_CALL_SMALL_BYTES = 1 << 20 };
 
 typedef struct gpuhal_call_slot {
     _Alignas(64) _Atomic uintptr_t call; /* 0 if the thread is not in a plugin call */
-    _Atomic uint64_t extra_ns;           /* additional time limit of this call, beyond hang_ns; UINT64_MAX if
-                                          * unlimited */
+    _Atomic uint64_t extra_ns;           /* time limit of this call beyond hang_ns; UINT64_MAX if unlimited */
     _Atomic uint64_t thread;             /* gpuhal_os_thread_id() */
     uint32_t generation;                 /* fork generation of `thread` */
     /* Watchdog data about the marked call: how long the call has been observed (waited_ns), whether it may be waiting
@@ -63,7 +62,7 @@ static inline gpuhal_call_slot *gpuhal_call_slot_own(void)
 {
     return gpuhal_call_slot_of(&gpuhal_own);
 }
-/* Discards the report of an earlier plugin call (base/error.h), and returns this thread's slot. */
+/* Also discards the report of an earlier plugin call (base/error.h). */
 static inline gpuhal_call_slot *gpuhal_call_slot_fresh(void)
 {
     gpuhal_thread_own *own = &gpuhal_own;
@@ -71,7 +70,7 @@ static inline gpuhal_call_slot *gpuhal_call_slot_fresh(void)
     return gpuhal_call_slot_of(own);
 }
 gpuhal_call_slot *gpuhal_call_slots(void);
-/* Runs once in the child of a fork, because none of the parent's calls is in progress in the child. */
+/* Runs once in the child of a fork, because the parent's calls are not watched in the child. */
 void gpuhal_call_slots_inherit(void);
 bool gpuhal_call_slot_is_alive(const gpuhal_call_slot *slot);
 
@@ -107,13 +106,13 @@ static inline gpuhal_call gpuhal_call_prompt(const void *subject)
     return gpuhal_call_begin_in(gpuhal_call_slot_fresh(), subject, 0);
 }
 
-/* Begins a prompt call after a failed call, without discarding the failed call's report. */
+/* Begins a prompt call without discarding an earlier failed call's report. */
 static inline gpuhal_call gpuhal_call_aside(const void *subject)
 {
     return gpuhal_call_begin_in(gpuhal_call_slot_own(), subject, 0);
 }
 
-/* Begins a call that may wait for the device's work and then transfers less than 1 MiB, in negligible time. */
+/* Begins a call that may wait for the device's work and then handles at most 1 MiB, in negligible time. */
 static inline gpuhal_call gpuhal_call_small(const void *subject)
 {
     return gpuhal_call_begin_in(gpuhal_call_slot_fresh(), subject, GPUHAL_CALL_BLOCKS);

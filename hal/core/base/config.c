@@ -146,7 +146,7 @@ static gpuhal_status read_staging(const gpuhal_config *config, gpuhal_settings *
 }
 
 /* Finds a user folder according to the XDG base directory specification, which ignores relative paths. Returns NULL if
- * neither variable is set. They are system variables, so they are read even if GPUHAL_ variables are ignored. */
+ * neither variable is an absolute path. ignore_environment does not apply to these system variables. */
 static char *user_folder(const char *variable, const char *below_home, const char *name)
 {
     const char *folder = gpuhal_os_environment(variable);
@@ -178,8 +178,8 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
     return GPUHAL_OK;
 }
 
-/* The cache is a folder below the given directory, or below the registry's directory. Without either directory there is
- * no cache. Directory and limit may be given in any order: "/var/cache/gpuhal,1G". */
+/* The cache is a folder below the given directory, else below the registry's. Without either there is no cache.
+ * Directory and limit may have any order: "/var/cache/gpuhal,1G". */
 static gpuhal_status read_program_cache(gpuhal_settings *settings)
 {
     const char *value = read_variable(settings, "GPUHAL_PROGRAM_CACHE");
@@ -319,8 +319,8 @@ static bool keep_texts(const gpuhal_config *config, gpuhal_settings *settings)
            keep(&settings->helper_path, config->helper_path) && keep(&settings->retry, config->retry);
 }
 
-/* Copies the structure with this library's size. Members missing in an older program's structure are zero. Additional
- * members of a newer program's structure are ignored. */
+/* Copies the structure with this library's size. Members missing in an older program's structure are zero; a newer
+ * program's additional members are ignored. */
 static gpuhal_status take_structure(const gpuhal_config *given, gpuhal_config *out)
 {
     *out = (gpuhal_config){.size = sizeof *out};

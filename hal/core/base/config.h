@@ -1,5 +1,5 @@
-/* base/config.h: the settings, merged from defaults, gpuhal_config and the environment. Also the only table of
- * environment variables. */
+/* base/config.h: the settings, merged from defaults, gpuhal_config and the environment; the table of environment
+ * variables. */
 #ifndef GPUHAL_BASE_CONFIG_H
 #define GPUHAL_BASE_CONFIG_H
 
@@ -12,21 +12,20 @@
 
 /* Strings are malloc'ed copies; NULL means not set. */
 typedef struct gpuhal_settings {
-    char *backends, *environment_backends; /* from gpuhal_config, and from GPUHAL_BACKENDS, which restricts it
-                                            * further */
+    char *backends, *environment_backends; /* from gpuhal_config, and from GPUHAL_BACKENDS, which restricts it */
     char *plugin_path;      /* list of directories from gpuhal_config */
     char *environment_plugin_path; /* GPUHAL_PLUGIN_PATH, searched first */
     char *user_plugin_directory; /* directory of the user's plugins; may be NULL */
     char *helper_path;
-    char *devices, *environment_devices; /* from gpuhal_config, and from GPUHAL_DEVICES, which restricts it further */
+    char *devices, *environment_devices; /* from gpuhal_config, and from GPUHAL_DEVICES, which restricts it */
     char *decision; /* why values, such as free memory, selected the device in gpuhal_open(); may be NULL */
-    char *registry;         /* absolute directory of the registry; NULL disables the registry */
+    char *registry;         /* absolute directory of the registry; NULL disables it */
     char *program_cache;    /* absolute directory of compiled programs; NULL disables the cache */
     uint64_t program_cache_bytes; /* maximum size of the program cache */
     char *pool_trace;       /* absolute file name; may be NULL */
     char *trace;            /* like pool_trace, for queues */
-    char *ledger;           /* absolute directory of leases, or "none"; NULL for the user's default */
-    uint64_t lease;         /* number of the lease that a parent process holds for this process; 0 if none */
+    char *ledger;           /* absolute directory of leases, or "none"; NULL for the default */
+    uint64_t lease;         /* number of the lease that a parent holds for this process; 0 if none */
     char *options;          /* plugin options, see base/options.h */
     /* replaces `/` for /sys, /proc and /dev; "" for the real root */
     char system_root[GPUHAL_SYSTEM_ROOT_BYTES];

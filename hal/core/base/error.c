@@ -1,9 +1,5 @@
-/* base/error.c: the per-thread error detail.
- *
- * A thread's detail and a plugin's stored report are static thread-local blocks without a destructor; strings are
- * truncated to fit. A report is used at most once, and only for its own status, so that an old report cannot be
- * attached to a new error.
- */
+/* base/error.c: see error.h. A plugin's report is used at most once, and only for its own status, so that an old report
+ * cannot be attached to a new error. */
 #include "base/error.h"
 
 #include "base/call.h"

@@ -26,8 +26,8 @@ void gpuhal_error_extend_report(const char *text);
 void gpuhal_error_forget_report(void);
 /* Resets the thread's detail to "no error" and discards a stored report. */
 void gpuhal_error_clear(void);
-/* Returns whether application work may fail with this status. Returns false for statuses that are not errors,
- * and for statuses with a special meaning for waits. */
+/* Returns whether application work may fail with this status; false for non-errors and for statuses with a
+ * special meaning for waits. */
 bool gpuhal_error_is_cause(gpuhal_status status);
 /* Converts a status returned by a plugin to a detail with the message "<device or backend>: <what>: <status>: <vendor
  * text> (<vendor call and code>)". `what` describes the action ("allocating 4096 bytes"); device may be NULL. An
@@ -45,7 +45,7 @@ void gpuhal_error_code_words(const char *call, int64_t code, char *out_words, si
 /* Adds the free bytes that the driver reports, for a memory report that may follow. */
 void gpuhal_error_add_driver_free(uint64_t bytes);
 /* Adds the report on a failed allocation. Appends to the message the report's figures about stores and callbacks, and
- * the reason why stores cannot spill some bytes. Sets the report's size and fragmentation. */
+ * why stores cannot spill some bytes. Sets the report's size and fragmentation. */
 void gpuhal_error_add_report(const gpuhal_memory_report *report, const char *why_unspillable);
 /* The sum saturates at UINT64_MAX, because callbacks may report any number. */
 static inline void gpuhal_report_add(gpuhal_memory_report *report, gpuhal_rung rung, uint64_t bytes)
@@ -59,16 +59,15 @@ static inline void gpuhal_report_count(gpuhal_memory_report *report, gpuhal_rung
     gpuhal_report_add(report, rung, bytes);
 }
 
-/* A detail with its strings, and the stored plugin report. Used to copy an error from a worker thread to the thread
- * that requested the work. */
+/* A detail with its strings, and the stored plugin report. Copies keep an error across calls, or pass it from a
+ * worker thread to the requesting thread. */
 typedef struct gpuhal_error_detail {
     gpuhal_error error;
     char sentence[768], backend[32], device[48], vendor_call[64], vendor_text[512];
     gpuhal_status report_status; /* GPUHAL_OK if there is no report */
     int64_t report_code;
     char report_call[64], report_text[512];
-    gpuhal_memory_report memory; /* a `size` of 0 means that there is no report; driver_free_bytes may be set even
-                                  * then */
+    gpuhal_memory_report memory; /* `size` is 0 if there is no report; driver_free_bytes may be set even then */
 } gpuhal_error_detail;
 void gpuhal_error_save(gpuhal_error_detail *out_detail);
 /* Makes the copy this thread's last detail and returns its status. */

@@ -1,5 +1,4 @@
-/* base/facts.c: see facts.h. One table contains the name and kind of every key. Sets are sorted by key and searched by
- * bisection. */
+/* base/facts.c: see facts.h. One table contains the name and kind of every key. Sets are searched by bisection. */
 #include "base/facts.h"
 
 #include "base/records.h"

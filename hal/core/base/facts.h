@@ -34,17 +34,17 @@ void gpuhal_facts_set_missing(gpuhal_facts *facts, gpuhal_key key, gpuhal_missin
 void gpuhal_facts_set_source(gpuhal_facts *facts, gpuhal_key key, const char *source);
 const gpuhal_fact *gpuhal_facts_find(const gpuhal_facts *facts, gpuhal_key key);
 uint64_t gpuhal_facts_u64(const gpuhal_facts *facts, gpuhal_key key, uint64_t otherwise);
-/* Returns the string, or NULL if the string is missing. */
+/* Returns NULL if the string is missing. */
 const char *gpuhal_facts_text(const gpuhal_facts *facts, gpuhal_key key);
 void gpuhal_facts_finish(gpuhal_facts *facts);
 void gpuhal_facts_free(gpuhal_facts *facts);
 
-/* Writes the key's name, or a string like "key 0x8001" if the key has no name. */
+/* Writes the key's name, or e.g. "key 0x8001" if it has none. */
 enum { GPUHAL_KEY_WORD_BYTES = 64 };
 void gpuhal_key_word(gpuhal_key key, char out_word[GPUHAL_KEY_WORD_BYTES]);
 
 /* Writes pairs: `u64.<key> = 5`, `text.<key> = …`, `missing.<key> = <reason number> why`. <key> is the key's name, or
- * 0x… if the key has no name. */
+ * 0x… if it has none. */
 void gpuhal_facts_write(const gpuhal_facts *facts, gpuhal_text *to);
 /* Reads a pair that gpuhal_facts_write() wrote. Returns false if the pair is not a fact or its value is invalid. */
 bool gpuhal_facts_read_pair(gpuhal_facts *facts, const char *name, const char *value);

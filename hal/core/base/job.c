@@ -7,14 +7,14 @@
 /* Maximum number of idle threads. GPUs are sampled concurrently, and few machines have more GPUs than this. */
 #define IDLE_MAX 8u
 
-/* Maximum length of one wait, and of the time counted for one wait. If the process is stopped for a minute, this minute
- * does not count as waiting. */
+/* Maximum length of one wait, and of the time counted for it. If the process is stopped for a minute, only this much
+ * counts as waiting. */
 #define SLICE_NS 500000000u
 
 static _Thread_local char thread_mark; /* its address identifies the thread */
 static _Thread_local gpuhal_job *current;
 
-/* A worker thread. It is owned by the caller of the job that it runs, by the idle list if it has no job, or by itself
+/* A worker thread. It is owned by its job's caller until the job was awaited, then by the idle list, or by itself
  * after it was abandoned. */
 struct gpuhal_job_worker {
     gpuhal_thread thread;
@@ -28,7 +28,7 @@ struct gpuhal_job_worker {
 static struct {
     gpuhal_mutex mutex;  /* protects the members below, all workers, and the state of all jobs */
     uint32_t generation; /* fork generation of the list */
-    gpuhal_job_worker *idle;        /* list of idle threads, most recently used first */
+    gpuhal_job_worker *idle;        /* most recently used first */
     uint32_t idle_count;
 } pool = {.mutex = GPUHAL_MUTEX_INITIALIZER};
 
@@ -211,7 +211,7 @@ static gpuhal_job_worker *begin_job(gpuhal_job *job, int *out_error)
     return own;
 }
 
-/* Called with the mutex held, for an idle thread. */
+/* Called with the mutex held, for a thread without a job. */
 static void end_worker(gpuhal_job_worker *own)
 {
     own->ends = true;
@@ -233,7 +233,7 @@ static void keep_worker(gpuhal_job_worker *own)
     pool.idle_count++;
 }
 
-/* This is a separate function, so that its stack space is free while the job runs. */
+/* A separate function, so that its stack space is free while the job runs. */
 static __attribute__((noinline)) void swap_details(gpuhal_job *job)
 {
     gpuhal_error_detail own;

@@ -11,11 +11,11 @@
  *     ...                                                           results may be read only if in_time
  *     gpuhal_job_release(&own->job);
  *
- * To run several jobs concurrently, call gpuhal_job_begin() for each and then gpuhal_job_await() for each.
+ * To run several jobs concurrently, call gpuhal_job_begin() for each, then gpuhal_job_await() for each.
  *
  * The threads are shared by the whole process. A thread whose job ended in time ends if enough threads are idle.
- * Otherwise it stays idle until it gets the next job or a gpuhal object is closed. An abandoned thread is never reused
- * or joined. Asynchronous signals are blocked on all these threads.
+ * Otherwise it stays idle until it gets the next job, or a gpuhal object has been opened or closed. An abandoned thread
+ * is never reused or joined. Asynchronous signals are blocked on all these threads.
  */
 #ifndef GPUHAL_BASE_JOB_H
 #define GPUHAL_BASE_JOB_H
@@ -45,7 +45,7 @@ struct gpuhal_job {
     gpuhal_error_detail detail;      /* the thread's last error when run() returned; valid for DONE */
 };
 
-/* Initialises the job with one reference, which belongs to the caller. */
+/* Initialises the job with the caller's reference. */
 void gpuhal_job_init(gpuhal_job *job, gpuhal_job_fn *run, gpuhal_job_fn *late, gpuhal_job_fn *destroy);
 /* Returns DONE, ABANDONED if `deadline_ns` passed without a step, or NO_THREAD with the error detail if the job did not
  * run. */
@@ -56,11 +56,11 @@ gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns);
 void gpuhal_job_stand_alone(gpuhal_job *job);
 /* Begins the job without waiting. Returns RUNNING, DONE if it ran on the caller's thread, or NO_THREAD. */
 gpuhal_job_state gpuhal_job_begin(gpuhal_job *job);
-/* Waits for a job that is RUNNING; must be called once for each running job. Returns DONE or ABANDONED. Subtracts the
- * waiting time from *left_ns, which several jobs may share. */
+/* Waits for a RUNNING job; must be called once for each. Returns DONE or ABANDONED. Subtracts the waiting time since
+ * the job's last step from *left_ns, which several jobs may share. */
 gpuhal_job_state gpuhal_job_await(gpuhal_job *job, uint64_t *left_ns);
-/* Waits for the condition for at most `most_ns`, and less than a second. Returns how long this process ran during the
- * wait, so that time that the process spent stopped does not count towards a deadline. Called with the mutex held. */
+/* Waits for the condition for at most `most_ns`, and at most half a second. Returns the elapsed time, at most half a
+ * second, so that time that the process spent stopped hardly counts towards a deadline. Called with the mutex held. */
 uint64_t gpuhal_job_wait(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t most_ns);
 /* Converts a timeout to a time of the monotonic clock. UINT64_MAX stays unlimited. */
 uint64_t gpuhal_deadline(uint64_t timeout_ns);

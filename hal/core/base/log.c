@@ -17,7 +17,7 @@ struct gpuhal_log {
     gpuhal_log_fn *listener;
     void *user;
     uint32_t level;
-    uint32_t running; /* number of calls of the listener that are in progress */
+    uint32_t running; /* calls of the listener in progress */
 };
 
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list, the variables below, and `running` */
@@ -25,7 +25,7 @@ static gpuhal_condition list_condition = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_log *first; /* newest first, so numbers decrease along the list */
 static uint64_t last_number;
 static uint32_t list_generation; /* fork generation of the list */
-static _Thread_local int depth; /* number of listeners running on this thread */
+static _Thread_local int depth; /* listeners running on this thread */
 
 static void write_to_stderr(__attribute__((unused)) void *user, int32_t level, const char *line)
 {

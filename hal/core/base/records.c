@@ -126,7 +126,7 @@ static gpuhal_records_item fail(gpuhal_records_reader *reader, const char *what)
     return GPUHAL_RECORDS_ERROR;
 }
 
-/* Names have a fixed limit, so that hostile input cannot cause large allocations. */
+/* Names have a fixed limit, so that hostile names cause no allocations. */
 static bool take_name(gpuhal_records_reader *reader, const char *begin, const char *end)
 {
     size_t length = (size_t)(end - begin);

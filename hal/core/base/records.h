@@ -5,12 +5,12 @@
  *     name = opencl
  *     library = gpuhal-opencl.so
  *
- * `[kind]` begins a record; the `key = value` lines after it belong to the record. Kinds and keys consist of
+ * `[kind]` begins a record; the `key = value` lines after it belong to it. Kinds and keys consist of
  * [a-z0-9_.-], at most 63 characters. A value extends to the end of the line, without leading and trailing blanks. As
  * written, a value is UTF-8 without control characters. `\` begins an escape: `\n` `\r` `\t` `\\`, `\s` (a leading or
  * trailing blank), and `\xe9` (any byte but 0, for names of files and variables that are not UTF-8 or contain control
- * characters). `#` needs no escape, because it starts a comment only at the beginning of a line. Anything else is an
- * error; the message names the line, and the reader stops there.
+ * characters). `#` needs no escape, because it starts a comment only at the beginning of a line. Blank lines are
+ * skipped. Anything else is an error; `line` and `error` describe it, and the reader stops there.
  */
 #ifndef GPUHAL_BASE_RECORDS_H
 #define GPUHAL_BASE_RECORDS_H
@@ -49,7 +49,7 @@ bool gpuhal_records_i32(const char *text, int32_t *out_value);
 bool gpuhal_records_is_clean(const char *text, size_t bytes);
 /* Makes the text printable in place. Line ends and tabs become blanks. Other characters that a terminal would interpret
  * or cannot show become `?`. These include Unicode line separators and direction overrides, which could make a message
- * look like a different message. */
+ * look like another. */
 void gpuhal_records_clean(char *text);
 
 #endif

@@ -11,7 +11,7 @@
 typedef struct gpuhal_text {
     char *data;
     size_t length, capacity;
-    bool failed; /* later calls do nothing */
+    bool failed; /* later appends do nothing */
 } gpuhal_text;
 
 void gpuhal_text_append(gpuhal_text *text, const char *bytes, size_t count);

@@ -106,8 +106,7 @@ void gpuhal_address_index_add(gpuhal_address_index *index, gpuhal_address_range 
     gpuhal_mutex_lock(&index->mutex);
     for (int kind = 0; kind < GPUHAL_ADDRESS_KINDS; kind++) {
         gpuhal_address_range *range = &ranges[kind];
-        /* Imports may overlap memory of another buffer; the buffer that was added first keeps the addresses. The length
-         * 0 means that a range is not in the tree. */
+        /* Imports may overlap memory of another buffer; the buffer that was added first keeps the addresses. */
         if (range->bytes && *place_of(&index->roots[kind], range->begin, range->bytes)) {
             range->bytes = 0;
         } else if (range->bytes) {

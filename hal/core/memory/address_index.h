@@ -14,7 +14,7 @@ typedef struct gpuhal_address_range {
     struct gpuhal_address_range *left, *right; /* used by the index */
 } gpuhal_address_range;
 
-/* Device and host addresses are separate spaces, because a device address may have the same value as a host address. */
+/* The spaces are separate, because a device address may have the same value as a host address. */
 typedef enum { GPUHAL_ADDRESS_DEVICE, GPUHAL_ADDRESS_HOST, GPUHAL_ADDRESS_KINDS } gpuhal_address_kind;
 
 /* Returns NULL if out of memory. */

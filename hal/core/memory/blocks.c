@@ -2,9 +2,9 @@
  *
  * Each power of two is divided into 32 bins, which are lists of free blocks of similar size. Two levels of bitmaps find
  * the next bin that is not empty. A request examines a limited number of blocks in its own bin (whose blocks may be too
- * small), and then in the first larger bin with a block that fits. It takes the smallest block that fits, which wastes
- * less memory than the first block that fits, and takes little more time. The lists are searched completely only before
- * a request fails. */
+ * small) and, if none fits, in each larger bin until one fits. Of a bin's examined blocks it takes the smallest that
+ * fits, which wastes less memory than the first, and takes little more time. If no examined block fits, it searches the
+ * lists completely. */
 #include "memory/blocks.h"
 
 #include <stdlib.h>
@@ -24,8 +24,7 @@ enum { COMPARED = 8 };
 
 enum { FIRST_CAPACITY = 64 };
 
-/* A split needs at most two entries, for the remainders before and after the used block; one of the blocks reuses the
- * free block's entry. */
+/* A split makes at most three blocks: one keeps the free block's entry, the others need new entries. */
 enum { ENTRIES_OF_A_SPLIT = 2 };
 
 struct gpuhal_bins {
@@ -181,8 +180,8 @@ static void delist(gpuhal_block *table, gpuhal_block_id id, unsigned bin)
     bins->free_count--;
 }
 
-/* Changes the size of a free block. If the bin stays the same, the block keeps its position in the list. This is the
- * usual case for large blocks, because most requests are cut from these. */
+/* Changes the size of a free block. If the bin stays the same, the block keeps its position in the list. This is
+ * usual for large blocks, from which most requests are cut. */
 static void resize(gpuhal_block *table, gpuhal_block_id id, uint64_t bytes)
 {
     const unsigned old = bin_of(table[id].bytes), new = bin_of(bytes);
@@ -270,7 +269,7 @@ static gpuhal_block_id find(const gpuhal_blocks *blocks, const gpuhal_bins *bins
     return 0;
 }
 
-/* Initializes an entry from new_entry(), and links it into the region between its neighbours. */
+/* Initializes an entry from new_entry(), and links it into the region. */
 static void insert(gpuhal_block *table, gpuhal_block_id id, gpuhal_block block)
 {
     table[id] = block;

@@ -1,8 +1,8 @@
 /* memory/blocks.h: which parts of memory regions are free, and which part a request gets.
  *
- * These functions only do bookkeeping. They never access the divided memory, which may be device memory, a driver's
- * address range or a file. They take no lock, and call nothing but the C library's allocator. The caller must ensure
- * that only one thread at a time uses a gpuhal_blocks and the bins of its blocks.
+ * These functions never access the divided memory, which may be device memory, a driver's address range or a file. They
+ * take no lock, and call nothing but the C library's allocator. The caller must ensure that only one thread at a time
+ * uses a gpuhal_blocks and the bins of its blocks.
  *
  * A region is divided without gaps into used and free blocks. Two free neighbours in the same bins are always merged. A
  * region has at most 2^63 bytes, and all free blocks in the same bins have less than 2^64 bytes in total. */
@@ -27,7 +27,7 @@ typedef struct gpuhal_block {
     gpuhal_bins *bins;              /* NULL if used */
     gpuhal_block_id twin;           /* the caller's, for a used block: id of the same block in another gpuhal_blocks */
     void *user;                     /* the caller's, for a used block; NULL in a new block */
-    uint64_t stamp;                 /* the caller's: a split copies it; a merged block gets the larger value */
+    uint64_t stamp;                 /* the caller's: a split copies it; a merged block gets the largest value */
 } gpuhal_block;
 
 /* All blocks of some regions. An id is valid until its block is merged into another. A pointer to a block is valid only
@@ -42,8 +42,8 @@ typedef struct gpuhal_blocks {
 
 void gpuhal_blocks_init(gpuhal_blocks *blocks);
 void gpuhal_blocks_finish(gpuhal_blocks *blocks);
-/* Makes `to` a copy with the same ids. All free blocks must be in `bins`. The copy's free blocks are in the returned
- * bins. Returns NULL if out of memory. */
+/* Makes `to` a copy with the same ids, but with NULL as `user`. All free blocks must be in `bins`; the copy's are in
+ * the returned bins. Returns NULL if out of memory. */
 gpuhal_bins *gpuhal_blocks_copy(gpuhal_blocks *to, const gpuhal_blocks *from, const gpuhal_bins *bins);
 
 /* Returns NULL if out of memory. */
@@ -92,7 +92,8 @@ uint32_t gpuhal_bins_free_count(const gpuhal_bins *bins);
 uint64_t gpuhal_bins_whole_bytes(const gpuhal_bins *bins);
 /* Returns the size of the largest free block, or 0 if there is none. Examines all blocks of the last non-empty bin. */
 uint64_t gpuhal_bins_largest(const gpuhal_blocks *blocks, const gpuhal_bins *bins);
-/* Returns the size of one free block from the last non-empty bin: more than 31/32 of the largest free block's size. */
+/* Returns the size of one free block from the last non-empty bin, more than 31/32 of the largest size; 0 if there is
+ * none. */
 uint64_t gpuhal_bins_large(const gpuhal_blocks *blocks, const gpuhal_bins *bins);
 
 #endif

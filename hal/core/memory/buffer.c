@@ -44,7 +44,7 @@ void gpuhal_memory_count_in(gpuhal_device *device, uint64_t bytes)
     }
 }
 
-/* Reports the limit's numbers rather than the device's numbers, because the limit was the reason for the refusal. */
+/* Reports the limit's numbers rather than the device's, because the limit was the reason. */
 static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
 {
     uint64_t limit = gpuhal_device_limit(device);
@@ -262,8 +262,8 @@ static bool is_last_reference(gpuhal_buffer *buffer)
 
 /* After the last reference, releases the memory, and then the reference to the original. Originals have no originals,
  * so the loop terminates. The order is: the index entry, imports of the memory, the memory, its charge, and finally the
- * application's callback, which may free the host memory. On a thread that retires work, the service thread makes the
- * callback, because no application function may run during retirement. */
+ * application's callback, which may free the host memory. For a thread that retires work, the service thread makes
+ * the callback, because no application function may run during retirement. */
 static void unreference(gpuhal_buffer *buffer, bool by_caller)
 {
     while (buffer && is_last_reference(buffer)) {
@@ -273,7 +273,7 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
             return;
         }
         gpuhal_buffer *original = buffer->origin.original;
-        /* Remove the buffer from the index first, because a search must not find memory that is being freed. */
+        /* A search must not find memory that is being freed. */
         gpuhal_address_index_remove(device->gpu->layers.addresses, buffer->ranges);
         gpuhal_cached_imports_release(buffer);
         if (buffer->range) {
@@ -306,7 +306,7 @@ void gpuhal_buffer_drop(gpuhal_buffer *buffer)
 }
 
 /* Waits until no other thread writes to the buffer. Returns false if the writing thread is stuck in the driver. Not
- * inlined, so that a small copy does not have to save and restore registers for this function. */
+ * inlined, so that a small copy need not save and restore registers for it. */
 static __attribute__((noinline)) bool begin_writing(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;

@@ -10,11 +10,10 @@
 
 struct gpuhal_cached_import; /* memory/cached_import.h */
 
-/* The origin of memory that does not belong to the device itself; all members are zero for other memory. Set before the
- * buffer is added to the index. */
+/* The origin of shared memory, imported host memory or wrapped memory; all members are zero for other memory. Set
+ * before the buffer is added to the index. */
 typedef struct gpuhal_origin {
-    gpuhal_buffer *original;      /* the buffer that owns the memory, with a reference; never itself a buffer with an
-                                   * original */
+    gpuhal_buffer *original;      /* the buffer that owns the memory, with a reference; has no original itself */
     gpuhal_released_fn *released; /* called with `user` and `memory`; may be NULL */
     void *user, *memory;
 } gpuhal_origin;
@@ -22,11 +21,11 @@ typedef struct gpuhal_origin {
 struct gpuhal_buffer {
     _Atomic uint32_t references;
     /* The number of transfers in progress, or MAPPED, or CHANGING while a mapping is created or removed. Transfers are
-     * counted only if the plugin must map the memory, or must make bytes visible to the host. */
+     * counted only if the plugin must map the memory or make it coherent. */
     _Atomic int32_t use;
     gpuhal_device *device;
-    const gpuhal_buffer *root; /* the buffer that owns the memory: this buffer, its original, or its whole buffer's
-                                * root */
+    const gpuhal_buffer *root; /* the buffer that owns the memory: this buffer, or the root of its original or whole
+                                * buffer */
     /* The whole buffer, which has the plugin's memory object: this buffer or, for a suballocation, the pool's segment.
      * A transfer first checks its range in this buffer, and then uses the whole buffer at `begin` plus the offset. */
     gpuhal_buffer *whole;
@@ -47,8 +46,7 @@ struct gpuhal_buffer {
     /* Host and device see each other's bytes only after a flush or an invalidation. After a write the library
      * immediately makes exactly the written bytes visible to the host. Deferring the invalidation would lose data: an
      * API that keeps a shadow copy writes back whole ranges and would overwrite newer bytes. For the same reason
-     * nothing may be flushed to the device between the write and the invalidation. `writing` is set during that
-     * time. */
+     * nothing may be flushed to the device between the write and the invalidation. `writing` is set meanwhile. */
     bool needs_clean;
     bool writing; /* protected by the device's mutex; a transfer between two buffers sets it only in the destination */
     _Atomic bool refuses_write, refuses_read; /* the plugin's slot returned NOT_SUPPORTED for this memory */
@@ -57,7 +55,8 @@ struct gpuhal_buffer {
     void *mapped;
     uint64_t mapped_offset, mapped_bytes;
     uint32_t mapped_access;
-    /* The next four members are as requested from the plugin; devices that import the memory need them. */
+    /* The next four members are as requested from the plugin, but export_kinds may include the host pointer; devices
+     * that import the memory need them. */
     gpuhal_memory_kind kind;
     uint32_t export_kinds;
     uint64_t alignment, allocated;
@@ -70,8 +69,7 @@ struct gpuhal_buffer {
 #define GPUHAL_BUFFER_MAPPED (-1)
 #define GPUHAL_BUFFER_CHANGING (-2)
 
-/* Reads those members of an application's structure that this library version knows. `call` is the function's name for
- * messages. */
+/* Reads and checks the members that this library version knows. `call` is the function's name for messages. */
 gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc *given, gpuhal_buffer_desc *out);
 /* Fills in the request to the plugin. The size is rounded up for aligned accesses at the end and for importers of host
  * memory. Returns TOO_LARGE or NOT_SUPPORTED, and sets the error detail. */
@@ -84,8 +82,7 @@ static inline bool gpuhal_is_descriptor_kind(gpuhal_handle_kind kind)
 {
     return kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;
 }
-/* Returns whether this is a vendor kind. Only the plugin knows the contents of such handles, so the core never reads,
- * copies or closes them. */
+/* Only the plugin knows the contents of vendor handles, so the core never reads, copies or closes them. */
 static inline bool gpuhal_is_vendor_kind(gpuhal_handle_kind kind)
 {
     return kind >= GPUHAL_VENDOR_KIND_FIRST && kind < 32;
@@ -108,8 +105,7 @@ void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
 /* Returns the granularity for a range of *range_bytes, and rounds the size up to a multiple of it. Returns 0 if the
  * plugin has no virtual memory or does not report a granularity. Preserves the error detail. */
 uint64_t gpuhal_memory_page_bytes(gpuhal_device *device, uint64_t *range_bytes);
-/* `bytes` is a multiple of the granularity. The second function releases the addresses and all memory committed to
- * them. */
+/* `bytes` is a multiple of the granularity. The second function releases the addresses and all committed memory. */
 gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                     gpuhal_plugin_range **out_range);
 void gpuhal_memory_release_range(gpuhal_buffer *buffer);
@@ -164,8 +160,8 @@ gpuhal_status gpuhal_tag_get(gpuhal_device *device, const char *text, gpuhal_tag
 /* Adds a buffer to the tag's counts, or removes it from them. Accepts NULL. */
 void gpuhal_tag_count(gpuhal_tag *tag, uint64_t bytes, bool in);
 
-/* Releases a reference on a thread that retires work. The memory is released on this thread, but the service thread
- * calls `origin.released`. */
+/* Releases a reference on a thread that retires work. This thread releases the memory, but the service thread calls
+ * `origin.released`. */
 void gpuhal_buffer_drop(gpuhal_buffer *buffer);
 /* The second half of releasing: calls `origin.released` if set, and frees the structure. Called with no lock held. */
 void gpuhal_buffer_end(gpuhal_buffer *buffer);
@@ -234,7 +230,7 @@ static inline gpuhal_status gpuhal_buffers_enter(gpuhal_buffer *to, gpuhal_buffe
     return status;
 }
 
-/* Returns whether a transfer would return BUSY now. Returns false for NULL. */
+/* Returns whether a transfer would return BUSY now; false for NULL. */
 static inline bool gpuhal_buffer_is_mapped(const gpuhal_buffer *buffer)
 {
     return buffer && atomic_load_explicit(&buffer->use, memory_order_relaxed) < 0;
@@ -258,7 +254,7 @@ gpuhal_status gpuhal_range_create(gpuhal_device *device, uint64_t bytes, struct 
 /* Commits memory to addresses, under the rules of gpuhal_buffer_create_segment(). Offset and bytes are multiples of
  * gpuhal_memory_page_bytes(). */
 gpuhal_status gpuhal_range_commit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes);
-/* Releases the memory of one commit. On failure the memory stays committed. */
+/* Releases the memory of one commit. On failure it stays committed. */
 gpuhal_status gpuhal_range_decommit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes);
 
 #endif

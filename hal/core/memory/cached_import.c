@@ -44,8 +44,8 @@ bool gpuhal_cached_import_possible(const gpuhal_buffer *buffer, const gpuhal_dev
     return !import || !import->refused;
 }
 
-/* Imports the memory with the plugin, and returns the entry to cache. A refusal is cached too, so that the plugin
- * is not asked again. Returns NULL if out of memory. No lock is held during the call, which may page-lock gigabytes. */
+/* Imports the memory with the plugin, and returns the entry to cache, also for a refusal. Returns NULL if out of
+ * memory. No lock is held during the call, which may page-lock gigabytes. */
 static gpuhal_cached_import *ask(const gpuhal_buffer *buffer, gpuhal_device *device)
 {
     gpuhal_cached_import *import = calloc(1, sizeof *import);

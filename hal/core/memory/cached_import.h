@@ -2,8 +2,8 @@
  *
  * A cached import resembles the result of gpuhal_buffer_share(), but it holds no reference to the buffer and is
  * released with the buffer. An import costs the driver about as much as touching every page. So it pays off for large
- * copies, and for small copies from the second copy on. A device that was tried is not tried again, because a failure
- * is cached. */
+ * copies, and for small copies from the second copy on. Each device is tried only once, because a failure is cached
+ * too. */
 #ifndef GPUHAL_MEMORY_CACHED_IMPORT_H
 #define GPUHAL_MEMORY_CACHED_IMPORT_H
 

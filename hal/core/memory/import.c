@@ -70,8 +70,8 @@ typedef struct host_range {
     uint64_t bytes, lead; /* lead is the number of bytes before the caller's memory, included in `bytes` */
 } host_range;
 
-/* Both sums are computed from the caller's numbers, so they are checked for overflow: the rounded range must not be
- * smaller than the caller's range. */
+/* Both sums contain the caller's numbers, so they are checked for overflow: the rounded range must not be smaller than
+ * the caller's. */
 static bool round_outwards(const gpuhal_host_import *import, uint64_t unit, host_range *out_range)
 {
     uintptr_t lead = (uintptr_t)import->memory & (uintptr_t)(unit - 1), end = 0;

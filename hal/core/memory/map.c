@@ -1,6 +1,6 @@
 /* memory/map.c: temporarily maps a part of a buffer for the host. A mapping uses the memory's permanent host address if
  * there is one, otherwise the plugin's map. In both cases transfers with a mapped buffer are refused, so that a program
- * that works on one device works on all devices. */
+ * that works on one device works on all. */
 #include "memory/buffer.h"
 
 #include "base/error.h"
@@ -31,8 +31,7 @@ static gpuhal_status map_now(gpuhal_buffer *buffer)
     return status ? gpuhal_device_failed(device, status, "mapping %" PRIu64 " bytes", buffer->mapped_bytes) : GPUHAL_OK;
 }
 
-/* With DISCARD the application must not read the mapping, so DISCARD is valid only together with WRITE and without
- * READ. */
+/* With DISCARD the application must not read the mapping, so DISCARD is valid only with WRITE alone. */
 static gpuhal_status check_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access)
 {
     const uint32_t known = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE | GPUHAL_ACCESS_DISCARD;

@@ -44,7 +44,7 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
 
 /* Returns the unit for host memory. Address and size must be multiples of the unit so that every visible device can
  * import the memory. Considers all devices of the gpuhal object, opened or not, because the importer is not known at
- * allocation. Units are powers of two, so the largest unit is a multiple of all units. */
+ * allocation. Units are powers of two, so the largest is a multiple of all. */
 static uint64_t share_unit(const gpuhal *gpu)
 {
     uint64_t most = 4096;

@@ -24,7 +24,7 @@ typedef struct reasons {
     size_t length;
 } reasons;
 
-/* There are at most three reasons, and there is room for all of them even with the longest ids. */
+/* There are at most three reasons, and there is room for all even with the longest ids. */
 static bool refuse(reasons *why, const char *format, const char *who, const char *what)
 {
     size_t room = sizeof why->text - why->length;
@@ -80,9 +80,8 @@ static bool can_pass(const offer *o, gpuhal_handle_kind kind, reasons *why)
     return true;
 }
 
-/* Returns whether an opaque descriptor can be shared. Only the driver that created the descriptor can import it, so
- * both devices must report the same driver and the same hardware. For software devices there is no hardware to
- * compare. */
+/* Only the driver that created an opaque descriptor can import it, so both devices must report the same driver and the
+ * same hardware. Software devices have no hardware to compare. */
 static bool can_pass_opaque(const offer *o, reasons *why)
 {
     if (!can_pass(o, GPUHAL_HANDLE_OPAQUE_FD, why)) {

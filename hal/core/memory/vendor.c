@@ -19,7 +19,7 @@ uint64_t gpuhal_memory_free_bytes(gpuhal_device *device)
     return known ? value.u64 : UINT64_MAX;
 }
 
-/* Adds free and total bytes to the detail when a plugin is out of memory. */
+/* On OUT_OF_MEMORY adds free and total bytes to the detail; on TOO_LARGE only total bytes. */
 static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status status, const char *action, uint64_t bytes)
 {
     uint64_t total = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);

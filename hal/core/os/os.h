@@ -1,10 +1,9 @@
 /* os/os.h: the core's interface to the operating system. Each supported system has a folder with an implementation.
  *
- * Preconditions of every function: pointers are not NULL, paths are absolute unless documented otherwise, and the
- * caller has checked sizes. A function that can fail returns 0 or errno; the layers above format the error message. No
- * function logs or allocates more than its result. The only global state is the fork generation (fork.c), this
- * library's directory (library.c) and the helper program's crash handler (helper_process.c). This header contains no
- * system-specific types.
+ * Preconditions, unless documented otherwise: pointers are not NULL, paths are absolute, and the caller has checked
+ * sizes. A function that can fail returns 0 or errno; the layers above format the error message. No function logs. The
+ * only global state is the fork generation (fork.c), this library's directory (library.c) and the helper program's
+ * crash handler (helper_process.c). This header contains no system-specific types.
  */
 #ifndef GPUHAL_OS_H
 #define GPUHAL_OS_H
@@ -26,7 +25,7 @@ uint32_t gpuhal_os_fork_look(void);
 extern _Atomic(_Atomic uint32_t *) gpuhal_os_fork_word;
 /* Returns the fork generation: 1 in the first process that called this function, and one more in each generation of
  * children. Never returns 0. The fast path is two loads. The kernel zeroes the word's page in the child (madvise
- * MADV_WIPEONFORK, Linux 4.14); older kernels use getpid. */
+ * MADV_WIPEONFORK, Linux 4.14); without that, process ids are compared. */
 static inline uint32_t gpuhal_os_fork_generation(void)
 {
     uint32_t count =
@@ -65,7 +64,7 @@ void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex);
 void gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t deadline_ns);
 void gpuhal_condition_signal_all(gpuhal_condition *condition);
 
-/* Disables cancellation of the calling thread. Pass the returned value to gpuhal_os_cancel_restore(). A thread that is
+/* Disables cancellation of the calling thread. Pass the returned value to gpuhal_os_cancel_restore(). A thread
  * cancelled in the middle of shared work would leave locks taken and work unfinished. The wait functions above disable
  * cancellation themselves. */
 int gpuhal_os_cancel_defer(void);
@@ -110,8 +109,7 @@ void gpuhal_os_sleep(uint64_t ns);
 
 /* ---- notifier.c */
 
-/* Creates a descriptor that is readable between set and clear. Other threads and the application poll copies of the
- * descriptor. */
+/* Creates a descriptor that is readable between set and clear. The application polls copies of it. */
 int gpuhal_os_notifier_create(intptr_t *out_notifier);
 void gpuhal_os_notifier_set(intptr_t notifier);
 /* Returns whether the notifier was set. */
@@ -128,17 +126,17 @@ bool gpuhal_os_poller_wait(intptr_t poller, uint64_t timeout_ns);
 
 /* ---- uevent.c */
 
-/* Returns 0 or errno, for example if a container or a system call filter forbids it. */
+/* Opens the source of the kernel's device events. A container or a system call filter may forbid it. */
 int gpuhal_os_hotplug_open(intptr_t *out_source);
 /* Returns whether a kernel message is about hardware that a plugin could list. Accepts any bytes. */
 bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes);
 typedef struct gpuhal_hotplug_sources {
-    intptr_t kernel;                /* from gpuhal_os_hotplug_open(), or any packet socket; -1 if unused */
+    intptr_t kernel;                /* from gpuhal_os_hotplug_open(), or any message-based socket; -1 if unused */
     intptr_t announced;             /* a notifier that plugins set; -1 if unused */
     struct gpuhal_file_watch *files; /* may be NULL */
 } gpuhal_hotplug_sources;
-/* Reads pending notifications, without waiting or allocating. Returns a mask; GONE means that the kernel source is
- * closed and will report nothing more. */
+/* Reads pending notifications, without waiting or allocating. Returns a mask; GONE means that the kernel source will
+ * report nothing more. */
 enum { GPUHAL_HOTPLUG_QUIET = 0, GPUHAL_HOTPLUG_NEWS = 1, GPUHAL_HOTPLUG_GONE = 2 };
 unsigned gpuhal_os_hotplug_take(const gpuhal_hotplug_sources *sources);
 
@@ -153,8 +151,8 @@ void gpuhal_os_file_watch_destroy(gpuhal_file_watch *watch);
  * folder may exist by then. Only one thread may add paths at a time; another thread may call
  * gpuhal_os_file_watch_take() concurrently. */
 int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path);
-/* Returns the number of watched names in existing folders. The number grows if gpuhal_os_file_watch_add() registers a
- * new name. */
+/* Returns the number of watched names in existing folders, which grows if gpuhal_os_file_watch_add() registers a new
+ * name. */
 size_t gpuhal_os_file_watch_count(const gpuhal_file_watch *watch);
 /* Returns a descriptor that is readable while events are pending; -1 for NULL. */
 intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch);
@@ -183,15 +181,15 @@ bool gpuhal_os_is_accessible(const void *memory, uint64_t bytes, bool written);
 bool gpuhal_os_privileged(void);
 /* Returns the value of an environment variable; NULL if it is unset or in a privileged process. */
 const char *gpuhal_os_environment(const char *name);
-/* Like gpuhal_os_environment(), but without the privilege check. Used to report ignored variables. */
+/* Like gpuhal_os_environment(), but without the privilege check, to report ignored variables. */
 const char *gpuhal_os_environment_raw(const char *name);
 /* Calls `each` with every variable as "NAME=value", in any order. Does nothing in a privileged process. */
 void gpuhal_os_environment_visit(void (*each)(void *user, const char *entry), void *user);
 /* Returns the platform's name in manifests: "linux", "windows", "macos" or "android". */
 const char *gpuhal_os_platform(void);
 
-/* ---- path.c: the syntax of paths. The separator is '/' on every system; functions that return paths convert other
- * separators to '/'. */
+/* ---- path.c: the syntax of paths. '/' separates their components on every system; functions that return paths convert
+ * other separators to '/'. */
 
 bool gpuhal_os_path_is_absolute(const char *path);
 char gpuhal_os_path_separator(void);
@@ -201,9 +199,9 @@ const char *gpuhal_os_program_suffix(void);
 
 /* ---- limits.c */
 
-/* Returns whether this process, and thus a helper started by the calling thread, is more restricted than usual. This is
- * the case if a limit on address space, data, stack, processes or open files is below its usual default, or system
- * calls are filtered. `out_why` receives the reason, or "" if there is none. */
+/* Returns whether this process, and thus a helper started by the calling thread, is more restricted than usual: a limit
+ * on address space, data, stack, processes or open files is below its usual default, system calls are filtered,
+ * NoNewPrivs is set, or the last two cannot be read. `out_why` receives the reason, or "" for none. */
 bool gpuhal_os_is_limited(char *out_why, size_t bytes);
 /* Returns the limit on the total number of threads of this user's processes; UINT64_MAX if unlimited. */
 uint64_t gpuhal_os_thread_limit(void);
@@ -263,14 +261,14 @@ int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file);
 int gpuhal_os_file_adopt(intptr_t descriptor, bool writes, intptr_t *out_file);
 /* *out_bytes is UINT64_MAX for a device, which has no known size. */
 int gpuhal_os_file_size(intptr_t file, uint64_t *out_bytes);
-/* Reads or writes `bytes` bytes, or fewer at the end of the file or after an error. *out_done is the number of bytes
+/* Reads or writes `bytes` bytes, or fewer at the end of the file or after an error. *out_done is the number
  * transferred. */
 int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t bytes, uint64_t *out_done);
 int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done);
-/* Returns whether the page at `offset` can be read without disk I/O. */
+/* Returns whether the page at `offset` can be read without disk I/O; true if unknown. */
 bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset);
-/* A file opened again for direct reads (O_DIRECT). Offsets and sizes must be multiples of offset_mask + 1. Addresses
- * must be multiples of memory_mask + 1. The masks are below 4096. */
+/* A file opened again for direct reads (O_DIRECT). Offsets and sizes must be multiples of offset_mask + 1, addresses of
+ * memory_mask + 1. The masks are below 4096. */
 typedef struct gpuhal_direct_file {
     intptr_t file; /* -1 if not open */
     uint64_t offset_mask, memory_mask;
@@ -304,8 +302,8 @@ int gpuhal_os_file_state(const char *path, gpuhal_file_state *out_state);
 int gpuhal_os_may_use(const char *path);
 /* Creates the directory and missing parents, accessible only by their owner. */
 int gpuhal_os_directory_make(const char *path);
-/* Creates a new file, accessible only by its owner. Returns 0 once the file is on disk. Returns errno if the file
- * exists or an error occurs; a partly written file is removed. */
+/* Creates a new file, accessible only by its owner; fails if it exists. Returns 0 once the file is on disk. After an
+ * error, a partly written file is removed. */
 int gpuhal_os_file_write_new(const char *path, const void *bytes, size_t count);
 int gpuhal_os_file_rename(const char *from, const char *to);
 /* Sets the modification time to now. */
@@ -314,8 +312,8 @@ int gpuhal_os_file_link(const char *from, const char *to);
 int gpuhal_os_file_remove(const char *path);
 /* Returns once the directory's entries are on disk. */
 int gpuhal_os_directory_sync(const char *path);
-/* Acquires a lock that excludes other processes and threads. The kernel releases the lock when the process ends. Waits
- * at most `timeout_ns`. Returns 0, ETIMEDOUT or another errno. */
+/* Acquires a lock that excludes other processes and threads. The kernel releases the lock when the process and its
+ * forked children end. Waits at most `timeout_ns`. Returns 0, ETIMEDOUT or another errno. */
 int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_lock);
 void gpuhal_os_lock_give(intptr_t lock);
 
@@ -329,7 +327,7 @@ uint64_t gpuhal_os_boot_ns(void);
 int gpuhal_os_shared_open(const char *path, uint32_t mode, intptr_t *out_file);
 /* Describes an open file. *out_unlinked is true if the file no longer has a name. */
 int gpuhal_os_shared_info(intptr_t file, gpuhal_file_info *out_info, bool *out_unlinked);
-/* Returns the name of the network file system ("NFS") of the file; NULL if the file system is local. */
+/* Returns the name of the network file system ("NFS") of the file; NULL if local or unknown. */
 const char *gpuhal_os_network_file_system(intptr_t file);
 /* Writes all bytes at an offset, with as few system calls as possible. */
 int gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, uint64_t count);
@@ -345,7 +343,7 @@ int gpuhal_os_byte_unlock(intptr_t file, uint64_t offset);
 int gpuhal_os_byte_is_locked(intptr_t file, uint64_t offset, uint64_t count, bool *out_locked);
 /* Clears close-on-exec. */
 int gpuhal_os_descriptor_keep_on_exec(intptr_t descriptor);
-/* Maps the first `count` 32-bit words of a file, for waiting; returns NULL if out of memory. */
+/* Maps the first `count` 32-bit words of a file, for waiting; NULL on failure. */
 const void *gpuhal_os_words_map(intptr_t file, uint32_t count);
 void gpuhal_os_words_unmap(const void *words, uint32_t count);
 /* Waits for at most `timeout_ns` until the word differs from `seen` or gpuhal_os_word_wake() is called. Spurious
@@ -360,7 +358,7 @@ int64_t gpuhal_os_process_parent(int64_t pid);
 /* Returns an identifier of this process's pid namespace; 0 if unknown. */
 uint64_t gpuhal_os_process_space(void);
 /* Finds a folder for the user's files that need not survive a restart. The caller appends the program's name. Returns
- * false if there is none. *out_own is true if only this user can access the folder; else file names must include the
+ * false if there is none. *out_own is true if the folder belongs to this user; else file names must include the
  * user. */
 bool gpuhal_os_runtime_folder(char *out_path, size_t bytes, bool *out_own);
 
@@ -373,7 +371,7 @@ int gpuhal_os_uring_create(uint32_t reads, gpuhal_uring **out_ring);
 /* NULL does nothing. No reads may be in progress. */
 void gpuhal_os_uring_destroy(gpuhal_uring *ring);
 int gpuhal_os_uring_read(gpuhal_uring *ring, intptr_t file, uint64_t offset, void *to, uint32_t bytes, uint64_t tag);
-/* Waits until one read completes. *out_tag is the read's tag. *out_result is the number of bytes read, or -errno. */
+/* Waits until one read completes. *out_tag is its tag, *out_result the number of bytes read, or -errno. */
 int gpuhal_os_uring_wait(gpuhal_uring *ring, uint64_t *out_tag, int64_t *out_result);
 
 /* ---- library.c */
@@ -398,7 +396,7 @@ typedef struct gpuhal_loaded_library {
 } gpuhal_loaded_library;
 /* Returns how many libraries this process has loaded so far, including libraries unloaded since. */
 uint64_t gpuhal_os_libraries_loads(void);
-/* Lists all loaded libraries except the program. */
+/* Lists all loaded libraries; with musl also the program. */
 int gpuhal_os_libraries_list(gpuhal_loaded_library **out_libraries, size_t *out_count);
 /* Sets `mapped` to the path that the kernel reports for the mapped file. If the file was removed or replaced, this path
  * does not exist. */
@@ -429,16 +427,17 @@ typedef struct gpuhal_child {
 } gpuhal_child;
 /* `arguments` is NULL-terminated; arguments[0] is the absolute path of the program. */
 int gpuhal_os_process_start(const char *const *arguments, gpuhal_child *out_process);
-/* Waits until a stream has data or is closed, a process has printed output or has ended, or `timeout_ns` has passed;
+/* Waits until a stream has data or has ended, a process has printed output or has ended, or `timeout_ns` has passed;
  * sets ready[i]. `count` is at most GPUHAL_PROCESSES_MAX. For a process whose stream is closed, only its end counts. */
 #define GPUHAL_PROCESSES_MAX 64
 int gpuhal_os_process_wait(gpuhal_child *const *processes, size_t count, uint64_t timeout_ns, bool *ready);
-/* Reads the available bytes. Returns the number of bytes, 0 after the end of the stream or of the process, -1 if no
- * bytes are available yet, or -2 on an error. A grandchild that keeps the stream open does not delay the end. */
+/* Reads the available bytes. Returns their number, 0 after the end of the stream or of the process, -1 if no bytes are
+ * available yet, or -2 on an error. A grandchild that keeps the stream open does not delay the end. */
 int64_t gpuhal_os_process_read(gpuhal_child *process, void *to, size_t bytes);
 /* Reads printed output. Returns the number of bytes, or 0 if none are available or the output has ended. */
 size_t gpuhal_os_process_read_output(gpuhal_child *process, void *to, size_t bytes);
-/* Returns how long the process has waited in the run queue since its start; 0 if the system does not report it. */
+/* Returns how long the process's main thread has waited in the run queue since its start; 0 if the system does not
+ * report it. */
 uint64_t gpuhal_os_process_starved_ns(const gpuhal_child *process);
 /* Closes the stream while the process may still run. */
 void gpuhal_os_process_close_stream(gpuhal_child *process);
@@ -449,10 +448,10 @@ typedef enum {
     GPUHAL_ENDED_SIGNAL = 2,
     GPUHAL_ENDED_NOT = 3
 } gpuhal_ended;
-/* Waits `grace_ns` for the process to exit, then sends SIGTERM and waits `term_ns`, then kills the process. Always
- * kills the rest of its process group. Closes the stream and reaps the process, unless the host has reaped it.
- * *out_value is the exit code or the signal number of a process that ended within `grace_ns`. ENDED_NOT means that the
- * process is stuck in the kernel and was abandoned after two more seconds. */
+/* Waits `grace_ns` for the process to exit, then sends SIGTERM and waits `term_ns` (0 skips this), then kills the
+ * process. Always kills the rest of its process group. Closes the stream and reaps the process, unless the host has
+ * reaped it. *out_value is the exit code or the signal number of a process that ended within `grace_ns`. ENDED_NOT
+ * means that the process is stuck in the kernel and was abandoned after two more seconds. */
 gpuhal_ended gpuhal_os_process_finish(gpuhal_child *process, uint64_t grace_ns, uint64_t term_ns, int *out_value);
 const char *gpuhal_os_signal_name(int signal_number);
 /* Returns whether this signal usually comes from an administrator, a service manager, or the kernel when memory or a
@@ -463,7 +462,8 @@ int64_t gpuhal_os_process_own(void);
 /* An environment variable set in helper processes and inherited by all programs that a driver starts there. */
 #define GPUHAL_WITHIN_HELPER "GPUHAL_WITHIN_HELPER"
 /* The helper program calls this first. Closes descriptors from 4 on, disables core dumps, makes this process the first
- * victim of the OOM killer, and kills it when its parent ends. Exits immediately if `parent` has already ended. */
+ * victim of the OOM killer, and kills it when the parent's thread that started it ends. Exits immediately if `parent`
+ * has already ended. */
 void gpuhal_os_helper_prepare(int64_t parent);
 /* Sets a variable of the helper program, unless it is set already. Must be called before there are threads. */
 void gpuhal_os_helper_set_variable(const char *name, const char *value);
@@ -471,9 +471,9 @@ void gpuhal_os_helper_set_variable(const char *name, const char *value);
 bool gpuhal_os_helper_send(const char *bytes, size_t count);
 /* Exits the helper program without running any exit handlers, not even the driver's. */
 _Noreturn void gpuhal_os_helper_exit(int code);
-/* Installs a handler for fatal signals. The handler calls `describe`, which must be async-signal-safe, with the
- * signal's number, and then ends the process. `describe` returns whether the parent received the report. If not, the
- * signal terminates the process, so that the exit status contains the signal. */
+/* Installs a handler for fatal signals. It calls `describe`, which must be async-signal-safe, with the signal's number,
+ * then ends the process. `describe` returns whether the parent received the report. If not, the signal terminates the
+ * process, so that the exit status contains it. */
 void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number));
 
 #endif

@@ -119,8 +119,8 @@ bool gpuhal_database_lists(const gpuhal_database *database, uint32_t physical)
     return listed;
 }
 
-/* A physical device is present if one of its interfaces is present, or if the device was just recorded. An interface is
- * present if its record says so. Records of other kinds count as absent. */
+/* A physical device is present if one of its interfaces is present, or if the device was just recorded. Records
+ * other than devices and interfaces count as absent. */
 static bool is_present(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     if (kind == GPUHAL_DATABASE_INTERFACE) {
@@ -191,7 +191,7 @@ static void drop_one_of(gpuhal_database *database, gpuhal_database_kind kind)
 
 bool gpuhal_database_drop_oldest(gpuhal_database *database)
 {
-    /* Results and measurements can be recreated. Stable numbers cannot be recreated, so they are dropped last. */
+    /* Unlike results and measurements, stable numbers cannot be recreated, so they are dropped last. */
     static const gpuhal_database_kind order[] = {GPUHAL_DATABASE_PLUGIN, GPUHAL_DATABASE_LINK, GPUHAL_DATABASE_FAULT,
                                                  GPUHAL_DATABASE_INTERFACE, GPUHAL_DATABASE_PHYSICAL};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {

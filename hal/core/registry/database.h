@@ -2,7 +2,8 @@
  *
  * There is one list for each kind of record. Strings are malloc'ed; NULL means unknown. Every record begins with the
  * generation of its last write. Records are ordered by generation, never by time, since clocks may be set back. Times
- * are only for display. Stable numbers of physical devices and interfaces begin with 1 and are never reused.
+ * are for display; only is_fresh() in stable_ids.c compares them. Stable numbers of physical devices and interfaces
+ * begin with 1 and are never reused.
  */
 #ifndef GPUHAL_REGISTRY_DATABASE_H
 #define GPUHAL_REGISTRY_DATABASE_H
@@ -33,7 +34,7 @@ typedef struct gpuhal_database_plugin {
     gpuhal_listed_devices devices;
 } gpuhal_database_plugin;
 
-/* A physical device. It is present while at least one of its interfaces is present. */
+/* A physical device is present while at least one of its interfaces is present. */
 typedef struct gpuhal_database_physical {
     uint64_t generation;
     uint32_t number;
@@ -62,7 +63,7 @@ typedef struct gpuhal_database_interface {
     gpuhal_database_versions drivers; /* newest last */
 } gpuhal_database_interface;
 
-/* The measured path from one interface to another with the given driver versions. */
+/* The known state of the path from one interface to another with the given driver versions. */
 typedef struct gpuhal_database_link {
     uint64_t generation;
     uint32_t from, to; /* stable numbers of interfaces */
@@ -146,9 +147,8 @@ void gpuhal_database_remove(gpuhal_database *database, gpuhal_database_kind kind
 void *gpuhal_database_same(const gpuhal_database *database, gpuhal_database_kind kind, const void *record);
 bool gpuhal_database_lists(const gpuhal_database *database, uint32_t physical);
 /* Drops records above the limits, and the records that refer to them. Interfaces and links of the backend with the most
- * records are dropped first. Of these, and of the other kinds, the oldest records are dropped first. Among physical
- * devices and interfaces, drops the oldest absent record first, and if all are present, the record that was added
- * last. */
+ * records go first. Of these, and of the other kinds, the oldest record goes first. Of physical devices and interfaces,
+ * the oldest absent record goes first, and if all are present, the record that was added last. */
 void gpuhal_database_trim(gpuhal_database *database);
 /* Returns whether a new physical device can be recorded: fewer devices than the limit are present. Trimming drops
  * absent devices to make room. */

@@ -1,5 +1,5 @@
 /* registry/fields.c: see fields.h. Reading checks the text against the table: required members exist, numbers are in
- * range, and keys are unique, except the keys of lists. Callers therefore need no checks. */
+ * range, and keys are unique, except the keys of lists. Callers need no such checks. */
 #include "registry/fields.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* registry/fields.h: the records as text: a table that maps members to keys, used for reading, writing and freeing. */
+/* registry/fields.h: the records as text: a table maps members to keys, for reading, writing and freeing. */
 #ifndef GPUHAL_REGISTRY_FIELDS_H
 #define GPUHAL_REGISTRY_FIELDS_H
 

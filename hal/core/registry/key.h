@@ -14,7 +14,7 @@
  *     settings ignored, options …                                  added by loader/probe_cache.c
  *
  * The lines are stored as text, not as a digest, so that keys are equal only if all lines are equal, and a message can
- * name the line that changed. Nothing here may open a device node, or a folder of device nodes such as /dev/dri,
+ * name the line that changed. Nothing here may open a device node, or a folder of device nodes other than /dev,
  * because opening can wake a sleeping GPU.
  */
 #ifndef GPUHAL_REGISTRY_KEY_H
@@ -33,8 +33,8 @@ typedef struct gpuhal_key_request {
 /* Lists the lines about the machine, which all plugins share (machine.c). `root` replaces `/` for /proc, /sys, /dev and
  * /etc; "" for the real root. Sets out_lines->failed if out of memory. */
 void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines);
-/* Returns the text that identifies a device node. The text includes the node's access rights, since the driver's result
- * depends on them. `seen` is the node's path. Returns NULL if out of memory. */
+/* Returns the text that identifies a device node, with its access rights, since the driver's result depends on them.
+ * `seen` is the node's path. Returns NULL if out of memory. */
 char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state);
 /* The machine's lines come last. */
 void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const gpuhal_texts *machine,
@@ -46,8 +46,8 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
  * exist or if out of memory. */
 char *gpuhal_key_identity(const char *path);
 
-/* Cache of a database's lines that were found current during one listing. Plugins depend mostly on the same files, and
- * with the cache each file is checked only once, unless the cache is full. A zero-initialised cache is empty. */
+/* Cache of a database's lines that were found current during one listing. Plugins depend mostly on the same files, each
+ * of which is checked only once, unless the cache is full. A zero-initialised cache is empty. */
 #define GPUHAL_KEY_SEEN 512u
 typedef struct gpuhal_key_seen {
     const char *lines[GPUHAL_KEY_SEEN]; /* owned by the database; hashed by checksum */

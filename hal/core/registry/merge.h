@@ -16,8 +16,7 @@ typedef struct gpuhal_sighting {
     uint32_t physical, iface; /* stable numbers; 0 after the 256th sighting, and if there is no room for the device */
 } gpuhal_sighting;
 
-/* The changes. Zero-initialised means no changes; `now` is in seconds since 1970. The caller owns all data passed
- * here. */
+/* Zero-initialised means no changes; `now` is in seconds since 1970. The caller owns all data passed here. */
 typedef struct gpuhal_changes {
     uint64_t now;
     /* Applied first: replaces the whole database. An empty database erases everything. Stable numbers that were in use
@@ -42,7 +41,7 @@ typedef struct gpuhal_changes {
     size_t link_count;
     const gpuhal_database_fault *faults; /* each entry adds `count` faults of its kind at `now` */
     size_t fault_count;
-    size_t left_out; /* result: number of records that were too long, or whose device has no record */
+    size_t left_out; /* result: number of records that were too long or invalid, or whose device has no number */
 } gpuhal_changes;
 
 /* Merges the changes and increments the generation. Returns false if out of memory. After that the database may only be
@@ -52,8 +51,8 @@ bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes);
 /* Returns whether the record forbids running the plugin with this identity. */
 bool gpuhal_database_is_quarantine(const gpuhal_database_plugin *plugin, const char *identity);
 
-/* Returns whether the database already contains all changes, so that nothing needs to be written. If so, sets the
- * stable numbers. */
+/* Returns whether the changes are only sightings that the database has noted, so that nothing needs to be written. If
+ * so, sets the stable numbers. */
 bool gpuhal_database_has(const gpuhal_database *database, const gpuhal_changes *changes);
 
 /* Finds or assigns the stable numbers of the sightings and records them as seen (stable_ids.c). */

@@ -6,8 +6,8 @@
 #include "registry/merge.h"
 
 /* Drops results whose plugin file was removed or replaced after the probe. Considers only results from the same boot
- * and mount namespace as a new result, because the file may still exist in another mount namespace. The check of each
- * file has a short time limit. */
+ * and mount namespace as a new result, because the file may still exist in another. Checks each file for a short time
+ * at most; the first timeout ends the checks. */
 void gpuhal_outdated_drop(gpuhal_database *database, const gpuhal_changes *changes);
 
 #endif

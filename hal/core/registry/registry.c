@@ -17,7 +17,7 @@ struct gpuhal_registry {
     uint64_t lock_timeout_ns;
     gpuhal_log *log;
     gpuhal_mutex updating; /* protects the next five members; locked before `mutex` */
-    bool memory_only;             /* a change could not be saved, so changes stay in this object */
+    bool memory_only;             /* changes cannot be saved, so they stay in this object */
     bool reported_memory_only;    /* `memory_only` was logged */
     bool reported_damage;
     char why_memory_only[160];
@@ -58,8 +58,8 @@ gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
     return snapshot;
 }
 
-/* Makes the database the newest snapshot. Returns false if out of memory. The registry's reference to the older
- * snapshot is released outside the mutex, since freeing takes time. */
+/* Makes the database the newest snapshot. Returns false if out of memory. The reference to the older snapshot
+ * is released outside the mutex, since freeing takes time. */
 static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
 {
     gpuhal_snapshot *snapshot = snapshot_of(database);
@@ -331,8 +331,8 @@ end:
     return status;
 }
 
-/* Because of this check, opening the library on an unchanged machine writes nothing and does not wait for other
- * processes. */
+/* Because of this check, opening the library on an unchanged machine writes at most once a day (FRESH_SECONDS), and
+ * otherwise does not wait for other processes. */
 static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -342,8 +342,8 @@ static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes
 }
 
 /* `updating` excludes other threads that use this object. The file lock excludes all other objects and processes. It is
- * acquired after `updating`, with a timeout, since its owner may be stopped. If the file cannot be written for any
- * reason, the changes are kept in this object, and FILE is returned. */
+ * acquired after `updating`, with a timeout, since its owner may be stopped. If the file cannot be written, the
+ * changes are kept in this object, and FILE is returned. */
 static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -34,13 +34,13 @@ void gpuhal_registry_destroy(gpuhal_registry *registry);
 gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry);
 void gpuhal_snapshot_release(gpuhal_snapshot *snapshot);
 
-/* Reads the file again if it has changed or an earlier write failed; after a failed write, later updates also try to
- * write again. Returns true if there is a new snapshot. */
+/* Reads the file again if it has changed or an earlier write failed; later updates then also try to write again.
+ * Returns true if there is a new snapshot. */
 bool gpuhal_registry_refresh(gpuhal_registry *registry);
 
-/* Merges the changes, unless the registry already contains them. Returns OK once they are on disk. After
- * GPUHAL_ERROR_FILE, only the snapshots of this object contain the changes, and the stable numbers are valid only for
- * this object. After HOST_MEMORY the newest snapshot is unchanged, but the file may contain the changes. */
+/* Merges the changes, unless they are only sightings that the registry has noted. Returns OK once they are on disk.
+ * After GPUHAL_ERROR_FILE, only the snapshots of this object contain the changes, and the stable numbers are valid only
+ * for this object. After HOST_MEMORY the newest snapshot is unchanged, but the file may contain the changes. */
 gpuhal_status gpuhal_registry_update(gpuhal_registry *registry, gpuhal_changes *changes);
 
 /* Returns the directory ("/home/a/.local/state/gpuhal"), or NULL. */

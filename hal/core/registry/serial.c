@@ -63,9 +63,7 @@ typedef struct cutter {
     size_t damaged;
 } cutter;
 
-/* Finds the next line, without its line end. Returns false at the end of the text. A last line without a line end
- * counts as truncated.
- */
+/* Finds the next line. Returns false at the end of the text. A last line without a line end counts as truncated. */
 static bool next_line(cutter *at, const char **out_line, size_t *out_length)
 {
     if (at->next >= at->end) {
@@ -197,8 +195,8 @@ static gpuhal_read_result read_head(cutter *at, gpuhal_database *database, gpuha
     return GPUHAL_READ_OK;
 }
 
-/* Returns whether the stable numbers in a record are below the next free numbers. Higher numbers would later be
- * assigned a second time. */
+/* Returns whether the stable numbers in a record are below the next free numbers. The next free numbers and higher ones
+ * would later be assigned again. */
 static bool numbers_were_given(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     if (kind == GPUHAL_DATABASE_PHYSICAL) {

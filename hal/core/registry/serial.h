@@ -35,7 +35,7 @@ typedef struct gpuhal_serial_report {
     size_t damaged; /* number of damaged records, and of stray lines between records */
 } gpuhal_serial_report;
 
-/* Reads every valid record into *out_content. Fails only if out of memory, and leaves *out_content empty. */
+/* Reads every valid record into *out_content. Fails only if out of memory, and then leaves *out_content empty. */
 gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_database *out_content,
                                       gpuhal_serial_report *out_report);
 /* Returns whether the text is damaged; false for newer versions. */

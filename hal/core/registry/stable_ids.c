@@ -1,10 +1,10 @@
 /* registry/stable_ids.c: finds the stable numbers of the listed physical devices.
  *
- * A physical device is recognised by the UUID of one of its interfaces. If no UUID matches, it is recognised by its PCI
- * address, if the vendor is the same and no interface contradicts. If an address is unknown, it is recognised by
- * backend and name, in list order. An interface contradicts if its UUID has changed although its driver has not,
- * because this means that another device is in the slot. (Some drivers derive UUIDs from their version.) Each number is
- * assigned to at most one physical device. Stronger matches are assigned first.
+ * The host's processor is recognised as such, any other physical device by the UUID of one of its interfaces. If no
+ * UUID matches, its PCI address counts, if the vendor is the same and no interface contradicts. If an address is
+ * unknown, backend and name count, in list order. An interface contradicts if its UUID has changed although its driver
+ * has not, because this means that another device is in the slot. (Some drivers derive UUIDs from their version.) Each
+ * number is assigned to at most one physical device. Stronger matches are assigned first.
  */
 #include "registry/merge.h"
 
@@ -144,7 +144,7 @@ static bool is_other_sort(const numbering *at, uint32_t group, const gpuhal_data
     return physical->host || group_is_host(at, group) || !same_vendor(group_vendor(at, group), physical->vendor_id);
 }
 
-/* A UUID takes precedence over an address, so that a device that was moved to another slot keeps its number. */
+/* A UUID takes precedence over an address, so that a device keeps its number in another slot. */
 static bool match_uuid(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return !is_other_sort(at, group, physical) && any_pair(at, group, physical->number, states_same_uuid);
@@ -156,8 +156,8 @@ static bool match_pci(const numbering *at, uint32_t group, const gpuhal_database
            !any_pair(at, group, physical->number, denies);
 }
 
-/* The weakest match is valid only if at least one of the two addresses is unknown, because if both are known, the
- * earlier comparison of addresses has already decided. */
+/* The weakest match is valid only if an address is unknown, because the comparison of two known addresses has already
+ * decided. */
 static bool match_name(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return !is_other_sort(at, group, physical) && !(is_said(group_pci(at, group)) && is_said(physical->pci)) &&
@@ -239,8 +239,8 @@ static gpuhal_database_physical *physical_of(const numbering *at, gpuhal_databas
     return physical;
 }
 
-/* If more physical devices are present than the limit allows, the last devices get no number, so that the others keep
- * their numbers. */
+/* If more physical devices are present than the limit allows, the last get no number, so that the others keep
+ * theirs. */
 static bool is_beyond(const gpuhal_database *database, uint32_t number)
 {
     return number == 0 && !gpuhal_database_has_room(database);

@@ -1,8 +1,8 @@
 /* transfer/account.h: counts transfers. Operations and bytes are always counted. Time is measured only for transfers of
  * at least 64 KiB, which take much longer than reading the clock.
  *
- * Counters only increase. They are read one after the other, so a reader may see a transfer's operation but not its
- * bytes.
+ * Counters only increase. They are read one after the other, so a reader may see a transfer in one counter and
+ * not in another.
  */
 #ifndef GPUHAL_TRANSFER_ACCOUNT_H
 #define GPUHAL_TRANSFER_ACCOUNT_H

@@ -1,5 +1,4 @@
-/* transfer/copy.c: the long parts of copy.h, and the choice of the best available path for copies between two
- * devices. */
+/* transfer/copy.c: the long parts of copy.h, and the choice of the best path between two devices. */
 #include "transfer/copy.h"
 
 #include "base/error.h"
@@ -76,10 +75,9 @@ static gpuhal_status write_piece(void *user, void *chunk, uint64_t done, uint64_
     return gpuhal_move(GPUHAL_TO_DEVICE, to->device, to->memory, to->offset + done, chunk, bytes);
 }
 
-/* Each piece is read from the source and written to the destination by the same thread. Two pieces must not share an
- * alignment block of the destination, because such a block is read, modified and written back. So all pieces but
- * the first begin at page boundaries of the destination. If the alignment blocks are larger than a page, pieces are
- * moved one after the other. */
+/* The same thread reads and writes a piece. Two pieces must not share an alignment block of the destination, because
+ * such a block is read, modified and written back. So all pieces but the first begin at page boundaries of the
+ * destination. If the alignment blocks are larger than a page, pieces are moved one after the other. */
 gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
                                          gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
                                          uint64_t bytes)
@@ -101,7 +99,7 @@ gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_
 /* ---- buffers of two devices */
 
 typedef enum {
-    WAY_PEER,        /* over a tested link between the two devices */
+    WAY_PEER,        /* over a usable link between the two devices */
     WAY_WRITE,       /* the destination's device writes from the source's host address, or the host copies */
     WAY_READ,        /* the source's device reads into the destination's host address */
     WAY_IMPORT_FROM, /* the destination's device imports the source's host memory and copies */
@@ -141,8 +139,8 @@ static gpuhal_path path_between(const gpuhal_buffer *to, const gpuhal_buffer *fr
     return to->device == from->device ? GPUHAL_PATH_NATIVE : path_of(way_between(to, from));
 }
 
-/* Copies without direct access of either device to the other's memory. Reads or writes a host-visible side piece by
- * piece, or moves both sides through staging. */
+/* Copies if no other path could. Uses the host address of one side if possible, otherwise moves both sides through
+ * staging. */
 static gpuhal_status cross_staged(const gpuhal_buffer_copy *c)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
@@ -187,8 +185,8 @@ static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is
     return status ? gpuhal_memory_copy_failed(device, status, c->bytes) : GPUHAL_OK;
 }
 
-/* Uses the slot of one side. If the slot refuses the memory, it is not tried again for this memory. If the slot only
- * refuses the range, other ranges of the memory are still tried. */
+/* Uses the slot of one side. If the slot refuses the memory, it is not tried again for this memory. If only the range
+ * does not fit, other ranges are still tried. */
 static gpuhal_status cross_directly(const gpuhal_buffer_copy *c, bool by_writing, bool *out_done)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
@@ -215,9 +213,9 @@ static gpuhal_status cross_by_peer(const gpuhal_buffer_copy *c, bool *out_done)
     return *out_done ? status : GPUHAL_OK;
 }
 
-/* Copies between two devices. If a path turns out to be unavailable, the next best path is used. Staging is the last
- * path and always available. Each step only moves down the list of paths, so paths that become unavailable in the
- * meantime cannot cause a loop. A refused path has had no side effect. */
+/* If a path turns out to be unavailable, the next best path is used. Staging is the last path and always available.
+ * Each step only moves down the list of paths, so paths that become unavailable in the meantime cannot cause a loop. A
+ * refused path has had no side effect. */
 gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *c)
 {
     gpuhal_status status = gpuhal_device_check(c->from->device);

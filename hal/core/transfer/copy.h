@@ -1,7 +1,7 @@
 /* transfer/copy.h: blocking transfers between host memory and buffers, and between two buffers.
  *
  * The path to the plugin's function is deliberately short: it takes no lock, allocates nothing, and does not read the
- * clock below 64 KiB. It is inline in this header; copy.c contains the long parts. */
+ * clock below 64 KiB. It is inline; copy.c contains the long parts. */
 #ifndef GPUHAL_TRANSFER_COPY_H
 #define GPUHAL_TRANSFER_COPY_H
 
@@ -36,8 +36,8 @@ static inline gpuhal_status gpuhal_memory_copy(gpuhal_device *device, const gpuh
     return __builtin_expect((status | lost) != 0, 0) ? gpuhal_memory_copy_failed(device, status, bytes) : GPUHAL_OK;
 }
 
-/* Copies between two devices that cannot access each other's memory, at any offsets. Copies through staging chunks of
- * the source's pool; reading and writing overlap. The ranges must have been checked. The devices must be open and
+/* Copies between two devices that cannot access each other's memory, at any offsets, through staging chunks of the
+ * source's pool; reading and writing overlap. The ranges must have been checked. The devices must be open and
  * different. */
 gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
                                          gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,

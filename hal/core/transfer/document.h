@@ -15,8 +15,7 @@
 
 typedef struct gpuhal_document_kind {
     const char *what;   /* for messages, e.g. "a trace of queues" */
-    const char *header; /* every document of this kind begins with this header, and other files are unlikely to begin
-                         * with it */
+    const char *header; /* every document of this kind begins with it, and other files are unlikely to */
 } gpuhal_document_kind;
 
 typedef struct gpuhal_document {
@@ -38,8 +37,8 @@ typedef struct gpuhal_document {
 gpuhal_status gpuhal_document_create(const gpuhal_document_kind *kind, const char *path, gpuhal_document *out_document);
 /* Writes the text to the file and empties the text. */
 gpuhal_status gpuhal_document_write(gpuhal_document *document);
-/* Ends the document. If `status` is OK, writes the rest and renames the file to its final name. If `status` is not OK,
- * or one of these steps fails, removes the temporary file. Returns the first failure. */
+/* Ends the document. If `status` is OK, writes the rest and renames the file to its final name. Otherwise, or if one
+ * of these steps fails, removes the temporary file. Returns the first failure. */
 gpuhal_status gpuhal_document_end(gpuhal_document *document, gpuhal_status status);
 
 /* Checks that the file named by an environment variable can be written, without changing its contents. Returns

@@ -69,7 +69,6 @@ static gpuhal_status check_arguments(const char *call, const gpuhal_buffer *buff
     return GPUHAL_OK;
 }
 
-/* Checks file offsets, which must not exceed INT64_MAX. */
 static gpuhal_status check_offsets(const char *call, uint64_t offset, uint64_t bytes)
 {
     if (offset > INT64_MAX || (bytes != GPUHAL_WHOLE_SIZE && bytes > INT64_MAX - offset)) {
@@ -80,8 +79,8 @@ static gpuhal_status check_offsets(const char *call, uint64_t offset, uint64_t b
     return GPUHAL_OK;
 }
 
-/* For GPUHAL_WHOLE_SIZE, the size of the rest of the buffer is known now; the size of the rest of the file is read when
- * the transfer begins. */
+/* For GPUHAL_WHOLE_SIZE, the rest of the buffer is known now; the size of the file is read when the transfer
+ * begins. */
 static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
 {
     const gpuhal_buffer *buffer = job->buffer;
@@ -143,8 +142,8 @@ static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
     return error ? gpuhal_file_failed(job->name, "syncing", job->file_offset, "fdatasync", error) : GPUHAL_OK;
 }
 
-/* The file is truncated and synced only after all bytes have been moved. A transfer that fails before then removes no
- * bytes from the file. */
+/* The file is truncated and synced only after all bytes have been moved, so a transfer that fails before then removes
+ * no bytes from it. */
 static gpuhal_status transfer(gpuhal_file_job *job)
 {
     gpuhal_buffer *buffer = job->buffer;

@@ -2,11 +2,11 @@
  * cache is used.
  *
  * Files in the system's page cache are read from the cache. For other files, the library cannot predict whether
- * bypassing the cache is faster: this depends on the disk, the disk's driver and the memory layout. So a large
- * transfer first moves a sample by each path, and then continues with the better path. (Measured with 1 GiB on a
- * virtual disk: bypassing the cache reached 2.1 to 2.6 GiB/s into huge pages and 0.8 into small pages; the cache
- * reached 1.1 to 2.0, but took five to thirty times the CPU time.) Files are written through the cache: the system
- * decides when bytes reach the disk, unless the application requests a sync. */
+ * bypassing the cache is faster: this depends on the disk, the disk's driver and the memory layout. So a large read
+ * first moves a sample by each path, and then continues with the better one. (Measured with 1 GiB on a virtual disk:
+ * bypassing the cache reached 2.1 to 2.6 GiB/s into huge pages and 0.8 into small pages; the cache reached 1.1 to 2.0,
+ * but took five to thirty times the CPU time.) Files are written through the cache: the system decides when bytes
+ * reach the disk, unless the application requests a sync. */
 #include "transfer/file_pieces.h"
 #include "transfer/move.h"
 #include "transfer/ranges.h"
@@ -69,9 +69,9 @@ static uint64_t timed_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t 
     return gpuhal_os_monotonic_ns() - start;
 }
 
-/* Reads one sample through the cache, a second sample without the cache, and the rest by the better path. Bypassing is
- * preferred if it is about as fast, because it uses less CPU time and evicts no other pages. `direct` changes only
- * between passes, when no other thread moves pieces. If a pass fails, the later passes end at once. */
+/* Reads one sample through the cache, one without it, and the rest by the better path. Bypassing is preferred if it is
+ * about as fast, because it uses less CPU time and evicts no other pages. `direct` changes only between passes, when no
+ * other thread moves pieces. If a pass fails, the later passes end at once. */
 static void read_both_ways(gpuhal_file_moving *moving, const gpuhal_direct_file *direct, uint64_t begin, uint64_t end)
 {
     uint64_t through = timed_pass(moving, begin, begin + TRIAL_BYTES);

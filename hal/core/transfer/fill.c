@@ -1,5 +1,5 @@
-/* transfer/fill.c: fills a range with a repeated pattern. Uses the plugin's fill, if the plugin has one, for the
- * aligned part of the range, and writes blocks of the pattern to the rest. */
+/* transfer/fill.c: fills a range with a repeated pattern. Uses the plugin's fill, if any, for the aligned part, and
+ * writes blocks of the pattern to the rest. */
 #include "base/error.h"
 #include "transfer/copy.h"
 

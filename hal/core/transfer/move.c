@@ -62,8 +62,8 @@ gpuhal_status gpuhal_move_locked(gpuhal_plugin_queue *queue, gpuhal_direction di
 
 /* ---- staging */
 
-/* Returns whether the range is so large that a check for faster paths pays off: it is larger than all chunks of the
- * pool together, and an address lookup takes little time in comparison. Ranges of up to 1 MiB are not checked, because
+/* Returns whether the range is larger than all chunks of the pool together: then a check for faster paths pays off,
+ * because an address lookup takes little time in comparison. Ranges of up to 1 MiB are not checked, because
  * gpuhal_move() passes them directly to the slot. */
 static bool is_large(const gpuhal_device *device, uint64_t bytes)
 {

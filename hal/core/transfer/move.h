@@ -1,7 +1,7 @@
-/* transfer/move.h: moves bytes between host memory and device memory in both directions. docs/transfers.md describes
- * how the path is chosen: the plugin's write or read; memcpy, if the host can access the device memory; the plugin's
- * copy, if the host memory is page-locked memory of this device; or staging memory. If staging memory is faster than
- * the plugin's write or read, it is used first.
+/* transfer/move.h: moves bytes between host memory and device memory. docs/transfers.md describes how the path is
+ * chosen: the plugin's write or read; memcpy, if the host can access the device memory; the plugin's copy, if the host
+ * memory is page-locked memory of this device; or staging memory. If staging memory is faster than the plugin's write
+ * or read, it is used first.
  *
  * For all functions, the ranges must have been checked and the devices must be open. */
 #ifndef GPUHAL_TRANSFER_MOVE_H

@@ -1,7 +1,7 @@
-/* transfer/peer.c: see peer.h. Exactly one thread changes a link's state from UNKNOWN to TRYING. This thread owns the
- * link until it stores the result, so no lock is needed. For each ordered pair of devices, access is enabled in both
- * directions, because either device may run a copy: the destination's device by reading over the link, the source's
- * device by writing. Both cases are tested. */
+/* transfer/peer.c: see peer.h. One thread at a time changes a link's state from UNKNOWN to TRYING, and owns the link
+ * until it stores the result, so no lock is needed. For each ordered pair of devices, access is enabled in both
+ * directions, because either device may run a copy: the destination's by reading over the link, the source's by
+ * writing. Both cases are tested. */
 #include "transfer/peer.h"
 
 #include "base/error.h"
@@ -373,9 +373,9 @@ static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const g
     return true;
 }
 
-/* Does not wait if another thread is testing the link: a link in the state TRYING is not usable, so the copy takes
- * another path. The state is stored last, with release order, so that a thread that reads it with acquire order sees
- * `enabled` and `why_broken`. */
+/* Does not wait if another thread is testing the link: TRYING is not usable, so the copy takes another path. The state
+ * is stored last, with release order, so that a thread that reads it with acquire order sees `enabled` and
+ * `why_broken`. */
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);

@@ -1,9 +1,9 @@
 /* transfer/peer.h: direct copies between two devices of one backend, used only after a test of the link has succeeded.
  *
- * A driver's claim that it supports peer access is not trusted. The first copy between two devices enables access and
- * sends patterns over the link. The link becomes USABLE only if the destination's own slots read the patterns back
- * correctly. The result is kept for the lifetime of the gpuhal object. While one thread tests the link, other threads'
- * copies do not use the link.
+ * A driver's claim of peer access is not trusted. The first copy between two devices enables access and sends patterns
+ * over the link. The link becomes USABLE only if the host then reads the patterns correctly from the destination's
+ * device. The result is kept for the lifetime of the gpuhal object. While one thread tests the link, other threads'
+ * copies do not use it.
  */
 #ifndef GPUHAL_TRANSFER_PEER_H
 #define GPUHAL_TRANSFER_PEER_H
@@ -14,7 +14,7 @@
 typedef enum gpuhal_peer_state {
     GPUHAL_PEER_UNKNOWN = 0, /* not tested yet, or the test ended without a result, e.g. for lack of memory */
     GPUHAL_PEER_TRYING,      /* a thread is testing the link */
-    GPUHAL_PEER_NONE,        /* the plugin or the driver offers no link between the two devices */
+    GPUHAL_PEER_NONE,        /* the plugin or the driver offers no link, or cannot enable it */
     GPUHAL_PEER_BROKEN,      /* a link is offered, but it delivered wrong bytes or no bytes */
     GPUHAL_PEER_RECALLED,    /* recorded as broken with these drivers; not tested again until the application requests
                               * it */
@@ -48,7 +48,8 @@ void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, con
 gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
                                         gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
                                         uint64_t bytes);
-/* Disables all peer access that was enabled. Called before the devices are closed. No copy may be in flight. */
+/* Disables all enabled peer access between reachable devices. Called before the devices are closed. No copy may be in
+ * flight. */
 void gpuhal_peers_destroy(gpuhal *gpu);
 
 #endif

@@ -157,7 +157,7 @@ static gpuhal_status copy_batch(const side *to, const side *from, uint64_t width
 }
 
 /* Copies if the host address of neither side can be used. Packs rows into a bounded host buffer. Rows that are too long
- * for this buffer are copied one by one like linear copies. */
+ * for it are copied one by one through staging memory. */
 static gpuhal_status copy_between_devices(const side *to, const side *from, const box *extent)
 {
     uint64_t batch_rows = extent->width <= BATCH_BYTES ? BATCH_BYTES / extent->width : 0;

@@ -114,10 +114,10 @@ static gpuhal_status move_block(gpuhal_direction direction, gpuhal_device *devic
                                                 : status;
 }
 
-/* Writes or reads the part of an alignment block that a range covers. This function does not prevent two threads from
- * modifying the same block. If they did, the second thread would undo the first thread's change. So pieces of one copy
- * must not share a block (gpuhal_memory_copy_between()). Accessing the whole block is safe: memory is always allocated,
- * imported or wrapped in whole blocks (gpuhal_buffer_plan(), gpuhal_import_unit(), gpuhal_buffer_wrap()). */
+/* Writes or reads the part of an alignment block that a range covers. Two threads that modify one block at the same
+ * time can undo each other's changes. So pieces of one copy must not share a block (gpuhal_memory_copy_between()).
+ * Accessing the whole block is safe: memory is always allocated, imported or wrapped in whole blocks
+ * (gpuhal_buffer_plan(), gpuhal_import_unit(), gpuhal_buffer_wrap()). */
 static gpuhal_status edge(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                           uint64_t offset, void *host, uint64_t bytes)
 {

@@ -1,7 +1,7 @@
 /* transfer/staged.c: see staged.h. A thread repeatedly waits until the last piece in the older of its chunks has ended,
- * claims the next piece, and starts the claimed piece in this chunk. The order of pieces does not matter, because
- * they share no byte. After any failure no copy remains in flight in a chunk, because destroying the chunk's queue
- * waits for the device. */
+ * claims the next piece, and starts it in this chunk. The order of pieces does not matter, because they share no byte.
+ * After any failure no copy remains in flight in a chunk, because destroying the chunk's queue waits for the
+ * device. */
 #include "transfer/staged.h"
 
 #include "base/error.h"
@@ -201,9 +201,9 @@ static bool claim(ring *r, slot *s)
     return true;
 }
 
-/* Adds a helper if the device was found waiting at least twice per thread, because a single late wake-up is not a
- * reason for a helper. The count increases if a piece had ended before its thread returned to it, and decreases
- * otherwise. The thread pool is called without the mutex, because the new helper locks the mutex. */
+/* Adds a helper if the device was found waiting at least twice per thread, because a single late wake-up is no
+ * reason. The count increases if a piece had ended before its thread returned to it, and decreases otherwise. The
+ * thread pool is called without the mutex, because the new helper locks it. */
 static void learn(ring *r, bool starved)
 {
     bool more = false;
@@ -220,8 +220,7 @@ static void learn(ring *r, bool starved)
     }
 }
 
-/* If the copy has only one piece, a blocking copy is faster than an asynchronous copy, because there is no other piece
- * to overlap with. */
+/* For a single piece a blocking copy is faster, because there is no other piece to overlap with. */
 static gpuhal_status begin_piece(ring *r, slot *s)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -235,7 +234,7 @@ static gpuhal_status begin_piece(ring *r, slot *s)
                                                 : gpuhal_staged_move_chunk(s->chunk, copy->memory, offset, s->bytes);
 }
 
-/* After a failure of another piece, waits for the bytes in flight but does not pass them to `move`. */
+/* After a failure in this thread, waits for the bytes in flight but does not pass them to `move`. */
 static gpuhal_status end_piece(ring *r, slot *s, bool go_on)
 {
     const gpuhal_staged_copy *copy = r->copy;

@@ -6,7 +6,7 @@
  * so no piece is passed between threads. If the chunks' copies are asynchronous (gpuhal_chunk.can_begin), each thread
  * has up to two chunks: the device copies one chunk while the thread works on the other. A copy begins with as many
  * threads as an earlier copy needed. A helper is added when the device is found waiting for the threads. If copies are
- * not asynchronous, two threads make blocking copies. */
+ * not asynchronous, up to two threads make blocking copies. */
 #ifndef GPUHAL_TRANSFER_STAGED_H
 #define GPUHAL_TRANSFER_STAGED_H
 
@@ -36,7 +36,7 @@ typedef struct gpuhal_staged_copy {
 } gpuhal_staged_copy;
 
 /* Blocks until all bytes have arrived. Returns the first failure. Bytes that were moved before the failure stay moved,
- * and no copy remains in flight. Returns OUT_OF_MEMORY or HOST_MEMORY if not even one chunk is available. */
+ * and no copy remains in flight. Returns OUT_OF_MEMORY or HOST_MEMORY if not even one chunk can be created. */
 gpuhal_status gpuhal_staged_run(const gpuhal_staged_copy *copy);
 
 /* Moves bytes between the beginning of a chunk and device memory. In the direction to the device, the chunk must not be

@@ -14,8 +14,8 @@
  * chunks above 2 MiB do not stay in the cache. */
 #define CHUNK_BYTES (2u << 20)
 /* Chunk size for devices with asynchronous copies. Many pieces must be in flight, so each thread that fills chunks has
- * two chunks. Five to eight threads at 8 to 12 GB/s each are needed to saturate a 64 GB/s link, and the pool's 16 MiB
- * must be enough for all of these threads. */
+ * two chunks. Five to eight threads at 8 to 12 GB/s each are needed to saturate a 64 GB/s link, and the default
+ * pool of 16 MiB must be enough for them. */
 #define ENGINE_CHUNK_BYTES (1u << 20)
 
 /* All chunks of this process. */
@@ -130,7 +130,7 @@ static void chunk_destroy(gpuhal_chunk *chunk)
 
 /* ---- the limit of the process */
 
-/* Takes a free chunk from any pool of the gpuhal object. Returns NULL if no pool has a free chunk. */
+/* Takes a free chunk from any pool of the gpuhal object, or returns NULL. */
 static gpuhal_chunk *take_anybodys(gpuhal *gpu)
 {
     for (uint32_t i = 0; i < 2 * gpuhal_device_count(gpu); i++) {

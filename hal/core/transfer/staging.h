@@ -1,8 +1,8 @@
 /* transfer/staging.h: staging memory, a bounded amount of host memory for transfers to and from devices. There is one
  * pool of chunks per device and direction, shared by all copies. Chunks are page-locked memory from the device (kind
  * UPLOAD or READBACK) if the device offers such memory, otherwise plain pages. Chunks are created on demand and kept as
- * long as the device. Because the total for the process is also bounded, a free chunk may be freed earlier to make room
- * for another pool. Every pool can create its first chunk regardless of the bounds.
+ * long as the device, unless they are free and another pool needs the room: the total for the process is also bounded.
+ * Every pool can create its first chunk regardless of the bounds.
  *
  * A chunk has one user at a time. The user waits for the chunk's copies before it returns the chunk
  * (transfer/staged.h). To prevent deadlocks, a thread that holds a chunk for the direction to the host may wait for a
@@ -38,8 +38,8 @@ static inline bool gpuhal_staging_has_memory(const gpuhal_device *device, gpuhal
 /* Returns whether the device has queues that are worth using for staging. */
 bool gpuhal_staging_has_engine(const gpuhal_device *device);
 
-/* If necessary, waits until a chunk is free. Fails only if the pool has no chunk and cannot create a chunk, or if the
- * device is lost. */
+/* If necessary, waits until a chunk is free. Fails only if the pool has no chunk and cannot create one, or if the
+ * device hangs. */
 gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_direction direction, gpuhal_chunk **out_chunk);
 /* Takes a chunk without waiting. Returns NULL if no chunk is free and none can be created, e.g. because a bound is
  * reached. */

@@ -1,6 +1,5 @@
 /* transfer/thread_pool.c: see thread_pool.h. Jobs that need helpers are in one list, and a free thread helps the first
- * job. The number of threads is at most the number of helpers wanted at one time, and at most the number of
- * processors. */
+ * job. The number of threads is at most the number of helpers wanted at one time, and of processors. */
 #include "transfer/thread_pool.h"
 
 #include <stdlib.h>
@@ -76,8 +75,7 @@ static struct gpuhal_thread_pool *pool_of(gpuhal *gpu)
     gpuhal_mutex_init(&pool->mutex);
     gpuhal_condition_init(&pool->wake);
     gpuhal_condition_init(&pool->ended);
-    /* Two threads may create a pool at the same time; the second thread frees its pool, which no other thread has
-     * seen. */
+    /* Two threads may create a pool at the same time; the second frees its pool, which no other thread has seen. */
     struct gpuhal_thread_pool *other = NULL;
     if (!atomic_compare_exchange_strong(&gpu->layers.thread_pool, &other, pool)) {
         gpuhal_condition_finish(&pool->ended);

@@ -1,5 +1,5 @@
-/* transfer/verify.c: the self-test of a device. The test copies patterns to the device, within the device and back, and
- * compares every byte. It uses the functions behind the public calls, so it tests the paths that applications use. */
+/* transfer/verify.c: the self-test of a device. It copies patterns to the device, within it and back, and compares
+ * every byte. It uses the functions behind the public calls, so it tests the paths that applications use. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"

@@ -1,4 +1,4 @@
-/* os/linux/clock.c: the monotonic clock, UTC conversion and sleep. */
+/* os/linux/clock.c: monotonic time, thread CPU time, UTC conversion and sleep. */
 #include "os/os.h"
 
 #include <errno.h>

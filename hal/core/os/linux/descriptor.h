@@ -1,5 +1,5 @@
-/* os/linux/descriptor.h: keeps files off descriptors 0 to 2. In a process that has closed one of these descriptors,
- * open() could return its number, and the process would print into the opened file. */
+/* os/linux/descriptor.h: keeps files off descriptors 0 to 2. If a process has closed one of these, open() could return
+ * its number, and the process would print into the file. */
 #ifndef GPUHAL_OS_DESCRIPTOR_H
 #define GPUHAL_OS_DESCRIPTOR_H
 

@@ -6,8 +6,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* AT_SECURE is set for set-user-id and set-group-id programs, file capabilities and security modules. A comparison of
- * user ids would not detect all of these. */
+/* AT_SECURE is set for set-user-id and set-group-id programs, file capabilities and security modules. Comparing user
+ * ids would not detect all of these. */
 bool gpuhal_os_privileged(void)
 {
     return getauxval(AT_SECURE) != 0;

@@ -1,6 +1,6 @@
 /* os/linux/file.c: file attributes and contents. No function here may block on a FIFO or wake a device. The file's type
  * is therefore checked before opening, and again afterwards, since it may change in between. For files in /proc and
- * /sys the check afterwards is sufficient, because none of these files is a device. */
+ * /sys the check afterwards suffices, because none of them is a device. */
 #include "os/os.h"
 
 #include <dirent.h>
@@ -135,13 +135,9 @@ int gpuhal_os_file_read(const char *path, size_t limit, char **out_text, size_t 
         return error;
     }
     char *text = NULL;
-    if (size > limit) {
-        error = EFBIG;
-        goto end;
-    }
-    /* Files in /proc and /sys have size 0, and other files may grow in the meantime. One extra byte is read to detect
-     * longer files. */
-    for (size_t room = size > 0 ? (size_t)size : limit;; room = limit) {
+    /* Files in /proc have size 0, those in /sys a page whatever they contain, and other files may grow in the meantime.
+     * One extra byte is read to detect longer files. */
+    for (size_t room = size > 0 && size <= limit ? (size_t)size : limit;; room = limit) {
         text = malloc(room + 2);
         error = text ? read_fully(file, 0, text, room + 1, out_bytes) : ENOMEM;
         if (error || *out_bytes <= room || room == limit) {
@@ -159,7 +155,6 @@ int gpuhal_os_file_read(const char *path, size_t limit, char **out_text, size_t 
     } else {
         *out_bytes = 0;
     }
-end:
     free(text);
     close(file);
     return error;

@@ -28,7 +28,7 @@ static int check_form(mode_t mode, int file)
     return file >= 0 && lseek(file, 0, SEEK_CUR) < 0 ? errno : 0;
 }
 
-/* Opening a FIFO could block, or could unblock another process, so the type is checked before opening and again
+/* Opening a FIFO could block, or unblock another process, so the type is checked before opening and again
  * afterwards. */
 int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file)
 {
@@ -115,8 +115,7 @@ int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t
     return 0;
 }
 
-/* A pwrite() that returns 0 is an error (EIO). Otherwise a write that transfers nothing and reports no error would be
- * retried forever. */
+/* A pwrite() that returns 0 is an error (EIO). Otherwise it would be retried forever. */
 int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done)
 {
     gpuhal_size_limit held;
@@ -133,8 +132,8 @@ int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from,
     return error;
 }
 
-/* RWF_NOWAIT (Linux 4.14) reads cached bytes and returns EAGAIN for uncached bytes. If a file system does not support
- * the flag, its files count as cached, because reading through the page cache is good enough. */
+/* RWF_NOWAIT (Linux 4.14) reads cached bytes and returns EAGAIN for others. If a file system does not support the flag,
+ * its files count as cached, because reading through the page cache is good enough. */
 bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset)
 {
 #ifdef RWF_NOWAIT
@@ -147,7 +146,7 @@ bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset)
 #endif
 }
 
-/* A file system without O_DIRECT refuses the flag (tmpfs before Linux 6.6) or reports no alignment. */
+/* A file system without O_DIRECT refuses the flag (tmpfs before Linux 6.6) or reports alignments of 0. */
 int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct)
 {
     *out_direct =
@@ -171,8 +170,8 @@ int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct)
     return 0;
 }
 
-/* File systems without O_TMPFILE return EOPNOTSUPP, and kernels before 3.11 return EISDIR. In these cases the file
- * briefly has a new name. mkostemp() uses O_EXCL, which does not follow symbolic links. */
+/* File systems without O_TMPFILE return EOPNOTSUPP, kernels before 3.11 EISDIR. Then the file briefly has a new name.
+ * mkostemp() uses O_EXCL, which does not follow symbolic links. */
 int gpuhal_os_file_open_unnamed(const char *folder, intptr_t *out_file)
 {
     int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* IN_CLOSE_WRITE is not included, because a driver that closes its device node has not changed anything. */
+/* IN_CLOSE_WRITE is not included, because a driver that closes its device node has changed nothing. */
 #define EVENTS                                                                                                         \
     (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
 

@@ -2,7 +2,8 @@
  *
  * One page contains the generation, and the kernel clears this page in a child (MADV_WIPEONFORK). The child also
  * inherits an ordinary copy of the number, and derives the next generation from it. Kernels before 4.14 lack
- * MADV_WIPEONFORK, and emulators (qemu-user 7.2) accept and ignore it. On these systems the process id is compared.
+ * MADV_WIPEONFORK, and emulators (qemu-user 7.2) accept and ignore it. There, and if no page can be mapped, the process
+ * id is compared.
  */
 #include "os/os.h"
 
@@ -45,8 +46,8 @@ static _Atomic uint32_t *make_word(void)
     return mine;
 }
 
-/* Called if the word is 0, on the first use in this process. Several threads may call this function concurrently, but
- * only one of them increments the generation. */
+/* Called if the word is 0, on the first use in this process. Several threads may call it concurrently, but only one
+ * increments the generation. */
 static uint32_t begin_generation(_Atomic uint32_t *at)
 {
     uint32_t before = atomic_load(&generation);

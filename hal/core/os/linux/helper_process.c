@@ -49,8 +49,8 @@ static void be_first_without_memory(void)
 void gpuhal_os_helper_prepare(int64_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* If the parent ended before the prctl call, no signal is sent. A parent id of 1 does not show that the parent has
-     * ended, because in a container the host may be process 1. */
+    /* If the parent ended before the prctl call, no signal is sent. A parent id of 1 does not show this, because in a
+     * container the host may be process 1. */
     if (getppid() != (pid_t)parent) {
         _exit(CRASH_EXIT_BASE);
     }
@@ -89,8 +89,8 @@ void gpuhal_os_helper_exit(int code)
     _exit(code);
 }
 
-/* Exits immediately, because returning to the faulting instruction would crash again. A child process forked by the
- * driver inherits this handler, but its crash is not reported. The signal is raised again and kills the child when this
+/* Exits immediately, because returning to the faulting instruction would crash again. A child forked by the driver
+ * inherits this handler, but its crash is not reported. The signal is raised again and kills the child when this
  * handler returns. The same happens in a helper whose stream the driver has closed. Calls only async-signal-safe
  * functions, since the thread may hold any lock. */
 static void on_crash(int signal_number)
@@ -110,7 +110,7 @@ void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number))
     static _Alignas(16) unsigned char crash_stack[CRASH_STACK_BYTES];
     describe_crash = describe;
     helper_pid = getpid();
-    /* The handler uses an alternate stack, since the crash may be a stack overflow. */
+    /* On this thread the handler uses an alternate stack, since the crash may be a stack overflow. */
     const stack_t stack = {.ss_sp = crash_stack, .ss_size = sizeof crash_stack};
     sigaltstack(&stack, NULL);
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND)};

@@ -1,5 +1,5 @@
 /* os/linux/image.c: checks that a file is a complete ELF library or program for this machine. Reads the ELF header and
- * the program headers with checked arithmetic, because none of their values can be trusted. */
+ * the program headers with checked arithmetic, because their values cannot be trusted. */
 #include "os/os.h"
 
 #include <elf.h>
@@ -98,7 +98,7 @@ static gpuhal_image foreign(const judged *at, const ElfW(Ehdr) * header)
     return GPUHAL_IMAGE_FOREIGN;
 }
 
-/* If the file is for another machine, the dynamic loader would only report that the file does not exist. */
+/* For another machine's file, the dynamic loader would only report that it does not exist. */
 static gpuhal_image check_header(const judged *at, const ElfW(Ehdr) * header)
 {
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {
@@ -141,7 +141,7 @@ static gpuhal_image check_segments(const judged *at, const ElfW(Phdr) * segments
         if (segment->p_type == PT_DYNAMIC) {
             continue;
         }
-        /* The kernel and the dynamic loader rely on the order and the alignment of segments without checking them. */
+        /* The kernel and dynamic loaders rely on the order and the alignment of segments; not all check them. */
         bool aligned = segment->p_align <= 1 || (segment->p_vaddr - segment->p_offset) % segment->p_align == 0;
         if (segment->p_filesz > segment->p_memsz || segment->p_vaddr + segment->p_memsz < segment->p_vaddr ||
             !aligned || (loads > 0 && segment->p_vaddr < last_end)) {
@@ -178,8 +178,8 @@ gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool progra
     if (image) {
         return image;
     }
-    /* Sections are not needed at run time, but they are at the end of the file. If they are missing, the file was not
-     * copied completely. */
+    /* Sections are not needed at run time, but are at the end of the file. If they are missing, the file was not copied
+     * completely. */
     uint64_t sections = (uint64_t)header.e_shnum * header.e_shentsize;
     size_t table = (size_t)header.e_phnum * sizeof(ElfW(Phdr));
     if (!lies_within(header.e_phoff, table, bytes) ||

@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* RTLD_NOW is used because a missing symbol must fail here, not in the middle of a copy. RTLD_LOCAL is used because two
- * vendors' copies of one library must not share symbols. RTLD_DEEPBIND is not used, because it breaks the host's
- * allocators and sanitizers. */
+/* With RTLD_NOW, a missing symbol fails here, not in the middle of a copy. With RTLD_LOCAL, two vendors' copies of one
+ * library do not share symbols. RTLD_DEEPBIND is not used, because it breaks the host's allocators and sanitizers. */
 void *gpuhal_os_library_open(const char *name, char *reason, size_t reason_bytes)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -31,7 +30,7 @@ void *gpuhal_os_library_symbol(void *library, const char *name)
 
 typedef struct place {
     uintptr_t address;
-    size_t objects; /* number of objects examined so far */
+    size_t objects; /* objects examined so far */
     bool is_found, is_program, is_code;
     char *name; /* buffer of PATH_MAX bytes for the dynamic loader's file name, truncated; may be NULL */
 } place;
@@ -55,8 +54,7 @@ static int look_into(struct dl_phdr_info *object, size_t size, void *user)
     return at->is_found;
 }
 
-/* dladdr() is not used, because its name for the program depends on the C library, and because it does not report
- * segments. */
+/* dladdr() is not used, because its name for the program depends on the C library, and it does not report segments. */
 static place place_of(const void *address, char *name)
 {
     place at = {.address = (uintptr_t)address, .name = name};
@@ -160,9 +158,9 @@ static const char *copy_text(copy *own, const char *text)
     return own->bytes <= own->room ? memcpy(own->texts + at, text, bytes) : NULL;
 }
 
-/* Called with the dynamic loader's lock held. An allocator or a profiler may wait for the loader's lock while holding a
- * lock of its own, so this function must not allocate memory or open files. The program and kernel mappings have no
- * name. */
+/* Called with the dynamic loader's lock held. An allocator or a profiler may wait for it while holding a lock of its
+ * own, so this function must not allocate memory or open files. Kernel mappings, and with glibc the program, have no
+ * path. */
 static int copy_library(struct dl_phdr_info *object, size_t size, void *user)
 {
     (void)size;
@@ -257,8 +255,8 @@ static char *find_own_directory(void)
     return path;
 }
 
-/* Computed only once, because in the child of a fork the dynamic loader's lock may be held forever by a thread that
- * exists only in the parent. */
+/* The first result is kept, because in the child of a fork the dynamic loader's lock may be held forever by a thread
+ * that exists only in the parent. */
 char *gpuhal_os_own_directory(void)
 {
     static _Atomic(char *) found;

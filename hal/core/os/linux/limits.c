@@ -9,7 +9,7 @@
 
 #define STATUS_BYTES_MAX 65536u
 
-/* Linux defaults. No distribution has lower defaults. */
+/* The lowest defaults of any Linux distribution. */
 static const struct {
     unsigned char resource; /* int or enum, depending on the C library */
     const char *name;

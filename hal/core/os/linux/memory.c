@@ -51,16 +51,15 @@ void *gpuhal_os_aligned_alloc(size_t alignment, size_t bytes)
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The kernel reads the eight bytes before it rejects the other arguments, so EFAULT means that the bytes are not
+/* The kernel reads the eight bytes before it rejects the other arguments, so EFAULT means that they are not
  * readable. */
 static bool is_readable(const void *bytes)
 {
     return syscall(SYS_rt_sigprocmask, ~0, bytes, NULL, (size_t)8) == 0 || errno != EFAULT;
 }
 
-/* The madvise query does not modify the page. Linux before 5.14 lacks this query, and the query fails for device
- * mappings as it does for inaccessible memory. Further queries detect memory that is not readable, or readable but not
- * writable. */
+/* The madvise query does not modify the page. Linux before 5.14 lacks it, and it fails for device mappings as for
+ * inaccessible memory. Further queries detect memory that is not readable, or readable but not writable. */
 static bool page_is_accessible(void *page, size_t bytes, bool written)
 {
     if (madvise(page, bytes, written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {

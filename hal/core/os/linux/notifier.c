@@ -18,9 +18,8 @@ int gpuhal_os_notifier_create(intptr_t *out_notifier)
     return error;
 }
 
-/* Set fails only if the counter is at its maximum, and clear fails only if the counter is 0. In both cases the notifier
- * already has the desired state. Cancellation is disabled, because callers hold locks, which a cancelled thread would
- * never release. */
+/* Set fails only if the counter is at its maximum, clear only if it is 0. The notifier then already has the desired
+ * state. Cancellation is disabled, because callers hold locks, which a cancelled thread would never release. */
 void gpuhal_os_notifier_set(intptr_t notifier)
 {
     const int cancel = gpuhal_os_cancel_defer();

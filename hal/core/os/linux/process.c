@@ -76,7 +76,7 @@ static int set_actions(posix_spawn_file_actions_t *actions, int stream, int outp
 }
 
 /* A privileged process does not pass its caller's environment to a child. A child cannot detect that it was started by
- * a privileged process, and vendor loaders in the child would read library names from the environment. */
+ * a privileged process, and vendor loaders in it would read library names from the environment. */
 static char *const *environment_for_helper(void)
 {
     static char path[] = "PATH=/usr/bin:/bin", language[] = "LANG=C.UTF-8";
@@ -172,8 +172,8 @@ static bool has_ended(const gpuhal_child *process)
     return process->pidfd >= 0 ? poll(&polled, 1, 0) > 0 : peek(process, &info) != 0;
 }
 
-/* Polls streams first, then outputs, then pidfds, because poll fails for more entries than the descriptor limit. If
- * poll fails, fewer kinds are polled, and processes with an open stream are checked periodically. */
+/* Polls streams first, then outputs, then pidfds, because poll fails for more entries than the descriptor limit. Then
+ * fewer kinds are polled, and processes with an open stream are checked periodically. */
 int gpuhal_os_process_wait(gpuhal_child *const *processes, size_t count, uint64_t timeout_ns, bool *ready)
 {
     struct pollfd polled[3 * GPUHAL_PROCESSES_MAX];
@@ -282,8 +282,8 @@ static void signal_group(const gpuhal_child *process, int number)
         }
     }
 #endif
-    /* The id belongs to the process until the process is reaped. After that, the id belongs to the process group,
-     * unless a new process has the id. */
+    /* The id belongs to the process until the process is reaped, then to the process group, unless a new process has
+     * it. */
     siginfo_t info;
     int state = peek(process, &info);
     if (state == 0) {

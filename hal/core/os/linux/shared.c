@@ -193,8 +193,7 @@ static long futex(const char *word, int operation, uint32_t value, const struct 
     return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
-/* The kernel reads the word, and returns EFAULT if the word lies beyond the end of the file. Then the function
- * sleeps. */
+/* The kernel returns EFAULT if the word lies beyond the end of the file. Then the function sleeps. */
 void gpuhal_os_word_wait(const void *words, uint32_t index, uint32_t seen, uint64_t timeout_ns)
 {
     const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
@@ -230,8 +229,9 @@ static const char *find_field(const char *state, int field)
     return state;
 }
 
-/* Returns the fields of /proc/PID/stat from the third on: "4711 (name) S 1 …". The name may contain any bytes, so the
- * last parenthesis is searched. On failure returns NULL, and *out_error is an errno, or 0 if the format is unknown. */
+/* Reads /proc/PID/stat, "4711 (name) S 1 …", and returns its fields from the third on. The name may contain any bytes,
+ * so the last parenthesis is searched. On failure returns NULL, and *out_error is an errno, or 0 if the format is
+ * unknown. */
 static const char *read_fields(int64_t pid, char text[STAT_BYTES], int *out_error)
 {
     char path[40];

@@ -91,8 +91,8 @@ int gpuhal_os_directory_make(const char *path)
         memcpy(some, path, end);
         some[end] = 0;
         error = make_one(some, parent_length);
-        /* The error of mkdir does not show whether the directory exists. For an existing directory it may be EEXIST,
-         * but also EROFS or EACCES. */
+        /* The error of mkdir does not show whether the directory exists. For an existing one it may be EEXIST, EROFS or
+         * EACCES. */
         if (error && access(some, F_OK)) {
             return error;
         }
@@ -126,9 +126,8 @@ static int write_fully(int file, const char *bytes, size_t count)
     return 0;
 }
 
-/* O_EXCL and O_NOFOLLOW prevent writing to an existing file or through another user's link. The file is synced before
- * it is closed, because the caller then renames it over the old file. Without the sync, a crash could leave an empty
- * file. */
+/* O_EXCL and O_NOFOLLOW prevent writing to an existing file or through another user's link. The file is synced, because
+ * the caller then renames it over the old file, and a crash could otherwise leave an empty file. */
 int gpuhal_os_file_write_new(const char *path, const void *bytes, size_t count)
 {
     int file = gpuhal_descriptor_move_up(open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -198,8 +197,7 @@ int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_loc
 
 void gpuhal_os_lock_give(intptr_t lock)
 {
-    /* Unlock explicitly. A child forked in the meantime shares the lock, so close() alone would not release the lock.
-     */
+    /* A child forked in the meantime shares the lock, so close() alone would not release it. */
     flock((int)lock, LOCK_UN);
     close((int)lock);
 }

@@ -88,8 +88,8 @@ void gpuhal_condition_init(gpuhal_condition *condition)
     condition->generation = gpuhal_os_fork_generation();
 }
 
-/* In the child of a fork, the inherited state contains waiters that do not exist in the child. pthread_cond_destroy
- * would wait for them, so the old state is abandoned. */
+/* In the child of a fork, the inherited state contains waiters that do not exist there. pthread_cond_destroy would wait
+ * for them, so the old state is abandoned. */
 void gpuhal_condition_finish(gpuhal_condition *condition)
 {
     if (condition->generation == gpuhal_os_fork_generation()) {
@@ -139,8 +139,8 @@ void gpuhal_condition_signal_all(gpuhal_condition *condition)
     pthread_cond_broadcast(own_condition(condition));
 }
 
-/* Synchronous signals stay unblocked. A blocked fault would end the process without a crash report. A blocked SIGSYS
- * from a seccomp filter would end the process although the handler would have emulated the call. */
+/* Synchronous signals stay unblocked. If blocked, a fault would end the process without a crash report, and so would a
+ * SIGSYS from a seccomp filter, although the handler would have emulated the call. */
 int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *user)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};

@@ -85,7 +85,7 @@ bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes)
 }
 
 /* Reads at most MESSAGES_AT_ONCE pending messages. They count as one notification, because one device change causes
- * several messages, and the devices are listed once for all of them. */
+ * several messages, and the devices are listed once for all. */
 static unsigned take_messages(int source)
 {
     unsigned found = GPUHAL_HOTPLUG_QUIET;
@@ -106,7 +106,7 @@ static unsigned take_messages(int source)
             return errno == EAGAIN || errno == EWOULDBLOCK ? found : found | GPUHAL_HOTPLUG_GONE;
         }
         if (bytes == 0 && sender_bytes == 0) {
-            return found | GPUHAL_HOTPLUG_GONE; /* end of file, because the peer has closed the socket */
+            return found | GPUHAL_HOTPLUG_GONE; /* the peer has closed the socket */
         }
         bool foreign = sender_bytes > 0 && sender.nl_family == AF_NETLINK && sender.nl_pid != 0;
         if (!foreign && gpuhal_os_hotplug_concerns(message, (size_t)bytes)) {

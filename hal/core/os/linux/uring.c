@@ -105,8 +105,8 @@ static int enter(const gpuhal_uring *ring, uint32_t submit, uint32_t wait)
     return 0;
 }
 
-/* Only this thread changes the tail, so a relaxed load of the tail is sufficient. The tail is stored with release
- * order. The kernel loads it with acquire order and then sees the entry. */
+/* Only this thread changes the tail, so a relaxed load is sufficient. The tail is stored with release order. The kernel
+ * loads it with acquire order and then sees the entry. */
 int gpuhal_os_uring_read(gpuhal_uring *ring, intptr_t file, uint64_t offset, void *to, uint32_t bytes, uint64_t tag)
 {
     uint32_t tail = atomic_load_explicit(ring->submit_tail, memory_order_relaxed);
