@@ -82,7 +82,7 @@ void gpuhal_format_kinds(uint32_t kinds, char *out, size_t bytes)
 {
     size_t length = (size_t)snprintf(out, bytes, "%s", kinds ? "" : "none");
     for (gpuhal_memory_kind kind = 0; kind <= GPUHAL_VENDOR_KIND_FIRST && length < bytes; kind++) {
-        const bool has = kind < GPUHAL_VENDOR_KIND_FIRST ? kinds >> kind & 1 : kinds >> kind != 0;
+        const bool has = kind < GPUHAL_VENDOR_KIND_FIRST ? (kinds >> kind & 1) != 0 : kinds >> kind != 0;
         if (has) {
             length += (size_t)snprintf(out + length, bytes - length, "%s%s", length ? ", " : "",
                                        gpuhal_memory_kind_name(kind));
