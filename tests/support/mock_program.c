@@ -10,9 +10,12 @@
 #include "test.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static pthread_mutex_t last_mutex = PTHREAD_MUTEX_INITIALIZER; /* protects last_launch of all devices */
 
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
@@ -235,7 +238,9 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
         return refuse(device, device->mock->fail_launch, "mockLaunch", "made to fail");
     }
     device->mock->launches++;
+    pthread_mutex_lock(&last_mutex);
     device->mock->last_launch = real;
+    pthread_mutex_unlock(&last_mutex);
     if (kernel->adds) {
         run_add(&real, first);
     } else {
